@@ -1,0 +1,155 @@
+"""What every test may ask for: a fresh database of each make, a clock that can jump, async tests."""
+
+import asyncio
+import inspect
+import os
+import secrets
+from collections.abc import Iterator
+from functools import wraps
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests import services
+from tests.clock import TestClock
+
+ADDRESS = "RETOMA_TEST_POSTGRES"
+
+# Quick enough to run before every commit: no server, no child process, no waiting.
+FAST = ("tests/house", "tests/engine/rules", "tests/test_codec.py", "tests/codec")
+
+
+# --- how tests are chosen and run
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With xdist one server serves all workers: they find its address in their environment."""
+    controller = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
+    if controller and not config.option.collectonly:
+        postgres_address()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        path = item.path.relative_to(config.rootpath).as_posix()
+        if path.startswith(FAST):
+            item.add_marker("fast")
+    if not soaking():
+        left = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """An `async def test_…` gets an event loop of its own. This is all the plugin we need."""
+    test = pyfuncitem.obj
+    given = getattr(test, "hypothesis", None)
+    if given is not None and inspect.iscoroutinefunction(given.inner_test):
+        given.inner_test = on_a_loop(given.inner_test)
+        return None
+    if not inspect.iscoroutinefunction(test):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames  # as pytest itself calls a test
+    on_a_loop(test)(**{name: pyfuncitem.funcargs[name] for name in names})
+    return True
+
+
+def on_a_loop(test: Any) -> Any:
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+def soaking() -> bool:
+    return os.environ.get("RETOMA_SOAK") == "1"
+
+
+# --- databases
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A fresh, empty database. Whoever asks for it runs twice, once on each make."""
+    url: str = (
+        f"sqlite:///{tmp_path / 'work.db'}"
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres_url")
+    )
+    return url
+
+
+@pytest.fixture
+def postgres_url(postgres_database: psycopg.Connection) -> str:
+    """This worker's database on PostgreSQL, emptied, whatever the last test left open in it."""
+    postgres_database.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    postgres_database.execute("DROP SCHEMA IF EXISTS retoma, public CASCADE")
+    postgres_database.execute("CREATE SCHEMA public")
+    return database_address(postgres_database.info.dbname)
+
+
+@pytest.fixture(scope="session")
+def postgres_database(
+    worker_name: str, pytestconfig: pytest.Config
+) -> Iterator[psycopg.Connection]:
+    """A database for this worker alone, and a connection for emptying it."""
+    name = f"retoma_{worker_name}_{secrets.token_hex(4)}"
+    with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        postgres_address()  # tells what it does
+    with psycopg.connect(postgres_address(), autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        with psycopg.connect(database_address(name), autocommit=True) as connection:
+            yield connection
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def worker_name() -> str:
+    return os.environ.get("PYTEST_XDIST_WORKER", "alone")
+
+
+@pytest.fixture
+def durable_postgres() -> Iterator[services.PostgresServer]:
+    """A second server, this test's own, that forces every commit to disk and may be crashed."""
+    with services.PostgresServer(services.DURABLE) as server:
+        yield server
+
+
+def postgres_address() -> str:
+    """The server of this run; started by whoever asks first where none was given."""
+    if ADDRESS not in os.environ:
+        server = services.PostgresServer(services.FAST)
+        server.start()  # ends with this process
+        os.environ[ADDRESS] = server.dsn
+    return os.environ[ADDRESS]
+
+
+def database_address(name: str) -> str:
+    return urlsplit(postgres_address())._replace(path=f"/{name}").geturl()
+
+
+# --- time
+
+
+@pytest.fixture
+def test_clock(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClock:
+    """A clock that can jump, shared with every process started after it."""
+    clock = TestClock(tmp_path / "clock", database_url)
+    for name, value in clock.environment.items():
+        monkeypatch.setenv(name, value)
+    return clock
+
+
+@pytest.fixture
+def soak() -> bool:
+    """Whether this run may take long: ./run test --soak."""
+    return soaking()
