@@ -1,8 +1,8 @@
 """Time travel over real processes: no test sleeps for a lease.
 
 `RETOMA_TEST_CLOCK` names a file of 8 bytes, an offset in microseconds (signed, little-endian). Every process
-that was started with the variable adds it to its clock, in Python and inside SQLite. PostgreSQL reads the same
-offset from the one row of `retoma.test_clock`.
+that was started with the variable adds it to its clock, in Python and inside SQLite. PostgreSQL has its own
+clock: the first jump gives it the test build of `clock()`, which adds the one row of `retoma.test_clock`.
 """
 
 import struct
@@ -12,6 +12,13 @@ import psycopg
 
 VARIABLE = "RETOMA_TEST_CLOCK"
 MICROSECONDS = 1_000_000
+
+TEST_BUILD = """
+CREATE TABLE retoma.test_clock (offset_us bigint NOT NULL);
+INSERT INTO retoma.test_clock VALUES (0);
+CREATE OR REPLACE FUNCTION retoma.clock() RETURNS timestamptz LANGUAGE sql VOLATILE
+AS 'SELECT clock_timestamp() + offset_us * interval ''1 microsecond'' FROM retoma.test_clock';
+"""
 
 
 class TestClock:
@@ -38,10 +45,14 @@ class TestClock:
     def _write(self) -> None:
         self.path.write_bytes(struct.pack("<q", self._offset))
         if self._database_url.startswith("postgresql:"):
-            with psycopg.connect(self._database_url, autocommit=True) as connection:
-                # The table comes with the schema, in its test build; before that there is nobody to tell.
-                there = connection.execute("SELECT to_regclass('retoma.test_clock')").fetchone()
-                if there != (None,):
-                    connection.execute(
-                        "UPDATE retoma.test_clock SET offset_us = %s", [self._offset]
-                    )
+            with psycopg.connect(self._database_url) as connection:
+                move_postgres(connection, self._offset)
+
+
+def move_postgres(connection: psycopg.Connection, offset_us: int) -> None:
+    """Tell this database's clock(), if its schema is there already."""
+    if connection.execute("SELECT to_regproc('retoma.clock')").fetchone() == (None,):
+        return
+    if connection.execute("SELECT to_regclass('retoma.test_clock')").fetchone() == (None,):
+        connection.execute(TEST_BUILD)
+    connection.execute("UPDATE retoma.test_clock SET offset_us = %s", [offset_us])

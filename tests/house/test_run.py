@@ -1,0 +1,61 @@
+"""./run is plain sh, says what it can do, and works from any folder."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.house.files import ROOT
+
+SCRIPTS = ("run", "requirements/compile")
+VERBS = ("demo", "up", "test", "check", "bench")
+
+
+def run(*args: str, cwd: str = "/") -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [ROOT / "run", *args], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def syntax_of(path: str, shell: str = "sh") -> int:
+    return subprocess.run([shell, "-n", path], capture_output=True, check=False).returncode
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_is_executable_and_plain_sh(script):
+    path = ROOT / script
+
+    assert path.read_text().startswith("#!/bin/sh\n")
+    assert os.access(path, os.X_OK)
+    assert syntax_of(str(path)) == 0
+
+
+def test_what_ci_runs_is_the_tests_and_nothing_else():
+    path = ROOT / ".ci" / "run"
+
+    assert os.access(path, os.X_OK)
+    assert syntax_of(str(path), shutil.which("bash") or "sh") == 0
+    assert path.read_text().rstrip().endswith("exec ./run test")
+
+
+def test_a_syntax_error_is_seen(tmp_path):
+    broken = tmp_path / "run"
+    broken.write_text("if true; then\n")
+
+    assert syntax_of(str(broken)) != 0
+
+
+def test_help_names_every_verb_from_any_folder():
+    done = run("help")
+
+    assert done.returncode == 0
+    assert all(f"\n  {verb} " in done.stdout for verb in VERBS)
+
+
+@pytest.mark.parametrize("args", [(), ("dance",)])
+def test_an_unknown_verb_is_refused_with_the_list(args):
+    done = run(*args)
+
+    assert done.returncode == 2
+    assert "usage: ./run" in done.stderr

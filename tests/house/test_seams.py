@@ -1,0 +1,177 @@
+"""Time, chance, ids, sockets, threads and processes come through few doors; nobody else touches them."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.house.files import SOURCE
+
+# What may not be touched, as dotted names; a name stands for everything below it too.
+GUARDED = {
+    "time": (
+        *("time.time", "time.time_ns", "time.sleep", "time.monotonic", "time.monotonic_ns"),
+        *(
+            "time.perf_counter",
+            "time.perf_counter_ns",
+            "time.clock_gettime",
+            "time.clock_gettime_ns",
+        ),
+        *("datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today"),
+        *("datetime.date.today", "asyncio.sleep"),
+    ),
+    "chance": ("random", "secrets", "os.urandom", "numpy.random"),
+    "ids": ("uuid.uuid1", "uuid.uuid4", "uuid.uuid6", "uuid.uuid7"),
+    "sockets": (
+        *("socket", "socketserver", "ssl", "select", "selectors"),
+        *("asyncio.open_connection", "asyncio.start_server", "asyncio.open_unix_connection"),
+    ),
+    "threads": ("threading", "_thread", "concurrent.futures", "asyncio.to_thread"),
+    "processes": (
+        *(
+            "subprocess",
+            "multiprocessing",
+            "pebble",
+            "signal",
+            "os.fork",
+            "os.kill",
+            "os.system",
+        ),
+        *("os.popen", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
+    ),
+}
+# The type of a source of chance is not chance: it is how a seeded one is passed in.
+HARMLESS = ("random.Random",)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A module that may touch some of it, and why it must."""
+
+    opens: tuple[str, ...]
+    reason: str
+
+
+DOORS: dict[str, Door] = {
+    "db/clock.py": Door(("time",), "the time of the embedded database, in which tests travel"),
+    "db/crashpoint.py": Door(("processes",), "an armed crash point kills its own process"),
+    "db/patience.py": Door(("time",), "asks a database that is away again, after a while"),
+    "db/postgres.py": Door(
+        ("sockets", "threads", "time"), "a thread per connection; hears NOTIFY on its socket"
+    ),
+    "db/sqlite.py": Door(("sockets", "threads"), "the writer thread; the bell is a socket"),
+}
+
+
+def touched(source: str) -> Iterator[tuple[int, str, str]]:
+    """Each guarded thing that a module touches: line, what it is, its dotted name."""
+    tree = ast.parse(source)
+    names = imported_names(tree)
+    # In random.Random the name random is only the way to it.
+    ways = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        if id(node) in ways:
+            continue
+        dotted = dotted_name(node, names)
+        if dotted is None or dotted in HARMLESS:
+            continue
+        for what, guarded in GUARDED.items():
+            if any(dotted == name or dotted.startswith(f"{name}.") for name in guarded):
+                yield node.lineno, what, dotted  # type: ignore[attr-defined]  # it has a name, so a line
+
+
+def imported_names(tree: ast.Module) -> dict[str, str]:
+    """What each imported name stands for: `from time import sleep as nap` makes nap time.sleep."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.split(".")[0]
+                names[alias.asname or top] = alias.name if alias.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def dotted_name(node: ast.AST, names: dict[str, str]) -> str | None:
+    """`t.sleep` as time.sleep, where t is an import of this module."""
+    match node:
+        case ast.Name(id=name):
+            return names.get(name)
+        case ast.Attribute(value=value, attr=attribute):
+            base = dotted_name(value, names)
+            return f"{base}.{attribute}" if base else None
+        case ast.Call(func=func, args=[], keywords=[]) if dotted_name(func, names) in HARMLESS:
+            return "random.unseeded"
+        case _:
+            return None
+
+
+def trespasses(root: Path, doors: dict[str, Door]) -> list[str]:
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        place = path.relative_to(root).as_posix()
+        door = doors.get(place)
+        found += [
+            f"{place}:{line} touches {what} ({name}); ask for it through engine/ports.py"
+            for line, what, name in touched(path.read_text())
+            if door is None or what not in door.opens
+        ]
+    return found
+
+
+def test_only_the_doors_touch_time_chance_ids_sockets_threads_and_processes():
+    assert trespasses(SOURCE, DOORS) == []
+
+
+def test_every_door_is_in_use():
+    for place, door in DOORS.items():
+        used = {what for _, what, _ in touched((SOURCE / place).read_text())}
+        assert set(door.opens) == used, f"{place} no longer needs all it may touch"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import time\ntime.time()",
+        "import time as t\nt.sleep(1)",
+        "from time import monotonic\nmonotonic()",
+        "from datetime import datetime\ndatetime.now()",
+        "import datetime as dt\ndt.datetime.utcnow()",
+        "import random\nrandom.random()",
+        "import random\nrandom.Random()",
+        "from random import Random, choice\nchoice([1])",
+        "from uuid import uuid4\nuuid4()",
+        "import uuid\nhex = uuid.uuid4().hex",
+        "import socket\nsocket.socket()",
+        "import threading\nthreading.Lock()",
+        "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor()",
+        "import multiprocessing as mp\nmp.get_context('spawn')",
+        "import asyncio, subprocess\nsubprocess.run(['true'])",
+        "import asyncio\nasync def nap():\n    await asyncio.sleep(1)",
+        "def late():\n    from time import sleep\n    sleep(1)",
+    ],
+)
+def test_a_trespass_is_seen(tmp_path, planted):
+    (tmp_path / "innocent.py").write_text(planted)
+
+    assert trespasses(tmp_path, {}) != []
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "from random import Random\ndef draw(rng: Random) -> float:\n    return rng.random()",
+        "from random import Random\nrng = Random(7)",
+        "import asyncio\nasync def go():\n    async with asyncio.timeout(1):\n        pass",
+        "from datetime import datetime\ndef late(at: datetime) -> str:\n    return at.isoformat()",
+        "def run(clock):\n    return clock.time() + clock.sleep(1)",
+    ],
+)
+def test_what_was_passed_in_is_no_trespass(tmp_path, harmless):
+    (tmp_path / "innocent.py").write_text(harmless)
+
+    assert trespasses(tmp_path, {}) == []

@@ -1,0 +1,221 @@
+"""SQL is a file named by its verb: it opens with its promise, asks our clock, and fences what it writes."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.files import SOURCE
+
+DIALECTS = ("sqlite", "postgres")
+
+COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+LITERAL = re.compile(r"'(?:[^']|'')*'")
+OUR_TIME = re.compile(r"\(\s*SELECT\s+clock\(\)\s*\)", re.IGNORECASE)
+BARE_CLOCK = re.compile(r"\bclock\s*\(\s*\)", re.IGNORECASE)
+OTHER_TIME = re.compile(
+    r"\b(?:now|clock_timestamp|statement_timestamp|transaction_timestamp|unixepoch|julianday)\s*\("
+    r"|\b(?:current_timestamp|current_date|current_time|localtimestamp)\b",
+    re.IGNORECASE,
+)
+CHANCE = re.compile(r"\b(?:random|randomblob|gen_random_uuid)\s*\(", re.IGNORECASE)
+CAST = re.compile(r"::")
+JSONB = re.compile(r"jsonb", re.IGNORECASE)
+JOB_WRITE = re.compile(
+    r"\b(?:UPDATE|DELETE\s+FROM|MERGE\s+INTO)\s+(?:ONLY\s+)?(?:retoma\.)?jobs\b", re.IGNORECASE
+)
+EPOCH = re.compile(r"\bepoch\b", re.IGNORECASE)
+BOOT = re.compile(r":boot\b")
+EPOCH_STAYS = re.compile(r"^-- The epoch stays: .+\.$", re.MULTILINE)
+MOVE = re.compile(r"(?:SET|,)\s*(?:state|runner)\s*=", re.IGNORECASE)
+STATE_SEEN = re.compile(
+    r"(?:\bWHERE|\bAND|\bOR|\bON|\()\s*(?:\w+\.)?state\s*(?:=|<>|IN\b)", re.IGNORECASE
+)
+RUNNING_INDEX = re.compile(
+    r"CREATE\s+(?:UNIQUE\s+)?INDEX[^;]*WHERE[^;]*\bstate\s*=\s*'running'", re.IGNORECASE
+)
+
+
+def bare(text: str) -> str:
+    """The statements alone: no comments, no quoted text."""
+    return LITERAL.sub("''", COMMENT.sub("", text))
+
+
+def statement_problems(text: str, *, twin: bool) -> Iterator[str]:
+    """What is wrong with a verb's file."""
+    yield from promise_problems(text)
+    if twin and not second_line(text).startswith("-- Twin: "):
+        yield "line two does not give the reason for a twin (-- Twin: …)"
+    sql = bare(text)
+    if BARE_CLOCK.search(OUR_TIME.sub("", sql)):
+        yield "clock() outside (SELECT clock()): no index is used"
+    if OTHER_TIME.search(sql) or re.search(r"'now'", COMMENT.sub("", text)):
+        yield "a time that is not clock()'s"
+    if CHANCE.search(sql):
+        yield "chance inside SQL: it is passed in"
+    yield from spelling_problems(sql)
+    if JOB_WRITE.search(sql):
+        yield from fence_problems(text, sql)
+
+
+def migration_problems(text: str) -> Iterator[str]:
+    """What is wrong with a migration. It defines clock(), so it may name what others may not."""
+    yield from promise_problems(text)
+    yield from spelling_problems(bare(text))
+    if RUNNING_INDEX.search(COMMENT.sub("", text)):
+        yield "an index on state = 'running': every fence would read it from end to end"
+
+
+def promise_problems(text: str) -> Iterator[str]:
+    if not re.match(r"-- \S.*\.$", text.split("\n", 1)[0]):
+        yield "line one is not its promise (-- A sentence.)"
+
+
+def spelling_problems(sql: str) -> Iterator[str]:
+    if CAST.search(sql):
+        yield "x::t: the colon is the parameter mark, write CAST(x AS t)"
+    if JSONB.search(sql):
+        yield "jsonb changes numbers and the order of keys"
+
+
+def fence_problems(text: str, sql: str) -> Iterator[str]:
+    """A runner's write carries its boot and the epoch; anybody else's compares what it has seen."""
+    excused = EPOCH_STAYS.search(text) and not MOVE.search(sql)
+    if not EPOCH.search(sql) and not excused:
+        yield "writes to jobs without an epoch, or the reason why it stays"
+    if not BOOT.search(sql) and not STATE_SEEN.search(sql):
+        yield "writes to jobs with neither :boot (a runner) nor a state it compares (an operator)"
+
+
+def second_line(text: str) -> str:
+    _, _, rest = text.partition("\n")
+    return rest
+
+
+def twin_problems(names: set[str]) -> Iterator[str]:
+    """A verb is one portable file, or one for each database, never a mixture."""
+    for name in sorted(names):
+        verb, *dialect = name.removesuffix(".sql").split(".")
+        if dialect and dialect[0] not in DIALECTS:
+            yield f"{name}: no database is called {dialect[0]}"
+        elif dialect and f"{verb}.sql" in names:
+            yield f"{name}: stands beside a portable {verb}.sql"
+        elif dialect and not {f"{verb}.{other}.sql" for other in DIALECTS} <= names:
+            yield f"{name}: its twin is missing"
+
+
+def statements() -> list[Path]:
+    return sorted(SOURCE.rglob("sql/*.sql"))
+
+
+def migrations() -> list[Path]:
+    return sorted(SOURCE.rglob("migrations/*.sql"))
+
+
+def named(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+@pytest.mark.parametrize("path", statements(), ids=named)
+def test_a_statement_keeps_the_rules(path):
+    twin = path.name.count(".") > 1
+
+    assert list(statement_problems(path.read_text(), twin=twin)) == []
+
+
+@pytest.mark.parametrize("path", migrations(), ids=named)
+def test_a_migration_keeps_the_rules(path):
+    assert list(migration_problems(path.read_text())) == []
+
+
+def test_every_twin_has_its_twin():
+    for folder in SOURCE.rglob("sql"):
+        assert list(twin_problems({path.name for path in folder.glob("*.sql")})) == []
+
+
+def test_every_sql_file_is_a_statement_or_a_migration():
+    assert sorted(SOURCE.rglob("*.sql")) == sorted([*statements(), *migrations()])
+
+
+GOOD = """-- Give a job back. Touches nothing whose runner or epoch has passed.
+-- Twin: only one of them has arrays.
+UPDATE jobs SET state = 'waiting', run_at = (SELECT clock())  -- not clock(): it is volatile
+WHERE id = :id AND epoch = :epoch AND (SELECT state FROM runners WHERE boot = :boot) = 'alive';
+"""
+
+
+def test_a_good_statement_passes():
+    assert list(statement_problems(GOOD, twin=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("-- Give a job back.", "UPDATE jobs -- Give a job back."),
+        ("passed.\n", "passed\n"),
+        ("-- Twin: only one of them has arrays.\n", ""),
+        ("(SELECT clock())", "clock()"),
+        ("(SELECT clock())", "now()"),
+        ("(SELECT clock())", "CURRENT_TIMESTAMP"),
+        ("(SELECT clock())", "datetime('now')"),
+        (":id", ":id::bigint"),
+        (":id", "CAST(:rows AS jsonb)"),
+        (":id", "random()"),
+        ("AND epoch = :epoch", "/* epoch */"),
+        ("AND (SELECT state FROM runners WHERE boot = :boot) = 'alive'", ""),
+    ],
+)
+def test_a_bad_statement_is_seen(said, instead):
+    bad = GOOD.replace(said, instead)
+
+    assert bad != GOOD
+    assert list(statement_problems(bad, twin=True)) != []
+
+
+def test_an_operators_write_compares_the_state_it_has_seen():
+    write = (
+        "-- Cancel.\nUPDATE jobs SET cancel_at = (SELECT clock()) WHERE id = :id AND epoch >= 0"
+    )
+
+    assert list(statement_problems(write, twin=False)) != []
+    assert list(statement_problems(f"{write} AND state = 'waiting'", twin=False)) == []
+
+
+def test_only_a_write_that_moves_nothing_may_leave_the_epoch_out():
+    reason = "-- Give a turn.\n-- The epoch stays: nobody holds a waiting job.\n"
+    turn = "UPDATE jobs SET turn = 1 WHERE state = 'waiting'"
+    move = "UPDATE jobs SET turn = 1, state = 'parked' WHERE state = 'waiting'"
+
+    assert list(statement_problems(reason + turn, twin=False)) == []
+    assert list(statement_problems("-- Give a turn.\n" + turn, twin=False)) != []
+    assert list(statement_problems(reason + move, twin=False)) != []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TABLE jobs (id bigint);",
+        "-- Jobs.\nCREATE TABLE jobs (payload jsonb);",
+        "-- Jobs.\nCREATE INDEX held ON jobs (runner) WHERE state = 'running';",
+        "-- Jobs.\nCREATE VIEW j AS SELECT id::text FROM jobs;",
+    ],
+)
+def test_a_bad_migration_is_seen(planted):
+    assert list(migration_problems(planted)) != []
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"claim.sqlite.sql"},
+        {"claim.sql", "claim.sqlite.sql", "claim.postgres.sql"},
+        {"claim.sqlite.sql", "claim.postgres.sql", "claim.oracle.sql"},
+    ],
+)
+def test_a_missing_or_strange_twin_is_seen(names):
+    assert list(twin_problems(names)) != []
+
+
+def test_a_pair_and_a_portable_file_are_fine():
+    assert list(twin_problems({"claim.sqlite.sql", "claim.postgres.sql", "show.sql"})) == []

@@ -1,0 +1,22 @@
+"""The wheel carries everything the code reads at run time."""
+
+import subprocess
+import sys
+import zipfile
+
+from tests.house.files import ROOT, SOURCE
+
+
+def test_the_wheel_carries_the_sql_and_the_types(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+
+    (wheel,) = tmp_path.glob("retoma-*.whl")
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    needed = [*SOURCE.rglob("*.sql"), *SOURCE.rglob("*.py"), SOURCE / "py.typed"]
+    assert {path.relative_to(SOURCE.parent).as_posix() for path in needed} <= packed
+    assert not [name for name in packed if name.startswith("tests")]

@@ -1,0 +1,51 @@
+"""Time travel: one jump moves the clock of the database and of every process."""
+
+import struct
+
+import psycopg
+
+from retoma.db import migrations
+from retoma.db import open as open_database
+from retoma.db.statements import adhoc
+from tests.clock import TestClock
+
+
+async def test_a_jump_moves_the_clock_of_the_database(database_url, test_clock):
+    database = open_database(database_url)
+    try:
+        await migrations.upgrade(database)
+        before = await now(database)
+
+        test_clock.jump(3600)
+        after = await now(database)
+
+        assert 3600 <= after - before < 3660
+    finally:
+        database.close()
+
+
+def test_the_file_holds_the_sum_of_all_jumps(test_clock):
+    test_clock.jump(61)
+    test_clock.jump(-1.5)
+
+    assert struct.unpack("<q", test_clock.path.read_bytes()) == (59_500_000,)
+
+
+def test_a_postgres_without_our_schema_is_left_alone(postgres_url, tmp_path):
+    TestClock(tmp_path / "clock", postgres_url).jump(1)
+
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT to_regclass('retoma.test_clock')").fetchone() == (
+            None,
+        )
+
+
+async def now(database) -> float:
+    """What the database's clock says, in seconds since 1970."""
+    row = await database.read(lambda tx: tx.one(SECONDS))
+    return float(row[0])
+
+
+SECONDS = adhoc(
+    "SELECT (SELECT clock()) / 1000000.0", "SELECT extract(epoch FROM (SELECT clock()))"
+)

@@ -1,0 +1,77 @@
+"""The servers the tests rest on: found in order, private, crashable, gone afterwards."""
+
+import os
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests import services
+from tests.services import DURABLE, PostgresServer
+
+
+def test_a_crashed_server_comes_back_with_what_was_committed(durable_postgres):
+    first, dsn = durable_postgres.pid, durable_postgres.dsn
+    with psycopg.connect(dsn) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+
+    durable_postgres.restart(mode="immediate")
+
+    assert durable_postgres.pid != first
+    assert durable_postgres.dsn == dsn
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
+        assert connection.execute("SHOW fsync").fetchone() == ("on",)
+
+
+def test_a_closed_server_leaves_no_process_and_no_folder():
+    with PostgresServer(DURABLE) as server:
+        pid, home = server.pid, server._home
+    assert home is not None
+
+    assert not home.exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_server_takes_no_stranger(durable_postgres):
+    stranger = durable_postgres.dsn.replace("retoma:", "retoma:not")
+
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(stranger)
+
+
+def test_the_newest_complete_folder_of_debian_is_taken(tmp_path):
+    for version, names in {
+        "9.6": services.NEEDED,
+        "15": services.NEEDED,
+        "17": ["postgres"],
+    }.items():
+        programs_in(tmp_path / version / "bin", names)
+
+    found = services.in_debian_folder(str(tmp_path))
+
+    assert found is not None
+    assert found.folder == tmp_path / "15" / "bin"
+
+
+def test_nothing_is_installed_where_apt_is_forbidden(monkeypatch):
+    monkeypatch.setenv("NO_APT", "1")
+
+    assert services.by_apt() is None
+
+
+def test_a_closed_home_is_no_place_for_programs(tmp_path):
+    closed = tmp_path / "closed"
+    inside = closed / "bin"
+    inside.mkdir(parents=True)
+    closed.chmod(0o700)
+
+    assert not services.everybody_may_enter(inside)
+    assert services.everybody_may_enter(Path("/"))
+
+
+def programs_in(folder: Path, names: "tuple[str, ...] | list[str]") -> None:
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).touch(mode=0o755)
