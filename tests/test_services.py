@@ -17,11 +17,11 @@ def test_a_crashed_server_comes_back_with_what_was_committed(durable_postgres):
 
     durable_postgres.restart(mode="immediate")
 
-    assert durable_postgres.pid != first
-    assert durable_postgres.dsn == dsn
+    assert first != durable_postgres.pid
+    assert dsn == durable_postgres.dsn
     with psycopg.connect(dsn) as connection:
-        assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
-        assert connection.execute("SHOW fsync").fetchone() == ("on",)
+        assert (42,) == connection.execute("SELECT answer FROM kept").fetchone()
+        assert ("on",) == connection.execute("SHOW fsync").fetchone()
 
 
 def test_a_closed_server_leaves_no_process_and_no_folder():
@@ -52,7 +52,7 @@ def test_the_newest_complete_folder_of_debian_is_taken(tmp_path):
     found = services.in_debian_folder(str(tmp_path))
 
     assert found is not None
-    assert found.folder == tmp_path / "15" / "bin"
+    assert tmp_path / "15" / "bin" == found.folder
 
 
 def test_nothing_is_installed_where_apt_is_forbidden(monkeypatch):

@@ -37,7 +37,7 @@ def test_no_file_names_a_registry_or_a_path_of_one_machine():
         for leak in leaks(path.relative_to(ROOT).as_posix(), text_of(path))
     ]
 
-    assert found == []
+    assert [] == found
 
 
 def test_the_locks_are_locks():
@@ -67,10 +67,10 @@ def test_the_locks_are_locks():
     ],
 )
 def test_a_leak_is_seen(place, planted):
-    assert leaks(place, planted) != []
+    assert [] != leaks(place, planted)
 
 
 def test_an_ordinary_address_is_no_leak():
     assert leaks("README.md", "See https://semver.org and `/usr/lib/postgresql`.") == []
-    assert leaks("requirements/dev.txt", "apsw==1 \\\n    --hash=sha256:00\n") == []
-    assert leaks("docs/api.md", "POST /api/jobs/42/retry answers 202") == []
+    assert [] == leaks("requirements/dev.txt", "apsw==1 \\\n    --hash=sha256:00\n")
+    assert [] == leaks("docs/api.md", "POST /api/jobs/42/retry answers 202")

@@ -36,4 +36,4 @@ def test_a_broken_contract_is_seen(tmp_path):
         (package / f"{name}.py").write_text(text)
     (tmp_path / "pyproject.toml").write_text(PLANTED)
 
-    assert lint_imports(tmp_path).returncode != 0
+    assert 0 != lint_imports(tmp_path).returncode

@@ -28,14 +28,14 @@ def test_a_script_is_executable_and_plain_sh(script):
 
     assert path.read_text().startswith("#!/bin/sh\n")
     assert os.access(path, os.X_OK)
-    assert syntax_of(str(path)) == 0
+    assert 0 == syntax_of(str(path))
 
 
 def test_what_ci_runs_is_the_tests_and_nothing_else():
     path = ROOT / ".ci" / "run"
 
     assert os.access(path, os.X_OK)
-    assert syntax_of(str(path), shutil.which("bash") or "sh") == 0
+    assert 0 == syntax_of(str(path), shutil.which("bash") or "sh")
     assert path.read_text().rstrip().endswith("exec ./run test")
 
 
@@ -43,13 +43,13 @@ def test_a_syntax_error_is_seen(tmp_path):
     broken = tmp_path / "run"
     broken.write_text("if true; then\n")
 
-    assert syntax_of(str(broken)) != 0
+    assert 0 != syntax_of(str(broken))
 
 
 def test_help_names_every_verb_from_any_folder():
     done = run("help")
 
-    assert done.returncode == 0
+    assert 0 == done.returncode
     assert all(f"\n  {verb} " in done.stdout for verb in VERBS)
 
 
@@ -57,5 +57,5 @@ def test_help_names_every_verb_from_any_folder():
 def test_an_unknown_verb_is_refused_with_the_list(args):
     done = run(*args)
 
-    assert done.returncode == 2
+    assert 2 == done.returncode
     assert "usage: ./run" in done.stderr

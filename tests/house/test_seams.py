@@ -124,7 +124,7 @@ def trespasses(root: Path, doors: dict[str, Door]) -> list[str]:
 
 
 def test_only_the_doors_touch_time_chance_ids_sockets_threads_and_processes():
-    assert trespasses(SOURCE, DOORS) == []
+    assert [] == trespasses(SOURCE, DOORS)
 
 
 def test_every_door_is_in_use():
@@ -158,7 +158,7 @@ def test_every_door_is_in_use():
 def test_a_trespass_is_seen(tmp_path, planted):
     (tmp_path / "innocent.py").write_text(planted)
 
-    assert trespasses(tmp_path, {}) != []
+    assert [] != trespasses(tmp_path, {})
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_a_trespass_is_seen(tmp_path, planted):
 def test_what_was_passed_in_is_no_trespass(tmp_path, harmless):
     (tmp_path / "innocent.py").write_text(harmless)
 
-    assert trespasses(tmp_path, {}) == []
+    assert [] == trespasses(tmp_path, {})

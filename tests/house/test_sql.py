@@ -121,12 +121,12 @@ def named(path: Path) -> str:
 def test_a_statement_keeps_the_rules(path):
     twin = path.name.count(".") > 1
 
-    assert list(statement_problems(path.read_text(), twin=twin)) == []
+    assert [] == list(statement_problems(path.read_text(), twin=twin))
 
 
 @pytest.mark.parametrize("path", migrations(), ids=named)
 def test_a_migration_keeps_the_rules(path):
-    assert list(migration_problems(path.read_text())) == []
+    assert [] == list(migration_problems(path.read_text()))
 
 
 def test_every_twin_has_its_twin():
@@ -135,7 +135,7 @@ def test_every_twin_has_its_twin():
 
 
 def test_every_sql_file_is_a_statement_or_a_migration():
-    assert sorted(SOURCE.rglob("*.sql")) == sorted([*statements(), *migrations()])
+    assert sorted([*statements(), *migrations()]) == sorted(SOURCE.rglob("*.sql"))
 
 
 GOOD = """-- Give a job back. Touches nothing whose runner or epoch has passed.
@@ -146,7 +146,7 @@ WHERE id = :id AND epoch = :epoch AND (SELECT state FROM runners WHERE boot = :b
 
 
 def test_a_good_statement_passes():
-    assert list(statement_problems(GOOD, twin=True)) == []
+    assert [] == list(statement_problems(GOOD, twin=True))
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_a_good_statement_passes():
 def test_a_bad_statement_is_seen(said, instead):
     bad = GOOD.replace(said, instead)
 
-    assert bad != GOOD
-    assert list(statement_problems(bad, twin=True)) != []
+    assert GOOD != bad
+    assert [] != list(statement_problems(bad, twin=True))
 
 
 def test_an_operators_write_compares_the_state_it_has_seen():
@@ -178,8 +178,8 @@ def test_an_operators_write_compares_the_state_it_has_seen():
         "-- Cancel.\nUPDATE jobs SET cancel_at = (SELECT clock()) WHERE id = :id AND epoch >= 0"
     )
 
-    assert list(statement_problems(write, twin=False)) != []
-    assert list(statement_problems(f"{write} AND state = 'waiting'", twin=False)) == []
+    assert [] != list(statement_problems(write, twin=False))
+    assert [] == list(statement_problems(f"{write} AND state = 'waiting'", twin=False))
 
 
 def test_only_a_write_that_moves_nothing_may_leave_the_epoch_out():
@@ -187,9 +187,9 @@ def test_only_a_write_that_moves_nothing_may_leave_the_epoch_out():
     turn = "UPDATE jobs SET turn = 1 WHERE state = 'waiting'"
     move = "UPDATE jobs SET turn = 1, state = 'parked' WHERE state = 'waiting'"
 
-    assert list(statement_problems(reason + turn, twin=False)) == []
-    assert list(statement_problems("-- Give a turn.\n" + turn, twin=False)) != []
-    assert list(statement_problems(reason + move, twin=False)) != []
+    assert [] == list(statement_problems(reason + turn, twin=False))
+    assert [] != list(statement_problems("-- Give a turn.\n" + turn, twin=False))
+    assert [] != list(statement_problems(reason + move, twin=False))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_only_a_write_that_moves_nothing_may_leave_the_epoch_out():
     ],
 )
 def test_a_bad_migration_is_seen(planted):
-    assert list(migration_problems(planted)) != []
+    assert [] != list(migration_problems(planted))
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ def test_a_bad_migration_is_seen(planted):
     ],
 )
 def test_a_missing_or_strange_twin_is_seen(names):
-    assert list(twin_problems(names)) != []
+    assert [] != list(twin_problems(names))
 
 
 def test_a_pair_and_a_portable_file_are_fine():
-    assert list(twin_problems({"claim.sqlite.sql", "claim.postgres.sql", "show.sql"})) == []
+    assert [] == list(twin_problems({"claim.sqlite.sql", "claim.postgres.sql", "show.sql"}))
