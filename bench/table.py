@@ -1,0 +1,80 @@
+"""What was measured, as one table for people and one list for programs."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ABSENT = "not installed"
+LESS_IS_BETTER = frozenset({"ms", "s", "writes/beat"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One line of the table. None where there was nothing to measure, or nothing to be judged by."""
+
+    name: str
+    unit: str
+    ours: float | None
+    floor: float | None
+    peers: Mapping[str, float | None]
+    bar: str | None
+    met: bool | None
+
+    def ratio(self) -> float | None:
+        """Ours by the best peer; by the floor where no peer was measured."""
+        measured = [value for value in self.peers.values() if value is not None]
+        best = min if self.unit in LESS_IS_BETTER else max
+        against = best(measured) if measured else self.floor
+        return self.ours / against if self.ours is not None and against else None
+
+
+def show(results: Sequence[Result], console: Console) -> None:
+    table = Table(title="retoma beside the floor and its peers", title_justify="left")
+    table.add_column("what", no_wrap=True)
+    for heading in ("unit", "ours", "floor", "peers", "ratio", "bar", "met"):
+        right = heading in {"ours", "floor", "ratio"}
+        table.add_column(heading, justify="right" if right else "left")
+    for result in results:
+        table.add_row(*cells(result))
+    console.print(table)
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    ratio = result.ratio()
+    return (
+        result.name,
+        result.unit,
+        number(result.ours),
+        number(result.floor),
+        peers_cell(result.peers),
+        "-" if ratio is None else f"{ratio:.2f} ×",  # noqa: RUF001
+        result.bar or "-",
+        met_cell(result.met),
+    )
+
+
+def peers_cell(peers: Mapping[str, float | None]) -> str:
+    told = (
+        f"{name} {ABSENT if value is None else number(value)}" for name, value in peers.items()
+    )
+    return "\n".join(told) or "-"
+
+
+def met_cell(met: bool | None) -> str:
+    if met is None:
+        return "-"
+    return "[green]met[/]" if met else "[red]not met[/]"
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def write_json(results: Sequence[Result], file: Path) -> None:
+    file.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
