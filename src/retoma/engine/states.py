@@ -1,0 +1,90 @@
+"""The states of a job, the moves between them, and who makes each move.
+
+The rules live in states, errors, job, outcome, events and retry. They are pure: no I/O, no
+asyncio, no clock, no database. Whatever they need to know is passed in.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class State(StrEnum):
+    """Where a job stands. Scheduled, snoozed, stalled and the like are marks, not states."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    PARKED = "parked"
+    DONE = "done"
+    SKIPPED = "skipped"
+    DEAD = "dead"
+    CANCELED = "canceled"
+
+
+class ParkReason(StrEnum):
+    """What a parked job waits for."""
+
+    OPERATOR = "operator"
+    CONFIG = "config"
+    BUDGET = "budget"
+    UNKNOWN_REMOTE = "unknown_remote"
+
+
+class DeadReason(StrEnum):
+    """Why a job ended badly."""
+
+    PERMANENT = "permanent"
+    EXHAUSTED = "exhausted"
+    POISON = "poison"
+    DEADLINE = "deadline"
+
+
+MOVES: Final[Mapping[State, frozenset[State]]] = MappingProxyType(
+    {
+        State.WAITING: frozenset({State.RUNNING, State.PARKED, State.CANCELED}),
+        State.RUNNING: frozenset(
+            {
+                State.DONE,
+                State.SKIPPED,
+                State.DEAD,
+                State.PARKED,
+                State.CANCELED,
+                State.WAITING,
+            }
+        ),
+        State.PARKED: frozenset({State.WAITING, State.CANCELED, State.DEAD}),
+        State.DONE: frozenset({State.WAITING}),
+        State.SKIPPED: frozenset({State.WAITING}),
+        State.DEAD: frozenset({State.WAITING}),
+        State.CANCELED: frozenset({State.WAITING}),
+    }
+)
+
+# Left only by "again", which opens the next generation.
+ENDED: Final = frozenset({State.DONE, State.SKIPPED, State.DEAD, State.CANCELED})
+
+OWNERS: Final[Mapping[State, str]] = MappingProxyType(
+    {
+        State.WAITING: "A claim moves it next, or an operator.",
+        State.RUNNING: "The runner that holds it moves it next, or the take-back, or a cancel.",
+        State.PARKED: "An operator moves it next.",
+        State.DONE: "Only again moves it, as the next generation.",
+        State.SKIPPED: "Only again moves it, as the next generation.",
+        State.DEAD: "Only again moves it, as the next generation, or a discard removes it.",
+        State.CANCELED: "Only again moves it, as the next generation.",
+    }
+)
+
+
+def legal(frm: State, to: State) -> bool:
+    return to in MOVES[frm]
+
+
+def drawing() -> str:
+    """The states as a mermaid diagram: every move an arrow, every owner a note."""
+    lines = ["stateDiagram-v2", f"    [*] --> {State.WAITING}"]
+    # In the order of State, not of a frozenset: the page must not change from run to run.
+    lines += [f"    {frm} --> {to}" for frm in State for to in State if legal(frm, to)]
+    lines += [f"    note right of {state}: {OWNERS[state]}" for state in State]
+    return "\n".join(lines) + "\n"
