@@ -1,0 +1,258 @@
+"""What can go wrong, as a tree of exceptions and a table of codes.
+
+RetomaError
+├── Transient             raised by a story: may work next time
+├── Permanent             raised by a story: will never work
+├── LeaseLost             this runner no longer holds the job
+├── Unsure                a commit was sent and its reply never came
+└── Refused               bad input; nothing was changed
+    ├── BadInput
+    ├── UnknownKind
+    ├── IdempotencyMismatch
+    ├── NotFound
+    └── IllegalMove
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class RetomaError(Exception):
+    """The base of everything retoma raises on purpose."""
+
+
+class Transient(RetomaError):
+    """This try failed; the next may not. `retry_after` is the other side's wish, in seconds."""
+
+    def __init__(
+        self, message: str, *, code: str = "transient", retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retry_after = retry_after
+
+
+class Permanent(RetomaError):
+    """No number of tries will help; the job is buried at once."""
+
+    def __init__(self, message: str, *, code: str = "permanent") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class LeaseLost(RetomaError):
+    """This runner's hold on the job is over; what it writes from now on changes nothing."""
+
+    def __init__(self, job: object) -> None:
+        super().__init__(job)
+        self.job = job
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job}: this runner no longer holds it; another may already be at work, "
+            "and nothing written here from now on is kept"
+        )
+
+
+class Unsure(RetomaError):
+    """The connection was lost while a commit was under way: it may or may not have happened.
+
+    Look before asking again, or submit with an idempotency key: then asking again is safe.
+    """
+
+
+class Refused(RetomaError):
+    """The request was refused and changed nothing."""
+
+
+class BadInput(Refused):
+    """A value that no rule allows."""
+
+
+class UnknownKind(Refused):
+    """No job of this name is registered here."""
+
+
+class IdempotencyMismatch(Refused):
+    """The key is already taken by a submission with another payload."""
+
+
+class NotFound(Refused):
+    """There is no such thing, or no longer."""
+
+
+class IllegalMove(Refused):
+    """The thing exists, but from where it stands it cannot go there."""
+
+
+class ErrorClass(StrEnum):
+    """Whose trouble an error is: what a person would do about it."""
+
+    TRANSIENT = "transient"
+    THROTTLED = "throttled"
+    BLOCKED = "blocked"
+    CONFIG = "config"
+    DATA = "data"
+    BUG = "bug"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+class Action(StrEnum):
+    """What the engine does when an attempt ends with a code."""
+
+    RETRY = "retry"
+    BURY = "bury"
+    PARK = "park"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One line of a table of codes; `budget` caps the failed attempts below the job's own cap."""
+
+    code: str
+    error_class: ErrorClass
+    action: Action
+    budget: int | None
+    meaning: str
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and self.budget < 1:
+            raise BadInput(f"code {self.code}: a budget is at least 1, not {self.budget}")
+
+
+def table(*codes: Code) -> Mapping[str, Code]:
+    """Codes by their name, for an application's own list; a name given twice is refused."""
+    named = {code.code: code for code in codes}
+    if len(named) < len(codes):
+        names = [code.code for code in codes]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise BadInput(f"codes given twice: {', '.join(twice)}")
+    return MappingProxyType(named)
+
+
+ENGINE_CODES: Final = table(
+    Code(
+        "exception",
+        ErrorClass.BUG,
+        Action.RETRY,
+        None,
+        "The story raised something it did not name; its stack is in the timeline.",
+    ),
+    Code(
+        "transient",
+        ErrorClass.TRANSIENT,
+        Action.RETRY,
+        None,
+        "The story said: not this time, perhaps the next.",
+    ),
+    Code(
+        "permanent",
+        ErrorClass.DATA,
+        Action.BURY,
+        None,
+        "The story said: no number of tries will help.",
+    ),
+    Code(
+        "timeout",
+        ErrorClass.TRANSIENT,
+        Action.RETRY,
+        None,
+        "One attempt, or a call in it, took longer than it may; the next may be quicker.",
+    ),
+    Code(
+        "stalled",
+        ErrorClass.TRANSIENT,
+        Action.RETRY,
+        None,
+        "The attempt lived but made no progress; its stack was kept and it was stopped.",
+    ),
+    # Transient, for nothing is wrong with the job; buried, for its time is over however it fares.
+    Code(
+        "deadline",
+        ErrorClass.TRANSIENT,
+        Action.BURY,
+        None,
+        "The job's own deadline passed, all attempts and waits included.",
+    ),
+    Code(
+        "unstorable_result",
+        ErrorClass.DATA,
+        Action.BURY,
+        None,
+        "The work was done but its result cannot be stored; trying again would pay again.",
+    ),
+    Code(
+        "bad_payload",
+        ErrorClass.DATA,
+        Action.BURY,
+        None,
+        "The stored payload, or a saved step, does not fit what the code now expects.",
+    ),
+    Code(
+        "bad_story_result",
+        ErrorClass.BUG,
+        Action.BURY,
+        None,
+        "The story returned something that is neither a value nor an outcome.",
+    ),
+    Code(
+        "child_died",
+        ErrorClass.BUG,
+        Action.RETRY,
+        None,
+        "The child process of a step died (segfault, out of memory, exit); only this job pays.",
+    ),
+    Code(
+        "lease_lost",
+        ErrorClass.LOST,
+        Action.RETRY,
+        None,
+        "The runner lost its hold on the job; another goes on, no attempt of the job is spent.",
+    ),
+    Code(
+        "poison",
+        ErrorClass.LOST,
+        Action.BURY,
+        None,
+        "The job was running, alone under suspicion, when its runner died for the third time.",
+    ),
+    Code(
+        "released_too_often",
+        ErrorClass.LOST,
+        Action.BURY,
+        None,
+        "Runners that were shutting down gave the job back too many times in one generation.",
+    ),
+    Code(
+        "canceled",
+        ErrorClass.CANCELLED,
+        Action.BURY,
+        None,
+        "A person asked for the end: the job is canceled, not dead, and never retried.",
+    ),
+    Code(
+        "config",
+        ErrorClass.CONFIG,
+        Action.PARK,
+        None,
+        "A setting or a credential is wrong; the job waits for a person to put it right.",
+    ),
+    Code(
+        "budget",
+        ErrorClass.BLOCKED,
+        Action.PARK,
+        None,
+        "The money or the quota set for this work is spent; the job waits for a person.",
+    ),
+    Code(
+        "unknown_remote",
+        ErrorClass.LOST,
+        Action.PARK,
+        None,
+        "Nobody can tell whether the other side did the work; a person must look.",
+    ),
+)
