@@ -1,0 +1,53 @@
+"""What a story may return instead of a value: not yet, not needed, not without a person.
+
+Ends are returned, failures are raised (errors.py).
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from retoma.engine.duration import seconds
+from retoma.engine.errors import BadInput
+from retoma.engine.states import ParkReason
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Snooze:
+    """Not yet: the story is told again from the top after so long. Costs no attempt."""
+
+    after: float  # seconds
+
+    def __init__(self, after: float | timedelta) -> None:
+        object.__setattr__(self, "after", seconds(after))
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Not needed: the job ends well, without a result."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        _say_why("Skip", self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Not without a person: the job waits, holding nothing, until somebody moves it."""
+
+    reason: str
+    kind: ParkReason = ParkReason.OPERATOR
+
+    def __post_init__(self) -> None:
+        _say_why("Park", self.reason)
+        if not isinstance(self.kind, ParkReason):
+            raise BadInput(f"Park: {self.kind!r} is not one of {', '.join(ParkReason)}")
+
+
+Outcome = Snooze | Skip | Park
+
+
+def _say_why(name: str, reason: object) -> None:
+    """The reason is all that the person who finds the job will have."""
+    if not isinstance(reason, str) or not reason.strip():
+        raise BadInput(f"{name} needs a reason in words, not {reason!r}")
