@@ -3,21 +3,21 @@
 from retoma.engine.events import LEADS_TO, End, EventType
 from retoma.engine.states import MOVES, State, legal
 
-# Where each event that is a move may come from; None: the job was not there before.
-COMES_FROM: dict[str, set[State | None]] = {
-    "submitted": {None},
-    "claimed": {State.WAITING},
-    "done": {State.RUNNING},
-    "skipped": {State.RUNNING},
-    "failed": {State.RUNNING},
-    "buried": {State.RUNNING, State.PARKED},
-    "lost": {State.RUNNING},
-    "released": {State.RUNNING},
-    "snoozed": {State.RUNNING},
-    "parked": {State.WAITING, State.RUNNING},
-    "unparked": {State.PARKED},
-    "canceled": {State.WAITING, State.RUNNING, State.PARKED},
-    "again": {State.DONE, State.SKIPPED, State.DEAD, State.CANCELED},
+# From where to where each event that is a move leads; None: the job was not there before.
+TOLD: dict[str, tuple[set[State | None], State]] = {
+    "submitted": ({None}, State.WAITING),
+    "claimed": ({State.WAITING}, State.RUNNING),
+    "done": ({State.RUNNING}, State.DONE),
+    "skipped": ({State.RUNNING}, State.SKIPPED),
+    "failed": ({State.RUNNING}, State.WAITING),
+    "buried": ({State.RUNNING, State.PARKED}, State.DEAD),
+    "lost": ({State.RUNNING}, State.WAITING),
+    "released": ({State.RUNNING}, State.WAITING),
+    "snoozed": ({State.RUNNING}, State.WAITING),
+    "parked": ({State.WAITING, State.RUNNING}, State.PARKED),
+    "unparked": ({State.PARKED}, State.WAITING),
+    "canceled": ({State.WAITING, State.RUNNING, State.PARKED}, State.CANCELED),
+    "again": ({State.DONE, State.SKIPPED, State.DEAD, State.CANCELED}, State.WAITING),
 }
 
 
@@ -26,20 +26,15 @@ def test_every_event_says_where_it_leads():
 
 
 def test_e1_every_event_that_is_a_move_makes_a_legal_one():
-    assert {event for event, to in LEADS_TO.items() if to} == set(COMES_FROM)
-    for event, starts in COMES_FROM.items():
-        to = LEADS_TO[EventType(event)]
-        assert to is not None
+    assert {event: to for event, to in LEADS_TO.items() if to} == {
+        event: to for event, (_, to) in TOLD.items()
+    }
+    for starts, to in TOLD.values():
         assert all(frm is None or legal(frm, to) for frm in starts)
 
 
 def test_e11_every_legal_move_has_an_event_that_tells_of_it():
-    told = {
-        (frm, LEADS_TO[EventType(event)])
-        for event, starts in COMES_FROM.items()
-        for frm in starts
-        if frm is not None
-    }
+    told = {(frm, to) for starts, to in TOLD.values() for frm in starts if frm is not None}
 
     assert {(frm, to) for frm, ends in MOVES.items() for to in ends} == told
 
