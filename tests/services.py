@@ -379,6 +379,7 @@ def free_port() -> int:
 
 
 def main(variable: str, *command: str) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the server goes too
     with PostgresServer(DURABLE) as server:
         return subprocess.run(
             command, env=os.environ | {variable: server.dsn}, check=False

@@ -1,6 +1,7 @@
 """The servers the tests rest on: found in order, private, crashable, gone afterwards."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
@@ -71,7 +72,7 @@ def test_a_closed_home_is_no_place_for_programs(tmp_path):
     assert services.everybody_may_enter(Path("/"))
 
 
-def programs_in(folder: Path, names: "tuple[str, ...] | list[str]") -> None:
+def programs_in(folder: Path, names: Sequence[str]) -> None:
     folder.mkdir(parents=True)
     for name in names:
         (folder / name).touch(mode=0o755)
