@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         path = item.path.relative_to(config.rootpath).as_posix()
-        if path.startswith(FAST):
+        if path.startswith(FAST) and "database_url" not in getattr(item, "fixturenames", ()):
             item.add_marker("fast")
     if not soaking():
         left = [item for item in items if item.get_closest_marker("soak")]
