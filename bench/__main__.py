@@ -1,0 +1,83 @@
+"""`python -m bench [--quick] [--json FILE] [--only NAME …]`: one table, ours beside the floor and the peers.
+
+Exit code 0 when everything of ours could be measured, whether or not a bar was met: a noisy machine is
+not a broken build. 1 when something of ours could not, 2 for arguments that make no sense.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+from rich.console import Console
+
+from bench.compare import Comparison, compare
+from bench.comparisons import FULL, QUICK, comparisons
+from bench.places import Places, open_places
+from bench.table import Result, show, write_json
+
+TABLE_WIDTH = 140
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked = parse(arguments)
+    chosen = choose(comparisons(QUICK if asked.quick else FULL), asked.only)
+    if not chosen:
+        Console(stderr=True).print(f"no comparison is called {' or '.join(asked.only)}")
+        return 2
+    began = perf_counter()
+    with open_places() as places:
+        results = measure_all(chosen, places, Console(stderr=True, highlight=False))
+    show(results, table_console())
+    Console(stderr=True, highlight=False).print(f"{perf_counter() - began:.0f} s in all")
+    if asked.json:
+        write_json(results, asked.json)
+    return 0 if all(result.ours is not None for result in results) else 1
+
+
+def table_console() -> Console:
+    """As wide as the terminal; wide enough for the table where the output goes to a file."""
+    console = Console()
+    return console if console.is_terminal else Console(width=TABLE_WIDTH)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer jobs and rounds: 10 minutes"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write the rows as a list"
+    )
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="only rows whose name begins so"
+    )
+    return parser.parse_args(arguments)
+
+
+def choose(every: Sequence[Comparison], only: Sequence[str]) -> list[Comparison]:
+    """Those with a row whose name begins with one of `only`; all of them if that is empty."""
+    return [
+        comparison
+        for comparison in every
+        if not only or any(row.name.startswith(tuple(only)) for row in comparison.rows)
+    ]
+
+
+def measure_all(chosen: Sequence[Comparison], places: Places, console: Console) -> list[Result]:
+    console.print(places.describe())
+    results: list[Result] = []
+    for place, comparison in enumerate(chosen, start=1):
+        names = ", ".join(row.name for row in comparison.rows)
+        console.print(f"[bold][{place}/{len(chosen)}] {names}[/bold]", markup=True)
+        results += compare(
+            comparison, places, lambda line: console.print(f"  {line}", markup=False)
+        )
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
