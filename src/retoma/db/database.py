@@ -1,0 +1,144 @@
+"""The seam: two databases, one way of asking.
+
+Store functions are plain and take a `Transaction`; async code hops to a thread once per
+transaction with `await database.write(fn)` or `read(fn)`. A function may be called again when
+the first call provably changed nothing, so it must have no effect but its statements.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
+
+from retoma.db.statements import Statement
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Lane(StrEnum):
+    """Who is asking: on PostgreSQL a connection each, on SQLite a place in the queue."""
+
+    WRITE = "write"
+    CLAIM = "claim"  # claims and reads
+    PULSE = "pulse"  # goes first: a beat must not wait behind a bulk submit
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One statement with its parameters, not yet sent."""
+
+    statement: Statement
+    params: dict[str, Any]
+
+
+class Transaction(Protocol):
+    """What a store function may do. Rows are tuples; zero rows is an answer."""
+
+    dialect: str
+
+    def run(self, statement: Statement, **params: Any) -> int:
+        """Run it; how many rows its last statement changed."""
+
+    def one(self, statement: Statement, **params: Any) -> Row | None:
+        """Its first row."""
+
+    def all(self, statement: Statement, **params: Any) -> list[Row]:
+        """All its rows."""
+
+    def ring(self, topic: str) -> None:
+        """Let every process that listens hear `topic`, once this transaction has committed."""
+
+    def finish(self, *calls: Call) -> list[list[Row]]:
+        """The last thing this transaction does: the calls and the commit in one round trip."""
+
+
+class Database(Protocol):
+    """A database of either make. Opens nothing until it is asked something."""
+
+    url: str
+    dialect: str
+
+    async def write(
+        self,
+        fn: Callable[[Transaction], T],
+        *,
+        verb: str,
+        lane: Lane = Lane.WRITE,
+        patience: float | None = None,
+    ) -> T:
+        """One transaction, committed when this returns.
+
+        Asks again, for `patience` seconds, while the database is away or busy and nothing was
+        changed. Raises `ReplyLost` where only the answer to the commit is missing.
+        """
+
+    async def read(self, fn: Callable[[Transaction], T]) -> T:
+        """Questions only; asked again while the database is away."""
+
+    def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:
+        """The same as `write` on the pulse lane, from a thread, without asking again."""
+
+    def wait_bell(self, seconds: float) -> set[str]:
+        """What has rung since the last call; waits up to `seconds` for the first ring."""
+
+    def wake(self) -> None:
+        """End a `wait_bell` in another thread."""
+
+    def deaf(self) -> bool:
+        """Whether no bell can be heard here, so that only the tick finds new work."""
+
+    def close(self) -> None:
+        """Let go of every connection and thread."""
+
+
+class DatabaseError(Exception):
+    """The database did not do what it was asked. Draws the tree of what that may be:
+
+    DatabaseError
+    ├── Away        not reachable; nothing was changed
+    │   └── ReplyLost   the commit was sent, its answer never came: it may have happened
+    ├── Busy        lost a race for a lock; rolled back, ask again
+    ├── Full        no room left; rolled back, ask again when there is
+    ├── BadRow      a row of this statement cannot be stored; rolled back, never ask again
+    └── Unfit       not a database this retoma can use
+    """
+
+
+class Away(DatabaseError):
+    """The database cannot be reached; nothing was changed."""
+
+
+class ReplyLost(Away):
+    """The connection broke while a commit was under way: it may or may not have happened."""
+
+
+class Busy(DatabaseError):
+    """Another transaction was first; this one was rolled back and may be asked again."""
+
+
+class Full(DatabaseError):
+    """The database has no room; nothing was changed."""
+
+
+class BadRow(DatabaseError):
+    """A value cannot be stored as it is; nothing was changed."""
+
+
+class Unfit(DatabaseError):
+    """A database that is not ours, or whose schema this retoma does not know."""
+
+
+def moment(value: int | datetime | None) -> datetime | None:
+    """A time as the database gives it (SQLite: microseconds), as an aware datetime."""
+    if isinstance(value, int):
+        return EPOCH + timedelta(microseconds=value)
+    return value
+
+
+def microseconds(at: datetime) -> int:
+    """The other way: SQLite stores times as microseconds since 1970, UTC."""
+    return (at - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,220 @@
+"""Numbered SQL, up and down, one transaction each, safe when two processes start at once.
+
+`0001_engine.sqlite.up.sql`: number, name, database, direction. What has been applied stands in
+the table `migrations`, a row per room and number, so that applications can have their own.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from typing import Literal
+
+from retoma.db.database import Database, Transaction, Unfit
+from retoma.db.statements import Statement, Text, adhoc, split
+
+ROOM = "engine"
+PACKAGE = "retoma.engine.migrations"
+OURS = 0x52544D41  # "RTMA", SQLite's application_id
+
+_FILE = re.compile(r"(\d{4})_(\w+)\.(sqlite|postgres)\.(up|down)\.sql")
+
+Direction = Literal["up", "down"]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered change of the schema, for one database."""
+
+    number: int
+    name: str
+    up: str
+    down: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.up.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where a database stands."""
+
+    applied: tuple[int, ...]
+    known: tuple[int, ...]
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        return tuple(number for number in self.known if number not in self.applied)
+
+
+def migrations(dialect: str, package: str = PACKAGE) -> list[Migration]:
+    """All of a room's migrations, in order."""
+    texts: dict[tuple[int, str], dict[str, str]] = {}
+    for file in resources.files(package).iterdir():
+        found = _FILE.fullmatch(file.name)
+        if found and found[3] == dialect:
+            parts = texts.setdefault((int(found[1]), found[2]), {})
+            parts[found[4]] = file.read_text(encoding="utf-8")
+    return [
+        Migration(number, name, parts["up"], parts["down"])
+        for (number, name), parts in sorted(texts.items())
+    ]
+
+
+async def upgrade(database: Database, *, to: int | None = None) -> Status:
+    """Apply what is missing, each number in a transaction of its own."""
+    known = migrations(database.dialect)
+    while True:
+        number = await database.write(
+            lambda tx: _apply_next(tx, database.dialect, known, to), verb="migrate"
+        )
+        if number is None:
+            return await status(database)
+
+
+async def downgrade(database: Database, *, to: int) -> Status:
+    """Undo what is above `to`, newest first."""
+    known = migrations(database.dialect)
+    while True:
+        number = await database.write(
+            lambda tx: _undo_last(tx, database.dialect, known, to), verb="migrate"
+        )
+        if number is None:
+            return await status(database)
+
+
+async def status(database: Database) -> Status:
+    """What is applied and what this retoma knows. Changes nothing; refuses a stranger's."""
+    applied = await database.read(lambda tx: _applied_or_none(tx, database.dialect))
+    known = migrations(database.dialect)
+    _refuse_unknown(applied, known)
+    return Status(tuple(sorted(applied)), tuple(each.number for each in known))
+
+
+async def ready(database: Database) -> None:
+    """As `upgrade`, but asks first: a role without the right to change the schema may run."""
+    if (await status(database)).pending:
+        await upgrade(database)
+
+
+def _apply_next(
+    tx: Transaction, dialect: str, known: list[Migration], to: int | None
+) -> int | None:
+    applied = _prepared(tx, dialect)
+    _refuse_unknown(applied, known)
+    for each in known:
+        if each.number not in applied and (to is None or each.number <= to):
+            _run(tx, dialect, each.up)
+            tx.run(RECORD, room=ROOM, number=each.number, name=each.name, sum=each.checksum)
+            return each.number
+    return None
+
+
+def _undo_last(tx: Transaction, dialect: str, known: list[Migration], to: int) -> int | None:
+    applied = _prepared(tx, dialect)
+    _refuse_unknown(applied, known)
+    for each in reversed(known):
+        if each.number in applied and each.number > to:
+            _run(tx, dialect, each.down)
+            tx.run(FORGET, room=ROOM, number=each.number)
+            return each.number
+    return None
+
+
+def _run(tx: Transaction, dialect: str, text: str) -> None:
+    for each in _statements(text, dialect):
+        tx.run(each)
+
+
+def _statements(text: str, dialect: str) -> Iterator[Statement]:
+    for sql in split(text):
+        if dialect == "sqlite":
+            yield Statement("migrate", (Text(sql, answers=False),), ())
+        else:
+            # psycopg reads % as a mark only where there are parameters; a migration has none.
+            yield Statement("migrate", (), (Text(sql.replace("%", "%%"), answers=False),))
+
+
+def _prepared(tx: Transaction, dialect: str) -> dict[int, str]:
+    """Take the lock that lets one process migrate at a time; make our table; what it says."""
+    _refuse_strangers(tx, dialect)
+    tx.run(LOCK)
+    if dialect == "postgres":
+        tx.run(CREATE_SCHEMA)
+    tx.run(CREATE_TABLES)
+    tx.run(NAME_DATABASE)
+    return {number: name for number, name in tx.all(APPLIED, room=ROOM)}
+
+
+def _applied_or_none(tx: Transaction, dialect: str) -> dict[int, str]:
+    _refuse_strangers(tx, dialect)
+    if tx.one(HAS_TABLE) is None:
+        return {}
+    return {number: name for number, name in tx.all(APPLIED, room=ROOM)}
+
+
+def _refuse_strangers(tx: Transaction, dialect: str) -> None:
+    if tx.one(HAS_TABLE) is not None:
+        return
+    strange = tx.one(STRANGE)
+    if strange is not None:
+        what = "file" if dialect == "sqlite" else "schema retoma"
+        raise Unfit(
+            f"this {what} is not retoma's: it holds {strange[0]!r} and no migrations of ours;"
+            " name another database"
+        )
+
+
+def _refuse_unknown(applied: dict[int, str], known: list[Migration]) -> None:
+    newest = max((each.number for each in known), default=0)
+    beyond = max(applied, default=0)
+    if beyond > newest:
+        raise Unfit(
+            f"the database is at schema {beyond}, this retoma knows up to {newest}:"
+            " run a newer retoma, or downgrade the database with the one that made it"
+        )
+
+
+HAS_TABLE = adhoc(
+    "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'retoma_migrations'",
+    "SELECT 1 FROM pg_tables WHERE schemaname = 'retoma' AND tablename = 'retoma_migrations'",
+)
+STRANGE = adhoc(
+    "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' LIMIT 1",
+    "SELECT tablename FROM pg_tables WHERE schemaname = 'retoma' LIMIT 1",
+)
+LOCK = adhoc(
+    f"PRAGMA application_id = {OURS}",
+    # Any constant will do, as long as every retoma takes the same one.
+    "SELECT pg_advisory_xact_lock(5918112847)",
+)
+CREATE_SCHEMA = adhoc("SELECT 1", "CREATE SCHEMA IF NOT EXISTS retoma")
+CREATE_TABLES = adhoc(
+    """
+CREATE TABLE IF NOT EXISTS retoma_migrations (
+    room text NOT NULL, number integer NOT NULL, name text NOT NULL, checksum text NOT NULL,
+    applied_at integer NOT NULL, PRIMARY KEY (room, number)) STRICT;
+
+CREATE TABLE IF NOT EXISTS meta (name text PRIMARY KEY, value text NOT NULL) STRICT;
+""",
+    """
+CREATE TABLE IF NOT EXISTS retoma.retoma_migrations (
+    room text NOT NULL, number integer NOT NULL, name text NOT NULL, checksum text NOT NULL,
+    applied_at timestamptz NOT NULL, PRIMARY KEY (room, number));
+
+CREATE TABLE IF NOT EXISTS retoma.meta (name text PRIMARY KEY, value text NOT NULL);
+""",
+)
+# The database's own id: a cursor into its events is worth nothing in another one.
+NAME_DATABASE = adhoc(
+    "INSERT INTO meta VALUES ('database', lower(hex(randomblob(16)))) ON CONFLICT DO NOTHING",
+    "INSERT INTO meta VALUES ('database', gen_random_uuid()) ON CONFLICT DO NOTHING",
+)
+APPLIED = adhoc("SELECT number, name FROM retoma_migrations WHERE room = :room")
+RECORD = adhoc(
+    "INSERT INTO retoma_migrations VALUES (:room, :number, :name, :sum, (SELECT clock()))",
+    "INSERT INTO retoma_migrations VALUES (:room, :number, :name, :sum, clock_timestamp())",
+)
+FORGET = adhoc("DELETE FROM retoma_migrations WHERE room = :room AND number = :number")

@@ -1,0 +1,30 @@
+"""Asking again while the database is away or busy and nothing was changed."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from retoma.db.database import Away, Busy, ReplyLost
+
+T = TypeVar("T")
+
+PATIENCE = 30.0  # seconds: a restart of PostgreSQL takes less than one
+FIRST_PAUSE = 0.02
+LONGEST_PAUSE = 1.0
+
+
+async def patiently(ask: Callable[[], Awaitable[T]], patience: float) -> T:
+    """Call `ask` until it answers, or until `patience` seconds have passed."""
+    until = time.monotonic() + patience
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return await ask()
+        except ReplyLost:
+            raise
+        except (Away, Busy):
+            if time.monotonic() + pause > until:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)

@@ -1,0 +1,399 @@
+"""PostgreSQL through psycopg: three lines a process — writes; claims and reads; the pulse.
+
+Each line is one connection driven by one thread. A group of statements goes out in one round trip
+(libpq's pipeline: everything up to the sync is one transaction). Behind a transaction pooler
+(`?pooler=transaction`) nothing is kept in the session: no LISTEN, no prepared statements.
+"""
+
+import asyncio
+import os
+import re
+import select
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.types.string import TextLoader
+
+from retoma.db.crashpoint import ReplyWithheld, crashpoint
+from retoma.db.database import (
+    Away,
+    BadRow,
+    Busy,
+    Call,
+    DatabaseError,
+    Full,
+    Lane,
+    ReplyLost,
+    Row,
+    Transaction,
+)
+from retoma.db.patience import PATIENCE, patiently
+from retoma.db.statements import Statement
+
+T = TypeVar("T")
+
+CHANNEL = "retoma"
+SCHEMA = "retoma"
+CONNECT_SECONDS = 5
+LOST_BACKEND_SECONDS = 5.0
+MEND_SECONDS = 1.0  # how soon a broken ear tries to hear again
+EVERYTHING = "*"  # rung to ourselves: anything may have rung while we were deaf
+
+# Plans are made once and often while the tables are still tiny; these keep them on the indices.
+# `synchronous_commit`: what we answered for must survive.
+SESSION = {
+    "search_path": f"{SCHEMA}, public",
+    "synchronous_commit": "on",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "60s",
+    "timezone": "UTC",
+}
+
+
+class Postgres:
+    """A PostgreSQL database shared by any number of machines."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        dsn, self._pooled = _parse(url)
+        self._lines = {lane: _Line(dsn, lane, pooled=self._pooled) for lane in Lane}
+        self._wake_out, self._wake_in = os.pipe()
+        os.set_blocking(self._wake_out, False)
+        os.set_blocking(self._wake_in, False)
+
+    async def write(
+        self,
+        fn: Callable[[Transaction], T],
+        *,
+        verb: str,
+        lane: Lane = Lane.WRITE,
+        patience: float | None = None,
+    ) -> T:
+        line = self._lines[lane]
+
+        async def once() -> T:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(line.thread, line.transact, fn, verb)
+
+        return await patiently(once, PATIENCE if patience is None else patience)
+
+    async def read(self, fn: Callable[[Transaction], T]) -> T:
+        line = self._lines[Lane.CLAIM]
+
+        async def once() -> T:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(line.thread, line.question, fn)
+
+        return await patiently(once, PATIENCE)
+
+    def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:
+        return self._lines[Lane.PULSE].transact(fn, verb)
+
+    def wait_bell(self, seconds: float) -> set[str]:
+        topics = set() if self._pooled else self._lines[Lane.PULSE].heard()
+        if topics:
+            return topics
+        ears = [self._wake_out]
+        if not self._pooled:
+            ears += self._lines[Lane.PULSE].ears()
+            if len(ears) == 1:
+                seconds = min(seconds, MEND_SECONDS)
+        if not select.select(ears, [], [], max(seconds, 0))[0]:
+            return set()
+        self._empty_wakes()
+        return set() if self._pooled else self._lines[Lane.PULSE].heard()
+
+    def wake(self) -> None:
+        os.write(self._wake_in, b"!")
+
+    def deaf(self) -> bool:
+        return self._pooled
+
+    def close(self) -> None:
+        for line in self._lines.values():
+            line.close()
+        os.close(self._wake_in)
+        os.close(self._wake_out)
+
+    def _empty_wakes(self) -> None:
+        try:
+            os.read(self._wake_out, 4096)
+        except BlockingIOError:
+            pass
+
+
+class _Line:
+    """One connection, mended when it breaks, and the one thread that drives it."""
+
+    def __init__(self, dsn: str, lane: Lane, *, pooled: bool) -> None:
+        self.thread = ThreadPoolExecutor(1, f"retoma-{lane}")
+        self._dsn = dsn
+        self._lane = lane
+        self._pooled = pooled
+        self._connection: psycopg.Connection[Row] | None = None
+        self._backend: tuple[int, datetime] | None = None
+        self._topics: set[str] = set()
+        self._mine = threading.Lock()  # the pulse line has no thread of its own: see write_now
+
+    def transact(self, fn: Callable[[Transaction], T], verb: str) -> T:
+        with self._mine:
+            transaction = PostgresTransaction(self._connected(), verb, pooled=self._pooled)
+            try:
+                result = fn(transaction)
+                transaction.commit()
+            except BaseException as error:
+                raise self._mended(error, transaction) from error
+            return result
+
+    def question(self, fn: Callable[[Transaction], T]) -> T:
+        with self._mine:
+            transaction = PostgresTransaction(
+                self._connected(), "read", pooled=self._pooled, read_only=True
+            )
+            try:
+                result = fn(transaction)
+                transaction.commit()
+            except BaseException as error:
+                transaction.committing = False  # a question changes nothing
+                raise self._mended(error, transaction) from error
+            return result
+
+    def heard(self) -> set[str]:
+        """What has rung on this connection; silent while it is away."""
+        with self._mine:
+            try:
+                pgconn = self._connected().pgconn
+                pgconn.consume_input()
+                while note := pgconn.notifies():
+                    self._topics.add(note.extra.decode())
+            except (psycopg.Error, Away):
+                self._drop()
+            topics, self._topics = self._topics, set()
+            return topics
+
+    def ears(self) -> list[int]:
+        connection = self._connection
+        return [] if connection is None or connection.closed else [connection.fileno()]
+
+    def close(self) -> None:
+        self.thread.submit(self._drop).result()
+        self.thread.shutdown()
+
+    def _connected(self) -> "psycopg.Connection[Row]":
+        if self._connection is None or self._connection.closed:
+            try:
+                self._connection = self._connect()
+            except psycopg.OperationalError as error:
+                raise Away(f"PostgreSQL cannot be reached: {_plain(error)}") from error
+        return self._connection
+
+    def _connect(self) -> "psycopg.Connection[Row]":
+        connection = psycopg.connect(
+            self._dsn,
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            application_name=f"retoma {self._lane}",
+            prepare_threshold=None if self._pooled else 2,
+        )
+        connection.adapters.register_loader("json", TextLoader)
+        if not self._pooled:
+            for name, value in SESSION.items():
+                connection.execute(f"SET {name} TO {value}" if name == "search_path" else
+                                   f"SET {name} TO '{value}'")  # fmt: skip
+            self._bury_old_backend(connection)
+            if self._lane is Lane.PULSE:
+                connection.add_notify_handler(lambda note: self._topics.add(note.payload))
+                connection.execute(f"LISTEN {CHANNEL}")
+                self._topics.add(EVERYTHING)
+        return connection
+
+    def _bury_old_backend(self, connection: "psycopg.Connection[Row]") -> None:
+        """What our broken connection had begun must end before anything is asked again."""
+        until = time.monotonic() + LOST_BACKEND_SECONDS
+        while self._backend is not None and time.monotonic() < until:
+            if not connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid = %s AND backend_start = %s",
+                self._backend,
+            ).fetchall():
+                break
+            time.sleep(0.01)
+        self._backend = connection.execute(
+            "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        ).fetchone()  # type: ignore[assignment]
+
+    def _mended(
+        self, error: BaseException, transaction: "PostgresTransaction"
+    ) -> BaseException:
+        """The connection ready for the next asker, the error in the words of the seam."""
+        connection = self._connection
+        if connection is not None and not connection.broken and not connection.closed:
+            transaction.roll_back()
+        if connection is not None and (connection.broken or connection.closed):
+            self._drop()
+            if isinstance(error, psycopg.Error):
+                kind = ReplyLost if transaction.committing else Away
+                return kind(f"the connection to PostgreSQL broke: {_plain(error)}")
+        if isinstance(error, ReplyWithheld):
+            self._drop()
+            return ReplyLost(f"{error}: the answer to the commit was lost")
+        return _translated(error)
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class PostgresTransaction:
+    """A transaction that begins with its first statement."""
+
+    dialect = "postgres"
+
+    def __init__(
+        self,
+        connection: "psycopg.Connection[Row]",
+        verb: str,
+        *,
+        pooled: bool,
+        read_only: bool = False,
+    ) -> None:
+        self._connection = connection
+        self._verb = verb
+        self._pooled = pooled
+        self._read_only = read_only
+        self._begun = False
+        self._topics: set[str] = set()
+        self.committing = False  # from here on a broken connection says nothing of the outcome
+        self._finished = False
+
+    def run(self, statement: Statement, **params: Any) -> int:
+        return self._execute(statement, params)[1]
+
+    def one(self, statement: Statement, **params: Any) -> Row | None:
+        rows = self._execute(statement, params)[0]
+        return rows[0] if rows else None
+
+    def all(self, statement: Statement, **params: Any) -> list[Row]:
+        return self._execute(statement, params)[0]
+
+    def ring(self, topic: str) -> None:
+        self._topics.add(topic)
+
+    def finish(self, *calls: Call) -> list[list[Row]]:
+        crashpoint(f"{self._verb}.before_commit")
+        self.committing = True
+        texts = [(text, call.params) for call in calls for text in call.statement.postgres]
+        if len(texts) == 1 and not (self._begun or self._topics or self._pooled):
+            (text, params), = texts
+            cursor = self._connection.execute(text.sql, params)
+            answers = [cursor.fetchall() if text.answers else []]
+        else:
+            answers = self._pipelined(calls)
+        self._finished = True
+        crashpoint(f"{self._verb}.after_commit")
+        return answers
+
+    def commit(self) -> None:
+        if self._finished or not self._begun:
+            return
+        if self._read_only:
+            self._connection.execute("COMMIT")
+            return
+        self._notify()
+        crashpoint(f"{self._verb}.before_commit")
+        self.committing = True
+        self._connection.execute("COMMIT")
+        self._finished = True
+        crashpoint(f"{self._verb}.after_commit")
+
+    def roll_back(self) -> None:
+        if self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            self._connection.rollback()
+
+    def _pipelined(self, calls: tuple[Call, ...]) -> list[list[Row]]:
+        explicit = self._begun or self._pooled
+        with self._connection.pipeline():
+            if not self._begun and self._pooled:
+                self._begin()
+            kept = []
+            for call in calls:
+                last = None
+                for text in call.statement.postgres:
+                    cursor = self._connection.execute(text.sql, call.params)
+                    last = cursor if text.answers else last
+                kept.append(last)
+            self._notify()
+            if explicit:
+                self._connection.execute("COMMIT")
+        return [[] if cursor is None else cursor.fetchall() for cursor in kept]
+
+    def _execute(self, statement: Statement, params: dict[str, Any]) -> tuple[list[Row], int]:
+        if not self._begun:
+            self._begin()
+        rows: list[Row] = []
+        changed = 0
+        for text in statement.postgres:
+            cursor = self._connection.execute(text.sql, params)
+            changed = cursor.rowcount
+            if text.answers:
+                rows = cursor.fetchall()
+        return rows, changed
+
+    def _begin(self) -> None:
+        self._begun = True
+        mode = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if self._read_only else ""
+        self._connection.execute(f"BEGIN{mode}")
+        if self._pooled:
+            self._connection.execute(f"SET LOCAL search_path TO {SESSION['search_path']}")
+            self._connection.execute("SET LOCAL enable_seqscan TO off")
+
+    def _notify(self) -> None:
+        for topic in sorted(self._topics):
+            self._connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, topic))
+
+
+def _parse(url: str) -> tuple[str, bool]:
+    """The address for libpq, and whether a transaction pooler stands before the server."""
+    parts = urlsplit(url)
+    options = parse_qsl(parts.query)
+    pooled = ("pooler", "transaction") in options
+    kept = urlencode([option for option in options if option[0] != "pooler"])
+    return urlunsplit(parts._replace(query=kept)), pooled
+
+
+def _plain(error: BaseException) -> str:
+    """One line, and no password: libpq never prints one, an address in a message might."""
+    first = str(error).strip().split("\n")[0]
+    return re.sub(r"://[^@\s]+@", "://…@", first)
+
+
+def _translated(error: BaseException) -> BaseException:
+    if not isinstance(error, psycopg.Error):
+        return error
+    state = error.sqlstate or ""
+    kind: type[DatabaseError]
+    if state in ("40P01", "40001", "55P03"):
+        kind = Busy
+    elif state.startswith("53"):
+        kind = Full
+    elif state[:2] in ("22", "23"):
+        kind = BadRow
+    elif state == "25006":
+        kind = Away
+    else:
+        return error
+    return kind(_plain(error))

@@ -1,0 +1,452 @@
+"""SQLite through apsw: one writer thread a process, a turn between processes, readers apart.
+
+Whatever waits when the last commit ends is committed together, each asker in a savepoint of its
+own. Between processes a blocking `flock` gives everybody a turn: SQLite's busy handler sleeps and
+starves. The bell is a datagram socket per listening process in a folder only we may enter.
+"""
+
+import asyncio
+import fcntl
+import os
+import select
+import socket
+import stat
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+import apsw
+
+from retoma.db.clock import database_clock
+from retoma.db.crashpoint import ReplyWithheld, crashpoint
+from retoma.db.database import (
+    Away,
+    BadRow,
+    Busy,
+    Call,
+    DatabaseError,
+    Full,
+    Lane,
+    ReplyLost,
+    Row,
+    Transaction,
+    Unfit,
+    microseconds,
+)
+from retoma.db.patience import PATIENCE, patiently
+from retoma.db.statements import Statement
+
+T = TypeVar("T")
+
+BUSY_MS = 30_000  # only strangers make us wait here: our own processes take turns
+GROUP = 64  # askers that share a commit: keeps a turn short for the other processes
+CHECKPOINT_PAGES = 4_000  # 16 MB of log between checkpoints
+SYNCHRONOUS = ("full", "normal", "extra")
+
+
+class Sqlite:
+    """A SQLite file shared by any number of processes of one machine."""
+
+    dialect = "sqlite"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._path, self._synchronous = _parse(url)
+        self._asks: deque[_Ask] = deque()
+        self._waiting = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._reader = ThreadPoolExecutor(1, "retoma-read")
+        self._reading: apsw.Connection | None = None
+        self._bell: _Bell | None = None
+        self._bell_made = threading.Lock()
+
+    async def write(
+        self,
+        fn: Callable[[Transaction], T],
+        *,
+        verb: str,
+        lane: Lane = Lane.WRITE,
+        patience: float | None = None,
+    ) -> T:
+        async def once() -> T:
+            return await asyncio.wrap_future(self._ask(fn, verb, lane))
+
+        return await patiently(once, PATIENCE if patience is None else patience)
+
+    async def read(self, fn: Callable[[Transaction], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, self._read, fn)
+
+    def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:
+        return self._ask(fn, verb, Lane.PULSE).result()
+
+    def wait_bell(self, seconds: float) -> set[str]:
+        return self._our_bell().wait(seconds)
+
+    def wake(self) -> None:
+        self._our_bell().wake()
+
+    def deaf(self) -> bool:
+        return self._our_bell().folder is None
+
+    def close(self) -> None:
+        with self._waiting:
+            self._closing = True
+            self._waiting.notify()
+        if self._thread is not None:
+            self._thread.join()
+        self._reader.submit(self._close_reading).result()
+        self._reader.shutdown()
+        if self._bell is not None:
+            self._bell.close()
+
+    # — writing: everything goes through one thread —
+
+    def _ask(self, fn: Callable[[Transaction], T], verb: str, lane: Lane) -> "Future[T]":
+        ask = _Ask(fn, verb)
+        with self._waiting:
+            if self._closing:
+                raise Away(f"{self._path} was closed")
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._write_for_ever, name="retoma-write", daemon=True
+                )
+                self._thread.start()
+            (self._asks.appendleft if lane is Lane.PULSE else self._asks.append)(ask)
+            self._waiting.notify()
+        return ask.future
+
+    def _write_for_ever(self) -> None:
+        connection: apsw.Connection | None = None
+        turn = -1
+        while asks := self._next_asks():
+            try:
+                if connection is None:
+                    connection = _connect(self._path, self._synchronous)
+                    turn = os.open(f"{self._path}-turn", os.O_RDWR | os.O_CREAT, 0o600)
+                self._commit_together(connection, turn, asks)
+            except Exception as error:  # noqa: BLE001 — every asker gets an answer
+                for ask in asks:
+                    ask.fail(_translated(error, self._path))
+        if connection is not None:
+            connection.close()
+            os.close(turn)
+
+    def _next_asks(self) -> "list[_Ask]":
+        with self._waiting:
+            while not self._asks and not self._closing:
+                self._waiting.wait()
+            size = min(GROUP, len(self._asks))
+            return [self._asks.popleft() for _ in range(size)]
+
+    def _commit_together(
+        self, connection: apsw.Connection, turn: int, asks: "list[_Ask]"
+    ) -> None:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        try:
+            done = self._in_one_transaction(connection, asks)
+        finally:
+            fcntl.flock(turn, fcntl.LOCK_UN)
+        if done:
+            self._ring(set().union(*(ask.topics for ask in asks)))
+            for ask in asks:
+                ask.answer()
+        else:
+            # One of them undid the others' work (no room, no memory): each on its own, then.
+            for ask in asks:
+                self._alone(connection, turn, ask)
+
+    def _alone(self, connection: apsw.Connection, turn: int, ask: "_Ask") -> None:
+        try:
+            self._commit_together(connection, turn, [ask])
+        except Exception as error:  # noqa: BLE001 — its own answer, not its neighbours'
+            ask.fail(_translated(error, self._path))
+
+    def _in_one_transaction(self, connection: apsw.Connection, asks: "list[_Ask]") -> bool:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for ask in asks:
+                ask.do(connection, alone=len(asks) == 1)
+                if not connection.in_transaction:
+                    return False
+                if ask.error is None:
+                    ask.pass_point("before_commit")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if len(asks) > 1:
+                return False
+            raise
+        for ask in asks:
+            if ask.error is None:
+                ask.pass_point("after_commit")
+        return True
+
+    # — reading —
+
+    def _read(self, fn: Callable[[Transaction], T]) -> T:
+        try:
+            if self._reading is None:
+                self._reading = _connect(self._path, self._synchronous)
+                self._reading.execute("PRAGMA query_only = on")
+            self._reading.execute("BEGIN")
+            try:
+                return fn(SqliteTransaction(self._reading))
+            finally:
+                self._reading.execute("COMMIT")
+        except apsw.Error as error:
+            raise _translated(error, self._path) from error
+
+    def _close_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+
+    # — the bell —
+
+    def _our_bell(self) -> "_Bell":
+        with self._bell_made:
+            if self._bell is None:
+                self._path.touch(mode=0o600)
+                self._bell = _Bell(_bell_folder(self._path))
+            return self._bell
+
+    def _ring(self, topics: set[str]) -> None:
+        if topics:
+            self._our_bell().ring(topics)
+
+
+@dataclass(slots=True)
+class _Ask:
+    """One function that wants to write, and whoever waits for it."""
+
+    fn: Callable[[Any], Any]
+    verb: str
+    future: "Future[Any]" = field(default_factory=Future)
+    result: Any = None
+    error: BaseException | None = None
+    topics: set[str] = field(default_factory=set)
+
+    def do(self, connection: apsw.Connection, *, alone: bool) -> None:
+        """Run the function; what it raised is its own, what it had changed is undone."""
+        self.error = None
+        transaction = SqliteTransaction(connection)
+        if not alone:
+            connection.execute("SAVEPOINT ask")
+        try:
+            self.result = self.fn(transaction)
+        except Exception as error:
+            if alone or not connection.in_transaction:
+                raise
+            self.error = error
+            connection.execute("ROLLBACK TO ask")
+        if not alone:
+            connection.execute("RELEASE ask")
+        self.topics = transaction.topics
+
+    def pass_point(self, where: str) -> None:
+        try:
+            crashpoint(f"{self.verb}.{where}")
+        except ReplyWithheld as error:
+            self.error = ReplyLost(f"{self.verb}: the answer to the commit was lost")
+            self.error.__cause__ = error
+        except Exception as error:
+            if where == "before_commit":
+                raise
+            self.error = error
+
+    def answer(self) -> None:
+        if self.error is None:
+            self._settle(lambda: self.future.set_result(self.result))
+        else:
+            self.fail(_translated(self.error, Path()))
+
+    def fail(self, error: BaseException) -> None:
+        self._settle(lambda: self.future.set_exception(error))
+
+    def _settle(self, tell: Callable[[], None]) -> None:
+        with suppress(InvalidStateError):  # whoever asked was cancelled meanwhile
+            tell()
+
+
+class SqliteTransaction:
+    """A transaction of the embedded database."""
+
+    dialect = "sqlite"
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self.topics: set[str] = set()
+
+    def run(self, statement: Statement, **params: Any) -> int:
+        self._execute(statement, params)
+        return self._connection.changes()
+
+    def one(self, statement: Statement, **params: Any) -> Row | None:
+        rows = self._execute(statement, params)
+        return rows[0] if rows else None
+
+    def all(self, statement: Statement, **params: Any) -> list[Row]:
+        return self._execute(statement, params)
+
+    def ring(self, topic: str) -> None:
+        self.topics.add(topic)
+
+    def finish(self, *calls: Call) -> list[list[Row]]:
+        return [self._execute(call.statement, call.params) for call in calls]
+
+    def _execute(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
+        bindings = {name: _bound(value) for name, value in params.items()}
+        answer: list[Row] = []
+        for text in statement.sqlite:
+            rows = self._connection.execute(text.sql, bindings).fetchall()
+            if text.answers:
+                answer = rows
+        return answer
+
+
+def _bound(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return microseconds(value)
+    return value
+
+
+class _Bell:
+    """A datagram socket for each process that listens; whoever commits rings them all."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._out.setblocking(False)
+        self._in: socket.socket | None = None
+        self._name: Path | None = None
+        self._made = threading.Lock()
+
+    def ring(self, topics: set[str]) -> None:
+        if self.folder is None:
+            return
+        message = "\n".join(sorted(topics)).encode()
+        with suppress(FileNotFoundError):
+            for entry in os.scandir(self.folder):
+                self._send(message, entry.path)
+
+    def wait(self, seconds: float) -> set[str]:
+        listening = self._listen()
+        if not select.select([listening], [], [], max(seconds, 0))[0]:
+            return set()
+        topics: set[str] = set()
+        with suppress(BlockingIOError):
+            while True:
+                topics.update(filter(None, listening.recv(65536).decode().split("\n")))
+        return topics
+
+    def wake(self) -> None:
+        self._listen()
+        self._send(b"", str(self._name))
+
+    def close(self) -> None:
+        self._out.close()
+        if self._in is not None:
+            self._in.close()
+            if self._name is not None:
+                self._name.unlink(missing_ok=True)
+
+    def _listen(self) -> socket.socket:
+        with self._made:
+            if self._in is None:
+                self._in = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                self._in.setblocking(False)
+                folder = self.folder or Path(tempfile.mkdtemp(prefix="retoma-"))
+                self._name = folder / f"{os.getpid()}-{id(self):x}"
+                self._name.unlink(missing_ok=True)
+                self._in.bind(str(self._name))
+            return self._in
+
+    def _send(self, message: bytes, path: str) -> None:
+        try:
+            self._out.sendto(message, path)
+        except BlockingIOError:
+            pass  # its box is full of rings it has not heard yet: it will wake anyway
+        except (ConnectionRefusedError, FileNotFoundError):
+            Path(path).unlink(missing_ok=True)  # its process is gone
+
+
+def _bell_folder(path: Path) -> Path | None:
+    """Ours alone, named by the file and not by its path: hard links and `cd` find it too."""
+    if not hasattr(socket, "AF_UNIX"):
+        return None
+    file = path.stat()
+    home = Path(tempfile.gettempdir()) / f"retoma-{os.getuid()}"
+    folder = home / f"{file.st_dev:x}-{file.st_ino:x}"
+    for each in (home, folder):
+        with suppress(FileExistsError):
+            each.mkdir(mode=0o700)
+        there = each.lstat()
+        private = stat.S_ISDIR(there.st_mode) and there.st_uid == os.getuid()
+        if not private or stat.S_IMODE(there.st_mode) & 0o077:
+            return None
+    return folder
+
+
+def _parse(url: str) -> tuple[Path, str]:
+    parts = urlsplit(url)
+    if parts.netloc or len(parts.path) < 2:
+        raise Unfit(f"{url}: write sqlite:///work.db, or sqlite:////folder/work.db from the root")
+    synchronous = parse_qs(parts.query).get("synchronous", ["full"])[0].lower()
+    if synchronous not in SYNCHRONOUS:
+        raise Unfit(f"{url}: synchronous is one of {', '.join(SYNCHRONOUS)}")
+    return Path(parts.path[1:]), synchronous
+
+
+def _connect(path: Path, synchronous: str) -> apsw.Connection:
+    if not path.parent.is_dir():
+        raise Unfit(f"{path}: its folder does not exist")
+    if not path.exists():
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(BUSY_MS)
+    clock = database_clock()
+    flags = apsw.SQLITE_INNOCUOUS
+    connection.create_scalar_function("clock", clock, 0, flags=flags)
+    connection.create_scalar_function(
+        "clock_in", lambda seconds: clock() + round(seconds * 1_000_000), 1, flags=flags
+    )
+    for pragma in (
+        "journal_mode = wal",
+        f"synchronous = {synchronous}",
+        "foreign_keys = on",
+        "trusted_schema = off",
+        "temp_store = memory",
+        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
+        "cache_size = -65536",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    return connection
+
+
+def _translated(error: BaseException, path: Path) -> BaseException:
+    """What happened, in the words of the seam."""
+    match error:
+        case apsw.NotADBError():
+            kind: type[DatabaseError] = Unfit
+        case apsw.BusyError() | apsw.LockedError():
+            kind = Busy
+        case apsw.FullError():
+            kind = Full
+        case apsw.IOError() | apsw.CantOpenError() | apsw.ReadOnlyError():
+            kind = Away
+        case apsw.ConstraintError() | apsw.MismatchError() | apsw.TooBigError():
+            kind = BadRow
+        case _:
+            return error
+    told = kind(f"{path}: {error}" if path.name else str(error))
+    told.__cause__ = error
+    return told

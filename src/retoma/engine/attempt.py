@@ -1,0 +1,287 @@
+"""One claim of one job, from its story's first line to its settling."""
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from enum import StrEnum
+from random import Random
+from typing import Any, assert_never
+
+import structlog
+
+from retoma.codec import Unstorable, encode
+from retoma.db import BadRow, Database, crashpoint
+from retoma.engine import settlement, store
+from retoma.engine.context import Context
+from retoma.engine.errors import LeaseLost
+from retoma.engine.isolate import Isolate
+from retoma.engine.job import RELEASES, Claim, SavedStep, StepId
+from retoma.engine.kind import Kind
+from retoma.engine.outcome import Park, Skip, Snooze
+from retoma.engine.ports import Clock
+from retoma.engine.pulse import Pulse
+from retoma.engine.retry import Again, GiveUp, Hold, decide
+from retoma.engine.settlement import Settlement
+from retoma.engine.states import DeadReason, State
+from retoma.engine.store import Evidence
+from retoma.engine.writer import Answer, Writer
+
+MESSAGE = 2_000  # characters of an error that go into the timeline
+STACK = 8_000
+KEPT = 1024 * 1024  # bytes of a result that could not be stored
+PAUSE = 0.5  # seconds between looks whether the lease is good again
+
+log = structlog.get_logger("retoma.attempt")
+
+
+class Why(StrEnum):
+    """Why an attempt was stopped from outside."""
+
+    CANCEL = "cancel"
+    RELEASE = "release"
+    LOST = "lost"
+
+
+class Tools:
+    """What every attempt of one boot shares."""
+
+    __slots__ = ("boot", "clock", "database", "isolate", "look", "pulse", "rng", "writer")
+
+    def __init__(
+        self,
+        *,
+        boot: str,
+        database: Database,
+        writer: Writer,
+        pulse: Pulse,
+        isolate: Isolate,
+        clock: Clock,
+        rng: Random,
+        look: Callable[[], None],
+    ) -> None:
+        self.boot = boot
+        self.database = database
+        self.writer = writer
+        self.pulse = pulse
+        self.isolate = isolate
+        self.clock = clock
+        self.rng = rng
+        self.look = look
+
+
+class Attempt:
+    """Runs the story and settles its end, exactly once."""
+
+    __slots__ = ("_context", "_kind", "_steps", "_tools", "_why", "claim", "task")
+
+    def __init__(
+        self, claim: Claim, kind: Kind, tools: Tools, steps: list[SavedStep] | tuple[()]
+    ) -> None:
+        self.claim = claim
+        self._kind = kind
+        self._tools = tools
+        self._steps = steps
+        self._why: Why | None = None
+        self._context: Context | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self) -> "asyncio.Task[None]":
+        self.task = asyncio.get_running_loop().create_task(self._run())
+        return self.task
+
+    def stop(self, why: Why) -> None:
+        """End it from outside; what its step has already brought home is still kept."""
+        if self._why is None and self.task is not None:
+            self._why = why
+            self.task.cancel()
+
+    async def _run(self) -> None:
+        end = await self._told()
+        if end is None or self._why is Why.LOST:
+            return
+        await self._settle(end)
+
+    async def _told(self) -> Settlement | None:
+        """The story's end, whatever it is; None where the job is no longer ours."""
+        try:
+            value = await self._story()
+            return self._succeeded(value)
+        except asyncio.CancelledError as error:
+            return self._stopped(error)
+        except LeaseLost:
+            return None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 — SystemExit in a story is its own failure
+            return await self._failed(error)
+        finally:
+            if self._context is not None:
+                await self._context.join_side_tasks()
+
+    async def _story(self) -> Any:
+        kind = self._kind
+        payload = kind.payload(self.claim.payload)
+        context = self._context = Context(
+            self.claim, self, self._tools.isolate, self._steps, self.task
+        )
+        crashpoint("attempt.before_story")
+        if kind.timeout is None:
+            return await kind.story(context, payload)
+        try:
+            async with asyncio.timeout(kind.timeout) as limit:
+                return await kind.story(context, payload)
+        except TimeoutError as error:
+            if limit.expired():
+                raise TimeoutError(f"the attempt took longer than {kind.timeout:g} s") from error
+            raise
+
+    def _succeeded(self, value: Any) -> Settlement:
+        match value:
+            case Snooze(after):
+                return settlement.snoozed(after)
+            case Skip(reason):
+                return settlement.skipped(reason)
+            case Park(reason, kind):
+                return settlement.parked(reason, kind)
+            case _:
+                return settlement.done(encode(value))
+
+    def _stopped(self, error: asyncio.CancelledError) -> Settlement | None:
+        match self._why:
+            case Why.LOST:
+                return None
+            case Why.CANCEL:
+                return settlement.CANCELED
+            case Why.RELEASE:
+                if self.claim.released < RELEASES:
+                    return settlement.RELEASED
+                return settlement.buried(
+                    DeadReason.EXHAUSTED,
+                    "released_too_often",
+                    {"message": f"given back {RELEASES} times by runners that were leaving"},
+                )
+            case None:
+                return self._decided(error)  # the story cancelled itself: its own failure
+            case unexpected:
+                assert_never(unexpected)
+
+    async def _failed(self, error: BaseException) -> Settlement | None:
+        if isinstance(error, Unstorable):
+            try:
+                await self._keep_unstorable(error)
+            except LeaseLost:
+                return None
+        return self._decided(error)
+
+    def _decided(self, error: BaseException) -> Settlement:
+        details = _told_of(error)
+        match decide(
+            failures=self.claim.failures,
+            error=error,
+            retry=self._kind.retry,
+            codes=self._kind.codes,
+            rng=self._tools.rng,
+        ):
+            case Again(after, code):
+                self._log().warning("job.failed", code=code, after=after, **_short(details))
+                return settlement.failed(after, code, details)
+            case GiveUp(reason, code):
+                self._log().error("job.buried", code=code, reason=reason, **_short(details))
+                return settlement.buried(reason, code, details)
+            case Hold(reason, code):
+                self._log().warning("job.parked", code=code, reason=reason, **_short(details))
+                return settlement.parked(str(details["message"]), reason, code)
+            case unexpected:
+                assert_never(unexpected)
+
+    async def _settle(self, end: Settlement) -> None:
+        crashpoint("attempt.before_settle")
+        claim = self.claim
+        while True:
+            try:
+                state = await self._tools.writer.settle(claim.held, claim.kind, end)
+            except LeaseLost:
+                self._log().warning("job.settle_refused", event=end.event)
+                return
+            except BadRow as error:
+                if end.code == "unstorable_result":
+                    raise
+                end = await self._unstorable_after_all(end, error)
+            except Exception:
+                # The job is still ours and must end: nothing else will take it up.
+                self._log().exception("job.settle_failed", event=end.event)
+                await self._tools.clock.sleep(PAUSE)
+            else:
+                log.debug("job.settled", job=claim.job, epoch=claim.epoch, status=state)
+                if state is State.WAITING:
+                    self._tools.look()  # it may be due before the next tick
+                return
+
+    async def _unstorable_after_all(self, end: Settlement, error: BadRow) -> Settlement:
+        """The database refused what the codec had let pass: keep the bytes, end it for good."""
+        await self.attach(Evidence("result", "application/json", (end.result or "").encode()))
+        return settlement.buried(
+            DeadReason.PERMANENT, "unstorable_result", {"message": str(error)[:MESSAGE]}
+        )
+
+    async def _keep_unstorable(self, error: Unstorable) -> None:
+        value = error.whole
+        content = value if isinstance(value, bytes) else repr(value).encode("utf-8", "replace")
+        await self.attach(Evidence("result", "text/plain", content[:KEPT]))
+
+    def _log(self) -> Any:
+        claim = self.claim
+        return log.bind(
+            job=claim.job,
+            batch=claim.batch,
+            kind=claim.kind,
+            attempt=claim.failures,
+            epoch=claim.epoch,
+            runner=self._tools.boot,
+            correlation=claim.correlation,
+        )
+
+    # — what the context asks for —
+
+    def save(self, step: StepId, value: str | None, *, begun: bool = False) -> Answer:
+        claim = self.claim
+        return self._tools.writer.save(claim.held, claim.kind, step, value, begun=begun)
+
+    def report(self, progress: float | None, note: str | None) -> Answer:
+        return self._tools.writer.report(self.claim.held, self.claim.kind, progress, note)
+
+    async def attach(self, evidence: Evidence) -> None:
+        held, boot = self.claim.held, self._tools.boot
+        if not await self._tools.database.write(
+            lambda tx: store.attach(tx, boot, held, evidence), verb="attach"
+        ):
+            await self._tools.writer.refuse(self.claim.kind)
+            raise LeaseLost(held.job)
+
+    async def may_start(self) -> None:
+        if self._why is not None:
+            raise asyncio.CancelledError
+        while not self._tools.pulse.valid():
+            await self._tools.clock.sleep(PAUSE)
+
+    def cancel_wanted(self) -> None:
+        self.stop(Why.CANCEL)
+
+
+def _told_of(error: BaseException) -> dict[str, object]:
+    """An error for the timeline: what was raised, what it said, where."""
+    stack = "".join(traceback.format_exception(error))
+    return {
+        "type": type(error).__name__,
+        "message": _printable(str(error), MESSAGE),
+        "stack": _printable(stack[-STACK:], STACK),
+    }
+
+
+def _short(details: dict[str, object]) -> dict[str, object]:
+    return {"error": details["type"], "message": details["message"]}
+
+
+def _printable(text: str, most: int) -> str:
+    """What every database can store, whatever the error had in it."""
+    return text[:most].encode("utf-8", "replace").decode().replace("\0", "�")

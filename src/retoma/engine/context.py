@@ -1,0 +1,299 @@
+"""What a story may use: steps, durable loops, progress, evidence, a log."""
+
+import asyncio
+import inspect
+import mimetypes
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache, partial
+from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
+
+import structlog
+
+from retoma.codec import decode, encode
+from retoma.db import crashpoint
+from retoma.engine.errors import BadInput
+from retoma.engine.isolate import Isolate, check_can_travel
+from retoma.engine.job import Claim, SavedStep, StepId
+from retoma.engine.store import Evidence
+from retoma.engine.writer import Answer
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+AT_ONCE = 8  # items of a durable loop in flight
+
+
+class Desk(Protocol):
+    """What the attempt does for its context."""
+
+    def save(self, step: StepId, value: str | None, *, begun: bool = False) -> Answer: ...
+    def report(self, progress: float | None, note: str | None) -> Answer: ...
+    async def attach(self, evidence: Evidence) -> None: ...
+    async def may_start(self) -> None:
+        """Return when something may be started under this lease; raise when never again."""
+
+    def cancel_wanted(self) -> None:
+        """Somebody wants the job canceled: this step boundary is where it ends."""
+
+
+class Context:
+    """Handed to a story as its first argument."""
+
+    __slots__ = (
+        "_claim",
+        "_desk",
+        "_in_flight",
+        "_isolate",
+        "_log",
+        "_side_tasks",
+        "_steps",
+        "_story_task",
+    )
+
+    def __init__(
+        self,
+        claim: Claim,
+        desk: Desk,
+        isolate: Isolate,
+        steps: Iterable[SavedStep],
+        story_task: asyncio.Task[Any] | None,
+    ) -> None:
+        self._claim = claim
+        self._desk = desk
+        self._isolate = isolate
+        self._steps = {step.id: step for step in steps}
+        self._in_flight: dict[StepId, asyncio.Future[str]] = {}
+        self._side_tasks: set[asyncio.Task[Any]] = set()
+        self._story_task = story_task
+        self._log: Any = None
+
+    @property
+    def job(self) -> int:
+        return self._claim.job
+
+    @property
+    def epoch(self) -> int:
+        """The fence of this claim: hand it on where the other side can use one."""
+        return self._claim.epoch
+
+    @property
+    def attempt(self) -> int:
+        """Which try of this generation this is, from 1."""
+        return self._claim.failures
+
+    @property
+    def generation(self) -> int:
+        return self._claim.generation
+
+    @property
+    def log(self) -> Any:
+        """A structlog logger that knows which job this is."""
+        if self._log is None:
+            claim = self._claim
+            self._log = structlog.get_logger("retoma.story").bind(
+                job=claim.job,
+                batch=claim.batch,
+                kind=claim.kind,
+                attempt=claim.failures,
+                epoch=claim.epoch,
+                correlation=claim.correlation,
+            )
+        return self._log
+
+    @overload
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., Awaitable[T]],
+        *args: Any,
+        version: int = 1,
+        key: str = "",
+        where: str | None = None,
+    ) -> T: ...
+    @overload
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., T],
+        *args: Any,
+        version: int = 1,
+        key: str = "",
+        where: str | None = None,
+    ) -> T: ...
+    async def step(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        *args: Any,
+        version: int = 1,
+        key: str = "",
+        where: str | None = None,
+    ) -> Any:
+        """Do it once: after its commit it never runs again, its value is read back.
+
+        An async `fn` runs on the loop; a sync one at the top of its module runs in a child
+        process, or in a thread with `where="thread"`. What comes back is what would come back
+        after a crash: the value as JSON keeps it, in the type `fn` says it returns.
+        """
+        step = StepId(_named(name), version, key)
+        saved = self._steps.get(step)
+        if saved is not None and saved.saved:
+            return _read(saved.value, fn)
+        running = self._in_flight.get(step)
+        if running is not None:
+            return _read(await asyncio.shield(running), fn)
+        run = self._runner_of(fn, where)
+        self._join_later()
+        self._in_flight[step] = future = asyncio.get_running_loop().create_future()
+        try:
+            text = await self._run_and_save(step, run, args)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                future.cancel()
+            else:
+                future.set_exception(error)
+                future.exception()  # whoever waits beside us sees it; nobody else need
+            raise
+        else:
+            self._steps[step] = SavedStep(step, True, text)
+            future.set_result(text)
+            return _read(text, fn)
+        finally:
+            del self._in_flight[step]
+
+    async def each(
+        self,
+        name: str,
+        items: Iterable[T],
+        fn: Callable[[T], Any],
+        *,
+        key: Callable[[T], str] | None = None,
+        concurrency: int = AT_ONCE,
+        version: int = 1,
+        where: str | None = None,
+    ) -> list[Any]:
+        """A durable loop: every item a step of its own, finished ones are read back.
+
+        An item's key is its place unless `key` names it; a list that may change between tries
+        needs names.
+        """
+        if concurrency < 1:
+            raise BadInput(f"{name}: concurrency is at least 1, not {concurrency}")
+        work = list(items)
+        keys = [str(place) if key is None else str(key(item)) for place, item in enumerate(work)]
+        if len(set(keys)) < len(keys):
+            twice = next(k for k in keys if keys.count(k) > 1)
+            raise BadInput(f"{name}: two items of this loop have the key {twice!r}")
+        results: list[Any] = [None] * len(work)
+        places = iter(range(len(work)))
+
+        async def take_turns() -> None:
+            for place in places:
+                results[place] = await self.step(
+                    name, fn, work[place], key=keys[place], version=version, where=where
+                )
+
+        await _all_or_first_error(take_turns, min(concurrency, len(work)))
+        return results
+
+    async def progress(self, share: float | None = None, note: str | None = None) -> None:
+        """Say how far the work is (0 to 1), in words if you like. Keeps the job from stalling."""
+        if share is not None and not 0 <= share <= 1:
+            raise BadInput(f"job {self.job}: progress is from 0 to 1, not {share}")
+        await self._desk.report(share, note)
+
+    async def attach(self, name: str, content: bytes | str, media: str | None = None) -> None:
+        """Keep something to look at later: a page, a picture, an answer."""
+        guess = media or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+        await self._desk.attach(Evidence(_named(name), guess, data))
+
+    async def join_side_tasks(self) -> None:
+        """Nothing of this attempt may still be at work when it is settled."""
+        for task in self._side_tasks:
+            task.cancel()
+        if self._side_tasks:
+            await asyncio.gather(*self._side_tasks, return_exceptions=True)
+
+    async def _run_and_save(
+        self, step: StepId, run: Callable[..., Awaitable[str]], args: tuple[Any, ...]
+    ) -> str:
+        await self._desk.may_start()
+        crashpoint("step.before_function")
+        text = await run(*args)
+        crashpoint("step.after_function")
+        if await self._desk.save(step, text):
+            self._desk.cancel_wanted()
+        return text
+
+    def _runner_of(
+        self, fn: Callable[..., Any], where: str | None
+    ) -> Callable[..., Awaitable[str]]:
+        if where not in (None, "thread"):
+            raise BadInput(f'where={where!r}: a step runs where it belongs, or where="thread"')
+        if where is None and is_async(fn):
+            return partial(_on_the_loop, fn)
+        if where == "thread":
+            return partial(_in_thread, self._isolate, fn)
+        check_can_travel(fn)
+        return partial(_in_child, self._isolate, fn)
+
+    def _join_later(self) -> None:
+        task = asyncio.current_task()
+        if task is not None and task is not self._story_task and task not in self._side_tasks:
+            self._side_tasks.add(task)
+            task.add_done_callback(self._side_tasks.discard)
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether calling it gives something to await."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
+        getattr(fn, "__call__", None)  # noqa: B004 — an object with an async __call__
+    )
+
+
+async def _on_the_loop(fn: Callable[..., Awaitable[Any]], *args: Any) -> str:
+    return encode(await fn(*args))
+
+
+async def _in_thread(isolate: Isolate, fn: Callable[..., Any], *args: Any) -> str:
+    return encode(await isolate.in_thread(fn, args))
+
+
+async def _in_child(isolate: Isolate, fn: Callable[..., Any], *args: Any) -> str:
+    return await isolate.in_child(fn, args)
+
+
+def _read(text: str | None, fn: Callable[..., Any]) -> Any:
+    return decode("null" if text is None else text, returns(fn))
+
+
+@lru_cache(maxsize=1024)
+def returns(fn: Callable[..., Any]) -> Any:
+    """The type a function says it returns; None where it does not say."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    try:
+        return get_type_hints(fn).get("return")
+    except (TypeError, NameError):
+        return None
+
+
+def _named(name: object) -> str:
+    if not isinstance(name, str) or not name or len(name) > 200 or "\0" in name:
+        raise BadInput(f"a step or evidence needs a name of 1 to 200 characters, not {name!r}")
+    return name
+
+
+async def _all_or_first_error(work: Callable[[], Awaitable[None]], times: int) -> None:
+    """Run it so many times at once; at the first error the others are stopped and waited for."""
+    tasks = [asyncio.ensure_future(cast("Any", work())) for _ in range(times)]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -1,0 +1,106 @@
+"""A job as others see it, and as the runner that holds it does."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from retoma.engine.states import ENDED, State
+
+SUSPECT_AFTER = 2  # losses without progress: from then on it runs as the only suspect
+RELEASES = 20  # a job given back more often than this in one generation is not going anywhere
+
+
+class Held(NamedTuple):
+    """The right to write on a job: this job, under this epoch. A stale one changes nothing."""
+
+    job: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One row, as it was when it was read."""
+
+    id: int
+    kind: str
+    state: State
+    version: int = 1
+    queue: str = ""
+    batch: int | None = None
+    key: str | None = None
+    generation: int = 1
+    reason: str | None = None
+    code: str | None = None
+    priority: int = 0
+    run_at: datetime | None = None
+    due: bool = True
+    aside: str | None = None
+    epoch: int = 0
+    runner: str | None = None
+    failures: int = 0
+    lost: int = 0
+    checkpoint: str | None = None
+    progress: float | None = None
+    note: str | None = None
+    progress_at: datetime | None = None
+    cancel_at: datetime | None = None
+    correlation: str | None = None
+    payload: str = "null"
+    result: str | None = None
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def suspect(self) -> bool:
+        return self.lost >= SUSPECT_AFTER and not self.ended
+
+
+class Claim(NamedTuple):
+    """What a runner gets when it claims a job. The order is that of claim_jobs.sql."""
+
+    job: int
+    epoch: int
+    kind: str
+    version: int
+    batch: int | None
+    generation: int
+    fresh_from: int
+    failures: int
+    lost: int
+    released: int
+    checkpoint: str | None
+    correlation: str | None
+    deadline: datetime | int | None
+    payload: str
+    queue: str
+    priority: int
+    turn: int
+
+    @property
+    def held(self) -> Held:
+        return Held(self.job, self.epoch)
+
+    @property
+    def suspect(self) -> bool:
+        return self.lost >= SUSPECT_AFTER
+
+
+class StepId(NamedTuple):
+    """What makes a step itself. Change the meaning, change the name or the version."""
+
+    name: str
+    version: int = 1
+    key: str = ""
+
+
+class SavedStep(NamedTuple):
+    """A step as it was found when its job was claimed."""
+
+    id: StepId
+    saved: bool  # False: begun, and nobody knows how it ended
+    value: str | None

@@ -1,0 +1,202 @@
+"""A kind of job: its story, its payload, and how it is tried."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeVar, get_type_hints, overload
+
+from retoma.codec import decode, encode
+from retoma.engine.context import Context, is_async
+from retoma.engine.duration import seconds
+from retoma.engine.errors import BadInput, Code, UnknownKind
+from retoma.engine.isolate import check_can_travel
+from retoma.engine.retry import Retry
+
+F = TypeVar("F", bound=Callable[..., Any])
+Story = Callable[[Context, Any], Awaitable[Any]]
+
+NAME_LENGTH = 100
+PRIORITIES = range(-1_000, 1_001)  # smaller runs first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What `@job` makes of a function. Remembers nothing."""
+
+    name: str
+    story: Story
+    takes: Any = None  # the payload's annotation; None: plain JSON
+    takes_nothing: bool = False
+    version: int = 1
+    queue: str = ""
+    priority: int = 0
+    timeout: float | None = None  # seconds of one attempt
+    retry: Retry = field(default_factory=Retry)
+    codes: Mapping[str, Code] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_name("kind", self.name)
+        _check_name("queue", self.queue)
+        if self.version < 1:
+            raise BadInput(f"{self.name}: a version is at least 1, not {self.version}")
+        if self.priority not in PRIORITIES:
+            raise BadInput(f"{self.name}: a priority is from -1000 to 1000, not {self.priority}")
+
+    @property
+    def tag(self) -> str:
+        """How a claim asks for it: a runner that knows only version 1 never gets version 2."""
+        return f"{self.name}@{self.version}"
+
+    def encoded(self, payload: Any) -> str:
+        """The payload as it is stored, checked against what the story takes."""
+        text = encode(payload)
+        if self.takes is not None:
+            decode(text, self.takes)
+        return text
+
+    def payload(self, text: str) -> Any:
+        return decode(text, self.takes)
+
+
+class Kinds:
+    """The kinds a process knows."""
+
+    def __init__(self) -> None:
+        self._by_tag: dict[str, Kind] = {}
+
+    def add(self, kind: Kind) -> None:
+        if kind.tag in self._by_tag:
+            raise BadInput(f"there is already a job {kind.name} of version {kind.version}")
+        self._by_tag[kind.tag] = kind
+
+    def of(self, job: "Kind | Callable[..., Any] | str") -> Kind:
+        """The kind behind a decorated function, or the newest of a name."""
+        kind = getattr(job, "kind", job)
+        if isinstance(kind, str):
+            versions = [each for each in self if each.name == kind]
+            if not versions:
+                raise UnknownKind(f"no job is called {kind!r} here; known: {self._names()}")
+            return max(versions, key=lambda each: each.version)
+        if not isinstance(kind, Kind) or self._by_tag.get(kind.tag) is not kind:
+            raise UnknownKind(f"{job!r} is not a job of this app; known: {self._names()}")
+        return kind
+
+    def tagged(self, name: str, version: int) -> Kind:
+        return self._by_tag[f"{name}@{version}"]
+
+    def tags(self) -> list[str]:
+        return sorted(self._by_tag)
+
+    def queues(self) -> list[str]:
+        return sorted({kind.queue for kind in self})
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._by_tag.values())
+
+    def _names(self) -> str:
+        return ", ".join(sorted({kind.name for kind in self})) or "none"
+
+
+@overload
+def job(fn: F, /) -> F: ...
+@overload
+def job(
+    *,
+    name: str | None = None,
+    version: int = 1,
+    queue: str | None = None,
+    priority: int = 0,
+    timeout: Any = None,
+    retry: Retry | None = None,
+    codes: Mapping[str, Code] | None = None,
+) -> Callable[[F], F]: ...
+def job(
+    fn: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    version: int = 1,
+    queue: str | None = None,
+    priority: int = 0,
+    timeout: Any = None,
+    retry: Retry | None = None,
+    codes: Mapping[str, Code] | None = None,
+) -> Any:
+    """Make a kind of an async story `(ctx, payload)`, or of a sync function `(payload)`.
+
+    A sync function is a job of one step, run in a child process. The function stays what it was;
+    its kind is in its attribute `kind`.
+    """
+
+    def made(story: Any) -> Any:
+        asynchronous = is_async(story)
+        called = name or story.__name__
+        takes, takes_nothing = _payload_of(story, first=1 if asynchronous else 0)
+        story.kind = Kind(
+            name=called,
+            story=_of_one_argument(story, takes_nothing=takes_nothing)
+            if asynchronous
+            else _one_step(story, takes_nothing=takes_nothing),
+            takes=takes,
+            takes_nothing=takes_nothing,
+            version=version,
+            queue=queue or (called if version == 1 else f"{called}@{version}"),
+            priority=priority,
+            timeout=None if timeout is None else _positive(timeout, called),
+            retry=retry or Retry(),
+            codes=codes or {},
+        )
+        return story
+
+    return made if fn is None else made(fn)
+
+
+def _payload_of(fn: Callable[..., Any], *, first: int) -> tuple[Any, bool]:
+    """What a story takes besides its context: an annotation, and whether nothing at all."""
+    parameters = [*inspect.signature(fn).parameters.values()][first:]
+    if len(parameters) > 1:
+        raise BadInput(
+            f"{fn.__name__}: a story takes one payload, not {len(parameters)}; put them together"
+            " in a dataclass or a dict"
+        )
+    if not parameters:
+        return None, True
+    try:
+        hints = get_type_hints(fn)
+    except NameError:
+        hints = {}  # a name only a type checker knows: the payload stays plain JSON
+    takes = hints.get(parameters[0].name)
+    return (None if takes is Any else takes), False
+
+
+def _of_one_argument(story: Any, *, takes_nothing: bool) -> Story:
+    if not takes_nothing:
+        return story  # type: ignore[no-any-return]
+
+    @wraps(story)
+    async def alone(ctx: Context, payload: Any) -> Any:  # noqa: ARG001
+        return await story(ctx)
+
+    return alone
+
+
+def _one_step(fn: Callable[..., Any], *, takes_nothing: bool) -> Story:
+    check_can_travel(fn)
+
+    async def story(ctx: Context, payload: Any) -> Any:
+        return await ctx.step(fn.__name__, fn, *(() if takes_nothing else (payload,)))
+
+    return story
+
+
+def _check_name(what: str, name: str) -> None:
+    if not name or len(name) > NAME_LENGTH or not name.isprintable():
+        raise BadInput(f"a {what} needs a printable name of 1 to {NAME_LENGTH} characters")
+
+
+def _positive(timeout: Any, name: str) -> float:
+    length = seconds(timeout)
+    if length <= 0:
+        raise BadInput(f"{name}: a timeout is longer than nothing")
+    return length

@@ -1,0 +1,75 @@
+"""The doors through which time, chance and ids come in. Tests hand in others."""
+
+import asyncio
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from retoma.db.clock import offset_reader
+
+# A suspended machine stops CLOCK_MONOTONIC, and with it every deadline measured by it.
+BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class Clock:
+    """Decides only when to look. What is true at what time, the database's clock says."""
+
+    def __init__(self) -> None:
+        self._offset = offset_reader()
+
+    def now(self) -> float:
+        """Seconds since the machine started; never set back."""
+        return time.clock_gettime(BOOTTIME) + self._offset() / 1_000_000
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Ids:
+    """Names nobody has had before."""
+
+    def new(self) -> str:
+        return uuid4().hex
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Where a runner lives, well enough for a neighbour to see that it does not any more."""
+
+    host: str
+    pid: int
+    started: str
+
+    @classmethod
+    def this(cls) -> "Process":
+        pid = os.getpid()
+        return cls(host=_host(), pid=pid, started=_started(pid) or "")
+
+    def gone(self) -> bool:
+        """Provably: same host, and no process of that number and that start."""
+        return bool(self.started) and _started(self.pid) != self.started
+
+
+def _host() -> str:
+    """The machine, its present boot, and the namespace in which our pids mean something."""
+    parts = [platform.node()]
+    for path in ("/proc/sys/kernel/random/boot_id",):
+        if Path(path).exists():
+            parts.append(Path(path).read_text().strip())
+    namespace = Path("/proc/self/ns/pid")
+    if namespace.is_symlink():
+        parts.append(os.readlink(namespace))
+    return " ".join(parts)
+
+
+def _started(pid: int) -> str | None:
+    """When the process began, in ticks; None where there is none (a zombie has ended)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    state, *rest = text.rpartition(")")[2].split()
+    return None if state in "ZX" else rest[18]

@@ -1,0 +1,98 @@
+"""The heartbeat and the ear of a runner, in a thread of its own with its own connection.
+
+Slow Python in a story does not lose the lease: the beat does not run on the event loop. A beat that
+is refused means this boot is over. Between beats the thread listens for the bell.
+"""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from retoma.db import Database, DatabaseError
+from retoma.engine import store
+from retoma.engine.ports import Clock
+
+LEASE = 60.0  # seconds: six beats (seed 002)
+BEAT = 10.0
+BEAT_AGAIN = 1.0  # after a beat that got no answer
+MARGIN = 10.0  # a runner stops starting things this long before its lease can end
+
+log = structlog.get_logger("retoma.pulse")
+
+
+class Pulse:
+    """Keeps one boot alive and hears what rings meanwhile."""
+
+    def __init__(
+        self,
+        database: Database,
+        boot: str,
+        clock: Clock,
+        *,
+        lease: float,
+        beat: float,
+        on_bell: Callable[[set[str]], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self.valid_until = clock.now() + lease - MARGIN
+        self._database = database
+        self._boot = boot
+        self._clock = clock
+        self._lease = lease
+        self._beat = beat
+        self._on_bell = on_bell
+        self._on_lost = on_lost
+        self._stopping = False
+        self._deaf_since_last_beat = False
+        self._thread = threading.Thread(target=self._run, name="retoma-pulse", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._database.wake()
+        self._thread.join()
+
+    def valid(self) -> bool:
+        """Whether something may still be started under this boot."""
+        return self._clock.now() < self.valid_until
+
+    def _run(self) -> None:
+        next_beat = self._clock.now() + self._beat
+        while not self._stopping:
+            topics = self._database.wait_bell(next_beat - self._clock.now())
+            if self._stopping:
+                return
+            if topics:
+                self._on_bell(topics)
+            if self._clock.now() >= next_beat:
+                if not self.beat():
+                    self._on_lost()
+                    return
+                pause = BEAT_AGAIN if self._deaf_since_last_beat else self._beat
+                next_beat = self._clock.now() + pause
+
+    def beat(self) -> bool:
+        """One beat; False where this boot is over. No answer at all is not an answer."""
+        asked = self._clock.now()
+        try:
+            alive = self._database.write_now(
+                lambda tx: store.beat_runner(
+                    tx, self._boot, self._lease, reconnected=self._deaf_since_last_beat
+                ),
+                verb="beat",
+            )
+        except DatabaseError as error:
+            log.warning("runner.beat_failed", runner=self._boot, error=str(error))
+            self._deaf_since_last_beat = True
+            return True
+        except Exception:
+            log.exception("runner.beat_failed", runner=self._boot)
+            self._deaf_since_last_beat = True
+            return True
+        if alive:
+            self._deaf_since_last_beat = False
+            self.valid_until = asked + self._lease - MARGIN
+        return alive

@@ -1,0 +1,396 @@
+"""A runner: claims jobs, runs them, gives them back when it must.
+
+One boot is one life. When the database no longer counts a boot as alive, everything it holds is
+stopped, nothing of it is written, and a new boot begins.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+import structlog
+
+from retoma.db import Away, Busy, Database, DatabaseError, Full, Lane, crashpoint
+from retoma.engine import store
+from retoma.engine.attempt import Attempt, Tools, Why
+from retoma.engine.isolate import Isolate
+from retoma.engine.job import Claim, Held, SavedStep
+from retoma.engine.kind import Kinds
+from retoma.engine.ports import Clock, Ids, Process
+from retoma.engine.pulse import BEAT, LEASE, Pulse
+from retoma.engine.store import Boot, Found, Spot
+from retoma.engine.watchdog import Watchdog
+from retoma.engine.writer import Writer
+
+TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
+FOLD = 1.0  # seconds between two foldings while jobs move
+GRACE = 25.0  # seconds a leaving runner lets its jobs finish; deploy tools kill after 30
+HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
+STUBBORN = 5.0  # seconds for stories to let go once they were stopped
+
+log = structlog.get_logger("retoma.runner")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What a runner may be told. Seconds."""
+
+    name: str = "runner"
+    version: str = ""
+    slots: int = 100
+    lease: float = LEASE
+    beat: float = BEAT
+    tick: float = TICK
+    grace: float = GRACE
+
+
+class Runner:
+    """Runs the kinds it knows, as many jobs at a time as it has slots."""
+
+    def __init__(
+        self,
+        database: Database,
+        kinds: Kinds,
+        knobs: Knobs,
+        *,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        self._database = database
+        self._kinds = kinds
+        self._knobs = knobs
+        self._clock = clock or Clock()
+        self._ids = ids or Ids()
+        self._rng = rng or Random()  # noqa: S311 — spreads retries, guards nothing
+        self._stopping = False
+        self._life: _Life | None = None
+        self._isolate = Isolate()
+
+    async def run(self, *, until_idle: bool = False) -> None:
+        """Work until stopped, or until nothing waits any more."""
+        try:
+            while not self._stopping:
+                life = self._life = _Life(self)
+                try:
+                    if await life.lived(until_idle=until_idle):
+                        return
+                finally:
+                    self._life = None
+        finally:
+            self._isolate.close()
+
+    def stop(self) -> None:
+        """Claim nothing more; finish or give back what is running, then leave."""
+        self._stopping = True
+        if self._life is not None:
+            self._life.look()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping
+
+
+class _Life:
+    """One boot of a runner."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._database = runner._database
+        self._knobs = runner._knobs
+        self._clock = runner._clock
+        self._kinds = runner._kinds
+        self._boot = Boot(
+            id=runner._ids.new(),
+            name=self._knobs.name,
+            process=Process.this(),
+            version=self._knobs.version,
+            slots=self._knobs.slots,
+            knows=self._kinds.tags(),
+        )
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._rung = False
+        self._cancels_rung = False
+        self._lost = False
+        self._running: dict[Held, Attempt] = {}
+        self._suspect: Held | None = None
+        self._hints = _Hints(self._clock, self._database.dialect == "postgres")
+        self._writer = Writer(self._database, self._boot.id, self._clock)
+        self._watchdog = Watchdog(
+            self._database, self._boot.id, self._boot.process, self._knobs.lease
+        )
+        self._pulse = Pulse(
+            self._database,
+            self._boot.id,
+            self._clock,
+            lease=self._knobs.lease,
+            beat=self._knobs.beat,
+            on_bell=self._from_thread(self._hear),
+            on_lost=self._from_thread(self._lose),
+        )
+        self._tools = Tools(
+            boot=self._boot.id,
+            database=self._database,
+            writer=self._writer,
+            pulse=self._pulse,
+            isolate=runner._isolate,
+            clock=self._clock,
+            rng=runner._rng,
+            look=self.look,
+        )
+        self._last_moved = 0
+        self._recall = False
+        self._wake_on_free = True
+
+    async def lived(self, *, until_idle: bool) -> bool:
+        """Live until stopped or idle (True), or until this boot is over (False)."""
+        await self._database.write(
+            lambda tx: store.boot_runner(tx, self._boot, self._knobs.lease), verb="boot"
+        )
+        self._pulse.start()
+        log.info("runner.booted", runner=self._boot.id, name=self._boot.name)
+        try:
+            await self._work(until_idle=until_idle)
+            if not self._lost:
+                await self._leave()
+        finally:
+            self._pulse.stop()
+            await self._stop_all(Why.LOST)
+            await self._writer.flush()
+        return not self._lost
+
+    def look(self) -> None:
+        """Something may have changed: do not wait for the tick."""
+        self._rung = True
+        self._wake.set()
+
+    # — the loop —
+
+    async def _work(self, *, until_idle: bool) -> None:
+        next_tick = next_fold = next_due = 0.0
+        more = True
+        while not (self._runner.stopping or self._lost):
+            now = self._clock.now()
+            if now >= next_tick:
+                await self._tick()
+                next_tick, more = now + self._knobs.tick, True
+            if now >= next_fold and self._writer.moved != self._last_moved:
+                await self._fold()
+                next_fold = now + FOLD
+            if self._cancels_rung:
+                await self._stop_canceled()
+            free = self._knobs.slots - len(self._running)
+            if free and (more or self._rung or now >= next_due):
+                self._rung = False
+                found = await self._claim(free)
+                more = found is not None and len(found.claims) >= free
+                next_due = now + self._until_due(found)
+                if found is not None and found.claims:
+                    continue
+                if until_idle and found is not None and await self._idle():
+                    return
+            await self._wait(min(next_tick, next_due, self._fold_due(next_fold)), more=more)
+
+    async def _wait(self, until: float, *, more: bool) -> None:
+        """Until somebody wakes us; a slot that gets free does so only while more is waiting."""
+        self._wake_on_free = more
+        if self._rung and len(self._running) < self._knobs.slots:
+            return
+        timeout = max(until - self._clock.now(), 0.0)
+        try:
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self._wake.clear()
+
+    def _until_due(self, found: Found | None) -> float:
+        if found is None:
+            return 1.0  # the claim got no answer
+        return self._knobs.tick if found.next_due is None else found.next_due
+
+    def _fold_due(self, next_fold: float) -> float:
+        return next_fold if self._writer.moved != self._last_moved else float("inf")
+
+    async def _claim(self, free: int) -> Found | None:
+        """Take up what waits; None where the database gave no answer."""
+        spots = [self._hints.spot(queue) for queue in self._kinds.queues()]
+        try:
+            if self._recall:
+                await self._take_up_unknown()
+            found = await self._database.write(
+                lambda tx: store.claim_jobs(
+                    tx,
+                    self._boot.id,
+                    spots,
+                    self._boot.knows,
+                    slots=free,
+                    suspects=int(self._suspect is None),
+                ),
+                verb="claim",
+                lane=Lane.CLAIM,
+                patience=0,
+            )
+            crashpoint("runner.claimed")
+            await self._start(found.claims)
+        except (Away, Busy, Full) as error:
+            self._recall = True  # it may have happened all the same
+            log.warning("runner.claim_failed", runner=self._boot.id, error=str(error))
+            await self._clock.sleep(0.1)
+            return None
+        self._hints.claimed(found.claims, short=len(found.claims) < free)
+        return found
+
+    async def _take_up_unknown(self) -> None:
+        """Jobs the database says are ours although no answer told us so."""
+        held = await self._database.read(lambda tx: store.recall_jobs(tx, self._boot.id))
+        self._recall = False
+        await self._start([claim for claim in held if claim.held not in self._running])
+
+    async def _start(self, claims: list[Claim]) -> None:
+        if not claims:
+            return
+        steps = await self._steps_of(claims)
+        for claim in claims:
+            kind = self._kinds.tagged(claim.kind, claim.version)
+            attempt = Attempt(claim, kind, self._tools, steps.get(claim.job, ()))
+            held = claim.held
+            self._running[held] = attempt
+            if claim.suspect:
+                self._suspect = held
+            attempt.start().add_done_callback(lambda task, held=held: self._ended(held, task))
+
+    async def _steps_of(self, claims: list[Claim]) -> dict[int, list[SavedStep]]:
+        """Only jobs that have reached something can have steps."""
+        begun = [claim for claim in claims if claim.checkpoint is not None]
+        if not begun:
+            return {}
+        return await self._database.read(lambda tx: store.load_steps(tx, begun))
+
+    def _ended(self, held: Held, task: "asyncio.Task[None]") -> None:
+        del self._running[held]
+        if self._suspect == held:
+            self._suspect = None
+            self._rung = True
+        if self._wake_on_free or self._rung or not self._running:
+            self._wake.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("attempt.broke", job=held.job, epoch=held.epoch, exc_info=error)
+            self._recall = True
+
+    async def _idle(self) -> bool:
+        if self._running:
+            return False
+        queues = self._kinds.queues()
+        return not await self._database.read(lambda tx: store.any_open(tx, queues))
+
+    # — looking after others, and after our own —
+
+    async def _tick(self) -> None:
+        try:
+            await self._watchdog.run_once()
+            await self._stop_canceled()
+        except DatabaseError as error:
+            log.warning("runner.tick_failed", runner=self._boot.id, error=str(error))
+
+    async def _fold(self) -> None:
+        self._last_moved = self._writer.moved
+        try:
+            await self._watchdog.fold()
+        except DatabaseError as error:
+            log.warning("runner.fold_failed", runner=self._boot.id, error=str(error))
+
+    async def _stop_canceled(self) -> None:
+        self._cancels_rung = False
+        if not self._running:
+            return
+        for held in await self._database.read(lambda tx: store.cancels(tx, self._boot.id)):
+            if held in self._running:
+                self._running[held].stop(Why.CANCEL)
+
+    # — what the pulse tells —
+
+    def _from_thread(self, tell: Callable[..., None]) -> Callable[..., None]:
+        def call(*args: object) -> None:
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(tell, *args)
+
+        return call
+
+    def _hear(self, topics: set[str]) -> None:
+        cancel = f"cancel:{self._boot.id}"
+        self._cancels_rung |= cancel in topics
+        if topics - {topic for topic in topics if topic.startswith("cancel:")}:
+            self._hints.forget()
+            self._rung = True
+        self._wake.set()
+
+    def _lose(self) -> None:
+        """This boot is over: stop everything, write nothing."""
+        log.error("runner.lost", runner=self._boot.id, running=len(self._running))
+        self._lost = True
+        self._writer.give_up()
+        for attempt in list(self._running.values()):
+            attempt.stop(Why.LOST)
+        self._wake.set()
+
+    # — leaving —
+
+    async def _leave(self) -> None:
+        log.info("runner.leaving", runner=self._boot.id, running=len(self._running))
+        await self._move("leaving")
+        await self._wait_for_attempts(self._knobs.grace)
+        await self._stop_all(Why.RELEASE)
+        await self._writer.flush()
+        await self._fold()
+        await self._move("gone")
+
+    async def _move(self, to: str) -> None:
+        try:
+            await self._database.write(
+                lambda tx: store.move_runner(tx, self._boot.id, to, actor=self._boot.id),
+                verb=f"runner_{to}",
+            )
+        except DatabaseError as error:
+            log.warning("runner.move_failed", runner=self._boot.id, to=to, error=str(error))
+
+    async def _wait_for_attempts(self, seconds: float) -> None:
+        tasks = [a.task for a in self._running.values() if a.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def _stop_all(self, why: Why) -> None:
+        for attempt in list(self._running.values()):
+            attempt.stop(why)
+        await self._wait_for_attempts(STUBBORN)
+
+
+class _Hints:
+    """Where in each queue to start looking. Believed for a second at most, and never after a
+    short claim or a ring: something may then stand before it."""
+
+    def __init__(self, clock: Clock, useful: bool) -> None:
+        self._clock = clock
+        self._useful = useful
+        self._last: dict[str, tuple[int, int, int]] = {}
+        self._since = 0.0
+
+    def spot(self, queue: str) -> Spot:
+        if self._clock.now() - self._since > HINT_AGE:
+            self.forget()
+        after = self._last.get(queue)
+        return Spot(queue) if after is None else Spot(queue, after)
+
+    def claimed(self, claims: list[Claim], *, short: bool) -> None:
+        if short:
+            self.forget()
+        elif self._useful:
+            for claim in claims:
+                at = (claim.priority, claim.turn, claim.job)
+                self._last[claim.queue] = max(at, self._last.get(claim.queue, at))
+
+    def forget(self) -> None:
+        self._last.clear()
+        self._since = self._clock.now()

@@ -1,0 +1,55 @@
+"""How a claim ends, as the row that settles it."""
+
+from dataclasses import dataclass
+
+from retoma.codec import encode
+from retoma.engine.events import EventType
+from retoma.engine.states import DeadReason, ParkReason, State
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One end of one claim. `result` and `details` are JSON text already."""
+
+    event: EventType
+    state: State
+    result: str | None = None
+    reason: str | None = None
+    code: str | None = None
+    after: float | None = None
+    details: str | None = None
+
+
+CANCELED = Settlement(EventType.CANCELED, State.CANCELED)
+RELEASED = Settlement(EventType.RELEASED, State.WAITING)
+
+
+def done(result: str) -> Settlement:
+    return Settlement(EventType.DONE, State.DONE, result)
+
+
+def skipped(why: str) -> Settlement:
+    return Settlement(EventType.SKIPPED, State.SKIPPED, details=encode({"why": why}))
+
+
+def snoozed(after: float) -> Settlement:
+    return Settlement(
+        EventType.SNOOZED, State.WAITING, after=after, details=encode({"after": after})
+    )
+
+
+def parked(why: str, reason: ParkReason, code: str | None = None) -> Settlement:
+    details = encode({"reason": reason, "why": why})
+    return Settlement(
+        EventType.PARKED, State.PARKED, reason=reason, code=code, details=details
+    )
+
+
+def failed(after: float, code: str, details: dict[str, object]) -> Settlement:
+    told = encode({"code": code, "after": after, **details})
+    return Settlement(EventType.FAILED, State.WAITING, code=code, after=after, details=told)
+
+
+def buried(reason: DeadReason, code: str, details: dict[str, object]) -> Settlement:
+    told = encode({"reason": reason, "code": code, **details})
+    return Settlement(EventType.BURIED, State.DEAD, reason=reason, code=code, details=told)

@@ -1,0 +1,11 @@
+-- Whether anything of these queues waits or runs; set aside does not count.
+-- Twin: sets of rows arrive by json_array_elements_text there, by json_each here.
+SELECT 1 FROM json_each(:queues) AS q
+WHERE EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting'
+                AND turn IS NOT NULL AND aside IS NULL AND lost < 2)
+   OR EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting'
+                AND turn IS NOT NULL AND aside IS NULL AND lost >= 2)
+   OR EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting' AND turn IS NULL)
+   OR EXISTS (SELECT 1 FROM runners r JOIN jobs j ON j.runner = r.boot
+              WHERE j.runner IS NOT NULL AND j.queue = q.value)
+LIMIT 1;

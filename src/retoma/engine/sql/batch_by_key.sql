@@ -1,0 +1,2 @@
+-- The batch that has a key.
+SELECT id FROM batches WHERE key = :key;

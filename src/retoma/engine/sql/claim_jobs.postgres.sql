@@ -1,0 +1,46 @@
+-- Hand waiting jobs to a living runner, at most one suspect among them. Each claim is a new epoch.
+-- Twin: all queues in one statement, rows skipped where another runner holds them.
+-- (priority, turn, id) >= the hint: without it a claim walks the dead entries of its own past.
+WITH queues AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(CAST(:queues AS json))
+        AS q(queue text, priority integer, turn bigint, id bigint)
+    WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+), plain AS MATERIALIZED (
+    SELECT w.id FROM queues q CROSS JOIN LATERAL (
+        SELECT id, priority, turn FROM jobs
+        WHERE queue = q.queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
+          AND lost < 2 AND (priority, turn, id) >= (q.priority, q.turn, q.id)
+          AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(
+              CAST(:knows AS json))))
+        ORDER BY priority, turn, id LIMIT :slots FOR UPDATE SKIP LOCKED
+    ) w
+    ORDER BY w.priority, w.turn, w.id LIMIT :slots
+), suspect AS MATERIALIZED (
+    SELECT w.id FROM queues q CROSS JOIN LATERAL (
+        SELECT id, priority, turn FROM jobs
+        WHERE queue = q.queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
+          AND lost >= 2 AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(
+              CAST(:knows AS json))))
+        ORDER BY priority, turn, id LIMIT :suspects FOR UPDATE SKIP LOCKED
+    ) w
+    ORDER BY w.priority, w.turn, w.id LIMIT :suspects
+), taken AS (
+    UPDATE jobs j SET state = 'running', runner = :boot, epoch = j.epoch + 1, seq = j.seq + 1,
+        failures = j.failures + 1, started_at = (SELECT clock()), reason = NULL
+    FROM (SELECT id FROM plain UNION ALL SELECT id FROM suspect) p
+    WHERE j.id = p.id
+    RETURNING j.id, j.epoch, j.seq, j.kind, j.version, j.batch, j.generation, j.fresh_from,
+        j.failures, j.lost, j.released, j.checkpoint, j.correlation, j.deadline, j.payload,
+        j.queue, j.priority, j.turn, j.started_at
+), told AS (
+    INSERT INTO events (job, seq, epoch, type, at, actor)
+    SELECT id, seq, epoch, 'claimed', started_at, :boot FROM taken
+), tallied AS (
+    INSERT INTO tallies (runner, batch, kind, from_state, to_state, minute, n)
+    SELECT :boot, batch, kind, 'waiting', 'running', date_trunc('minute', (SELECT clock())),
+           count(*)
+    FROM taken GROUP BY batch, kind
+)
+SELECT id, epoch, kind, version, batch, generation, fresh_from, failures, lost, released,
+       checkpoint, correlation, deadline, payload, queue, priority, turn
+FROM taken;

@@ -1,0 +1,30 @@
+-- Add what was tallied to the counters: a reader who adds both is right at every instant.
+-- Twin: one statement here, several there. One folder at a time, or two could lock each other out.
+WITH folded AS (
+    DELETE FROM tallies WHERE id IN (
+        SELECT id FROM tallies
+        WHERE (SELECT pg_try_advisory_xact_lock(5918112848)) ORDER BY id LIMIT 10000)
+    RETURNING id, batch, kind, from_state, to_state, code, minute, bucket, n, ms
+), moves AS (
+    SELECT coalesce(batch, 0) AS batch, kind, to_state AS state,
+           CASE WHEN to_state = 'dead' THEN coalesce(code, '') ELSE '' END AS code, n
+    FROM folded
+    UNION ALL
+    SELECT coalesce(batch, 0), kind, from_state,
+           CASE WHEN from_state = 'dead' THEN coalesce(code, '') ELSE '' END, -n
+    FROM folded WHERE from_state IS NOT NULL
+), counted AS (
+    INSERT INTO counts AS c (batch, kind, state, code, n)
+    SELECT batch, kind, state, code, sum(n) FROM moves GROUP BY batch, kind, state, code
+    ORDER BY batch, kind, state, code
+    ON CONFLICT (batch, kind, state, code) DO UPDATE SET n = c.n + excluded.n
+), paced AS (
+    INSERT INTO pace AS p (kind, minute, state, code, bucket, n, ms)
+    SELECT kind, minute, to_state, coalesce(code, ''), coalesce(bucket, -1), sum(n),
+           coalesce(sum(ms), 0)
+    FROM folded GROUP BY kind, minute, to_state, coalesce(code, ''), coalesce(bucket, -1)
+    ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT (kind, minute, state, code, bucket)
+        DO UPDATE SET n = p.n + excluded.n, ms = p.ms + excluded.ms
+)
+SELECT id FROM folded;

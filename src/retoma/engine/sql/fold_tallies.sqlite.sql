@@ -1,0 +1,24 @@
+-- Add what was tallied to the counters: a reader who adds both is right at every instant.
+-- Twin: several statements here, one there.
+INSERT INTO counts (batch, kind, state, code, n)
+SELECT batch, kind, state, code, sum(n) FROM (
+    SELECT coalesce(batch, 0) AS batch, kind, to_state AS state,
+           CASE WHEN to_state = 'dead' THEN coalesce(code, '') ELSE '' END AS code, n
+    FROM tallies
+    UNION ALL
+    SELECT coalesce(batch, 0), kind, from_state,
+           CASE WHEN from_state = 'dead' THEN coalesce(code, '') ELSE '' END, -n
+    FROM tallies WHERE from_state IS NOT NULL)
+GROUP BY batch, kind, state, code
+ON CONFLICT (batch, kind, state, code) DO UPDATE SET n = n + excluded.n;
+
+INSERT INTO pace (kind, minute, state, code, bucket, n, ms)
+SELECT kind, minute, to_state, coalesce(code, ''), coalesce(bucket, -1), sum(n),
+       coalesce(sum(ms), 0)
+FROM tallies
+WHERE true
+GROUP BY kind, minute, to_state, coalesce(code, ''), coalesce(bucket, -1)
+ON CONFLICT (kind, minute, state, code, bucket)
+    DO UPDATE SET n = n + excluded.n, ms = ms + excluded.ms;
+
+DELETE FROM tallies RETURNING id;

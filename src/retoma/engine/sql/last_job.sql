@@ -1,0 +1,2 @@
+-- The newest id: jobs of this transaction are those above it.
+SELECT coalesce(max(id), 0) FROM jobs;

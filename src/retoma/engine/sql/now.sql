@@ -1,0 +1,2 @@
+-- The time by which everything is measured.
+SELECT (SELECT clock());

@@ -1,0 +1,22 @@
+-- Give due jobs their turn, as many as this claim may take. No move: they wait as before.
+-- Twin: rows are locked one by one here; SQLite has one writer.
+-- The epoch stays: nobody holds a waiting job.
+WITH due AS MATERIALIZED (
+    SELECT d.id, d.queue, d.priority
+    FROM json_to_recordset(CAST(:queues AS json)) AS q(queue text)
+    CROSS JOIN LATERAL (
+        SELECT id, queue, priority FROM jobs
+        WHERE queue = q.queue AND state = 'waiting' AND turn IS NULL
+          AND run_at <= (SELECT clock())
+        ORDER BY run_at LIMIT :slots FOR UPDATE SKIP LOCKED
+    ) d
+), base AS MATERIALIZED (
+    SELECT l.queue, l.priority, coalesce((
+        SELECT min(w.turn) FROM jobs w
+        WHERE w.queue = l.queue AND w.priority = l.priority AND w.state = 'waiting'
+          AND w.turn IS NOT NULL AND w.aside IS NULL AND w.lost < 2), 0) AS turn
+    FROM (SELECT DISTINCT queue, priority FROM due) l
+)
+UPDATE jobs j SET turn = base.turn
+FROM due JOIN base ON base.queue = due.queue AND base.priority = due.priority
+WHERE j.id = due.id AND j.state = 'waiting' AND j.turn IS NULL;

@@ -1,0 +1,40 @@
+-- End many claims, each in its own way. Touches nothing whose runner or epoch has passed.
+-- Twin: one statement with data-modifying CTEs here, several on SQLite.
+-- A job somebody wants canceled ends so, unless its story got through first: never a retry.
+WITH sent AS (
+    SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS t(job bigint, epoch integer,
+        event text, state text, reason text, code text, after double precision, result json,
+        details json)
+), ended AS (
+    UPDATE jobs j SET
+        state = CASE WHEN j.cancel_at IS NULL OR s.state IN ('done', 'skipped') THEN s.state
+                     ELSE 'canceled' END,
+        reason = s.reason, code = s.code, result = CASE WHEN s.state = 'done' THEN coalesce(s.result, CAST('null' AS json)) END,
+        seq = j.seq + 1, runner = NULL,
+        failures = j.failures - CASE WHEN s.event IN ('failed', 'buried') THEN 0 ELSE 1 END,
+        released = j.released + CASE WHEN s.event = 'released' THEN 1 ELSE 0 END,
+        lost = 0, turn = NULL,
+        run_at = CASE WHEN s.state = 'waiting' THEN clock_in(coalesce(s.after, 0)) END,
+        ended_at = CASE WHEN s.state IN ('done', 'skipped', 'dead', 'canceled')
+                          OR j.cancel_at IS NOT NULL THEN (SELECT clock()) END
+    FROM sent s
+    WHERE j.id = s.job AND j.epoch = s.epoch AND j.state = 'running' AND j.runner IS NOT DISTINCT FROM :boot
+      AND (SELECT state FROM runners WHERE boot = :boot) IN ('alive', 'leaving')
+    RETURNING j.id, j.epoch, j.seq, j.batch, j.kind, j.state, j.started_at, j.run_at,
+        CASE WHEN j.state = 'dead' THEN j.code END AS code,
+        CASE WHEN j.state = 'canceled' THEN 'canceled' ELSE s.event END AS event,
+        CASE WHEN j.cancel_at IS NOT NULL AND j.state <> 'canceled'
+             THEN json_build_object('too_late', true) ELSE s.details END AS details,
+        CAST(extract(epoch FROM (SELECT clock()) - j.started_at) * 1000
+            AS double precision) AS ms
+), told AS (
+    INSERT INTO events (job, seq, epoch, type, at, actor, details)
+    SELECT id, seq, epoch, event, (SELECT clock()), :boot, details FROM ended
+), tallied AS (
+    INSERT INTO tallies (runner, batch, kind, from_state, to_state, code, minute, bucket, n, ms)
+    SELECT :boot, batch, kind, 'running', state, code, date_trunc('minute', (SELECT clock())),
+           CAST(floor(ln(greatest(ms, 1)) / ln(2.0)) AS integer) AS bucket,
+           count(*), sum(ms)
+    FROM ended GROUP BY batch, kind, state, code, bucket
+)
+SELECT id, epoch, state FROM ended;

@@ -1,0 +1,46 @@
+-- End many claims, each in its own way. Touches nothing whose runner or epoch has passed.
+-- Twin: SQLite has no data-modifying CTE; what may end stands in a temp table first.
+-- A job somebody wants canceled ends so, unless its story got through first: never a retry.
+CREATE TEMP TABLE IF NOT EXISTS ended (
+    job INTEGER PRIMARY KEY, epoch integer, seq integer, event text, state text, reason text,
+    code text, after real, result text, details text, batch integer, kind text, ms real);
+
+DELETE FROM temp.ended;
+
+INSERT INTO temp.ended
+SELECT j.id, j.epoch, j.seq + 1, o.value ->> 'event', o.value ->> 'state',
+       o.value ->> 'reason', o.value ->> 'code', o.value ->> 'after', o.value -> 'result',
+       CASE WHEN j.cancel_at IS NULL OR o.value ->> 'state' NOT IN ('done', 'skipped')
+            THEN o.value -> 'details' ELSE json_object('too_late', json('true')) END,
+       j.batch, j.kind, ((SELECT clock()) - j.started_at) / 1000.0
+FROM json_each(:rows) o
+JOIN jobs j ON j.id = o.value ->> 'job' AND j.epoch = o.value ->> 'epoch'
+           AND j.state = 'running' AND +j.runner = :boot
+WHERE (SELECT state FROM runners WHERE boot = :boot) IN ('alive', 'leaving');
+
+UPDATE temp.ended SET event = 'canceled', state = 'canceled'
+WHERE state NOT IN ('done', 'skipped')
+  AND EXISTS (SELECT 1 FROM jobs j WHERE j.id = ended.job AND j.cancel_at IS NOT NULL);
+
+INSERT INTO events (job, seq, epoch, type, at, actor, details)
+SELECT job, seq, epoch, event, (SELECT clock()), :boot, nullif(details, 'null')
+FROM temp.ended;
+
+INSERT INTO tallies (runner, batch, kind, from_state, to_state, code, minute, bucket, n, ms)
+SELECT :boot, batch, kind, 'running', state, CASE WHEN state = 'dead' THEN code END,
+       (SELECT clock()) / 60000000 * 60000000, CAST(floor(log2(max(ms, 1))) AS integer),
+       count(*), sum(ms)
+FROM temp.ended
+GROUP BY batch, kind, state, 6, 8;
+
+UPDATE jobs SET state = e.state, reason = e.reason, code = e.code,
+    result = CASE WHEN e.state = 'done' THEN e.result END, seq = e.seq, runner = NULL,
+    failures = failures - CASE WHEN e.event IN ('failed', 'buried') THEN 0 ELSE 1 END,
+    released = released + CASE WHEN e.event = 'released' THEN 1 ELSE 0 END,
+    lost = 0, turn = NULL,
+    run_at = CASE WHEN e.state = 'waiting' THEN clock_in(coalesce(e.after, 0)) END,
+    ended_at = CASE WHEN e.state IN ('done', 'skipped', 'dead', 'canceled')
+                    THEN (SELECT clock()) END
+FROM temp.ended e
+WHERE jobs.id = e.job AND jobs.epoch = e.epoch
+RETURNING id, jobs.epoch, jobs.state;

@@ -1,0 +1,55 @@
+"""What lost runners leave behind, and the counters. Recovery is not a job: it cannot be stuck in
+the queue it watches over. Nothing here stops because one row is bad."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from retoma.db import Database, Transaction
+from retoma.engine import store
+from retoma.engine.ports import Process
+
+log = structlog.get_logger("retoma.watchdog")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one look found."""
+
+    lost: int = 0
+    taken_back: int = 0
+    folded: int = 0
+
+
+class Watchdog:
+    """Looks after the others on behalf of one runner."""
+
+    def __init__(self, database: Database, boot: str, process: Process, lease: float) -> None:
+        self._database = database
+        self._boot = boot
+        self._process = process
+        self._lease = lease
+
+    async def run_once(self) -> Swept:
+        """Declare the lost lost, take their jobs back, add up the tallies."""
+        lost, taken = await self._database.write(self._recover, verb="recover")
+        while taken and taken % store.BITE == 0:
+            more = await self._database.write(
+                lambda tx: len(store.take_back(tx, self._boot)), verb="take_back"
+            )
+            if not more:
+                break
+            taken += more
+        if lost or taken:
+            log.warning("runner.lost", lost=lost, taken_back=taken, runner=self._boot)
+        return Swept(lost=lost, taken_back=taken)
+
+    async def fold(self) -> int:
+        return await self._database.write(store.fold_tallies, verb="fold")
+
+    def _recover(self, tx: Transaction) -> tuple[int, int]:
+        lost = len(store.lose_runners(tx, self._boot, self._lease))
+        for boot, process in store.neighbours(tx, self._boot, self._process.host):
+            if process.gone() and store.move_runner(tx, boot, "lost", actor=self._boot):
+                lost += 1
+        return lost, len(store.take_back(tx, self._boot))

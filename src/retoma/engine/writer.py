@@ -1,0 +1,287 @@
+"""The group writer: whatever waits when the last commit ends is committed next, together.
+
+A lone job pays one commit, a thousand at once share it, and no timer decides. Every row carries its
+epoch; whoever's row is not among the accepted ones gets LeaseLost. Five rules keep it from hanging
+or paying twice (MECHANICS 17): nobody is left without an answer; a bad row is found by halving and
+fails alone; after a lost connection the group is sent again and repeats are recognised; the order in
+a group is save, progress, settle; and a save, once asked for, is waited for even by the cancelled.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retoma.db import Away, BadRow, Busy, Call, Database, Full, ReplyLost, Transaction
+from retoma.engine import store
+from retoma.engine.errors import LeaseLost
+from retoma.engine.job import Held, StepId
+from retoma.engine.ports import Clock
+from retoma.engine.settlement import Settlement
+from retoma.engine.states import State
+
+ROWS = 1_000  # in one group: more only makes the neighbours wait longer
+BYTES = 8 * 1024 * 1024  # characters, near enough
+PAUSE = 0.05  # seconds before a group is sent again, doubled up to a second
+
+
+class Answer(asyncio.Future[Any]):
+    """Cannot be cancelled: a task that is cancelled while it waits here learns so afterwards."""
+
+    def cancel(self, msg: Any = None) -> bool:  # noqa: ARG002
+        return False
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    held: Held
+    kind: str
+    row: str
+    answer: Answer
+    step: StepId | None = None  # of a save
+
+
+class Writer:
+    """One per boot of a runner; its groups go out under that boot."""
+
+    def __init__(self, database: Database, boot: str, clock: Clock) -> None:
+        self.refused = 0
+        self.moved = 0
+        self._database = database
+        self._boot = boot
+        self._clock = clock
+        self._saves: list[_Waiter] = []
+        self._reports: dict[Held, _Waiter] = {}
+        self._settles: list[_Waiter] = []
+        self._busy: asyncio.Task[None] | None = None
+        self._over = False
+
+    def save(
+        self, held: Held, kind: str, step: StepId, value: str | None, *, begun: bool = False
+    ) -> Answer:
+        """Keep a step. The answer is whether somebody wants the job canceled, or LeaseLost."""
+        row = store.step_row(held, step, value, begun=begun)
+        return self._put(self._saves, _Waiter(held, kind, row, self._answer(), step))
+
+    def settle(self, held: Held, kind: str, end: Settlement) -> Answer:
+        """End a claim. The answer is the state the job is in now, or LeaseLost."""
+        row = store.settle_row(held, end)
+        return self._put(self._settles, _Waiter(held, kind, row, self._answer()))
+
+    def report(self, held: Held, kind: str, progress: float | None, note: str | None) -> Answer:
+        """Tell how far a job is; of several in one group only the last is written."""
+        row = store.report_row(held, progress, note)
+        waiter = _Waiter(held, kind, row, self._answer())
+        before = self._reports.pop(held, None)
+        if before is not None:
+            waiter.answer = before.answer
+        self._reports[held] = waiter
+        self._start()
+        return waiter.answer
+
+    def give_up(self) -> None:
+        """This boot is over: nobody's write counts any more."""
+        self._over = True
+        for waiter in self._take_all():
+            _fail(waiter, LeaseLost(waiter.held.job))
+
+    async def refuse(self, kind: str) -> None:
+        """Count a late write that did not go through a group."""
+        self.refused += 1
+        await self._count({kind: 1})
+
+    async def flush(self) -> None:
+        while self._busy is not None:
+            await asyncio.shield(self._busy)
+
+    def _answer(self) -> Answer:
+        return Answer(loop=asyncio.get_running_loop())
+
+    def _put(self, queue: list[_Waiter], waiter: _Waiter) -> Answer:
+        queue.append(waiter)
+        self._start()
+        return waiter.answer
+
+    def _start(self) -> None:
+        if self._busy is None:
+            self._busy = asyncio.get_running_loop().create_task(self._write_until_empty())
+
+    async def _write_until_empty(self) -> None:
+        try:
+            while self._saves or self._reports or self._settles:
+                group = _Group.take(self._saves, self._reports, self._settles)
+                if self._over:
+                    group.fail_all()
+                else:
+                    await self._commit(group)
+        finally:
+            self._busy = None
+
+    def _take_all(self) -> list[_Waiter]:
+        waiters = [*self._saves, *self._reports.values(), *self._settles]
+        self._saves.clear()
+        self._reports.clear()
+        self._settles.clear()
+        return waiters
+
+    async def _commit(self, group: "_Group") -> None:
+        """Send the group until the database has answered for each of its rows."""
+        pause = PAUSE
+        while group:
+            try:
+                answers = await self._database.write(
+                    lambda tx: tx.finish(*group.calls(self._boot)), verb=group.verb, patience=0
+                )
+            except BadRow as error:
+                await self._split(group, error)
+                return
+            except (Away, Busy, Full) as error:
+                await self._clock.sleep(pause)
+                pause = min(pause * 2, 1.0)
+                if self._over:
+                    group.fail_all()
+                    return
+                if isinstance(error, ReplyLost):
+                    await self._drop_repeats(group)
+            except Exception as error:  # noqa: BLE001 — rule one: everybody gets an answer
+                group.fail_all(error)
+                return
+            else:
+                await self._tell(group.answered(answers))
+                return
+
+    async def _split(self, group: "_Group", error: BadRow) -> None:
+        halves = group.halves()
+        if halves is None:
+            group.fail_all(error)
+            return
+        for half in halves:
+            await self._commit(half)
+
+    async def _drop_repeats(self, group: "_Group") -> None:
+        """What the lost commit did after all is answered now and not sent again."""
+        try:
+            await self._database.read(group.answer_repeats)
+        except Exception as error:  # noqa: BLE001 — rule one
+            group.fail_all(error)
+
+    async def _tell(self, refused: list[_Waiter]) -> None:
+        self.moved += 1
+        if not refused:
+            return
+        self.refused += len(refused)
+        for waiter in refused:
+            _fail(waiter, LeaseLost(waiter.held.job))
+        await self._count(Counter(waiter.kind for waiter in refused))
+
+    async def _count(self, kinds: Mapping[str, int]) -> None:
+        await self._database.write(
+            lambda tx: store.count_refused(tx, self._boot, kinds), verb="count_refused"
+        )
+
+
+class _Group:
+    """What is committed together, in this order."""
+
+    def __init__(
+        self, saves: list[_Waiter], reports: list[_Waiter], settles: list[_Waiter]
+    ) -> None:
+        self._kinds = (saves, reports, settles)
+
+    @classmethod
+    def take(
+        cls, saves: list[_Waiter], reports: dict[Held, _Waiter], settles: list[_Waiter]
+    ) -> "_Group":
+        reported = list(reports.values())
+        reports.clear()
+        return cls(_first_rows(saves), reported, _first_rows(settles))
+
+    def __bool__(self) -> bool:
+        return any(self._kinds)
+
+    @property
+    def verb(self) -> str:
+        saves, _, settles = self._kinds
+        if saves:
+            return "save_and_settle" if settles else "save"
+        return "settle" if settles else "report"
+
+    def calls(self, boot: str) -> list[Call]:
+        makers: tuple[Callable[..., Call], ...] = (store.saves, store.reports, store.settles)
+        return [
+            make(boot, [waiter.row for waiter in waiters])
+            for make, waiters in zip(makers, self._kinds, strict=True)
+            if waiters
+        ]
+
+    def answered(self, answers: list[list[Any]]) -> list[_Waiter]:
+        """Tell the accepted; give back the refused."""
+        refused: list[_Waiter] = []
+        for waiters, rows in zip(filter(None, self._kinds), answers, strict=True):
+            # By job *and* epoch: one runner may hold a zombie and the new attempt of one job.
+            accepted = {(job, epoch): told for job, epoch, told in rows}
+            for waiter in waiters:
+                if waiter.held in accepted:
+                    _succeed(waiter, accepted[waiter.held])
+                else:
+                    refused.append(waiter)
+        return refused
+
+    def answer_repeats(self, tx: Transaction) -> None:
+        # Row by row: this is asked only after a connection broke in the middle of a commit.
+        saves, reports, settles = self._kinds
+        for waiter in list(saves):
+            if waiter.step is not None and store.saved_already(tx, waiter.held, waiter.step):
+                saves.remove(waiter)
+                _succeed(waiter, False)
+        for waiter in list(settles):
+            state = store.ended_already(tx, waiter.held)
+            if state is not None:
+                settles.remove(waiter)
+                _succeed(waiter, state)
+
+    def halves(self) -> "tuple[_Group, _Group] | None":
+        """Two smaller groups, one after the other; None where there is only one row left."""
+        saves, reports, settles = self._kinds
+        if len(saves) + len(reports) + len(settles) < 2:
+            return None
+        if (saves or reports) and settles:
+            return _Group(saves, reports, []), _Group([], [], settles)
+        if saves and reports:
+            return _Group(saves, [], []), _Group([], reports, [])
+        first, second = _Group([], [], []), _Group([], [], [])
+        for kind, waiters in enumerate(self._kinds):
+            middle = len(waiters) // 2
+            first._kinds[kind].extend(waiters[:middle])
+            second._kinds[kind].extend(waiters[middle:])
+        return first, second
+
+    def fail_all(self, error: BaseException | None = None) -> None:
+        for waiters in self._kinds:
+            for waiter in waiters:
+                _fail(waiter, error or LeaseLost(waiter.held.job))
+            waiters.clear()
+
+
+def _first_rows(queue: list[_Waiter]) -> list[_Waiter]:
+    """As many from the front as one group may carry, taken out of the queue."""
+    size = count = 0
+    for waiter in queue:
+        size += len(waiter.row)
+        if count == ROWS or (count and size > BYTES):
+            break
+        count += 1
+    taken = queue[:count]
+    del queue[:count]
+    return taken
+
+
+def _succeed(waiter: _Waiter, told: Any) -> None:
+    if not waiter.answer.done():
+        waiter.answer.set_result(State(told) if isinstance(told, str) else bool(told))
+
+
+def _fail(waiter: _Waiter, error: BaseException) -> None:
+    if not waiter.answer.done():
+        waiter.answer.set_exception(error)
