@@ -23,6 +23,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 LIMIT = 180.0  # seconds; no single measurement may hold the bench longer
 READY = "ready"
+LAST_WORDS = 700  # characters of a failed child's standard error: the end of its traceback
 
 
 class Failed(Exception):
@@ -86,7 +87,7 @@ class Child:
 
     def _last_words(self) -> str:
         self._errors.seek(0)
-        return self._errors.read().decode(errors="replace")[-2000:]
+        return self._errors.read().decode(errors="replace")[-LAST_WORDS:]
 
 
 def call(function: str, **arguments: Any) -> Any:

@@ -102,17 +102,20 @@ class Best(Generic[S]):
 def compare(comparison: Comparison, places: Places, say: Say) -> list[Result]:
     """Measure every side in every round; a side that is absent or fails is left out from then on."""
     taken: dict[str, list[Figures]] = {side: [] for side in comparison.sides()}
-    measurable = comparison.sides()
+    why: dict[str, str] = {}
     for turn in range(comparison.rounds):
-        for side, measure in in_turn(measurable, turn):
+        for side, measure in in_turn(comparison.sides(), turn):
+            if side in why:
+                continue
             say(f"round {turn + 1}/{comparison.rounds}  {side} …")
             figures = measure_once(measure, places, comparison.rows, say)
-            if figures is None:
-                del measurable[side]
+            if isinstance(figures, str):
+                why[side] = figures
+                taken[side].clear()  # half a comparison is none
             else:
                 taken[side].append(figures)
     return [
-        judge(row, middle(taken, place), comparison)
+        judge(row, middle(taken, place), comparison, why)
         for place, row in enumerate(comparison.rows)
     ]
 
@@ -125,17 +128,15 @@ def in_turn(sides: Mapping[str, Measure], turn: int) -> Sequence[tuple[str, Meas
 
 def measure_once(
     measure: Measure, places: Places, rows: Sequence[Row], say: Say
-) -> Figures | None:
+) -> Figures | str:
+    """The figures, or in two words why there are none."""
     places.settle()
     began = perf_counter()
     try:
         figures = measure(places)
-    except Absent as absent:
-        say(str(absent))
-        return None
-    except Failed as failed:
-        say(f"failed: {failed}")
-        return None
+    except (Absent, Failed) as error:
+        say(str(error))
+        return "not installed" if isinstance(error, Absent) else "failed"
     told = ", ".join(f"{number(f)} {row.unit}" for f, row in zip(figures, rows, strict=True))
     say(f"{told}  ({perf_counter() - began:.1f} s)")
     return figures
@@ -149,7 +150,9 @@ def middle(taken: Mapping[str, Sequence[Figures]], place: int) -> dict[str, floa
     }
 
 
-def judge(row: Row, values: Mapping[str, float | None], comparison: Comparison) -> Result:
+def judge(
+    row: Row, values: Mapping[str, float | None], comparison: Comparison, why: Mapping[str, str]
+) -> Result:
     ours = values[OURS]
     verdicts = [bar.met(ours, values) for bar in row.bars] if ours is not None else []
     return Result(
@@ -160,6 +163,7 @@ def judge(row: Row, values: Mapping[str, float | None], comparison: Comparison) 
         peers={peer: values[peer] for peer in comparison.peers},
         bar=" and ".join(str(bar) for bar in row.bars) or None,
         met=all_met(verdicts),
+        why=why,
     )
 
 

@@ -125,7 +125,7 @@ def timed_run(command: list[str]) -> float:
     began = perf_counter()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Failed(f"{' '.join(command)}:\n{done.stderr[-2000:]}")
+        raise Failed(f"{' '.join(command)}:\n{done.stderr[-700:]}")
     return perf_counter() - began
 
 

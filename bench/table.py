@@ -1,14 +1,13 @@
 """What was measured, as one table for people and one list for programs."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-ABSENT = "not installed"
 LESS_IS_BETTER = frozenset({"ms", "s", "writes/beat"})
 
 
@@ -23,6 +22,7 @@ class Result:
     peers: Mapping[str, float | None]
     bar: str | None
     met: bool | None
+    why: Mapping[str, str] = field(default_factory=dict)  # why a side has no figure
 
     def ratio(self) -> float | None:
         """Ours by the best peer; by the floor where no peer was measured."""
@@ -48,20 +48,22 @@ def cells(result: Result) -> tuple[str, ...]:
     return (
         result.name,
         result.unit,
-        number(result.ours),
-        number(result.floor),
-        peers_cell(result.peers),
+        figure(result.ours, result.why.get("ours")),
+        figure(result.floor, result.why.get("floor")),
+        "\n".join(peer_lines(result)) or "-",
         "-" if ratio is None else f"{ratio:.2f} ×",  # noqa: RUF001
         result.bar or "-",
         met_cell(result.met),
     )
 
 
-def peers_cell(peers: Mapping[str, float | None]) -> str:
-    told = (
-        f"{name} {ABSENT if value is None else number(value)}" for name, value in peers.items()
-    )
-    return "\n".join(told) or "-"
+def peer_lines(result: Result) -> Iterator[str]:
+    for name, value in result.peers.items():
+        yield f"{name} {figure(value, result.why.get(name))}"
+
+
+def figure(value: float | None, why: str | None) -> str:
+    return number(value) if why is None else why
 
 
 def met_cell(met: bool | None) -> str:
@@ -77,4 +79,7 @@ def number(value: float | None) -> str:
 
 
 def write_json(results: Sequence[Result], file: Path) -> None:
-    file.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    rows = [asdict(result) for result in results]
+    for row in rows:
+        del row["why"]  # for the eye; a program sees null
+    file.write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
