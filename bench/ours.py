@@ -1,7 +1,6 @@
 """retoma itself, through its library face, as a user would drive it."""
 
 import asyncio
-import contextlib
 import shutil
 import statistics
 import subprocess
@@ -213,9 +212,8 @@ async def listen_for(url: str, expected: int) -> list[int]:
     async with make_bench(url, hear).app as app:
         running = asyncio.create_task(app.run(slots=100))
         await heard_all.wait()
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        app.stop()
+        await running
     return waits
 
 
