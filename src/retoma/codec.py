@@ -43,10 +43,22 @@ class Unstorable(Misfit):
     def __init__(self, value: object, why: str) -> None:
         self.value_repr = _show(value)
         self.why = why
+        self.whole: object = value  # all of what was to be stored, for whoever keeps it
         super().__init__(self.value_repr, why)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Across processes it goes as its words: what cannot be stored can rarely be pickled.
+        return _unpickled, (self.value_repr, self.why, self.path, repr(self.whole)[:MAX_BYTES])
 
     def __str__(self) -> str:
         return f"cannot store {self.value_repr} at {self.path}: {self.why}"
+
+
+def _unpickled(value_repr: str, why: str, path: str, whole: str) -> Unstorable:
+    error = Unstorable(whole, why)
+    error.value_repr = value_repr
+    error.path = path
+    return error
 
 
 class Undecodable(Misfit):
@@ -62,6 +74,14 @@ class Undecodable(Misfit):
 
 def encode(value: object) -> str:
     """The canonical JSON text: compact, key order kept, characters as they are."""
+    try:
+        return _encoded(value)
+    except Unstorable as error:
+        error.whole = value
+        raise
+
+
+def _encoded(value: object) -> str:
     if not _is_plain(value, MAX_DEPTH):
         value = _plain(value, MAX_DEPTH)
     try:

@@ -45,7 +45,7 @@ class Why(StrEnum):
 class Tools:
     """What every attempt of one boot shares."""
 
-    __slots__ = ("boot", "clock", "database", "isolate", "look", "pulse", "rng", "writer")
+    __slots__ = ("boot", "clock", "database", "isolate", "log", "look", "pulse", "rng", "writer")
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Tools:
         self.clock = clock
         self.rng = rng
         self.look = look
+        self.log = log.bind(runner=boot)  # bound once: a filtered line must cost nothing
 
 
 class Attempt:
@@ -96,10 +97,14 @@ class Attempt:
             self.task.cancel()
 
     async def _run(self) -> None:
-        end = await self._told()
-        if end is None or self._why is Why.LOST:
-            return
-        await self._settle(end)
+        try:
+            end = await self._told()
+        except Exception as error:
+            # Ours, not the story's. It must end all the same, and within its budget.
+            self._log().exception("attempt.broke")
+            end = self._decided(error)
+        if end is not None and self._why is not Why.LOST:
+            await self._settle(end)
 
     async def _told(self) -> Settlement | None:
         """The story's end, whatever it is; None where the job is no longer ours."""
@@ -201,7 +206,7 @@ class Attempt:
             try:
                 state = await self._tools.writer.settle(claim.held, claim.kind, end)
             except LeaseLost:
-                self._log().warning("job.settle_refused", event=end.event)
+                self._log().warning("job.settle_refused", end=end.event)
                 return
             except BadRow as error:
                 if end.code == "unstorable_result":
@@ -209,10 +214,12 @@ class Attempt:
                 end = await self._unstorable_after_all(end, error)
             except Exception:
                 # The job is still ours and must end: nothing else will take it up.
-                self._log().exception("job.settle_failed", event=end.event)
+                self._log().exception("job.settle_failed", end=end.event)
                 await self._tools.clock.sleep(PAUSE)
             else:
-                log.debug("job.settled", job=claim.job, epoch=claim.epoch, status=state)
+                self._tools.log.debug(
+                    "job.settled", job=claim.job, epoch=claim.epoch, status=state
+                )
                 if state is State.WAITING:
                     self._tools.look()  # it may be due before the next tick
                 return
@@ -231,13 +238,12 @@ class Attempt:
 
     def _log(self) -> Any:
         claim = self.claim
-        return log.bind(
+        return self._tools.log.bind(
             job=claim.job,
             batch=claim.batch,
             kind=claim.kind,
             attempt=claim.failures,
             epoch=claim.epoch,
-            runner=self._tools.boot,
             correlation=claim.correlation,
         )
 

@@ -72,9 +72,9 @@ class Runner:
         """Work until stopped, or until nothing waits any more."""
         try:
             while not self._stopping:
-                life = self._life = _Life(self)
+                life = self._life = _Life(self, until_idle=until_idle)
                 try:
-                    if await life.lived(until_idle=until_idle):
+                    if await life.lived():
                         return
                 finally:
                     self._life = None
@@ -95,7 +95,7 @@ class Runner:
 class _Life:
     """One boot of a runner."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, *, until_idle: bool) -> None:
         self._runner = runner
         self._database = runner._database
         self._knobs = runner._knobs
@@ -143,8 +143,9 @@ class _Life:
         self._last_moved = 0
         self._recall = False
         self._wake_on_free = True
+        self._until_idle = until_idle
 
-    async def lived(self, *, until_idle: bool) -> bool:
+    async def lived(self) -> bool:
         """Live until stopped or idle (True), or until this boot is over (False)."""
         await self._database.write(
             lambda tx: store.boot_runner(tx, self._boot, self._knobs.lease), verb="boot"
@@ -152,7 +153,7 @@ class _Life:
         self._pulse.start()
         log.info("runner.booted", runner=self._boot.id, name=self._boot.name)
         try:
-            await self._work(until_idle=until_idle)
+            await self._work()
             if not self._lost:
                 await self._leave()
         finally:
@@ -168,7 +169,7 @@ class _Life:
 
     # — the loop —
 
-    async def _work(self, *, until_idle: bool) -> None:
+    async def _work(self) -> None:
         next_tick = next_fold = next_due = 0.0
         more = True
         while not (self._runner.stopping or self._lost):
@@ -189,7 +190,7 @@ class _Life:
                 next_due = now + self._until_due(found)
                 if found is not None and found.claims:
                     continue
-                if until_idle and found is not None and await self._idle():
+                if self._until_idle and found is not None and await self._idle():
                     return
             await self._wait(min(next_tick, next_due, self._fold_due(next_fold)), more=more)
 
@@ -274,7 +275,9 @@ class _Life:
         if self._suspect == held:
             self._suspect = None
             self._rung = True
-        if self._wake_on_free or self._rung or not self._running:
+        if self._until_idle and not self._running:
+            self._rung = True
+        if self._wake_on_free or self._rung:
             self._wake.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("attempt.broke", job=held.job, epoch=held.epoch, exc_info=error)

@@ -318,9 +318,22 @@ def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, list[Saved
     return found
 
 
-def saves(boot: str, rows: Iterable[str]) -> Call:
-    """Finished and begun steps, each a JSON object as `step_row` makes it."""
-    return Call(SAVE_STEPS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
+def saves(boot: str, steps: Iterable[tuple[Held, StepId, str]]) -> Call:
+    """Finished and begun steps, each as `step_fields` makes it, folded by job and epoch."""
+    by_job: dict[Held, list[tuple[StepId, str]]] = {}
+    for held, step, fields in steps:
+        by_job.setdefault(held, []).append((step, fields))
+    rows = ",".join(_job_with_steps(held, its) for held, its in by_job.items())
+    return Call(SAVE_STEPS, {"boot": boot, "rows": f"[{rows}]"})
+
+
+def _job_with_steps(held: Held, steps: list[tuple[StepId, str]]) -> str:
+    (_, first), *others = steps
+    more = f',"more":[{",".join(f"{{{fields}}}" for _, fields in others)}]' if others else ""
+    last = json.dumps(steps[-1][0].name)
+    return (
+        f'{{"job":{held.job},"epoch":{held.epoch},"n":{len(steps)},"last":{last},{first}{more}}}'
+    )
 
 
 def settles(boot: str, rows: Iterable[str]) -> Call:
@@ -333,12 +346,14 @@ def reports(boot: str, rows: Iterable[str]) -> Call:
     return Call(REPORT_PROGRESS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
 
 
-def step_row(held: Held, step: StepId, value: str | None, *, begun: bool = False) -> str:
+def step_fields(step: StepId, value: str | None, *, begun: bool = False) -> str:
+    """The inside of a JSON object."""
     state = "begun" if begun else "saved"
+    name, key = json.dumps(step.name), json.dumps(step.key)
+    told = f'{{"step":{name},"key":{key}}}' if step.key else f'{{"step":{name}}}'
     return (
-        f'{{"job":{held.job},"epoch":{held.epoch},"name":{json.dumps(step.name)},'
-        f'"version":{step.version},"key":{json.dumps(step.key)},"state":"{state}",'
-        f'"value":{value or "null"}}}'
+        f'"name":{name},"version":{step.version},"key":{key},"state":"{state}",'
+        f'"value":{value or "null"},"told":{told}'
     )
 
 

@@ -9,7 +9,7 @@ a group is save, progress, settle; and a save, once asked for, is waited for eve
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +61,7 @@ class Writer:
         self, held: Held, kind: str, step: StepId, value: str | None, *, begun: bool = False
     ) -> Answer:
         """Keep a step. The answer is whether somebody wants the job canceled, or LeaseLost."""
-        row = store.step_row(held, step, value, begun=begun)
+        row = store.step_fields(step, value, begun=begun)
         return self._put(self._saves, _Waiter(held, kind, row, self._answer(), step))
 
     def settle(self, held: Held, kind: str, end: Settlement) -> Answer:
@@ -208,12 +208,15 @@ class _Group:
         return "settle" if settles else "report"
 
     def calls(self, boot: str) -> list[Call]:
-        makers: tuple[Callable[..., Call], ...] = (store.saves, store.reports, store.settles)
-        return [
-            make(boot, [waiter.row for waiter in waiters])
-            for make, waiters in zip(makers, self._kinds, strict=True)
-            if waiters
-        ]
+        saves, reports, settles = self._kinds
+        calls = []
+        if saves:
+            calls.append(store.saves(boot, [(w.held, _step(w), w.row) for w in saves]))
+        if reports:
+            calls.append(store.reports(boot, [waiter.row for waiter in reports]))
+        if settles:
+            calls.append(store.settles(boot, [waiter.row for waiter in settles]))
+        return calls
 
     def answered(self, answers: list[list[Any]]) -> list[_Waiter]:
         """Tell the accepted; give back the refused."""
@@ -232,7 +235,7 @@ class _Group:
         # Row by row: this is asked only after a connection broke in the middle of a commit.
         saves, reports, settles = self._kinds
         for waiter in list(saves):
-            if waiter.step is not None and store.saved_already(tx, waiter.held, waiter.step):
+            if store.saved_already(tx, waiter.held, _step(waiter)):
                 saves.remove(waiter)
                 _succeed(waiter, False)
         for waiter in list(settles):
@@ -262,6 +265,11 @@ class _Group:
             for waiter in waiters:
                 _fail(waiter, error or LeaseLost(waiter.held.job))
             waiters.clear()
+
+
+def _step(waiter: _Waiter) -> StepId:
+    assert waiter.step is not None
+    return waiter.step
 
 
 def _first_rows(queue: list[_Waiter]) -> list[_Waiter]:
