@@ -1,6 +1,7 @@
 """retoma itself, through its library face, as a user would drive it."""
 
 import asyncio
+import logging
 import shutil
 import statistics
 import subprocess
@@ -263,6 +264,9 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """On uvloop and with the log at `info`, as `retoma runner` does: a line per job is for debugging."""
+    import structlog
     import uvloop
 
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     return uvloop.run(coroutine)
