@@ -1,9 +1,9 @@
 """retoma takes it up again: batches of slow, flaky, expensive work that always end.
 
-    app = Retoma("sqlite:///work.db")
+app = Retoma("sqlite:///work.db")
 
-    @app.job(retry=Retry(attempts=3))
-    async def quote(ctx: Context, request: dict) -> dict: ...
+@app.job(retry=Retry(attempts=3))
+async def quote(ctx: Context, request: dict) -> dict: ...
 """
 
 from retoma.engine.batch import Batch

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from random import Random
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from retoma import db
 from retoma.codec import digest
@@ -64,7 +64,7 @@ class Retoma:
         retry: Retry | None = None,
         codes: Mapping[str, Code] | None = None,
     ) -> Callable[[F], F]: ...
-    def job(self, fn: Any = None, /, **how: Any) -> Any:
+    def job(self, fn: Any = None, /, **how: Any) -> Any:  # type: ignore[misc]
         """Make a job of a function and remember it: `@app.job` or `@app.job(timeout="5m")`."""
 
         def registered(story: Any) -> Any:
@@ -129,9 +129,7 @@ class Retoma:
         database = await self._open()
 
         def submit(tx: db.Transaction) -> Batch:
-            batch, new = store.open_batch(
-                tx, name=batch_name, key=batch_key, kind=wanted.name
-            )
+            batch, new = store.open_batch(tx, name=batch_name, key=batch_key, kind=wanted.name)
             if not new:
                 return self._batch(batch, batch_name, wanted.name, 0, len(jobs))
             counts = store.submit_jobs(tx, store.in_batch(about, batch), jobs)
@@ -242,7 +240,9 @@ class Retoma:
     async def resume(self, job: int, *, actor: str = ACTOR) -> Job:
         """A parked job goes on."""
         database = await self._open()
-        return await database.write(lambda tx: store.unpark(tx, job, actor=actor), verb="unpark")
+        return await database.write(
+            lambda tx: store.unpark(tx, job, actor=actor), verb="unpark"
+        )
 
     # — the database —
 
@@ -315,9 +315,7 @@ def _new_job(kind: Kind, payload: Any, key: str | None) -> NewJob:
     return NewJob(text, key, digest(text))
 
 
-def _new_jobs(
-    kind: Kind, payloads: Iterable[Any], keys: Sequence[str] | None
-) -> list[NewJob]:
+def _new_jobs(kind: Kind, payloads: Iterable[Any], keys: Sequence[str] | None) -> list[NewJob]:
     if keys is None:
         return [_new_job(kind, payload, None) for payload in payloads]
     listed = list(payloads)
@@ -338,7 +336,11 @@ def _new_jobs(
 def _checked_key(key: str | None) -> str | None:
     if key is None:
         return None
-    if not isinstance(key, str) or not 0 < len(key) <= KEY_LENGTH or not key.isprintable():
+    if (
+        not isinstance(cast("object", key), str)
+        or not 0 < len(key) <= KEY_LENGTH
+        or not key.isprintable()
+    ):
         raise BadInput(f"a key has 1 to {KEY_LENGTH} printable characters: {key!r}")
     return key
 

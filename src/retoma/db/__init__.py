@@ -46,11 +46,11 @@ def open(url: str) -> Database:  # noqa: A001 — `db.open(url)` is the word
     """The database behind an address. Nothing is opened until it is asked something."""
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
-        from retoma.db.sqlite import Sqlite
+        from retoma.db.sqlite import Sqlite  # noqa: PLC0415 — a driver costs its import
 
         return Sqlite(url)
     if scheme in ("postgresql", "postgres"):
-        from retoma.db.postgres import Postgres
+        from retoma.db.postgres import Postgres  # noqa: PLC0415 — likewise
 
         return Postgres(url)
     raise Unfit(f"{scheme or 'no scheme'}: write sqlite:///work.db or postgresql://host/name")

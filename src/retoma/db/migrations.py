@@ -145,14 +145,14 @@ def _prepared(tx: Transaction, dialect: str) -> dict[int, str]:
         tx.run(CREATE_SCHEMA)
     tx.run(CREATE_TABLES)
     tx.run(NAME_DATABASE)
-    return {number: name for number, name in tx.all(APPLIED, room=ROOM)}
+    return dict(tx.all(APPLIED, room=ROOM))
 
 
 def _applied_or_none(tx: Transaction, dialect: str) -> dict[int, str]:
     _refuse_strangers(tx, dialect)
     if tx.one(HAS_TABLE) is None:
         return {}
-    return {number: name for number, name in tx.all(APPLIED, room=ROOM)}
+    return dict(tx.all(APPLIED, room=ROOM))
 
 
 def _refuse_strangers(tx: Transaction, dialect: str) -> None:

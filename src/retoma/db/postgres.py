@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -129,10 +130,8 @@ class Postgres:
         os.close(self._wake_out)
 
     def _empty_wakes(self) -> None:
-        try:
+        with suppress(BlockingIOError):
             os.read(self._wake_out, 4096)
-        except BlockingIOError:
-            pass
 
 
 class _Line:
@@ -146,6 +145,7 @@ class _Line:
         self._connection: psycopg.Connection[Row] | None = None
         self._backend: tuple[int, datetime] | None = None
         self._topics: set[str] = set()
+        self._pause = threading.Event()  # never set: something to wait for
         self._mine = threading.Lock()  # the pulse line has no thread of its own: see write_now
 
     def transact(self, fn: Callable[[Transaction], T], verb: str) -> T:
@@ -230,10 +230,10 @@ class _Line:
                 self._backend,
             ).fetchall():
                 break
-            time.sleep(0.01)
+            self._pause.wait(0.01)
         self._backend = connection.execute(
             "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-        ).fetchone()  # type: ignore[assignment]
+        ).fetchone()
 
     def _mended(
         self, error: BaseException, transaction: "PostgresTransaction"
@@ -298,7 +298,7 @@ class PostgresTransaction:
         self.committing = True
         texts = [(text, call.params) for call in calls for text in call.statement.postgres]
         if len(texts) == 1 and not (self._begun or self._topics or self._pooled):
-            (text, params), = texts
+            ((text, params),) = texts
             cursor = self._connection.execute(text.sql, params)
             answers = [cursor.fetchall() if text.answers else []]
         else:

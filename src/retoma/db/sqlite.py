@@ -399,7 +399,9 @@ def _bell_folder(path: Path) -> Path | None:
 def _parse(url: str) -> tuple[Path, str]:
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2:
-        raise Unfit(f"{url}: write sqlite:///work.db, or sqlite:////folder/work.db from the root")
+        raise Unfit(
+            f"{url}: write sqlite:///work.db, or sqlite:////folder/work.db from the root"
+        )
     synchronous = parse_qs(parts.query).get("synchronous", ["full"])[0].lower()
     if synchronous not in SYNCHRONOUS:
         raise Unfit(f"{url}: synchronous is one of {', '.join(SYNCHRONOUS)}")
@@ -415,10 +417,15 @@ def _connect(path: Path, synchronous: str) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_MS)
     clock = database_clock()
     flags = apsw.SQLITE_INNOCUOUS
-    connection.create_scalar_function("clock", clock, 0, flags=flags)
-    connection.create_scalar_function(
-        "clock_in", lambda seconds: clock() + round(seconds * 1_000_000), 1, flags=flags
-    )
+
+    def now(*_: Any) -> int:
+        return clock()
+
+    def now_in(*seconds: Any) -> int:
+        return clock() + int(seconds[0] * 1_000_000)
+
+    connection.create_scalar_function("clock", now, 0, flags=flags)
+    connection.create_scalar_function("clock_in", now_in, 1, flags=flags)
     for pragma in (
         "journal_mode = wal",
         f"synchronous = {synchronous}",

@@ -45,7 +45,17 @@ class Why(StrEnum):
 class Tools:
     """What every attempt of one boot shares."""
 
-    __slots__ = ("boot", "clock", "database", "isolate", "log", "look", "pulse", "rng", "writer")
+    __slots__ = (
+        "boot",
+        "clock",
+        "database",
+        "isolate",
+        "log",
+        "look",
+        "pulse",
+        "rng",
+        "writer",
+    )
 
     def __init__(
         self,
@@ -99,7 +109,7 @@ class Attempt:
     async def _run(self) -> None:
         try:
             end = await self._told()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 — settled below
             # Ours, not the story's. It must end all the same, and within its budget.
             self._log().exception("attempt.broke")
             end = self._decided(error)
@@ -137,7 +147,9 @@ class Attempt:
                 return await kind.story(context, payload)
         except TimeoutError as error:
             if limit.expired():
-                raise TimeoutError(f"the attempt took longer than {kind.timeout:g} s") from error
+                raise TimeoutError(
+                    f"the attempt took longer than {kind.timeout:g} s"
+                ) from error
             raise
 
     def _succeeded(self, value: Any) -> Settlement:
@@ -212,7 +224,7 @@ class Attempt:
                 if end.code == "unstorable_result":
                     raise
                 end = await self._unstorable_after_all(end, error)
-            except Exception:
+            except Exception:  # noqa: BLE001 — tried again below
                 # The job is still ours and must end: nothing else will take it up.
                 self._log().exception("job.settle_failed", end=end.event)
                 await self._tools.clock.sleep(PAUSE)

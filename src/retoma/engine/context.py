@@ -180,7 +180,9 @@ class Context:
         if concurrency < 1:
             raise BadInput(f"{name}: concurrency is at least 1, not {concurrency}")
         work = list(items)
-        keys = [str(place) if key is None else str(key(item)) for place, item in enumerate(work)]
+        keys = [
+            str(place) if key is None else str(key(item)) for place, item in enumerate(work)
+        ]
         if len(set(keys)) < len(keys):
             twice = next(k for k in keys if keys.count(k) > 1)
             raise BadInput(f"{name}: two items of this loop have the key {twice!r}")

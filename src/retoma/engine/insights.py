@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from retoma.codec import decode
 from retoma.db import Row, Statement, Transaction, moment, statement
@@ -101,13 +101,17 @@ def list_jobs(
 
 def count_jobs(tx: Transaction, batch: int | None = None) -> dict[State, int]:
     """How many are in each state, exact at this instant."""
-    counted = dict(tx.all(COUNT_JOBS, batch=batch))
-    return {state: int(counted[state]) for state in State if counted.get(state)}
+    counted = _counted(tx, batch)
+    return {state: counted[state] for state in State if counted.get(state)}
 
 
 def refused_writes(tx: Transaction) -> int:
     """Late writes that changed nothing, ever."""
-    return int(dict(tx.all(COUNT_JOBS, batch=None)).get("refused", 0))
+    return _counted(tx, None).get("refused", 0)
+
+
+def _counted(tx: Transaction, batch: int | None) -> dict[str, int]:
+    return {state: int(n) for state, n in tx.all(COUNT_JOBS, batch=batch)}
 
 
 def job_events(tx: Transaction, job: int) -> list[Event]:
@@ -137,7 +141,9 @@ def get_batch(tx: Transaction, batch: int) -> BatchSeen:
     return _batch(row)
 
 
-def list_batches(tx: Transaction, *, before: int | None = None, limit: int = 50) -> list[BatchSeen]:
+def list_batches(
+    tx: Transaction, *, before: int | None = None, limit: int = 50
+) -> list[BatchSeen]:
     """Newest first."""
     return [_batch(row) for row in tx.all(LIST_BATCHES, before=before, limit=limit)]
 
@@ -229,9 +235,8 @@ def _rounded(length: timedelta) -> str:
 
 
 def _at(value: Any) -> datetime:
-    at = moment(value)
-    assert at is not None
-    return at
+    """A time that is always there."""
+    return cast("datetime", moment(value))
 
 
 def _event(row: Row) -> Event:

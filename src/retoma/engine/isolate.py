@@ -53,7 +53,7 @@ class Isolate:
 
     def close(self) -> None:
         if self._children is not None:
-            self._children.stop()
+            self._children.stop()  # type: ignore[no-untyped-call]
             with contextlib.suppress(TimeoutError):
                 self._children.join(5)
         if self._threads is not None:

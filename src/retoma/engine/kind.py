@@ -41,7 +41,9 @@ class Kind:
         if self.version < 1:
             raise BadInput(f"{self.name}: a version is at least 1, not {self.version}")
         if self.priority not in PRIORITIES:
-            raise BadInput(f"{self.name}: a priority is from -1000 to 1000, not {self.priority}")
+            raise BadInput(
+                f"{self.name}: a priority is from -1000 to 1000, not {self.priority}"
+            )
 
     @property
     def tag(self) -> str:

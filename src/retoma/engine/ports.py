@@ -6,6 +6,7 @@ import platform
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from uuid import uuid4
 
 from retoma.db.clock import offset_reader
@@ -35,6 +36,11 @@ class Ids:
         return uuid4().hex
 
 
+def chance() -> Random:
+    """Chance that spreads retries and guards nothing; tests hand in a seeded one."""
+    return Random()  # noqa: S311
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """Where a runner lives, well enough for a neighbour to see that it does not any more."""
@@ -56,12 +62,12 @@ class Process:
 def _host() -> str:
     """The machine, its present boot, and the namespace in which our pids mean something."""
     parts = [platform.node()]
-    for path in ("/proc/sys/kernel/random/boot_id",):
-        if Path(path).exists():
-            parts.append(Path(path).read_text().strip())
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    if boot.exists():
+        parts.append(boot.read_text().strip())
     namespace = Path("/proc/self/ns/pid")
     if namespace.is_symlink():
-        parts.append(os.readlink(namespace))
+        parts.append(str(namespace.readlink()))
     return " ".join(parts)
 
 

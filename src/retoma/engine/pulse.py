@@ -43,7 +43,7 @@ class Pulse:
         self._beat = beat
         self._on_bell = on_bell
         self._on_lost = on_lost
-        self._stopping = False
+        self._stopping = threading.Event()
         self._deaf_since_last_beat = False
         self._thread = threading.Thread(target=self._run, name="retoma-pulse", daemon=True)
 
@@ -51,7 +51,7 @@ class Pulse:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopping = True
+        self._stopping.set()
         self._database.wake()
         self._thread.join()
 
@@ -61,9 +61,9 @@ class Pulse:
 
     def _run(self) -> None:
         next_beat = self._clock.now() + self._beat
-        while not self._stopping:
+        while not self._stopping.is_set():
             topics = self._database.wait_bell(next_beat - self._clock.now())
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             if topics:
                 self._on_bell(topics)

@@ -7,6 +7,7 @@ stopped, nothing of it is written, and a new boot begins.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 import structlog
@@ -17,7 +18,7 @@ from retoma.engine.attempt import Attempt, Tools, Why
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, SavedStep
 from retoma.engine.kind import Kinds
-from retoma.engine.ports import Clock, Ids, Process
+from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, LEASE, Pulse
 from retoma.engine.store import Boot, Found, Spot
 from retoma.engine.watchdog import Watchdog
@@ -58,51 +59,62 @@ class Runner:
         ids: Ids | None = None,
         rng: Random | None = None,
     ) -> None:
-        self._database = database
-        self._kinds = kinds
-        self._knobs = knobs
-        self._clock = clock or Clock()
-        self._ids = ids or Ids()
-        self._rng = rng or Random()  # noqa: S311 — spreads retries, guards nothing
+        self._house = _House(
+            database=database,
+            kinds=kinds,
+            knobs=knobs,
+            clock=clock or Clock(),
+            ids=ids or Ids(),
+            rng=rng or chance(),
+            isolate=Isolate(),
+        )
         self._stopping = False
         self._life: _Life | None = None
-        self._isolate = Isolate()
 
     async def run(self, *, until_idle: bool = False) -> None:
         """Work until stopped, or until nothing waits any more."""
         try:
             while not self._stopping:
-                life = self._life = _Life(self, until_idle=until_idle)
+                life = self._life = _Life(self._house, until_idle=until_idle)
                 try:
                     if await life.lived():
                         return
                 finally:
                     self._life = None
         finally:
-            self._isolate.close()
+            self._house.isolate.close()
 
     def stop(self) -> None:
         """Claim nothing more; finish or give back what is running, then leave."""
         self._stopping = True
         if self._life is not None:
-            self._life.look()
+            self._life.leave()
 
-    @property
-    def stopping(self) -> bool:
-        return self._stopping
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _House:
+    """What every life of a runner finds."""
+
+    database: Database
+    kinds: Kinds
+    knobs: Knobs
+    clock: Clock
+    ids: Ids
+    rng: Random
+    isolate: Isolate
 
 
 class _Life:
     """One boot of a runner."""
 
-    def __init__(self, runner: Runner, *, until_idle: bool) -> None:
-        self._runner = runner
-        self._database = runner._database
-        self._knobs = runner._knobs
-        self._clock = runner._clock
-        self._kinds = runner._kinds
+    def __init__(self, house: _House, *, until_idle: bool) -> None:
+        self._database = house.database
+        self._knobs = house.knobs
+        self._clock = house.clock
+        self._kinds = house.kinds
+        self._leaving = False
         self._boot = Boot(
-            id=runner._ids.new(),
+            id=house.ids.new(),
             name=self._knobs.name,
             process=Process.this(),
             version=self._knobs.version,
@@ -135,9 +147,9 @@ class _Life:
             database=self._database,
             writer=self._writer,
             pulse=self._pulse,
-            isolate=runner._isolate,
+            isolate=house.isolate,
             clock=self._clock,
-            rng=runner._rng,
+            rng=house.rng,
             look=self.look,
         )
         self._last_moved = 0
@@ -162,6 +174,10 @@ class _Life:
             await self._writer.flush()
         return not self._lost
 
+    def leave(self) -> None:
+        self._leaving = True
+        self._wake.set()
+
     def look(self) -> None:
         """Something may have changed: do not wait for the tick."""
         self._rung = True
@@ -172,7 +188,7 @@ class _Life:
     async def _work(self) -> None:
         next_tick = next_fold = next_due = 0.0
         more = True
-        while not (self._runner.stopping or self._lost):
+        while not (self._leaving or self._lost):
             now = self._clock.now()
             if now >= next_tick:
                 await self._tick()
@@ -261,7 +277,7 @@ class _Life:
             self._running[held] = attempt
             if claim.suspect:
                 self._suspect = held
-            attempt.start().add_done_callback(lambda task, held=held: self._ended(held, task))
+            attempt.start().add_done_callback(partial(self._ended, held))
 
     async def _steps_of(self, claims: list[Claim]) -> dict[int, list[SavedStep]]:
         """Only jobs that have reached something can have steps."""

@@ -40,9 +40,7 @@ def snoozed(after: float) -> Settlement:
 
 def parked(why: str, reason: ParkReason, code: str | None = None) -> Settlement:
     details = encode({"reason": reason, "why": why})
-    return Settlement(
-        EventType.PARKED, State.PARKED, reason=reason, code=code, details=details
-    )
+    return Settlement(EventType.PARKED, State.PARKED, reason=reason, code=code, details=details)
 
 
 def failed(after: float, code: str, details: dict[str, object]) -> Settlement:

@@ -85,9 +85,8 @@ def submit_job(tx: Transaction, about: Submission, job: NewJob) -> Job:
     """One job; where its key is known already, the one that has it."""
     added = tx.one(SUBMIT_JOBS, **_submission(tx, about, [job], offset=0))
     if added is None:
-        assert job.key is not None
         _refuse_other_payloads(tx, about.kind, [job], set())
-        return job_by_key(tx, about.kind, job.key)
+        return job_by_key(tx, about.kind, str(job.key))
     tx.ring(about.queue)
     return _submitted(about, job, added)
 
@@ -146,7 +145,9 @@ def _refuse_other_payloads(
     there = {job.key: job.hash for job in sent if job.key is not None and job.key not in added}
     if not there:
         return
-    known = dict(tx.all(PAYLOAD_HASHES, kind=kind, keys=json.dumps(list(there))))
+    known: dict[str, str] = dict(
+        tx.all(PAYLOAD_HASHES, kind=kind, keys=json.dumps(list(there)))
+    )
     other = sorted(key for key, digest in there.items() if known.get(key) != digest)
     if other:
         named = ", ".join(other[:10]) + (" …" if len(other) > 10 else "")
@@ -161,9 +162,8 @@ def open_batch(tx: Transaction, *, name: str, key: str, kind: str) -> tuple[int,
     row = tx.one(OPEN_BATCH, name=name, key=key, kind=kind)
     if row is not None:
         return row[0], True
-    found = tx.one(BATCH_BY_KEY, key=key)
-    assert found is not None
-    return found[0], False
+    [(found,)] = tx.all(BATCH_BY_KEY, key=key)
+    return found, False
 
 
 # — a runner: its own row —
@@ -331,9 +331,7 @@ def _job_with_steps(held: Held, steps: list[tuple[StepId, str]]) -> str:
     (_, first), *others = steps
     more = f',"more":[{",".join(f"{{{fields}}}" for _, fields in others)}]' if others else ""
     last = json.dumps(steps[-1][0].name)
-    return (
-        f'{{"job":{held.job},"epoch":{held.epoch},"n":{len(steps)},"last":{last},{first}{more}}}'
-    )
+    return f'{{"job":{held.job},"epoch":{held.epoch},"n":{len(steps)},"last":{last},{first}{more}}}'
 
 
 def settles(boot: str, rows: Iterable[str]) -> Call:
