@@ -9,9 +9,12 @@ WITH sent AS (
     UPDATE jobs j SET
         state = CASE WHEN j.cancel_at IS NULL OR s.state IN ('done', 'skipped') THEN s.state
                      ELSE 'canceled' END,
-        reason = s.reason, code = s.code, result = CASE WHEN s.state = 'done' THEN coalesce(s.result, CAST('null' AS json)) END,
+        reason = CASE WHEN j.cancel_at IS NULL THEN s.reason END,
+        code = CASE WHEN j.cancel_at IS NULL THEN s.code END,
+        result = CASE WHEN s.state = 'done' THEN coalesce(s.result, CAST('null' AS json)) END,
         seq = j.seq + 1, runner = NULL,
-        failures = j.failures - CASE WHEN s.event IN ('failed', 'buried') THEN 0 ELSE 1 END,
+        failures = j.failures - CASE WHEN s.event IN ('failed', 'buried') AND j.cancel_at IS NULL
+                                       THEN 0 ELSE 1 END,
         released = j.released + CASE WHEN s.event = 'released' THEN 1 ELSE 0 END,
         lost = 0, turn = NULL,
         run_at = CASE WHEN s.state = 'waiting' THEN clock_in(coalesce(s.after, 0)) END,

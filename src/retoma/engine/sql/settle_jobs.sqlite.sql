@@ -18,7 +18,7 @@ JOIN jobs j ON j.id = o.value ->> 'job' AND j.epoch = o.value ->> 'epoch'
            AND j.state = 'running' AND +j.runner = :boot
 WHERE (SELECT state FROM runners WHERE boot = :boot) IN ('alive', 'leaving');
 
-UPDATE temp.ended SET event = 'canceled', state = 'canceled'
+UPDATE temp.ended SET event = 'canceled', state = 'canceled', reason = NULL, code = NULL
 WHERE state NOT IN ('done', 'skipped')
   AND EXISTS (SELECT 1 FROM jobs j WHERE j.id = ended.job AND j.cancel_at IS NOT NULL);
 
