@@ -250,6 +250,8 @@ class _Line:
         if isinstance(error, ReplyWithheld):
             self._drop()
             return ReplyLost(f"{error}: the answer to the commit was lost")
+        if transaction.read_only and isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            return error  # the question's own fault, not a server that is only a standby
         return _translated(error)
 
     def _drop(self) -> None:
@@ -274,11 +276,12 @@ class PostgresTransaction:
         self._connection = connection
         self._verb = verb
         self._pooled = pooled
-        self._read_only = read_only
+        self.read_only = read_only
         self._begun = False
         self._topics: set[str] = set()
         self.committing = False  # from here on a broken connection says nothing of the outcome
         self._finished = False
+        self._sent_together = False
 
     def run(self, statement: Statement, **params: Any) -> int:
         return self._execute(statement, params)[1]
@@ -310,7 +313,7 @@ class PostgresTransaction:
     def commit(self) -> None:
         if self._finished or not self._begun:
             return
-        if self._read_only:
+        if self.read_only:
             self._connection.execute("COMMIT")
             return
         self._notify()
@@ -323,9 +326,13 @@ class PostgresTransaction:
     def roll_back(self) -> None:
         if self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             self._connection.rollback()
+        elif self._sent_together:
+            # psycopg takes what an aborted pipeline was to prepare for prepared.
+            self._connection.execute("DEALLOCATE ALL")
 
     def _pipelined(self, calls: tuple[Call, ...]) -> list[list[Row]]:
         explicit = self._begun or self._pooled
+        self._sent_together = True
         with self._connection.pipeline():
             if not self._begun and self._pooled:
                 self._begin()
@@ -355,7 +362,7 @@ class PostgresTransaction:
 
     def _begin(self) -> None:
         self._begun = True
-        mode = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if self._read_only else ""
+        mode = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.read_only else ""
         self._connection.execute(f"BEGIN{mode}")
         if self._pooled:
             self._connection.execute(f"SET LOCAL search_path TO {SESSION['search_path']}")

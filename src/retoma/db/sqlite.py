@@ -247,6 +247,7 @@ class _Ask:
             if alone or not connection.in_transaction:
                 raise
             self.error = error
+            transaction.topics.clear()
             connection.execute("ROLLBACK TO ask")
         if not alone:
             connection.execute("RELEASE ask")

@@ -18,6 +18,9 @@ _BETWEEN = re.compile(r";[ \t]*\n(?:[ \t]*\n)+")
 # What is not a parameter is matched first: strings, comments. A lone `%` means itself.
 _MARK = re.compile(r"'(?:[^']|'')*'|--[^\n]*|:([a-z_][a-z0-9_]*)|%", re.IGNORECASE)
 _RETURNING = re.compile(r"\breturning\b", re.IGNORECASE)
+_LOCKING = re.compile(
+    r"\bfor\s+(no\s+key\s+)?update\b", re.IGNORECASE
+)  # a question all the same
 _CHANGES = re.compile(r"\b(insert|update|delete|create|drop|alter|set)\b", re.IGNORECASE)
 
 
@@ -73,7 +76,7 @@ def pyformat(text: str) -> str:
 
 
 def _answers(text: str) -> bool:
-    plain = _MARK.sub("", text)
+    plain = _LOCKING.sub("", _MARK.sub("", text))
     return bool(_RETURNING.search(plain)) or not _CHANGES.search(plain)
 
 
