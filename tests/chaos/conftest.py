@@ -1,0 +1,29 @@
+"""A world for each test of chaos, with a seed that is told when it fails."""
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.world import World
+from tests.clock import TestClock
+
+SEED = "RETOMA_SEED"
+
+
+@pytest.fixture
+def seed() -> int:
+    """Another one each time; `RETOMA_SEED` repeats one."""
+    return int(os.environ.get(SEED) or secrets.randbelow(2**31))
+
+
+@pytest.fixture
+def new_world(
+    database_url: str, test_clock: TestClock, tmp_path: Path, seed: int
+) -> Callable[[], World]:
+    """`async with new_world() as world:` on each database."""
+    folder = tmp_path / "world"
+    folder.mkdir()
+    return lambda: World(database_url, folder, test_clock, seed)

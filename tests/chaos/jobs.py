@@ -1,0 +1,154 @@
+"""The stories that chaos is tried on. Each tells the effect ledger what it does."""
+
+import asyncio
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from retoma import Context, LeaseLost, Retoma, Retry, Transient
+from tests.chaos.ledger import Ledger
+
+FOLDER = "RETOMA_TEST_LEDGER"
+URL = "RETOMA_DATABASE_URL"
+NOBODY_WAITS_LONGER = 60.0  # seconds: a story whose gate never opens
+
+# Quick, so that a run is short; the bounds are checked by the same numbers.
+RETRY = Retry(attempts=3, base=0.05, cap=1.0)
+
+
+def build(url: str, folder: Path) -> Retoma:
+    """An app that knows every story of these tests."""
+    app = Retoma(url)
+    stories = Stories(Ledger(folder), folder)
+    for story in (
+        *(stories.chain, stories.poison, stories.neighbour, stories.hold),
+        *(stories.late_save, stories.late_report, stories.late_settle),
+        *(stories.late_evidence, stories.late_start, stories.hopeless),
+    ):
+        app.job(name=story.__name__, retry=RETRY)(_plain(story))
+    return app
+
+
+def from_environment() -> Retoma:
+    return build(os.environ[URL], Path(os.environ[FOLDER]))
+
+
+def _plain(story: Any) -> Any:
+    async def run(ctx: Context, payload: Any) -> Any:
+        return await story(ctx, payload)
+
+    return run
+
+
+class Stories:
+    """What they all need: where to tell, and where the gates are."""
+
+    def __init__(self, ledger: Ledger, folder: Path) -> None:
+        self._ledger = ledger
+        self._folder = folder
+
+    async def chain(self, ctx: Context, payload: dict[str, Any]) -> list[Any]:
+        """Steps one after another, then three at once; some fail the first time."""
+        values = [
+            await self._step(ctx, f"step{n}", payload.get("ms", 10))
+            for n in range(payload.get("steps", 3))
+        ]
+        if ctx.attempt <= payload.get("fails", 0):
+            raise Transient("not this time")
+        loop = payload.get("each", 0)
+        each = partial(self._work, ctx, "each", payload.get("ms", 10))
+        return values + await ctx.each("each", [str(n) for n in range(loop)], each)
+
+    async def poison(self, ctx: Context, payload: dict[str, Any]) -> None:
+        """Kills whoever runs it, once its neighbours are at work."""
+        self._ledger.effect(ctx, "kill", "start")
+        await asyncio.sleep(payload["after"])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    async def neighbour(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Slow while others die beside it, quick once it is left in peace."""
+        return await self._step(ctx, "work", 30_000 if ctx.epoch <= payload["slow"] else 5)
+
+    async def hold(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Stays in its first step until its gate opens; only the first claim waits."""
+        return [
+            await ctx.step("held", self._held, ctx, payload["gate"]),
+            await self._step(ctx, "after", 5),
+        ]
+
+    async def hopeless(self, ctx: Context, payload: dict[str, Any]) -> None:
+        """Never succeeds."""
+        await asyncio.sleep(payload.get("ms", 10) / 1000)
+        raise Transient("it never works")
+
+    # — stories of a runner that sleeps through its lease —
+
+    async def late_save(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        with self._telling(ctx, "save"):
+            return await ctx.step("held", self._held, ctx, payload["gate"])
+
+    async def late_report(self, ctx: Context, payload: dict[str, Any]) -> None:
+        await self._gate(ctx, payload["gate"])
+        with self._telling(ctx, "report"):
+            await ctx.progress(0.5, f"epoch {ctx.epoch}")
+
+    async def late_settle(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        await self._gate(ctx, payload["gate"])
+        self._ledger.effect(ctx, "settle", "tried")
+        return ctx.epoch
+
+    async def late_evidence(self, ctx: Context, payload: dict[str, Any]) -> None:
+        await self._gate(ctx, payload["gate"])
+        with self._telling(ctx, "evidence"):
+            await ctx.attach("page.html", f"epoch {ctx.epoch}")
+
+    async def late_start(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        await self._gate(ctx, payload["gate"])
+        self._ledger.effect(ctx, "start", "tried")
+        return await self._step(ctx, "late", 5)
+
+    # — what they are made of —
+
+    async def _step(self, ctx: Context, name: str, ms: float) -> Any:
+        return await ctx.step(name, self._work, ctx, name, ms)
+
+    async def _work(self, ctx: Context, name: str, ms: float, item: str = "") -> str:
+        told = f"{name}/{item}" if item else name
+        self._ledger.effect(ctx, told, "start")
+        await asyncio.sleep(ms / 1000)
+        value = f"{told} of job {ctx.job} by epoch {ctx.epoch}"
+        self._ledger.effect(ctx, told, "end", value)
+        return value
+
+    async def _held(self, ctx: Context, gate: str) -> str:
+        self._ledger.effect(ctx, "held", "start")
+        await self._gate(ctx, gate)
+        value = f"held until the gate by epoch {ctx.epoch}"
+        self._ledger.effect(ctx, "held", "end", value)
+        return value
+
+    async def _gate(self, ctx: Context, gate: str) -> None:
+        async with asyncio.timeout(NOBODY_WAITS_LONGER):
+            while ctx.epoch == 1 and not (self._folder / gate).exists():  # noqa: ASYNC110 — the file is opened by another process
+                await asyncio.sleep(0.02)
+
+    def _telling(self, ctx: Context, what: str) -> "_Telling":
+        return _Telling(self._ledger, ctx, what)
+
+
+class _Telling:
+    """Tells the ledger whether the write inside was refused."""
+
+    def __init__(self, ledger: Ledger, ctx: Context, what: str) -> None:
+        self._ledger = ledger
+        self._ctx = ctx
+        self._what = what
+
+    def __enter__(self) -> None:
+        self._ledger.effect(self._ctx, self._what, "tried")
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        phase = "refused" if isinstance(error, LeaseLost) else "accepted"
+        self._ledger.effect(self._ctx, self._what, phase)

@@ -1,0 +1,267 @@
+"""A small world of real processes over one database, and what may be done to them.
+
+Every process is started here, known by its pid and gone when the world is closed. Time is jumped,
+never waited for; a failure tells the seed and the last words of every process.
+"""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from retoma import Job, Retoma
+from retoma.db import adhoc, moment
+from retoma.engine.insights import RunnerSeen
+from retoma.engine.states import ENDED, State
+from tests import services
+from tests.chaos import history, jobs, ledger
+from tests.chaos.history import Accepted, History
+from tests.chaos.ledger import Ledger
+from tests.clock import TestClock
+
+ROOT = Path(__file__).parent.parent.parent
+HOP = 40.0  # seconds: less than a lease, so whoever beats in between stays alive
+LOOK = 0.03
+PATIENCE = 40.0  # seconds of a loaded machine
+LAST_WORDS = 1_500  # characters
+
+
+@dataclass(slots=True)
+class Process:
+    """A program of ours."""
+
+    name: str
+    popen: "subprocess.Popen[bytes]"
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    @property
+    def running(self) -> bool:
+        return self.popen.poll() is None
+
+    def send(self, sign: signal.Signals) -> None:
+        self.popen.send_signal(sign)
+
+    def kill(self) -> None:
+        """As the kernel does when memory is short; reaped at once."""
+        self.popen.kill()
+        self.popen.wait()
+
+
+@dataclass(slots=True)
+class World:
+    """One database, its clock, a client, and the processes of one test."""
+
+    url: str
+    folder: Path
+    clock: TestClock
+    seed: int
+    rng: random.Random = field(init=False)
+    app: Retoma = field(init=False)
+    told: Ledger = field(init=False)
+    processes: list[Process] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.app = jobs.build(self.url, self.folder)
+        self.told = Ledger(self.folder)
+
+    async def __aenter__(self) -> "World":
+        await self.app.upgrade()
+        self.clock.jump(
+            0
+        )  # on PostgreSQL: the schema is there now, and gets the clock of tests
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        words = self.last_words()
+        for process in self.processes:
+            process.kill()
+        await self.app.close()
+        if error is not None:
+            error.add_note(
+                f"seed {self.seed} (RETOMA_SEED={self.seed} tries it again)\n{words}"
+            )
+
+    # — processes —
+
+    def start_runner(self, name: str = "runner", **knobs: Any) -> Process:
+        return self._start(name, "tests.chaos.run_runner", {"name": name, "tick": 1.0, **knobs})
+
+    def start_submitter(self, name: str, **told: Any) -> Process:
+        return self._start(name, "tests.chaos.run_submits", told)
+
+    def _start(self, name: str, module: str, told: dict[str, Any]) -> Process:
+        path = self.folder / f"{len(self.processes)}-{name}.log"
+        with path.open("wb") as log:
+            popen = subprocess.Popen(
+                [sys.executable, "-m", module, json.dumps(told)],
+                cwd=ROOT,
+                env=os.environ | self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=services.die_with_parent(),  # noqa: PLW1509  # one C call, no lock
+            )
+        process = Process(name, popen, path)
+        self.processes.append(process)
+        return process
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            jobs.URL: self.url,
+            jobs.FOLDER: str(self.folder),
+            "PYTHONPATH": str(ROOT),
+            **self.clock.environment,
+        }
+
+    def last_words(self) -> str:
+        said = ((each, each.log.read_text(errors="replace")) for each in self.processes[-4:])
+        return "\n".join(
+            f"— {each.name} {each.pid}, exit {each.popen.poll()}: {text[-LAST_WORDS:]}"
+            for each, text in said
+        )
+
+    async def booted(self, *processes: Process) -> None:
+        """Return when each of them has a living boot."""
+        wanted = {process.pid for process in processes}
+
+        async def alive() -> bool:
+            for process in processes:
+                assert process.running, f"{process.name} ended with {process.popen.poll()}"
+            return wanted <= {seen.pid for seen in await self.living()}
+
+        await self.eventually(alive, "the runners have booted")
+
+    async def living(self) -> list[RunnerSeen]:
+        return [each for each in await self.app.runners() if each.state == "alive"]
+
+    async def boots_of(self, process: Process) -> list[RunnerSeen]:
+        return [each for each in await self.app.runners() if each.pid == process.pid]
+
+    # — jobs —
+
+    async def submit(
+        self, kind: str, payload: Any, *, key: str | None = None, delay: float = 0.0
+    ) -> Job:
+        """Submit, and remember what we were told."""
+        job = await self.app.submit(kind, payload, key=key, delay=delay or None)
+        self.told.accepted(Accepted(job.id, payload, key, delay))
+        return job
+
+    async def submit_all(self, kind: str, payloads: Iterable[Any]) -> list[int]:
+        return [(await self.submit(kind, payload)).id for payload in payloads]
+
+    def open_gate(self, name: str) -> None:
+        (self.folder / name).touch()
+
+    async def wait_held(self, ids: Iterable[int], *, epoch: int = 1) -> None:
+        """Return when the story of each of them is at work under that epoch or a later one."""
+        wanted = set(ids)
+
+        async def at_work() -> bool:
+            return wanted <= {e.job for e in self.effects() if e.epoch >= epoch}
+
+        await self.eventually(at_work, f"{len(wanted)} jobs are at work at epoch {epoch}")
+
+    async def wait_ended(self, *, patience: float = PATIENCE) -> None:
+        async def ended() -> bool:
+            return await self.count_open() == 0
+
+        await self.eventually(ended, "every job has ended", patience=patience)
+
+    async def count_open(self) -> int:
+        counts = await self.app.counts()
+        return sum(n for state, n in counts.items() if state not in ENDED)
+
+    async def states(self) -> dict[int, State]:
+        rows = await history.read_rows(await self.app.database())
+        return {job.id: job.state for job in rows.jobs}
+
+    def effects(self) -> list[history.Effect]:
+        return ledger.effects(self.folder)
+
+    # — time —
+
+    async def now(self) -> datetime:
+        database = await self.app.database()
+        row = await database.read(lambda tx: tx.one(NOW))
+        at = moment(row[0] if row else None)
+        assert at is not None
+        return at
+
+    async def travel(self, seconds: float, *, alive: Iterable[Process] = ()) -> None:
+        """Everybody's time is later. Whoever is to stay alive beats before his lease is over."""
+        wanted = {process.pid for process in alive}
+        while seconds > 0:
+            hop = min(HOP, seconds)
+            seconds -= hop
+            landed = await self.now() + timedelta(seconds=hop)
+            self.clock.jump(hop)
+            await self._until_beaten(wanted, landed)
+
+    async def _until_beaten(self, pids: set[int], landed: datetime) -> None:
+        async def beaten() -> bool:
+            await self.ring()  # a pulse that waits by the old time looks at the new one
+            beats = {seen.pid for seen in await self.living() if seen.beat_at >= landed}
+            return pids <= beats
+
+        await self.eventually(beaten, f"{len(pids)} runners have beaten after a jump")
+
+    async def ring(self) -> None:
+        database = await self.app.database()
+
+        def ring(tx: Any) -> None:
+            tx.one(NOW)
+            tx.ring("look")
+
+        await database.write(ring, verb="ring")
+
+    async def eventually(
+        self, holds: Callable[[], Awaitable[bool]], what: str, *, patience: float = PATIENCE
+    ) -> None:
+        """Return when it holds; fail by name when it does not come to that."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        while not await holds():
+            assert loop.time() < until, f"after {patience} s not yet: {what}"
+            await asyncio.sleep(LOOK)  # other processes have no bell for us
+
+    # — the verdict —
+
+    async def history(self, *, finished: bool = True) -> History:
+        rows = await history.read_rows(await self.app.database())
+        return History(
+            jobs=rows.jobs,
+            events=rows.events,
+            attempts=rows.attempts,
+            steps=rows.steps,
+            counts=rows.counts,
+            effects=self.effects(),
+            accepted=ledger.accepted(self.folder),
+            retries={kind.name: kind.retry for kind in self.app.kinds},
+            finished=finished,
+        )
+
+    async def verdict(self, *, finished: bool = True) -> History:
+        """The whole history, once nothing in it is impossible."""
+        found = await self.history(finished=finished)
+        wrong = history.problems(found)
+        assert not wrong, f"{len(wrong)} problems: " + "\n".join(wrong[:20])
+        return found
+
+
+NOW = adhoc("SELECT (SELECT clock())")
