@@ -74,6 +74,8 @@ class Undecodable(Misfit):
 
 def encode(value: object) -> str:
     """The canonical JSON text: compact, key order kept, characters as they are."""
+    if value is None:
+        return "null"
     try:
         return _encoded(value)
     except Unstorable as error:

@@ -15,7 +15,7 @@ from retoma.engine import settlement, store
 from retoma.engine.context import Context
 from retoma.engine.errors import LeaseLost
 from retoma.engine.isolate import Isolate
-from retoma.engine.job import RELEASES, Claim, SavedStep, StepId
+from retoma.engine.job import RELEASES, Claim, Held, SavedStep, StepId
 from retoma.engine.kind import Kind
 from retoma.engine.outcome import Park, Skip, Snooze
 from retoma.engine.ports import Clock
@@ -54,6 +54,7 @@ class Tools:
         "look",
         "pulse",
         "rng",
+        "story_over",
         "writer",
     )
 
@@ -68,6 +69,7 @@ class Tools:
         clock: Clock,
         rng: Random,
         look: Callable[[], None],
+        story_over: Callable[[Held], None],
     ) -> None:
         self.boot = boot
         self.database = database
@@ -77,18 +79,20 @@ class Tools:
         self.clock = clock
         self.rng = rng
         self.look = look
+        self.story_over = story_over
         self.log = log.bind(runner=boot)  # bound once: a filtered line must cost nothing
 
 
 class Attempt:
     """Runs the story and settles its end, exactly once."""
 
-    __slots__ = ("_context", "_kind", "_steps", "_tools", "_why", "claim", "task")
+    __slots__ = ("_context", "_kind", "_steps", "_tools", "_why", "claim", "held", "task")
 
     def __init__(
         self, claim: Claim, kind: Kind, tools: Tools, steps: list[SavedStep] | tuple[()]
     ) -> None:
         self.claim = claim
+        self.held = claim.held
         self._kind = kind
         self._tools = tools
         self._steps = steps
@@ -113,6 +117,8 @@ class Attempt:
             # Ours, not the story's. It must end all the same, and within its budget.
             self._log().exception("attempt.broke")
             end = self._decided(error)
+        # Its slot is free from here on: the next job is claimed while this one is settled.
+        self._tools.story_over(self.held)
         if end is not None and self._why is not Why.LOST:
             await self._settle(end)
 
@@ -216,7 +222,7 @@ class Attempt:
         claim = self.claim
         while True:
             try:
-                state = await self._tools.writer.settle(claim.held, claim.kind, end)
+                state = await self._tools.writer.settle(self.held, claim.kind, end)
             except LeaseLost:
                 self._log().warning("job.settle_refused", end=end.event)
                 return
@@ -262,19 +268,21 @@ class Attempt:
     # — what the context asks for —
 
     def save(self, step: StepId, value: str | None, *, begun: bool = False) -> Answer:
-        claim = self.claim
-        return self._tools.writer.save(claim.held, claim.kind, step, value, begun=begun)
+        return self._tools.writer.save(self.held, self.claim.kind, step, value, begun=begun)
 
     def report(self, progress: float | None, note: str | None) -> Answer:
-        return self._tools.writer.report(self.claim.held, self.claim.kind, progress, note)
+        return self._tools.writer.report(self.held, self.claim.kind, progress, note)
 
     async def attach(self, evidence: Evidence) -> None:
-        held, boot = self.claim.held, self._tools.boot
+        held, boot = self.held, self._tools.boot
         if not await self._tools.database.write(
             lambda tx: store.attach(tx, boot, held, evidence), verb="attach"
         ):
             await self._tools.writer.refuse(self.claim.kind)
             raise LeaseLost(held.job)
+
+    def free_to_start(self) -> bool:
+        return self._why is None and self._tools.pulse.valid()
 
     async def may_start(self) -> None:
         if self._why is not None:

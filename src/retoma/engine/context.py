@@ -11,7 +11,7 @@ import structlog
 
 from retoma.codec import decode, encode
 from retoma.db import crashpoint
-from retoma.engine.errors import BadInput
+from retoma.engine.errors import BadInput, LeaseLost
 from retoma.engine.isolate import Isolate, check_can_travel
 from retoma.engine.job import Claim, SavedStep, StepId
 from retoma.engine.store import Evidence
@@ -29,6 +29,9 @@ class Desk(Protocol):
     def save(self, step: StepId, value: str | None, *, begun: bool = False) -> Answer: ...
     def report(self, progress: float | None, note: str | None) -> Answer: ...
     async def attach(self, evidence: Evidence) -> None: ...
+    def free_to_start(self) -> bool:
+        """Whether something may be started under this lease, now."""
+
     async def may_start(self) -> None:
         """Return when something may be started under this lease; raise when never again."""
 
@@ -45,6 +48,7 @@ class Context:
         "_in_flight",
         "_isolate",
         "_log",
+        "_over",
         "_side_tasks",
         "_steps",
         "_story_task",
@@ -62,10 +66,11 @@ class Context:
         self._desk = desk
         self._isolate = isolate
         self._steps = {step.id: step for step in steps}
-        self._in_flight: dict[StepId, asyncio.Future[str]] = {}
+        self._in_flight: dict[StepId, _Flight] = {}
         self._side_tasks: set[asyncio.Task[Any]] = set()
         self._story_task = story_task
         self._log: Any = None
+        self._over = False
 
     @property
     def job(self) -> int:
@@ -139,27 +144,22 @@ class Context:
         saved = self._steps.get(step)
         if saved is not None and saved.saved:
             return _read(saved.value, fn)
-        running = self._in_flight.get(step)
-        if running is not None:
-            return _read(await asyncio.shield(running), fn)
+        beside = self._in_flight.get(step)
+        if beside is not None:
+            return _read(await beside.landed(), fn)
         run = self._runner_of(fn, where)
         self._join_later()
-        self._in_flight[step] = future = asyncio.get_running_loop().create_future()
+        flight = self._in_flight[step] = _Flight()
         try:
             text = await self._run_and_save(step, run, args)
         except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                future.cancel()
-            else:
-                future.set_exception(error)
-                future.exception()  # whoever waits beside us sees it; nobody else need
+            flight.crash(error)
             raise
-        else:
-            self._steps[step] = SavedStep(step, True, text)
-            future.set_result(text)
-            return _read(text, fn)
         finally:
             del self._in_flight[step]
+        self._steps[step] = SavedStep(step, True, text)
+        flight.land(text)
+        return _read(text, fn)
 
     async def each(
         self,
@@ -211,7 +211,8 @@ class Context:
         await self._desk.attach(Evidence(_named(name), guess, data))
 
     async def join_side_tasks(self) -> None:
-        """Nothing of this attempt may still be at work when it is settled."""
+        """Nothing of this attempt may still be at work, or begin, when it is settled."""
+        self._over = True
         for task in self._side_tasks:
             task.cancel()
         if self._side_tasks:
@@ -220,7 +221,10 @@ class Context:
     async def _run_and_save(
         self, step: StepId, run: Callable[..., Awaitable[str]], args: tuple[Any, ...]
     ) -> str:
-        await self._desk.may_start()
+        if self._over:
+            raise LeaseLost(self.job)  # a task the story forgot; its attempt has ended
+        if not self._desk.free_to_start():
+            await self._desk.may_start()
         crashpoint("step.before_function")
         text = await run(*args)
         crashpoint("step.after_function")
@@ -233,7 +237,9 @@ class Context:
     ) -> Callable[..., Awaitable[str]]:
         if where not in (None, "thread"):
             raise BadInput(f'where={where!r}: a step runs where it belongs, or where="thread"')
-        if where is None and is_async(fn):
+        if is_async(fn):
+            if where is not None:
+                raise BadInput(f"{fn!r} is async: it runs on the loop, not in a thread")
             return partial(_on_the_loop, fn)
         if where == "thread":
             return partial(_in_thread, self._isolate, fn)
@@ -247,6 +253,34 @@ class Context:
             task.add_done_callback(self._side_tasks.discard)
 
 
+class _Flight:
+    """A step under way; whoever asks for the same step meanwhile waits for this one."""
+
+    __slots__ = ("_watched",)
+
+    def __init__(self) -> None:
+        self._watched: asyncio.Future[str] | None = None
+
+    async def landed(self) -> str:
+        if self._watched is None:
+            self._watched = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(self._watched)
+
+    def land(self, text: str) -> None:
+        if self._watched is not None:
+            self._watched.set_result(text)
+
+    def crash(self, error: BaseException) -> None:
+        if self._watched is None:
+            return
+        if isinstance(error, asyncio.CancelledError):
+            self._watched.cancel()
+        else:
+            self._watched.set_exception(error)
+            self._watched.exception()  # seen by those who wait; nobody else need
+
+
+@lru_cache(maxsize=1024)
 def is_async(fn: Callable[..., Any]) -> bool:
     """Whether calling it gives something to await."""
     while isinstance(fn, partial):

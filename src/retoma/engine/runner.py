@@ -27,6 +27,7 @@ from retoma.engine.writer import Writer
 TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
 FOLD = 1.0  # seconds between two foldings while jobs move
 GRACE = 25.0  # seconds a leaving runner lets its jobs finish; deploy tools kill after 30
+PARTS = 4  # claims in which a runner fills its slots
 HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
 STUBBORN = 5.0  # seconds for stories to let go once they were stopped
 
@@ -126,7 +127,8 @@ class _Life:
         self._rung = False
         self._cancels_rung = False
         self._lost = False
-        self._running: dict[Held, Attempt] = {}
+        self._running: dict[Held, Attempt] = {}  # until they are settled
+        self._telling: set[Held] = set()  # those whose story is still being told
         self._suspect: Held | None = None
         self._hints = _Hints(self._clock, self._database.dialect == "postgres")
         self._writer = Writer(self._database, self._boot.id, self._clock)
@@ -151,11 +153,14 @@ class _Life:
             clock=self._clock,
             rng=house.rng,
             look=self.look,
+            story_over=self._story_over,
         )
         self._last_moved = 0
         self._recall = False
         self._wake_on_free = True
         self._until_idle = until_idle
+        # A part at a time: what was claimed is begun while the database claims the next.
+        self._bite = max(self._knobs.slots // PARTS, 1)
 
     async def lived(self) -> bool:
         """Live until stopped or idle (True), or until this boot is over (False)."""
@@ -198,8 +203,8 @@ class _Life:
                 next_fold = now + FOLD
             if self._cancels_rung:
                 await self._stop_canceled()
-            free = self._knobs.slots - len(self._running)
-            if free and (more or self._rung or now >= next_due):
+            free = min(self._free(), self._bite)
+            if free > 0 and (more or self._rung or now >= next_due):
                 self._rung = False
                 found = await self._claim(free)
                 more = found is not None and len(found.claims) >= free
@@ -213,7 +218,7 @@ class _Life:
     async def _wait(self, until: float, *, more: bool) -> None:
         """Until somebody wakes us; a slot that gets free does so only while more is waiting."""
         self._wake_on_free = more
-        if self._rung and len(self._running) < self._knobs.slots:
+        if self._rung and self._free():
             return
         timeout = max(until - self._clock.now(), 0.0)
         try:
@@ -273,8 +278,9 @@ class _Life:
         for claim in claims:
             kind = self._kinds.tagged(claim.kind, claim.version)
             attempt = Attempt(claim, kind, self._tools, steps.get(claim.job, ()))
-            held = claim.held
+            held = attempt.held
             self._running[held] = attempt
+            self._telling.add(held)
             if claim.suspect:
                 self._suspect = held
             attempt.start().add_done_callback(partial(self._ended, held))
@@ -286,8 +292,19 @@ class _Life:
             return {}
         return await self._database.read(lambda tx: store.load_steps(tx, begun))
 
+    def _free(self) -> int:
+        """Slots no story is in; fewer while settling lags so far behind that they fill twice."""
+        slots = self._knobs.slots
+        return min(slots - len(self._telling), 2 * slots - len(self._running))
+
+    def _story_over(self, held: Held) -> None:
+        self._telling.discard(held)
+        if self._wake_on_free:
+            self._wake.set()
+
     def _ended(self, held: Held, task: "asyncio.Task[None]") -> None:
         del self._running[held]
+        self._telling.discard(held)
         if self._suspect == held:
             self._suspect = None
             self._rung = True

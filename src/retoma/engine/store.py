@@ -4,7 +4,7 @@ compare and set the state they read. Zero rows is an answer."""
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -330,7 +330,7 @@ def saves(boot: str, steps: Iterable[tuple[Held, StepId, str]]) -> Call:
 def _job_with_steps(held: Held, steps: list[tuple[StepId, str]]) -> str:
     (_, first), *others = steps
     more = f',"more":[{",".join(f"{{{fields}}}" for _, fields in others)}]' if others else ""
-    last = json.dumps(steps[-1][0].name)
+    last = _quoted(steps[-1][0].name)
     return f'{{"job":{held.job},"epoch":{held.epoch},"n":{len(steps)},"last":{last},{first}{more}}}'
 
 
@@ -347,7 +347,7 @@ def reports(boot: str, rows: Iterable[str]) -> Call:
 def step_fields(step: StepId, value: str | None, *, begun: bool = False) -> str:
     """The inside of a JSON object."""
     state = "begun" if begun else "saved"
-    name, key = json.dumps(step.name), json.dumps(step.key)
+    name, key = _quoted(step.name), _quoted(step.key)
     told = f'{{"step":{name},"key":{key}}}' if step.key else f'{{"step":{name}}}'
     return (
         f'"name":{name},"version":{step.version},"key":{key},"state":"{state}",'
@@ -355,21 +355,24 @@ def step_fields(step: StepId, value: str | None, *, begun: bool = False) -> str:
     )
 
 
+# What json.dumps does with a string, without what it does around it.
+_quoted: Callable[[str], str] = json.encoder.encode_basestring_ascii
+
+
 def settle_row(held: Held, end: Settlement) -> str:
-    parts = [
-        f'{{"job":{held.job},"epoch":{held.epoch},"event":"{end.event}","state":"{end.state}"'
-    ]
+    """A JSON object; what is None is left out."""
+    row = f'{{"job":{held.job},"epoch":{held.epoch},"event":"{end.event}","state":"{end.state}"'
     if end.result is not None:
-        parts.append(f'"result":{end.result}')
-    if end.reason is not None:
-        parts.append(f'"reason":{json.dumps(end.reason)}')
-    if end.code is not None:
-        parts.append(f'"code":{json.dumps(end.code)}')
-    if end.after is not None:
-        parts.append(f'"after":{end.after}')
+        row += f',"result":{end.result}'
     if end.details is not None:
-        parts.append(f'"details":{end.details}')
-    return ",".join(parts) + "}"
+        row += f',"details":{end.details}'
+    if end.after is not None:
+        row += f',"after":{end.after}'
+    if end.reason is not None:
+        row += f',"reason":{json.dumps(end.reason)}'
+    if end.code is not None:
+        row += f',"code":{json.dumps(end.code)}'
+    return row + "}"
 
 
 def report_row(held: Held, progress: float | None, note: str | None) -> str:

@@ -6,8 +6,8 @@ WITH queues AS MATERIALIZED (
         AS q(queue text, priority integer, turn bigint, id bigint)
     WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
 ), plain AS MATERIALIZED (
-    SELECT w.id FROM queues q CROSS JOIN LATERAL (
-        SELECT id, priority, turn FROM jobs
+    SELECT w.place FROM queues q CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, priority, turn FROM jobs
         WHERE queue = q.queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
           AND lost < 2 AND (priority, turn, id) >= (q.priority, q.turn, q.id)
           AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(
@@ -16,8 +16,8 @@ WITH queues AS MATERIALIZED (
     ) w
     ORDER BY w.priority, w.turn, w.id LIMIT :slots
 ), suspect AS MATERIALIZED (
-    SELECT w.id FROM queues q CROSS JOIN LATERAL (
-        SELECT id, priority, turn FROM jobs
+    SELECT w.place FROM queues q CROSS JOIN LATERAL (
+        SELECT ctid AS place, id, priority, turn FROM jobs
         WHERE queue = q.queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
           AND lost >= 2 AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(
               CAST(:knows AS json))))
@@ -27,8 +27,8 @@ WITH queues AS MATERIALIZED (
 ), taken AS (
     UPDATE jobs j SET state = 'running', runner = :boot, epoch = j.epoch + 1, seq = j.seq + 1,
         failures = j.failures + 1, started_at = (SELECT clock()), reason = NULL
-    FROM (SELECT id FROM plain UNION ALL SELECT id FROM suspect) p
-    WHERE j.id = p.id
+    FROM (SELECT place FROM plain UNION ALL SELECT place FROM suspect) p
+    WHERE j.ctid = p.place AND j.state = 'waiting'
     RETURNING j.id, j.epoch, j.seq, j.kind, j.version, j.batch, j.generation, j.fresh_from,
         j.failures, j.lost, j.released, j.checkpoint, j.correlation, j.deadline, j.payload,
         j.queue, j.priority, j.turn, j.started_at

@@ -2,28 +2,33 @@
 -- Twin: SQLite has no data-modifying CTE; what may be kept stands in a temp table first.
 -- A row is a job with its first step; others of the same job travel in `more`, numbered after it.
 CREATE TEMP TABLE IF NOT EXISTS kept (
-    job integer, epoch integer, generation integer, seq integer, step text);
+    job integer, epoch integer, generation integer, seq integer, name text, version integer,
+    key text, state text, value text, cost text, told text, n integer, last text, more text);
 
 DELETE FROM temp.kept;
 
 INSERT INTO temp.kept
-SELECT j.id, j.epoch, j.generation, j.seq + 1, o.value
+SELECT j.id, j.epoch, j.generation, j.seq + 1, o.value ->> 'name', o.value ->> 'version',
+       o.value ->> 'key', o.value ->> 'state', o.value -> 'value', o.value -> 'cost',
+       o.value -> 'told', o.value ->> 'n', o.value ->> 'last', o.value -> 'more'
 FROM json_each(:rows) o
 JOIN jobs j ON j.id = o.value ->> 'job' AND j.epoch = o.value ->> 'epoch'
            AND j.state = 'running' AND +j.runner = :boot
 WHERE (SELECT state FROM runners WHERE boot = :boot) IN ('alive', 'leaving');
 
 INSERT INTO temp.kept
-SELECT k.job, k.epoch, k.generation, k.seq + 1 + m.key, m.value
-FROM temp.kept k CROSS JOIN json_each(k.step, '$.more') m;
+SELECT k.job, k.epoch, k.generation, k.seq + 1 + m.key, m.value ->> 'name',
+       m.value ->> 'version', m.value ->> 'key', m.value ->> 'state', m.value -> 'value',
+       m.value -> 'cost', m.value -> 'told', NULL, NULL, NULL
+FROM temp.kept k JOIN json_each(k.more) m
+WHERE k.more IS NOT NULL;
 
 INSERT INTO steps (job, name, version, key, generation, epoch, state, begun_at, saved_at,
                    value, cost)
-SELECT job, step ->> 'name', step ->> 'version', step ->> 'key', generation, epoch,
-       step ->> 'state',
-       CASE WHEN step ->> 'state' = 'begun' THEN (SELECT clock()) END,
-       CASE WHEN step ->> 'state' = 'saved' THEN (SELECT clock()) END,
-       CASE WHEN step ->> 'state' = 'saved' THEN step -> 'value' END, step -> 'cost'
+SELECT job, name, version, key, generation, epoch, state,
+       CASE WHEN state = 'begun' THEN (SELECT clock()) END,
+       CASE WHEN state = 'saved' THEN (SELECT clock()) END,
+       CASE WHEN state = 'saved' THEN value END, cost
 FROM temp.kept
 WHERE true
 ON CONFLICT (job, name, version, key) DO UPDATE
@@ -33,11 +38,10 @@ SET generation = excluded.generation, epoch = excluded.epoch, state = excluded.s
 WHERE steps.state = 'begun' OR steps.generation < excluded.generation;
 
 INSERT INTO events (job, seq, epoch, type, at, actor, details)
-SELECT job, seq, epoch, 'step_' || (step ->> 'state'), (SELECT clock()), :boot, step -> 'told'
-FROM temp.kept;
+SELECT job, seq, epoch, 'step_' || state, (SELECT clock()), :boot, told FROM temp.kept;
 
-UPDATE jobs SET seq = jobs.seq + (k.step ->> 'n'), checkpoint = k.step ->> 'last', lost = 0,
+UPDATE jobs SET seq = jobs.seq + k.n, checkpoint = k.last, lost = 0,
     progress_at = (SELECT clock())
 FROM temp.kept k
-WHERE jobs.id = k.job AND jobs.epoch = k.epoch AND k.step ->> 'n' IS NOT NULL
+WHERE jobs.id = k.job AND jobs.epoch = k.epoch AND k.n IS NOT NULL
 RETURNING id, jobs.epoch, cancel_at IS NOT NULL;
