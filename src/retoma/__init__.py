@@ -6,23 +6,27 @@ app = Retoma("sqlite:///work.db")
 async def quote(ctx: Context, request: dict) -> dict: ...
 """
 
-from retoma.engine.batch import Batch
-from retoma.engine.context import Context
-from retoma.engine.errors import (
-    BadInput,
-    IdempotencyMismatch,
-    IllegalMove,
-    LeaseLost,
-    NotFound,
-    Permanent,
-    Transient,
-    Unsure,
-)
-from retoma.engine.job import Job
-from retoma.engine.outcome import Park, Skip, Snooze
-from retoma.engine.retry import Retry
-from retoma.engine.states import State
-from retoma.library import Retoma
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from retoma.engine.batch import Batch
+    from retoma.engine.context import Context
+    from retoma.engine.errors import (
+        BadInput,
+        IdempotencyMismatch,
+        IllegalMove,
+        LeaseLost,
+        NotFound,
+        Permanent,
+        Transient,
+        Unsure,
+    )
+    from retoma.engine.job import Job
+    from retoma.engine.outcome import Park, Skip, Snooze
+    from retoma.engine.retry import Retry
+    from retoma.engine.states import State
+    from retoma.library import Retoma
 
 __all__ = [
     "BadInput",
@@ -43,3 +47,35 @@ __all__ = [
     "Transient",
     "Unsure",
 ]
+
+# Read when first asked for: `retoma --help` must not pay for the engine.
+_HOMES = {
+    "BadInput": "retoma.engine.errors",
+    "Batch": "retoma.engine.batch",
+    "Context": "retoma.engine.context",
+    "IdempotencyMismatch": "retoma.engine.errors",
+    "IllegalMove": "retoma.engine.errors",
+    "Job": "retoma.engine.job",
+    "LeaseLost": "retoma.engine.errors",
+    "NotFound": "retoma.engine.errors",
+    "Park": "retoma.engine.outcome",
+    "Permanent": "retoma.engine.errors",
+    "Retoma": "retoma.library",
+    "Retry": "retoma.engine.retry",
+    "Skip": "retoma.engine.outcome",
+    "Snooze": "retoma.engine.outcome",
+    "State": "retoma.engine.states",
+    "Transient": "retoma.engine.errors",
+    "Unsure": "retoma.engine.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

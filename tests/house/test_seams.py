@@ -55,6 +55,9 @@ class Door:
 
 
 DOORS: dict[str, Door] = {
+    "cli/processes.py": Door(
+        ("processes",), "runners started and kept alive, and the signals of a shell"
+    ),
     "db/clock.py": Door(("time",), "the time of the embedded database, in which tests travel"),
     "db/crashpoint.py": Door(("processes",), "an armed crash point kills its own process"),
     "db/patience.py": Door(("time",), "asks a database that is away again, after a while"),

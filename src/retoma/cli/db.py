@@ -1,0 +1,125 @@
+"""`retoma db`: the schema, up and down, or as text for those who apply it by hand."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+from retoma import db
+from retoma.cli.desk import must_exist, print_json, reachable, shown, url_of
+from retoma.cli.exits import Exit, Stop
+from retoma.db import Database, migrations
+from retoma.db.migrations import Migration, Status
+from retoma.db.statements import DIALECTS
+from retoma.engine.errors import BadInput
+
+
+def upgrade(database: str | None, as_json: bool) -> None:
+    url = url_of(database)
+    _say(url, as_json, _on(url, migrations.upgrade))
+
+
+def status(database: str | None, as_json: bool) -> None:
+    url = url_of(database)
+    must_exist(url)
+    _say(url, as_json, _on(url, migrations.status))
+
+
+def downgrade(database: str | None, as_json: bool, *, to: int, yes: bool) -> None:
+    url = url_of(database)
+    must_exist(url)
+    if not yes:
+        raise Stop(
+            Exit.USAGE,
+            f"this drops everything above migration {to} in {shown(url)}, jobs included; nothing"
+            " was changed. Say --yes if that is meant",
+        )
+    _say(url, as_json, _on(url, lambda opened: migrations.downgrade(opened, to=to)))
+
+
+def sql(database: str | None, as_json: bool, *, dialect: str | None, above: int) -> None:
+    wanted = dialect or _dialect(url_of(database))
+    if wanted not in DIALECTS:
+        raise BadInput(f"--dialect is one of {', '.join(DIALECTS)}, not {wanted!r}")
+    text = script(wanted, above)
+    if as_json:
+        print_json({"dialect": wanted, "above": above, "sql": text})
+    else:
+        print(text, end="")
+
+
+def script(dialect: str, above: int) -> str:
+    """What `upgrade` runs on a database that is at migration `above`."""
+    chosen = [each for each in migrations.migrations(dialect) if each.number > above]
+    return "\n".join(_transaction(dialect, each) for each in chosen)
+
+
+def _transaction(dialect: str, migration: Migration) -> str:
+    begin = ["BEGIN;", _text(dialect, migrations.LOCK)]
+    if dialect == "postgres":
+        begin += [_text(dialect, migrations.CREATE_SCHEMA)]
+        begin += ["SET LOCAL search_path TO retoma, public;"]
+    made = (migrations.CREATE_TABLES, migrations.NAME_DATABASE)
+    return "\n\n".join(
+        [
+            f"-- migration {migration.number}: {migration.name}",
+            *begin,
+            *(_text(dialect, each) for each in made),
+            migration.up.strip(),
+            _record(dialect, migration),
+            "COMMIT;\n",
+        ]
+    )
+
+
+def _text(dialect: str, statement: db.Statement) -> str:
+    return "\n\n".join(f"{text.sql.strip()};" for text in getattr(statement, dialect))
+
+
+def _record(dialect: str, migration: Migration) -> str:
+    # The clock of an embedded database is ours; whoever applies this by hand has only its own.
+    now = (
+        "CAST(strftime('%s', 'now') AS integer) * 1000000"
+        if dialect == "sqlite"
+        else "clock_timestamp()"
+    )
+    values = f"'{migrations.ROOM}', {migration.number}, '{migration.name}'"
+    return f"INSERT INTO retoma_migrations VALUES ({values}, '{migration.checksum}', {now});"  # noqa: S608 — all ours
+
+
+def _on(url: str, verb: Callable[[Database], Awaitable[Status]]) -> Status:
+    async def done() -> Status:
+        await reachable(db.open(url))
+        opened = db.open(url)
+        try:
+            return await verb(opened)
+        finally:
+            opened.close()
+
+    return asyncio.run(done())
+
+
+def _say(url: str, as_json: bool, status: Status) -> None:
+    if as_json:
+        print_json(
+            {
+                "database": shown(url),
+                "dialect": _dialect(url),
+                "applied": list(status.applied),
+                "pending": list(status.pending),
+                "known": list(status.known),
+            }
+        )
+        return
+    print(f"{shown(url)}: {_numbers('applied', status.applied)}")
+    if status.pending:
+        print(f"{_numbers('not yet applied', status.pending)}: `retoma db upgrade`")
+    else:
+        print("nothing is missing")
+
+
+def _numbers(what: str, numbers: tuple[int, ...]) -> str:
+    return f"{what}: {', '.join(map(str, numbers)) or 'none'}"
+
+
+def _dialect(url: str) -> str:
+    return "sqlite" if urlsplit(url).scheme == "sqlite" else "postgres"

@@ -1,0 +1,113 @@
+"""What every verb that asks or steers needs: the database it means, and a way to answer."""
+
+import asyncio
+import dataclasses
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from rich.console import Console
+
+from retoma import db, settings
+from retoma.bootstrap import build_retoma
+from retoma.cli.exits import Exit, Stop
+from retoma.db import Database
+from retoma.engine.errors import BadInput
+from retoma.engine.job import Job
+from retoma.library import Retoma
+
+T = TypeVar("T")
+
+ACTOR = "cli"
+PIPE_WIDTH = 200  # columns where nobody looks: a line of a table stays a line
+SCHEMES = ("sqlite", "postgresql", "postgres")
+
+
+def url_of(database: str | None) -> str:
+    """What --database or the environment names."""
+    url = settings.read(database_url=database).database_url
+    if urlsplit(url).scheme not in SCHEMES:
+        raise BadInput(
+            f"{shown(url)} is no database: write sqlite:///work.db or postgresql://host/name"
+        )
+    return url
+
+
+def ask(database: str | None, verb: Callable[[Retoma], Awaitable[T]]) -> T:
+    """Run one verb on a database that is there."""
+    url = url_of(database)
+    must_exist(url)
+
+    async def asked() -> T:
+        async with build_retoma(settings.read(database_url=url)) as app:
+            await reachable(db.open(url))
+            return await verb(app)
+
+    return asyncio.run(asked())
+
+
+def must_exist(url: str) -> None:
+    """A question must not make a new, empty database where somebody mistyped a path."""
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite" and len(parts.path) > 1 and not Path(parts.path[1:]).exists():
+        raise Stop(
+            Exit.UNAVAILABLE,
+            f"there is no database {parts.path[1:]}: name one with --database or"
+            " RETOMA_DATABASE_URL, or make it with `retoma db upgrade`",
+        )
+
+
+async def reachable(database: Database) -> None:
+    """A person waits: say at once that a server is away, where a runner would be patient."""
+    try:
+        if database.dialect != "sqlite":
+            await database.write(lambda _: None, verb="probe", patience=0)
+    finally:
+        database.close()
+
+
+def shown(url: str) -> str:
+    """The address without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    secret = f":{parts.password}@"
+    return url.replace(secret, ":***@", 1)
+
+
+# — answering —
+
+
+def console() -> Console:
+    """Standard output for people; honours NO_COLOR and COLUMNS."""
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(highlight=False, markup=False, width=width)
+
+
+def print_json(document: Any) -> None:
+    print(json.dumps(document, ensure_ascii=False, indent=2, default=_plain))
+
+
+def job_document(job: Job) -> dict[str, Any]:
+    """A job as JSON: its payload and result as values, not as text in text."""
+    document = {field.name: getattr(job, field.name) for field in dataclasses.fields(job)}
+    document["payload"] = json.loads(job.payload)
+    document["result"] = None if job.result is None else json.loads(job.result)
+    document["suspect"] = job.suspect
+    return document
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return str(value)
+
+
+def at(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,71 @@
+"""How a command ends: exit codes that scripts can trust, errors in one line on stderr."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """What a caller may conclude. 69 and 75 are those of sysexits.h."""
+
+    OK = 0
+    FAILED = 1  # the thing was refused, or did not go well
+    USAGE = 2
+    UNAVAILABLE = 69  # the database cannot be reached
+    TEMPORARY = 75  # busy or full: the same command may work later
+    INTERRUPTED = 130  # Ctrl-C
+
+
+class Stop(Exception):
+    """End this command now, with this code and one line for the reader."""
+
+    def __init__(self, code: Exit, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def guarded(command: Callable[[], object]) -> None:
+    """Run it; whatever is raised becomes one line and an exit code. RETOMA_DEBUG=1: the stack."""
+    try:
+        command()
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read us has enough (`| head`); Python must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.OK)
+    except Exception as error:  # noqa: BLE001 — the last door: said in one line
+        if os.environ.get("RETOMA_DEBUG") == "1":
+            traceback.print_exc()
+        print(f"retoma: {_in_one_line(error)}", file=sys.stderr)
+        sys.exit(code_of(error))
+
+
+def code_of(error: Exception) -> Exit:
+    """The engine is imported here, not above: --help must not pay for it."""
+    from retoma.db import Away, Busy, Full
+    from retoma.engine.errors import BadInput
+
+    match error:
+        case Stop():
+            return error.code
+        case BadInput():
+            return Exit.USAGE
+        case Away():
+            return Exit.UNAVAILABLE
+        case Busy() | Full():
+            return Exit.TEMPORARY
+        case _:
+            return Exit.FAILED
+
+
+def _in_one_line(error: Exception) -> str:
+    from retoma.db import DatabaseError
+    from retoma.engine.errors import RetomaError
+
+    text = " ".join(str(error).split())
+    if isinstance(error, Stop | RetomaError | DatabaseError):
+        return text
+    return f"{type(error).__name__}: {text} (RETOMA_DEBUG=1 shows where)"

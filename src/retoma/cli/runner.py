@@ -1,0 +1,126 @@
+"""`retoma runner`: one runner in this process, or a parent that keeps several alive."""
+
+import asyncio
+import importlib.util
+import sys
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from retoma import logs, settings
+from retoma.cli.exits import Exit, Stop
+from retoma.cli.processes import Fleet, RunnerProcess, on_stop, when_parent_ends
+from retoma.engine.ports import Clock
+from retoma.library import Retoma
+from retoma.settings import Settings
+
+HOW = "write --app package.module:app"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the command line asked for; None: as the settings say."""
+
+    app: str
+    processes: int
+    slots: int | None
+    name: str | None
+    database: str | None
+    until_idle: bool
+    with_parent: bool
+
+
+def run(wanted: Wanted) -> None:
+    chosen = settings.read(slots=wanted.slots, runner_name=wanted.name)
+    logs.configure(chosen.log_level)
+    if wanted.processes == 1:
+        _run_on_the_quickest_loop(_one(load(wanted.app), wanted, chosen))
+    elif not asyncio.run(_many(wanted, chosen)):
+        raise Stop(Exit.FAILED, "a runner did not leave in order; its jobs are taken over")
+
+
+def load(address: str) -> Retoma:
+    """The Retoma behind `package.module:app`, looked for in this folder first."""
+    module, colon, name = address.partition(":")
+    if not (module and colon and name):
+        raise Stop(Exit.USAGE, f"{address!r} names no app: {HOW}")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    found: Any = _imported(module)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise Stop(Exit.USAGE, f"{module} has no {name!r}: {HOW}")
+        found = getattr(found, part)
+    if not isinstance(found, Retoma):
+        kind = type(found).__name__
+        raise Stop(Exit.USAGE, f"{address} is a {kind}, not a Retoma: {HOW}")
+    return found
+
+
+def _imported(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # One inside the app's own module is its bug, not a slip of the pen here.
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise Stop(
+            Exit.USAGE, f"there is no module {error.name!r} here or on sys.path: {HOW}"
+        ) from error
+
+
+def _run_on_the_quickest_loop(main: Coroutine[Any, Any, None]) -> None:
+    quick = importlib.util.find_spec("uvloop")  # there is no wheel for every platform
+    factory = importlib.import_module("uvloop").new_event_loop if quick else None
+    with asyncio.Runner(loop_factory=factory) as loop:
+        loop.run(main)
+
+
+async def _one(app: Retoma, wanted: Wanted, chosen: Settings) -> None:
+    if wanted.database is not None:
+        app.url = wanted.database
+    opening = asyncio.ensure_future(app.database())
+
+    def stop() -> None:
+        opening.cancel()  # nothing is claimed yet; once it is open this does nothing
+        app.stop()
+
+    on_stop(stop)
+    if wanted.with_parent:
+        when_parent_ends(stop)
+    try:
+        await opening
+        await app.run(
+            until_idle=wanted.until_idle,
+            name=chosen.runner_name,
+            slots=chosen.slots,
+            lease=chosen.lease,
+            beat=chosen.beat,
+            tick=chosen.tick,
+            grace=chosen.grace,
+        )
+    except asyncio.CancelledError:
+        if not opening.cancelled():
+            raise
+    finally:
+        await app.close()
+
+
+async def _many(wanted: Wanted, chosen: Settings) -> bool:
+    arguments = ["--app", wanted.app, "--slots", str(chosen.slots)]
+    if wanted.database is not None:
+        arguments += ["--database", wanted.database]
+    if wanted.until_idle:
+        arguments.append("--until-idle")
+
+    async def start(name: str) -> RunnerProcess:
+        return await RunnerProcess.start(arguments, name=name)
+
+    fleet = Fleet(start, Clock(), again=not wanted.until_idle)
+    on_stop(fleet.stop, at_once=fleet.kill)
+    if wanted.with_parent:
+        when_parent_ends(fleet.stop)
+    names = [f"{chosen.runner_name}-{n}" for n in range(1, wanted.processes + 1)]
+    return await fleet.run(names)

@@ -1,0 +1,70 @@
+"""A small world on this machine: a folder, a database in it, runners at work on the demo's jobs."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from retoma.cli.demo_jobs import LEDGER
+from retoma.cli.exits import Exit, Stop
+from retoma.cli.processes import RunnerProcess
+
+HOME = Path(".retoma")
+TICK = 0.25  # seconds: a person is watching, and a neighbour's death should show at once
+GRACE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where it is and how wide it is."""
+
+    folder: Path
+    slots: int
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.folder / 'work.db'}"
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger.txt"
+
+    async def start(self, name: str) -> RunnerProcess:
+        """A real `retoma runner`, in a process of its own."""
+        return await RunnerProcess.start(
+            (
+                *("--app", "retoma.cli.demo_jobs:app", "--database", self.url),
+                *("--slots", str(self.slots)),
+            ),
+            name=name,
+            environment={
+                LEDGER: str(self.ledger),
+                "RETOMA_TICK": str(TICK),
+                "RETOMA_GRACE": str(GRACE),
+            },
+            log_file=self.folder / f"{name.replace(' ', '-')}.log",
+        )
+
+
+@contextmanager
+def opened(name: str, *, slots: int, anew: bool) -> Iterator[World]:
+    """The world of this name in this folder, for us alone."""
+    folder = HOME / name
+    HOME.mkdir(exist_ok=True)
+    lock = os.open(HOME / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Stop(
+                Exit.TEMPORARY, f"`retoma {name}` is already running in this folder"
+            ) from None
+        if anew and folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(exist_ok=True)
+        yield World(folder, slots)
+    finally:
+        os.close(lock)

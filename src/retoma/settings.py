@@ -1,0 +1,174 @@
+"""Every knob: its default, its unit, its reason. Read from the environment, prefix RETOMA_.
+
+Lengths of time are seconds, or text such as `90s` and `1m30s`. The names other systems gave to
+the same knobs are heard too. What contradicts itself does not start.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from retoma.engine.duration import seconds
+from retoma.engine.errors import BadInput
+from retoma.engine.pulse import BEAT, LEASE, MARGIN
+from retoma.engine.runner import GRACE, TICK
+
+MOST_SLOTS = 10_000  # jobs at a time in one process; beyond it the loop is the limit
+
+
+class LogLevel(StrEnum):
+    """How much a runner tells. A line for every job that ends well is `debug`."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _length(value: Any) -> float:
+    try:
+        return float(value)  # a bare number in the environment is seconds
+    except (TypeError, ValueError):
+        return seconds(value)
+
+
+def _read_length(value: Any) -> float:
+    try:
+        length = _length(value)
+    except BadInput as error:
+        raise ValueError(str(error)) from error
+    if not 0 < length < float("inf"):
+        raise ValueError("a length of time here is more than nothing, and finite")
+    return length
+
+
+Seconds = Annotated[float, BeforeValidator(_read_length)]
+
+
+def _named(*names: str) -> AliasChoices:
+    return AliasChoices(*names)
+
+
+class Settings(BaseSettings):
+    """What one process of ours may be told from outside."""
+
+    model_config = SettingsConfigDict(
+        extra="ignore", frozen=True, populate_by_name=True, env_ignore_empty=True
+    )
+
+    database_url: str = Field(
+        "sqlite:///retoma.db",
+        validation_alias=_named("RETOMA_DATABASE_URL", "DATABASE_URL"),
+        description="Where jobs live. A file in this folder: works with no server at all.",
+    )
+    slots: int = Field(
+        100,
+        ge=1,
+        le=MOST_SLOTS,
+        validation_alias="RETOMA_SLOTS",
+        description="Jobs at a time in one process. Stories mostly wait; a hundred fit a core.",
+    )
+    lease: Seconds = Field(
+        LEASE,
+        validation_alias="RETOMA_LEASE",
+        description="How long a silent runner keeps its jobs: six beats.",
+    )
+    beat: Seconds = Field(
+        BEAT,
+        validation_alias="RETOMA_BEAT",
+        description="How often a runner says that it lives: one row, however many jobs.",
+    )
+    tick: Seconds = Field(
+        TICK,
+        validation_alias="RETOMA_TICK",
+        description="How often everything is looked at, even if no bell rings.",
+    )
+    grace: Seconds = Field(
+        GRACE,
+        validation_alias="RETOMA_GRACE",
+        description="How long a leaving runner lets its jobs finish; deploy tools kill after 30.",
+    )
+    runner_name: str = Field(
+        "runner",
+        min_length=1,
+        max_length=100,
+        validation_alias=_named("RETOMA_RUNNER_NAME", "WORKER_ID"),
+        description="What people call this runner. Its identity is its boot, made anew each time.",
+    )
+    log_level: LogLevel = Field(
+        LogLevel.INFO,
+        validation_alias="RETOMA_LOG_LEVEL",
+        description="How much a runner tells; `debug` has a line for every job.",
+    )
+    lease_ms: int | None = Field(
+        None,
+        ge=1,
+        validation_alias="JOB_LOCK_TTL_MS",
+        description="The lease in milliseconds, by its older name.",
+    )
+    beat_ms: int | None = Field(
+        None,
+        ge=1,
+        validation_alias="JOB_HEARTBEAT_INTERVAL_MS",
+        description="The beat in milliseconds, by its older name.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lower_level(cls, given: Any) -> Any:
+        level = given.get("RETOMA_LOG_LEVEL") if isinstance(given, dict) else None
+        return {**given, "RETOMA_LOG_LEVEL": level.lower()} if isinstance(level, str) else given
+
+    @model_validator(mode="after")
+    def _fold_milliseconds(self) -> "Settings":
+        for name, older, alias in (
+            ("lease", self.lease_ms, "JOB_LOCK_TTL_MS"),
+            ("beat", self.beat_ms, "JOB_HEARTBEAT_INTERVAL_MS"),
+        ):
+            if older is None:
+                continue
+            if name in self.model_fields_set and getattr(self, name) != older / 1000:
+                raise ValueError(
+                    f"RETOMA_{name.upper()} and {alias} say two things about the {name}:"
+                    " give one of them"
+                )
+            # Frozen from outside; this is still the making of it.
+            object.__setattr__(self, name, older / 1000)
+        return self
+
+    @model_validator(mode="after")
+    def _agree(self) -> "Settings":
+        if self.beat * 2 > self.lease:
+            raise ValueError(
+                f"a lease outlasts two beats, or one late beat loses every job: lease"
+                f" {self.lease:g} s, beat {self.beat:g} s"
+            )
+        if self.beat + MARGIN >= self.lease:
+            raise ValueError(
+                f"a runner starts nothing in the last {MARGIN:g} s of its lease, so a lease is"
+                f" longer than {MARGIN:g} s and a beat: lease {self.lease:g} s, beat"
+                f" {self.beat:g} s"
+            )
+        if self.tick >= self.lease:
+            raise ValueError(
+                f"what a lease lets go must be seen before the next one ends: tick"
+                f" {self.tick:g} s, lease {self.lease:g} s"
+            )
+        return self
+
+
+def read(**given: Any) -> Settings:
+    """The environment, and over it what was given here and is not None; else BadInput."""
+    said = {name: value for name, value in given.items() if value is not None}
+    try:
+        return Settings(**said)
+    except ValidationError as error:
+        raise BadInput("; ".join(_told(each) for each in error.errors())) from error
+
+
+def _told(error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
