@@ -6,6 +6,6 @@ WHERE EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting'
    OR EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting'
                 AND turn IS NOT NULL AND aside IS NULL AND lost >= 2)
    OR EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting' AND turn IS NULL)
-   OR EXISTS (SELECT 1 FROM runners r JOIN jobs j ON j.runner = r.boot
+   OR EXISTS (SELECT 1 FROM runners r CROSS JOIN jobs j ON j.runner = r.boot
               WHERE j.runner IS NOT NULL AND j.queue = q.value)
 LIMIT 1;

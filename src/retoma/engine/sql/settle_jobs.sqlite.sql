@@ -1,8 +1,9 @@
 -- End many claims, each in its own way. Touches nothing whose runner or epoch has passed.
--- Twin: SQLite has no data-modifying CTE; what may end stands in a temp table first.
+-- Twin: SQLite has no data-modifying CTE; what may end stands in a temp table first (without a
+-- key of its own: it would be looked into for every job there is).
 -- A job somebody wants canceled ends so, unless its story got through first: never a retry.
 CREATE TEMP TABLE IF NOT EXISTS ended (
-    job INTEGER PRIMARY KEY, epoch integer, seq integer, event text, state text, reason text,
+    job integer, epoch integer, seq integer, event text, state text, reason text,
     code text, after real, result text, details text, batch integer, kind text, ms real);
 
 DELETE FROM temp.ended;

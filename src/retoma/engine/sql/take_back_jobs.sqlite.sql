@@ -2,7 +2,7 @@
 -- Twin: SQLite has no data-modifying CTE; what is taken back stands in a temp table first.
 -- The third loss in a row buries a suspect as poison; a job to be canceled is not tried again.
 CREATE TEMP TABLE IF NOT EXISTS back (
-    job INTEGER PRIMARY KEY, epoch integer, seq integer, event text, state text, batch integer,
+    job integer, epoch integer, seq integer, event text, state text, batch integer,
     kind text, lost integer, released integer);
 
 DELETE FROM temp.back;
@@ -14,7 +14,7 @@ SELECT j.id, j.epoch, j.seq + 1,
        CASE WHEN j.cancel_at IS NOT NULL THEN 'canceled' WHEN r.state = 'gone' THEN 'waiting'
             WHEN j.lost >= 2 THEN 'dead' ELSE 'waiting' END,
        j.batch, j.kind, j.lost + (r.state = 'lost'), j.released + (r.state = 'gone')
-FROM runners r JOIN jobs j ON j.runner = r.boot
+FROM runners r CROSS JOIN jobs j ON j.runner = r.boot
 WHERE r.state IN ('lost', 'gone') AND j.runner IS NOT NULL AND j.state = 'running'
 ORDER BY j.id LIMIT :bite;
 
