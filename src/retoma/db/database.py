@@ -16,7 +16,9 @@ from retoma.db.statements import Statement
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
+OURS = 0x52544D41  # "RTMA", SQLite's application_id
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EVERYTHING = "*"  # a topic: anything may have rung while nobody listened
 
 
 class Lane(StrEnum):

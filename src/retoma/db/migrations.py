@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal
 
-from retoma.db.database import Database, Transaction, Unfit
+from retoma.db.database import OURS, Database, Transaction, Unfit
 from retoma.db.statements import Statement, Text, adhoc, split
 
 ROOM = "engine"
 PACKAGE = "retoma.engine.migrations"
-OURS = 0x52544D41  # "RTMA", SQLite's application_id
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.(sqlite|postgres)\.(up|down)\.sql")
 
@@ -65,6 +64,7 @@ def migrations(dialect: str, package: str = PACKAGE) -> list[Migration]:
 
 async def upgrade(database: Database, *, to: int | None = None) -> Status:
     """Apply what is missing, each number in a transaction of its own."""
+    await status(database)  # refuses a stranger's before anything is opened for writing
     known = migrations(database.dialect)
     while True:
         number = await database.write(
@@ -139,8 +139,8 @@ def _statements(text: str, dialect: str) -> Iterator[Statement]:
 
 def _prepared(tx: Transaction, dialect: str) -> dict[int, str]:
     """Take the lock that lets one process migrate at a time; make our table; what it says."""
+    tx.run(LOCK)  # first: another process may be between its first table and its last
     _refuse_strangers(tx, dialect)
-    tx.run(LOCK)
     if dialect == "postgres":
         tx.run(CREATE_SCHEMA)
     tx.run(CREATE_TABLES)

@@ -28,6 +28,8 @@ import apsw
 from retoma.db.clock import database_clock
 from retoma.db.crashpoint import ReplyWithheld, crashpoint
 from retoma.db.database import (
+    EVERYTHING,
+    OURS,
     Away,
     BadRow,
     Busy,
@@ -340,7 +342,10 @@ class _Bell:
                 self._send(message, entry.path)
 
     def wait(self, seconds: float) -> set[str]:
+        new = self._in is None
         listening = self._listen()
+        if new:
+            return {EVERYTHING}
         if not select.select([listening], [], [], max(seconds, 0))[0]:
             return set()
         topics: set[str] = set()
@@ -427,8 +432,9 @@ def _connect(path: Path, synchronous: str) -> apsw.Connection:
 
     connection.create_scalar_function("clock", now, 0, flags=flags)
     connection.create_scalar_function("clock_in", now_in, 1, flags=flags)
+    if _may_be_ours(connection):
+        connection.execute("PRAGMA journal_mode = wal").fetchall()
     for pragma in (
-        "journal_mode = wal",
         f"synchronous = {synchronous}",
         "foreign_keys = on",
         "trusted_schema = off",
@@ -438,6 +444,12 @@ def _connect(path: Path, synchronous: str) -> apsw.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     return connection
+
+
+def _may_be_ours(connection: apsw.Connection) -> bool:
+    """Empty, or marked as ours: the mode is written into the file, and others' are not ours to change."""
+    [[mark]] = connection.execute("PRAGMA application_id")
+    return mark == OURS or not list(connection.execute("SELECT 1 FROM sqlite_master LIMIT 1"))
 
 
 def _translated(error: BaseException, path: Path) -> BaseException:

@@ -1,0 +1,227 @@
+audit.actor text
+audit.at timestamp with time zone NOT NULL
+audit.details json
+audit.id bigint NOT NULL IDENTITY
+audit.subject text NOT NULL
+audit.verb text NOT NULL
+audit.xid xid8 NOT NULL DEFAULT pg_current_xact_id()
+batches.created_at timestamp with time zone NOT NULL
+batches.first_job bigint
+batches.id bigint NOT NULL IDENTITY
+batches.key text COLLATE C
+batches.kind text COLLATE C NOT NULL
+batches.last_job bigint
+batches.name text COLLATE C NOT NULL
+batches.paused_at timestamp with time zone
+counts.batch bigint NOT NULL
+counts.code text COLLATE C NOT NULL
+counts.kind text COLLATE C NOT NULL
+counts.n bigint NOT NULL
+counts.state text COLLATE C NOT NULL
+duties.boot text COLLATE C
+duties.name text COLLATE C NOT NULL
+duties.term bigint NOT NULL DEFAULT 0
+events.actor text
+events.at timestamp with time zone NOT NULL
+events.details json
+events.epoch integer
+events.job bigint NOT NULL
+events.seq integer NOT NULL
+events.type text NOT NULL
+events.xid xid8 NOT NULL DEFAULT pg_current_xact_id()
+evidence.bytes bytea
+evidence.codec text NOT NULL
+evidence.sha256 text NOT NULL
+evidence.size bigint NOT NULL
+job_evidence.at timestamp with time zone NOT NULL
+job_evidence.epoch integer NOT NULL
+job_evidence.job bigint NOT NULL
+job_evidence.media text NOT NULL
+job_evidence.name text COLLATE C NOT NULL
+job_evidence.sha256 text NOT NULL
+jobs.aside text COLLATE C
+jobs.batch bigint
+jobs.cancel_at timestamp with time zone
+jobs.checkpoint text
+jobs.code text COLLATE C
+jobs.correlation text
+jobs.created_at timestamp with time zone NOT NULL
+jobs.deadline timestamp with time zone
+jobs.ended_at timestamp with time zone
+jobs.epoch integer NOT NULL DEFAULT 0
+jobs.failures integer NOT NULL DEFAULT 0
+jobs.fresh_from integer NOT NULL DEFAULT 1
+jobs.generation integer NOT NULL DEFAULT 1
+jobs.id bigint NOT NULL IDENTITY
+jobs.key text COLLATE C
+jobs.kind text COLLATE C NOT NULL
+jobs.limit_key text
+jobs.lost integer NOT NULL DEFAULT 0
+jobs.note text
+jobs.payload json NOT NULL
+jobs.payload_hash text
+jobs.priority integer NOT NULL DEFAULT 0
+jobs.progress double precision
+jobs.progress_at timestamp with time zone
+jobs.queue text COLLATE C NOT NULL
+jobs.reason text
+jobs.released integer NOT NULL DEFAULT 0
+jobs.result json
+jobs.run_at timestamp with time zone
+jobs.runner text COLLATE C
+jobs.seq integer NOT NULL DEFAULT 1
+jobs.started_at timestamp with time zone
+jobs.state text COLLATE C NOT NULL DEFAULT 'waiting'::text
+jobs.traceparent text
+jobs.turn bigint
+jobs.version integer NOT NULL
+limits.cap integer NOT NULL
+limits.key text COLLATE C NOT NULL
+limits.used integer NOT NULL DEFAULT 0
+meta.name text NOT NULL
+meta.value text NOT NULL
+pace.bucket integer NOT NULL
+pace.code text COLLATE C NOT NULL
+pace.kind text COLLATE C NOT NULL
+pace.minute timestamp with time zone NOT NULL
+pace.ms double precision NOT NULL
+pace.n bigint NOT NULL
+pace.state text COLLATE C NOT NULL
+retoma_migrations.applied_at timestamp with time zone NOT NULL
+retoma_migrations.checksum text NOT NULL
+retoma_migrations.name text NOT NULL
+retoma_migrations.number integer NOT NULL
+retoma_migrations.room text NOT NULL
+runners.beat_at timestamp with time zone NOT NULL
+runners.boot text COLLATE C NOT NULL
+runners.host text NOT NULL
+runners.knows json NOT NULL
+runners.lease_until timestamp with time zone NOT NULL
+runners.name text COLLATE C NOT NULL
+runners.pid integer NOT NULL
+runners.pid_started text NOT NULL
+runners.since timestamp with time zone NOT NULL
+runners.slots integer NOT NULL
+runners.state text COLLATE C NOT NULL
+runners.version text NOT NULL
+schedules.cron text NOT NULL
+schedules.kind text COLLATE C NOT NULL
+schedules.missed text NOT NULL
+schedules.name text COLLATE C NOT NULL
+schedules.next_at timestamp with time zone
+schedules.paused_at timestamp with time zone
+schedules.payload json NOT NULL
+schedules.timezone text NOT NULL
+steps.begun_at timestamp with time zone
+steps.cost json
+steps.epoch integer NOT NULL
+steps.generation integer NOT NULL
+steps.job bigint NOT NULL
+steps.key text COLLATE C NOT NULL
+steps.name text COLLATE C NOT NULL
+steps.saved_at timestamp with time zone
+steps.state text COLLATE C NOT NULL
+steps.value json
+steps.version integer NOT NULL
+tallies.batch bigint
+tallies.bucket integer
+tallies.code text COLLATE C
+tallies.from_state text
+tallies.id bigint NOT NULL IDENTITY
+tallies.kind text COLLATE C NOT NULL
+tallies.minute timestamp with time zone NOT NULL
+tallies.ms double precision
+tallies.n bigint NOT NULL
+tallies.runner text COLLATE C
+tallies.to_state text NOT NULL
+ticks.at timestamp with time zone NOT NULL
+ticks.job bigint
+ticks.schedule text NOT NULL
+jobs WITH fillfactor=60
+runners WITH fillfactor=50
+audit: PRIMARY KEY (id)
+batches: UNIQUE (key)
+batches: PRIMARY KEY (id)
+counts: PRIMARY KEY (batch, kind, state, code)
+duties: PRIMARY KEY (name)
+events: PRIMARY KEY (job, seq)
+evidence: PRIMARY KEY (sha256)
+job_evidence: PRIMARY KEY (job, name, epoch)
+job_evidence: FOREIGN KEY (sha256) REFERENCES evidence(sha256)
+jobs: CHECK (((state = 'running'::text) = (runner IS NOT NULL)))
+jobs: PRIMARY KEY (id)
+jobs: CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'parked'::text, 'done'::text, 'skipped'::text, 'dead'::text, 'canceled'::text])))
+limits: CHECK ((cap >= 0))
+limits: PRIMARY KEY (key)
+limits: CHECK ((used >= 0))
+meta: PRIMARY KEY (name)
+pace: PRIMARY KEY (kind, minute, state, code, bucket)
+retoma_migrations: PRIMARY KEY (room, number)
+runners: PRIMARY KEY (boot)
+runners: CHECK ((state = ANY (ARRAY['alive'::text, 'leaving'::text, 'gone'::text, 'lost'::text])))
+schedules: PRIMARY KEY (name)
+steps: PRIMARY KEY (job, name, version, key)
+steps: CHECK ((state = ANY (ARRAY['begun'::text, 'saved'::text])))
+tallies: PRIMARY KEY (id)
+ticks: PRIMARY KEY (schedule, at)
+CREATE UNIQUE INDEX audit_pkey ON retoma.audit USING btree (id)
+CREATE INDEX audit_xid ON retoma.audit USING btree (xid)
+CREATE UNIQUE INDEX batches_key_key ON retoma.batches USING btree (key)
+CREATE UNIQUE INDEX batches_pkey ON retoma.batches USING btree (id)
+CREATE UNIQUE INDEX counts_pkey ON retoma.counts USING btree (batch, kind, state, code)
+CREATE UNIQUE INDEX duties_pkey ON retoma.duties USING btree (name)
+CREATE UNIQUE INDEX events_pkey ON retoma.events USING btree (job, seq)
+CREATE INDEX events_xid ON retoma.events USING btree (xid)
+CREATE UNIQUE INDEX evidence_pkey ON retoma.evidence USING btree (sha256)
+CREATE UNIQUE INDEX job_evidence_pkey ON retoma.job_evidence USING btree (job, name, epoch)
+CREATE INDEX job_evidence_sha256 ON retoma.job_evidence USING btree (sha256)
+CREATE INDEX jobs_aside ON retoma.jobs USING btree (aside, priority, turn, id) WHERE ((state = 'waiting'::text) AND (aside IS NOT NULL))
+CREATE INDEX jobs_batch ON retoma.jobs USING btree (batch, state, id) WHERE ((batch IS NOT NULL) AND (state = ANY (ARRAY['parked'::text, 'skipped'::text, 'dead'::text, 'canceled'::text])))
+CREATE INDEX jobs_held ON retoma.jobs USING btree (runner) WHERE (runner IS NOT NULL)
+CREATE UNIQUE INDEX jobs_key ON retoma.jobs USING btree (kind, key) WHERE (key IS NOT NULL)
+CREATE INDEX jobs_not_due ON retoma.jobs USING btree (queue, run_at) WHERE ((state = 'waiting'::text) AND (turn IS NULL))
+CREATE UNIQUE INDEX jobs_pkey ON retoma.jobs USING btree (id)
+CREATE INDEX jobs_suspect ON retoma.jobs USING btree (queue, priority, turn, id) WHERE ((state = 'waiting'::text) AND (turn IS NOT NULL) AND (aside IS NULL) AND (lost >= 2))
+CREATE INDEX jobs_waiting ON retoma.jobs USING btree (queue, priority, turn, id) WHERE ((state = 'waiting'::text) AND (turn IS NOT NULL) AND (aside IS NULL) AND (lost < 2))
+CREATE UNIQUE INDEX limits_pkey ON retoma.limits USING btree (key)
+CREATE UNIQUE INDEX meta_pkey ON retoma.meta USING btree (name)
+CREATE UNIQUE INDEX pace_pkey ON retoma.pace USING btree (kind, minute, state, code, bucket)
+CREATE UNIQUE INDEX retoma_migrations_pkey ON retoma.retoma_migrations USING btree (room, number)
+CREATE UNIQUE INDEX runners_pkey ON retoma.runners USING btree (boot)
+CREATE UNIQUE INDEX schedules_pkey ON retoma.schedules USING btree (name)
+CREATE UNIQUE INDEX steps_pkey ON retoma.steps USING btree (job, name, version, key)
+CREATE UNIQUE INDEX tallies_pkey ON retoma.tallies USING btree (id)
+CREATE UNIQUE INDEX ticks_pkey ON retoma.ticks USING btree (schedule, at)
+CREATE TRIGGER events_are_immutable BEFORE DELETE OR UPDATE ON retoma.events FOR EACH ROW EXECUTE FUNCTION refuse_change_of_events()
+CREATE OR REPLACE FUNCTION retoma.clock()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+AS $function$SELECT clock_timestamp()$function$
+CREATE OR REPLACE FUNCTION retoma.clock_in(seconds double precision)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+AS $function$SELECT retoma.clock() + seconds * interval '1 second'$function$
+CREATE OR REPLACE FUNCTION retoma.refuse_change_of_events()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    IF TG_OP = 'DELETE' AND NOT EXISTS (SELECT FROM retoma.jobs WHERE id = OLD.job) THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'events are never changed; they go when their job has gone';
+END $function$
+attempts AS  SELECT c.job,
+    c.epoch,
+    c.actor AS runner,
+    c.at AS claimed_at,
+    e.at AS ended_at,
+        CASE
+            WHEN (e.type <> 'buried'::text) THEN e.type
+            WHEN ((e.details ->> 'reason'::text) = 'poison'::text) THEN 'lost'::text
+            ELSE 'failed'::text
+        END AS ended,
+    e.details
+   FROM (events c
+     LEFT JOIN events e ON (((e.job = c.job) AND (e.epoch = c.epoch) AND (e.type = ANY (ARRAY['done'::text, 'skipped'::text, 'failed'::text, 'buried'::text, 'lost'::text, 'released'::text, 'snoozed'::text, 'parked'::text, 'canceled'::text])))))
+  WHERE (c.type = 'claimed'::text);

@@ -1,0 +1,203 @@
+CREATE VIEW attempts AS
+SELECT c.job, c.epoch, c.actor AS runner, c.at AS claimed_at, e.at AS ended_at,
+       CASE WHEN e.type <> 'buried' THEN e.type
+            WHEN e.details ->> 'reason' = 'poison' THEN 'lost'
+            ELSE 'failed' END AS ended,
+       e.details
+FROM events c
+LEFT JOIN events e ON e.job = c.job AND e.epoch = c.epoch AND e.type IN
+    ('done', 'skipped', 'failed', 'buried', 'lost', 'released', 'snoozed', 'parked', 'canceled')
+WHERE c.type = 'claimed'
+CREATE TABLE audit (
+    id       INTEGER PRIMARY KEY,
+    at       integer NOT NULL,
+    actor    text,
+    verb     text NOT NULL,
+    subject  text NOT NULL,
+    details  text
+) STRICT
+CREATE TABLE batches (
+    id          INTEGER PRIMARY KEY,
+    name        text NOT NULL,
+    key         text UNIQUE,
+    kind        text NOT NULL,
+    first_job   integer,
+    last_job    integer,
+    created_at  integer NOT NULL,
+    paused_at   integer
+) STRICT
+CREATE TABLE counts (
+    batch  integer NOT NULL,
+    kind   text NOT NULL,
+    state  text NOT NULL,
+    code   text NOT NULL,
+    n      integer NOT NULL,
+    PRIMARY KEY (batch, kind, state, code)
+) STRICT
+CREATE TABLE duties (
+    name   text PRIMARY KEY,
+    boot   text,
+    term   integer NOT NULL DEFAULT 0
+) STRICT
+CREATE TRIGGER events_are_immutable BEFORE UPDATE ON events
+BEGIN
+    SELECT RAISE(ABORT, 'events are never changed; they go when their job has gone');
+END
+CREATE TRIGGER events_outlive_their_job BEFORE DELETE ON events
+WHEN EXISTS (SELECT 1 FROM jobs WHERE id = OLD.job)
+BEGIN
+    SELECT RAISE(ABORT, 'events are never changed; they go when their job has gone');
+END
+CREATE TABLE events (
+    job      integer NOT NULL,
+    seq      integer NOT NULL,
+    epoch    integer,
+    type     text NOT NULL,
+    at       integer NOT NULL,
+    actor    text,
+    details  text,
+    PRIMARY KEY (job, seq)
+) STRICT
+CREATE TABLE evidence (
+    sha256  text PRIMARY KEY,
+    codec   text NOT NULL,
+    size    integer NOT NULL,
+    bytes   blob
+) STRICT
+CREATE TABLE job_evidence (
+    job     integer NOT NULL,
+    name    text NOT NULL,
+    epoch   integer NOT NULL,
+    media   text NOT NULL,
+    sha256  text NOT NULL REFERENCES evidence,
+    at      integer NOT NULL,
+    PRIMARY KEY (job, name, epoch)
+) STRICT
+CREATE INDEX job_evidence_sha256 ON job_evidence (sha256)
+CREATE TABLE jobs (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind          text NOT NULL,
+    version       integer NOT NULL,
+    queue         text NOT NULL,
+    batch         integer,
+    key           text,
+    payload_hash  text,
+    generation    integer NOT NULL DEFAULT 1,
+    fresh_from    integer NOT NULL DEFAULT 1,
+    state         text NOT NULL DEFAULT 'waiting' CHECK (state IN
+                      ('waiting', 'running', 'parked', 'done', 'skipped', 'dead', 'canceled')),
+    reason        text,
+    code          text,
+    priority      integer NOT NULL DEFAULT 0,
+    turn          integer,
+    run_at        integer,
+    aside         text,
+    limit_key     text,
+    epoch         integer NOT NULL DEFAULT 0,
+    runner        text,
+    failures      integer NOT NULL DEFAULT 0,
+    lost          integer NOT NULL DEFAULT 0,
+    released      integer NOT NULL DEFAULT 0,
+    seq           integer NOT NULL DEFAULT 1,
+    checkpoint    text,
+    progress      real,
+    note          text,
+    progress_at   integer,
+    cancel_at     integer,
+    deadline      integer,
+    correlation   text,
+    traceparent   text,
+    payload       text NOT NULL,
+    result        text,
+    created_at    integer NOT NULL,
+    started_at    integer,
+    ended_at      integer,
+    CHECK ((state = 'running') = (runner IS NOT NULL))
+) STRICT
+CREATE INDEX jobs_aside ON jobs (aside, priority, turn, id)
+    WHERE state = 'waiting' AND aside IS NOT NULL
+CREATE INDEX jobs_batch ON jobs (batch, state, id)
+    WHERE batch IS NOT NULL AND state IN ('parked', 'skipped', 'dead', 'canceled')
+CREATE INDEX jobs_held ON jobs (runner) WHERE runner IS NOT NULL
+CREATE UNIQUE INDEX jobs_key ON jobs (kind, key) WHERE key IS NOT NULL
+CREATE INDEX jobs_not_due ON jobs (queue, run_at) WHERE state = 'waiting' AND turn IS NULL
+CREATE INDEX jobs_suspect ON jobs (queue, priority, turn, id)
+    WHERE state = 'waiting' AND turn IS NOT NULL AND aside IS NULL AND lost >= 2
+CREATE INDEX jobs_waiting ON jobs (queue, priority, turn, id)
+    WHERE state = 'waiting' AND turn IS NOT NULL AND aside IS NULL AND lost < 2
+CREATE TABLE limits (
+    key   text PRIMARY KEY,
+    cap   integer NOT NULL CHECK (cap >= 0),
+    used  integer NOT NULL DEFAULT 0 CHECK (used >= 0)
+) STRICT
+CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL) STRICT
+CREATE TABLE pace (
+    kind    text NOT NULL,
+    minute  integer NOT NULL,
+    state   text NOT NULL,
+    code    text NOT NULL,
+    bucket  integer NOT NULL,
+    n       integer NOT NULL,
+    ms      real NOT NULL,
+    PRIMARY KEY (kind, minute, state, code, bucket)
+) STRICT
+CREATE TABLE retoma_migrations (
+    room text NOT NULL, number integer NOT NULL, name text NOT NULL, checksum text NOT NULL,
+    applied_at integer NOT NULL, PRIMARY KEY (room, number)) STRICT
+CREATE TABLE runners (
+    boot         text PRIMARY KEY,
+    name         text NOT NULL,
+    host         text NOT NULL,
+    pid          integer NOT NULL,
+    pid_started  text NOT NULL,
+    version      text NOT NULL,
+    state        text NOT NULL CHECK (state IN ('alive', 'leaving', 'gone', 'lost')),
+    since        integer NOT NULL,
+    beat_at      integer NOT NULL,
+    lease_until  integer NOT NULL,
+    slots        integer NOT NULL,
+    knows        text NOT NULL
+) STRICT
+CREATE TABLE schedules (
+    name        text PRIMARY KEY,
+    kind        text NOT NULL,
+    cron        text NOT NULL,
+    timezone    text NOT NULL,
+    payload     text NOT NULL,
+    missed      text NOT NULL,
+    paused_at   integer,
+    next_at     integer
+) STRICT
+CREATE TABLE steps (
+    job         integer NOT NULL,
+    name        text NOT NULL,
+    version     integer NOT NULL,
+    key         text NOT NULL,
+    generation  integer NOT NULL,
+    epoch       integer NOT NULL,
+    state       text NOT NULL CHECK (state IN ('begun', 'saved')),
+    begun_at    integer,
+    saved_at    integer,
+    value       text,
+    cost        text,
+    PRIMARY KEY (job, name, version, key)
+) STRICT
+CREATE TABLE tallies (
+    id          INTEGER PRIMARY KEY,
+    runner      text,
+    batch       integer,
+    kind        text NOT NULL,
+    from_state  text,
+    to_state    text NOT NULL,
+    code        text,
+    minute      integer NOT NULL,
+    bucket      integer,
+    n           integer NOT NULL,
+    ms          real
+) STRICT
+CREATE TABLE ticks (
+    schedule  text NOT NULL,
+    at        integer NOT NULL,
+    job       integer,
+    PRIMARY KEY (schedule, at)
+) STRICT
