@@ -4,6 +4,7 @@ from urllib.parse import urlsplit
 
 from retoma.db.crashpoint import crashpoint
 from retoma.db.database import (
+    EVERYTHING,
     Away,
     BadRow,
     Busy,
@@ -21,6 +22,7 @@ from retoma.db.database import (
 from retoma.db.statements import Statement, adhoc, statement
 
 __all__ = [
+    "EVERYTHING",
     "Away",
     "BadRow",
     "Busy",

@@ -23,6 +23,7 @@ from psycopg.types.string import TextLoader
 
 from retoma.db.crashpoint import ReplyWithheld, crashpoint
 from retoma.db.database import (
+    EVERYTHING,
     Away,
     BadRow,
     Busy,
@@ -44,7 +45,6 @@ SCHEMA = "retoma"
 CONNECT_SECONDS = 5
 LOST_BACKEND_SECONDS = 5.0
 MEND_SECONDS = 1.0  # how soon a broken ear tries to hear again
-EVERYTHING = "*"  # rung to ourselves: anything may have rung while we were deaf
 
 # Plans are made once and often while the tables are still tiny; these keep them on the indices.
 # `synchronous_commit`: what we answered for must survive.

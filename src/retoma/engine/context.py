@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import mimetypes
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
@@ -215,8 +216,13 @@ class Context:
         self._over = True
         for task in self._side_tasks:
             task.cancel()
-        if self._side_tasks:
-            await asyncio.gather(*self._side_tasks, return_exceptions=True)
+        if not self._side_tasks:
+            return
+        joined = asyncio.gather(*self._side_tasks, return_exceptions=True)
+        while not joined.done():
+            # Whoever stops us now is too late: the story has ended, and that must be settled.
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(joined)
 
     async def _run_and_save(
         self, step: StepId, run: Callable[..., Awaitable[str]], args: tuple[Any, ...]

@@ -12,7 +12,7 @@ from random import Random
 
 import structlog
 
-from retoma.db import Away, Busy, Database, DatabaseError, Full, Lane, crashpoint
+from retoma.db import EVERYTHING, Away, Busy, Database, DatabaseError, Full, Lane, crashpoint
 from retoma.engine import store
 from retoma.engine.attempt import Attempt, Tools, Why
 from retoma.engine.isolate import Isolate
@@ -356,8 +356,7 @@ class _Life:
         return call
 
     def _hear(self, topics: set[str]) -> None:
-        cancel = f"cancel:{self._boot.id}"
-        self._cancels_rung |= cancel in topics
+        self._cancels_rung |= bool(topics & {f"cancel:{self._boot.id}", EVERYTHING})
         if topics - {topic for topic in topics if topic.startswith("cancel:")}:
             self._hints.forget()
             self._rung = True

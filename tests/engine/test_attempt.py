@@ -1,0 +1,532 @@
+"""One claim of one job: how its story ends, and what is settled then."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from retoma import Context, Park, Permanent, Retoma, Retry, Skip, Snooze, State, Transient
+from retoma.engine.errors import Action, Code, ErrorClass
+from retoma.engine.job import RELEASES
+from retoma.engine.states import ParkReason
+from retoma.engine.testing import drain
+from tests.engine.aids import AT_ONCE, change, eventually, rows, running
+
+MINUTES = Retry(base=600, cap=600, jitter=0)  # a retry that this test will not see
+
+
+async def ended(app: Retoma, job: int) -> bool:
+    return (await app.get(job)).ended
+
+
+async def waits_again(app: Retoma, job: int) -> bool:
+    found = await app.get(job)
+    return found.state is State.WAITING and found.epoch > 0
+
+
+async def last_event(app: Retoma, job: int):
+    return (await app.events(job))[-1]
+
+
+# --- failures
+
+
+async def test_a_failed_attempt_waits_for_its_backoff(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=MINUTES)
+        async def story(ctx: Context) -> None:
+            raise Transient("the site answered 503", code="ERROR502")
+
+        job = await app.submit(story)
+        async with running(app):
+            await eventually(lambda: waits_again(app, job.id))
+
+        found, event = await app.get(job.id), await last_event(app, job.id)
+        assert ("failed", 600) == (event.type, event.details["after"])
+        assert (1, "ERROR502") == (found.failures, found.code)
+        assert found.run_at is not None
+        assert timedelta(seconds=599) < found.run_at - event.at <= timedelta(seconds=601)
+
+
+async def test_e9_when_the_attempts_are_spent_the_job_is_buried_with_what_was_seen(
+    database_url,
+):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            await ctx.attach("page.html", "<p>sold out</p>")
+            raise ValueError("no price on the page")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DEAD, "exhausted", "exception", 3) == (
+            found.state, found.reason, found.code, found.failures,
+        )  # fmt: skip
+        event = await last_event(app, job.id)
+        assert "buried" == event.type
+        assert ("ValueError", "no price on the page") == (
+            event.details["type"],
+            event.details["message"],
+        )
+        assert "in story" in event.details["stack"]
+        evidence = [each for each in await app.events(job.id) if each.type == "evidence"]
+        assert ["page.html"] * 3 == [each.details["name"] for each in evidence]
+        assert ["failed"] * 3 == [each.ended for each in await app.attempts(job.id)]
+
+
+async def test_a_permanent_error_is_not_tried_again(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            raise Permanent("there is no such product", code="GONE")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DEAD, "permanent", "GONE", 1) == (
+            found.state, found.reason, found.code, found.epoch,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "granted"), [(120.0, 120.0), (1e9, 900.0)])
+async def test_a_retry_after_is_honoured_within_bounds(database_url, asked, granted):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def story(ctx: Context) -> None:
+            raise Transient("429", retry_after=asked)
+
+        job = await app.submit(story)
+        async with running(app):
+            await eventually(lambda: waits_again(app, job.id))
+
+        assert granted == (await last_event(app, job.id)).details["after"]
+
+
+async def test_a_code_may_have_a_smaller_budget_than_its_job(database_url):
+    async with Retoma(database_url) as app:
+        codes = {"CAPTCHA": Code("CAPTCHA", ErrorClass.BLOCKED, Action.RETRY, 2, "robots")}
+
+        @app.job(retry=Retry(attempts=9, base=0, cap=0), codes=codes)
+        async def story(ctx: Context) -> None:
+            raise Transient("prove you are human", code="CAPTCHA")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DEAD, "exhausted", 2) == (found.state, found.reason, found.failures)
+
+
+async def test_a_code_may_call_for_a_person(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            raise Transient("401", code="config")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.PARKED, "config", 0) == (found.state, found.reason, found.failures)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError("by itself")])
+async def test_a_story_that_ends_itself_oddly_has_failed_and_hurts_nobody(database_url, error):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context, odd: bool) -> str:
+            if odd:
+                raise error
+            return "fine"
+
+        odd, fine = await app.submit(story, True), await app.submit(story, False)
+        await drain(app)
+
+        assert (State.DEAD, "exhausted") == (
+            (await app.get(odd.id)).state,
+            (await app.get(odd.id)).reason,
+        )
+        assert State.DONE is (await app.get(fine.id)).state
+
+
+async def test_an_attempt_that_takes_too_long_has_failed(database_url):
+    async with Retoma(database_url) as app:
+        cleaned: list[int] = []
+
+        @app.job(timeout=0.05, retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                cleaned.append(ctx.attempt)
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found, event = await app.get(job.id), await last_event(app, job.id)
+        assert (State.DEAD, "exhausted", "timeout") == (found.state, found.reason, found.code)
+        assert "the attempt took longer than 0.05 s" == event.details["message"]
+        assert [1, 2, 3] == cleaned
+
+
+async def test_a_step_that_came_home_before_the_timeout_is_kept(database_url):
+    async with Retoma(database_url) as app:
+        calls: list[int] = []
+
+        async def pay() -> str:
+            calls.append(1)
+            return "receipt"
+
+        @app.job(timeout=0.3, retry=AT_ONCE)
+        async def story(ctx: Context) -> str:
+            receipt = await ctx.step("pay", pay)
+            if ctx.attempt == 1:
+                await asyncio.sleep(60)
+            return receipt
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert '"receipt"' == (await app.get(job.id)).result
+        assert [1] == calls
+
+
+class Odd:
+    """Nothing a database could keep."""
+
+
+@pytest.mark.parametrize("value", [Odd(), float("nan"), "\ud800", {1: 2}, b"bytes"])
+async def test_e22_a_result_that_cannot_be_stored_is_buried_with_its_bytes_kept(
+    database_url, value
+):
+    async with Retoma(database_url) as app:
+        calls: list[int] = []
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> Any:
+            calls.append(1)
+            return value
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DEAD, "permanent", "unstorable_result") == (
+            found.state, found.reason, found.code,
+        )  # fmt: skip
+        assert [1] == calls
+        told = [event.type for event in await app.events(job.id)]
+        assert ["evidence", "buried"] == told[-2:]
+
+
+async def test_an_error_with_unprintable_words_is_told_all_the_same(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            raise Permanent("half a \ud800 pair, a NUL \0 and " + "x" * 10_000)
+
+        job = await app.submit(story)
+        await drain(app)
+
+        message = (await last_event(app, job.id)).details["message"]
+        assert message.startswith("half a ? pair, a NUL � and x")
+        assert 2_000 == len(message)
+
+
+# --- ends that are returned
+
+
+async def test_a_snooze_waits_and_spends_no_attempt(database_url):
+    async with Retoma(database_url) as app:
+        claims: list[int] = []
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> Any:
+            claims.append(ctx.attempt)
+            return Snooze(0) if len(claims) < 6 else "now"
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DONE, '"now"', 0) == (found.state, found.result, found.failures)
+        assert [1] * 6 == claims
+        assert ["snoozed"] * 5 + ["done"] == [e.ended for e in await app.attempts(job.id)]
+
+
+async def test_a_snooze_is_not_taken_up_before_its_time(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def story(ctx: Context) -> Any:
+            return Snooze(timedelta(hours=1))
+
+        job = await app.submit(story)
+        async with running(app):
+            await eventually(lambda: waits_again(app, job.id))
+
+        found = await app.get(job.id)
+        assert found.run_at is not None
+        assert timedelta(minutes=59) < found.run_at - (await last_event(app, job.id)).at
+
+
+async def test_a_skip_ends_well_with_its_reason(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def story(ctx: Context) -> Any:
+            return Skip("seen before")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert State.SKIPPED is (await app.get(job.id)).state
+        assert "seen before" == (await last_event(app, job.id)).details["why"]
+
+
+async def test_a_parked_job_waits_for_a_person_and_then_goes_on(database_url):
+    async with Retoma(database_url) as app:
+        calls: list[int] = []
+
+        async def analyse() -> str:
+            calls.append(1)
+            return "plan"
+
+        @app.job
+        async def story(ctx: Context) -> Any:
+            plan = await ctx.step("analyse", analyse)
+            if ctx.epoch == 1:
+                return Park("May is spent", ParkReason.BUDGET)
+            return plan
+
+        job = await app.submit(story)
+        await drain(app)
+        parked = await app.get(job.id)
+        await app.resume(job.id)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.PARKED, "budget") == (parked.state, parked.reason)
+        assert (State.DONE, '"plan"', 1) == (found.state, found.result, found.generation)
+        assert [1] == calls
+
+
+# --- ends from outside
+
+
+async def test_e12_again_keeps_the_committed_steps_and_fresh_hides_them(database_url):
+    async with Retoma(database_url) as app:
+        calls: list[int] = []
+
+        async def analyse() -> int:
+            calls.append(1)
+            return len(calls)
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> int:
+            analysis = await ctx.step("analyse", analyse)
+            if ctx.generation == 1:
+                raise Permanent("the shop is closed")
+            return analysis
+
+        job = await app.submit(story)
+        await drain(app)
+        await app.retry(job.id)
+        await drain(app)
+        kept = (await app.get(job.id)).result
+        await app.retry(job.id, fresh=True)
+        await drain(app)
+        afresh = (await app.get(job.id)).result
+        await app.retry(job.id)
+        await drain(app)
+
+        assert ("1", "2", "2") == (kept, afresh, (await app.get(job.id)).result)
+        assert 2 == len(calls)
+        assert 4 == (await app.get(job.id)).generation
+
+
+async def test_e13_a_running_job_is_canceled_at_once(database_url):
+    async with Retoma(database_url) as app:
+        begun = asyncio.Event()
+        calls: list[str] = []
+
+        async def later() -> None:
+            calls.append("later")
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            begun.set()
+            await asyncio.sleep(60)
+            await ctx.step("later", later)
+
+        job = await app.submit(story)
+        async with running(app, tick=60):
+            await begun.wait()
+            answer = await app.cancel(job.id)
+            await eventually(lambda: ended(app, job.id))
+
+        told = [event.type for event in await app.events(job.id)]
+        assert (State.RUNNING, State.CANCELED) == (answer, (await app.get(job.id)).state)
+        assert ["submitted", "claimed", "cancel_requested", "canceled"] == told
+        assert [] == calls
+        assert 0 == (await app.get(job.id)).failures
+
+
+async def test_e13_a_story_that_will_not_stop_is_stopped_at_its_next_step(database_url):
+    async with Retoma(database_url) as app:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+        calls: list[str] = []
+
+        async def note(what: str) -> None:
+            calls.append(what)
+
+        @app.job
+        async def story(ctx: Context) -> None:
+            begun.set()
+            try:
+                await go_on.wait()
+            except asyncio.CancelledError:
+                await ctx.step("too late", note, "too late")
+
+        job = await app.submit(story)
+        async with running(app):
+            await begun.wait()
+            await app.cancel(job.id)
+            await eventually(lambda: ended(app, job.id))
+
+        assert State.CANCELED is (await app.get(job.id)).state
+        assert [] == calls
+
+
+async def test_e13_a_cancel_that_comes_while_the_attempt_tidies_up_is_not_lost(database_url):
+    """The story has ended, a task of it takes its time to stop: the job must still be settled."""
+    async with Retoma(database_url) as app:
+        tidying, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow_to_stop() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                tidying.set()
+                await go_on.wait()
+
+        @app.job
+        async def story(ctx: Context) -> None:
+            asyncio.create_task(ctx.step("slow", slow_to_stop))  # noqa: RUF006
+            await asyncio.sleep(0.05)
+
+        job = await app.submit(story)
+        async with running(app):
+            await tidying.wait()
+            await app.cancel(job.id)
+            await asyncio.sleep(0.2)
+            go_on.set()
+            await eventually(lambda: ended(app, job.id))
+
+        event = await last_event(app, job.id)
+        assert ("done", {"too_late": True}) == (event.type, event.details)
+
+
+async def test_waiting_parked_and_ended_jobs_answer_a_cancel_at_once(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def story(ctx: Context, park: bool) -> Any:
+            return Park("look") if park else None
+
+        parked = await app.submit(story, True)
+        await drain(app)
+        waiting = await app.submit(story, False)
+
+        assert State.CANCELED is await app.cancel(waiting.id)
+        assert State.CANCELED is await app.cancel(parked.id)
+        assert State.CANCELED is await app.cancel(parked.id)
+        await drain(app)
+        assert 0 == (await app.get(waiting.id)).epoch
+
+
+async def test_e29_a_leaving_runner_gives_back_what_it_cannot_finish(database_url):
+    async with Retoma(database_url) as app:
+        begun = asyncio.Event()
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            begun.set()
+            await asyncio.sleep(60)
+
+        job = await app.submit(story)
+        async with running(app, grace=0.0):
+            await begun.wait()
+
+        found = await app.get(job.id)
+        assert (State.WAITING, 0, 1) == (found.state, found.failures, found.epoch)
+        assert ["released"] == [each.ended for each in await app.attempts(job.id)]
+
+
+async def test_e9_a_job_given_back_too_often_is_buried(database_url):
+    async with Retoma(database_url) as app:
+        begun = asyncio.Event()
+
+        @app.job
+        async def story(ctx: Context) -> None:
+            begun.set()
+            await asyncio.sleep(60)
+
+        assert 20 == RELEASES
+        job = await app.submit(story)
+        await change(await app.database(), "UPDATE jobs SET released = 20")
+        async with running(app, grace=0.0):
+            await begun.wait()
+
+        found = await app.get(job.id)
+        assert (State.DEAD, "exhausted", "released_too_often") == (
+            found.state, found.reason, found.code,
+        )  # fmt: skip
+
+
+async def test_a_payload_that_no_longer_fits_is_buried_not_tried_for_ever(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context, n: int) -> int:
+            return n
+
+        job = await app.submit(story, 1)
+        await change(await app.database(), "UPDATE jobs SET payload = '\"one\"'")
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DEAD, "permanent", "bad_payload", 1) == (
+            found.state, found.reason, found.code, found.epoch,
+        )  # fmt: skip
+
+
+async def test_e2_attempts_of_a_job_never_overlap(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(attempts=5, base=0, cap=0))
+        async def story(ctx: Context) -> None:
+            if ctx.attempt < 4:
+                raise Transient("again")
+
+        await app.submit_many(story, [None] * 20)
+        await drain(app, slots=3)
+
+        overlaps = await rows(
+            await app.database(),
+            "SELECT a.job FROM attempts a JOIN attempts b ON a.job = b.job AND a.epoch < b.epoch"
+            " WHERE a.ended_at IS NULL OR b.claimed_at < a.ended_at",
+        )
+        assert [] == overlaps
+        assert [(80,)] == await rows(await app.database(), "SELECT count(*) FROM attempts")
