@@ -5,6 +5,7 @@ not a broken build. 1 when something of ours could not, 2 for arguments that mak
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,6 +70,9 @@ def choose(every: Sequence[Comparison], only: Sequence[str]) -> list[Comparison]
 
 def measure_all(chosen: Sequence[Comparison], places: Places, console: Console) -> list[Result]:
     console.print(places.describe())
+    console.print(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the first round"
+    )
     results: list[Result] = []
     for place, comparison in enumerate(chosen, start=1):
         names = ", ".join(row.name for row in comparison.rows)

@@ -21,6 +21,7 @@ class Scale:
     drained_by_huey: int
     bulk: int
     singles: int
+    stepped: int
     workflows: int
     latency_rounds: int
 
@@ -31,6 +32,7 @@ QUICK = Scale(
     drained_by_huey=4_000,
     bulk=50_000,
     singles=1_000,
+    stepped=3_000,
     workflows=60,
     latency_rounds=2,
 )
@@ -40,6 +42,7 @@ FULL = Scale(
     drained_by_huey=10_000,
     bulk=200_000,
     singles=3_000,
+    stepped=10_000,
     workflows=300,
     latency_rounds=5,
 )
@@ -122,13 +125,13 @@ def steps(scale: Scale) -> list[Comparison]:
     return [
         Comparison(
             rows=(Row("steps_postgres", "steps/s", (AtLeast(100, DBOS),)),),
-            ours=ours.steps(ours.on_postgres, SLOTS, SLOTS),
+            ours=ours.steps(ours.on_postgres, scale.stepped, SLOTS),
             peers={DBOS: peer_dbos.steps_postgres(scale.workflows)},
             rounds=scale.rounds,
         ),
         Comparison(
             rows=(Row("steps_sqlite", "steps/s", (AtLeast(100, DBOS),)),),
-            ours=ours.steps(ours.on_sqlite, SLOTS, SLOTS),
+            ours=ours.steps(ours.on_sqlite, scale.stepped, SLOTS),
             peers={DBOS: peer_dbos.steps_sqlite(scale.workflows)},
             rounds=scale.rounds,
         ),
