@@ -1,6 +1,7 @@
 """One claim of one job, from its story's first line to its settling."""
 
 import asyncio
+import logging
 import traceback
 from collections.abc import Callable
 from enum import StrEnum
@@ -49,6 +50,7 @@ class Tools:
         "boot",
         "clock",
         "database",
+        "debugging",
         "isolate",
         "log",
         "look",
@@ -81,12 +83,23 @@ class Tools:
         self.look = look
         self.story_over = story_over
         self.log = log.bind(runner=boot)  # bound once: a filtered line must cost nothing
+        self.debugging = _would_print(self.log, logging.DEBUG)
 
 
 class Attempt:
     """Runs the story and settles its end, exactly once."""
 
-    __slots__ = ("_context", "_kind", "_steps", "_tools", "_why", "claim", "held", "task")
+    __slots__ = (
+        "_began",
+        "_context",
+        "_kind",
+        "_steps",
+        "_tools",
+        "_why",
+        "claim",
+        "held",
+        "task",
+    )
 
     def __init__(
         self, claim: Claim, kind: Kind, tools: Tools, steps: list[SavedStep] | tuple[()]
@@ -97,6 +110,7 @@ class Attempt:
         self._tools = tools
         self._steps = steps
         self._why: Why | None = None
+        self._began = tools.clock.now()
         self._context: Context | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -115,7 +129,7 @@ class Attempt:
             end = await self._told()
         except Exception as error:  # noqa: BLE001 — settled below
             # Ours, not the story's. It must end all the same, and within its budget.
-            self._log().exception("attempt.broke")
+            self._log(State.RUNNING).exception("attempt.broke")
             end = self._decided(error)
         # Its slot is free from here on: the next job is claimed while this one is settled.
         self._tools.story_over(self.held)
@@ -206,13 +220,16 @@ class Attempt:
             rng=self._tools.rng,
         ):
             case Again(after, code):
-                self._log().warning("job.failed", code=code, after=after, **_short(details))
+                told = self._log(State.WAITING)
+                told.warning("job.failed", code=code, after=after, **_short(details))
                 return settlement.failed(after, code, details)
             case GiveUp(reason, code):
-                self._log().error("job.buried", code=code, reason=reason, **_short(details))
+                told = self._log(State.DEAD)
+                told.error("job.buried", code=code, reason=reason, **_short(details))
                 return settlement.buried(reason, code, details)
             case Hold(reason, code):
-                self._log().warning("job.parked", code=code, reason=reason, **_short(details))
+                told = self._log(State.PARKED)
+                told.warning("job.parked", code=code, reason=reason, **_short(details))
                 return settlement.parked(str(details["message"]), reason, code)
             case unexpected:
                 assert_never(unexpected)
@@ -224,7 +241,7 @@ class Attempt:
             try:
                 state = await self._tools.writer.settle(self.held, claim.kind, end)
             except LeaseLost:
-                self._log().warning("job.settle_refused", end=end.event)
+                self._log("lost").warning("job.settle_refused", end=end.event)
                 return
             except BadRow as error:
                 if end.code == "unstorable_result":
@@ -232,12 +249,11 @@ class Attempt:
                 end = await self._unstorable_after_all(end, error)
             except Exception:  # noqa: BLE001 — tried again below
                 # The job is still ours and must end: nothing else will take it up.
-                self._log().exception("job.settle_failed", end=end.event)
+                self._log(State.RUNNING).exception("job.settle_failed", end=end.event)
                 await self._tools.clock.sleep(PAUSE)
             else:
-                self._tools.log.debug(
-                    "job.settled", job=claim.job, epoch=claim.epoch, status=state
-                )
+                if self._tools.debugging:
+                    self._log(state).debug("job.settled")
                 if state is State.WAITING:
                     self._tools.look()  # it may be due before the next tick
                 return
@@ -254,7 +270,8 @@ class Attempt:
         content = value if isinstance(value, bytes) else repr(value).encode("utf-8", "replace")
         await self.attach(Evidence("result", "text/plain", content[:KEPT]))
 
-    def _log(self) -> Any:
+    def _log(self, status: str) -> Any:
+        """A logger that says everything a line about a job says."""
         claim = self.claim
         return self._tools.log.bind(
             job=claim.job,
@@ -263,6 +280,8 @@ class Attempt:
             attempt=claim.failures,
             epoch=claim.epoch,
             correlation=claim.correlation,
+            status=str(status),
+            duration_ms=round((self._tools.clock.now() - self._began) * 1000, 1),
         )
 
     # — what the context asks for —
@@ -292,6 +311,11 @@ class Attempt:
 
     def cancel_wanted(self) -> None:
         self.stop(Why.CANCEL)
+
+
+def _would_print(logger: Any, level: int) -> bool:
+    """Whether a line of this level goes anywhere; loggers that cannot tell are asked each time."""
+    return bool(getattr(logger, "is_enabled_for", lambda _: True)(level))
 
 
 def _told_of(error: BaseException) -> dict[str, object]:
