@@ -1,0 +1,105 @@
+"""Knobs come from the environment, by our names and by older ones; contradictions do not start."""
+
+import pytest
+
+from retoma import settings
+from retoma.engine.errors import BadInput
+from retoma.settings import Settings
+from tests.house.files import ROOT
+from tests.house.tables import rows_of
+
+PAGE = ROOT / "docs" / "reference" / "settings.md"
+
+
+@pytest.fixture(autouse=True)
+def _empty_environment(monkeypatch):
+    for field in Settings.model_fields.values():
+        for name in names_of(field):
+            monkeypatch.delenv(name, raising=False)
+
+
+def names_of(field):
+    alias = field.validation_alias
+    return [alias] if isinstance(alias, str) else list(alias.choices)
+
+
+def test_without_an_environment_the_defaults_hold():
+    found = settings.read()
+
+    assert ("sqlite:///retoma.db", 100, 60, 10) == (
+        found.database_url,
+        found.slots,
+        found.lease,
+        found.beat,
+    )
+
+
+def test_the_environment_is_heard_and_what_is_given_holds_over_it(monkeypatch):
+    monkeypatch.setenv("RETOMA_SLOTS", "7")
+    monkeypatch.setenv("RETOMA_GRACE", "1m30s")
+    monkeypatch.setenv("RETOMA_TICK", "0.5")
+    monkeypatch.setenv("RETOMA_LOG_LEVEL", "WARNING")
+
+    assert (7, 90.0, 0.5, "warning") == (
+        settings.read().slots,
+        settings.read().grace,
+        settings.read().tick,
+        settings.read().log_level,
+    )
+    assert 9 == settings.read(slots=9).slots
+    assert 7 == settings.read(slots=None).slots
+
+
+@pytest.mark.parametrize(
+    ("older", "value", "name", "expected"),
+    [
+        ("DATABASE_URL", "postgresql://db/x", "database_url", "postgresql://db/x"),
+        ("WORKER_ID", "w-7", "runner_name", "w-7"),
+        ("JOB_LOCK_TTL_MS", "90000", "lease", 90.0),
+        ("JOB_HEARTBEAT_INTERVAL_MS", "2500", "beat", 2.5),
+    ],
+)
+def test_older_names_are_heard(monkeypatch, older, value, name, expected):
+    monkeypatch.setenv(older, value)
+
+    assert expected == getattr(settings.read(), name)
+
+
+def test_our_name_holds_over_the_older_one(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://theirs/x")
+    monkeypatch.setenv("RETOMA_DATABASE_URL", "sqlite:///ours.db")
+
+    assert "sqlite:///ours.db" == settings.read().database_url
+
+
+@pytest.mark.parametrize(
+    ("environment", "rule"),
+    [
+        ({"RETOMA_LEASE": "30", "RETOMA_BEAT": "20"}, "two beats"),
+        ({"RETOMA_LEASE": "12", "RETOMA_BEAT": "5"}, "last 10 s"),
+        ({"RETOMA_TICK": "60"}, "tick"),
+        ({"RETOMA_LEASE": "60", "JOB_LOCK_TTL_MS": "90000"}, "give one of them"),
+        ({"RETOMA_SLOTS": "0"}, "RETOMA_SLOTS"),
+        ({"RETOMA_SLOTS": "many"}, "RETOMA_SLOTS"),
+        ({"RETOMA_GRACE": "-1"}, "RETOMA_GRACE"),
+        ({"RETOMA_GRACE": "soon"}, "RETOMA_GRACE"),
+        ({"RETOMA_BEAT": "nan"}, "RETOMA_BEAT"),
+        ({"RETOMA_LOG_LEVEL": "loud"}, "RETOMA_LOG_LEVEL"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_with_the_rule(monkeypatch, environment, rule):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(BadInput, match=rule):
+        settings.read()
+
+
+def test_the_page_names_every_setting_with_its_default_and_its_reason():
+    expected = []
+    for field in Settings.model_fields.values():
+        first, *others = names_of(field)
+        heard = ", ".join(f"`{name}`" for name in others)
+        expected.append([f"`{first}`", heard, f"`{field.default}`", field.description])
+
+    assert expected == rows_of(PAGE, "setting")
