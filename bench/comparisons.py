@@ -55,7 +55,7 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *steps(scale),
         *latencies(scale),
         heartbeats(),
-        start_up(),
+        *start_ups(),
     ]
 
 
@@ -171,7 +171,12 @@ def heartbeats() -> Comparison:
     )
 
 
-def start_up() -> Comparison:
-    return Comparison(
-        rows=(Row("startup_help", "s", (AtMost(0.4),)),), ours=ours.help_seconds, rounds=3
-    )
+def start_ups() -> list[Comparison]:
+    return [
+        Comparison(
+            rows=(Row("startup_help", "s", (AtMost(0.4),)),), ours=ours.help_seconds, rounds=3
+        ),
+        Comparison(
+            rows=(Row("startup_demo", "s", (AtMost(2),)),), ours=ours.demo_seconds, rounds=3
+        ),
+    ]
