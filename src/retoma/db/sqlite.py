@@ -51,6 +51,7 @@ T = TypeVar("T")
 BUSY_MS = 30_000  # only strangers make us wait here: our own processes take turns
 GROUP = 64  # askers that share a commit: keeps a turn short for the other processes
 CHECKPOINT_PAGES = 4_000  # 16 MB of log between checkpoints
+BELL_PATH = 80  # bytes: a socket's whole path has 104 to 108, and its name needs the rest
 SYNCHRONOUS = ("full", "normal", "extra")
 
 
@@ -337,7 +338,7 @@ class _Bell:
         if self.folder is None:
             return
         message = "\n".join(sorted(topics)).encode()
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # the commit has happened: a broken bell must not deny it
             for entry in os.scandir(self.folder):
                 self._send(message, entry.path)
 
@@ -356,7 +357,10 @@ class _Bell:
 
     def wake(self) -> None:
         self._listen()
-        self._send(b"", str(self._name))
+        if self._name is None:
+            self._out.send(b"")
+        else:
+            self._send(b"", str(self._name))
 
     def close(self) -> None:
         self._out.close()
@@ -368,13 +372,20 @@ class _Bell:
     def _listen(self) -> socket.socket:
         with self._made:
             if self._in is None:
-                self._in = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                self._in.setblocking(False)
-                folder = self.folder or Path(tempfile.mkdtemp(prefix="retoma-"))
-                self._name = folder / f"{os.getpid()}-{id(self):x}"
-                self._name.unlink(missing_ok=True)
-                self._in.bind(str(self._name))
+                self._in = self._listening()
             return self._in
+
+    def _listening(self) -> socket.socket:
+        if self.folder is None:
+            self._out.close()
+            self._out, ear = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        else:
+            ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self._name = self.folder / f"{os.getpid()}-{id(self):x}"
+            self._name.unlink(missing_ok=True)
+            ear.bind(str(self._name))
+        ear.setblocking(False)
+        return ear
 
     def _send(self, message: bytes, path: str) -> None:
         try:
@@ -386,16 +397,24 @@ class _Bell:
 
 
 def _bell_folder(path: Path) -> Path | None:
-    """Ours alone, named by the file and not by its path: hard links and `cd` find it too."""
+    """Ours alone, named by the file and not by its path: hard links and `cd` find it too.
+
+    None where there is no such place: nobody is heard then, and the tick finds the work.
+    """
     if not hasattr(socket, "AF_UNIX"):
         return None
     file = path.stat()
     home = Path(tempfile.gettempdir()) / f"retoma-{os.getuid()}"
     folder = home / f"{file.st_dev:x}-{file.st_ino:x}"
+    if len(os.fsencode(folder)) > BELL_PATH:
+        return None
     for each in (home, folder):
-        with suppress(FileExistsError):
-            each.mkdir(mode=0o700)
-        there = each.lstat()
+        try:
+            with suppress(FileExistsError):
+                each.mkdir(mode=0o700)
+            there = each.lstat()
+        except OSError:
+            return None
         private = stat.S_ISDIR(there.st_mode) and there.st_uid == os.getuid()
         if not private or stat.S_IMODE(there.st_mode) & 0o077:
             return None

@@ -1,0 +1,316 @@
+"""What only the embedded database must show: turns, a private bell, a full disk, other people's locks."""
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from retoma import Context, Retoma, State, db
+from retoma.db import Full, Transaction, adhoc
+from tests.db import turns
+
+MAKE = adhoc("CREATE TABLE notes (id integer PRIMARY KEY, text text)")
+ADD = adhoc("INSERT INTO notes (text) VALUES (:text)")
+COUNT = adhoc("SELECT count(*) FROM notes")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "work.db"
+
+
+@pytest.fixture
+def sqlite(path, open_database) -> db.Database:
+    database: db.Database = open_database(f"sqlite:///{path}")
+    return database
+
+
+async def prepare(database: db.Database) -> None:
+    await database.write(lambda tx: tx.run(MAKE), verb="make")
+
+
+def add(text: str = "note") -> Any:
+    return lambda tx: tx.run(ADD, text=text)
+
+
+async def count(database: db.Database) -> int:
+    row = await database.read(lambda tx: tx.one(COUNT))
+    assert row is not None
+    return int(row[0])
+
+
+# — several processes —
+
+
+async def test_three_processes_that_write_all_they_can_get_about_the_same(sqlite, path):
+    """MECHANICS 22: SQLite's own waiting gave one of them forty times what another got."""
+    await sqlite.write(
+        lambda tx: tx.run(adhoc("CREATE TABLE turns (id integer PRIMARY KEY)")), verb="make"
+    )
+    url = f"sqlite:///{path}?synchronous=normal"
+    program = [sys.executable, turns.__file__, url, "1.0"]
+
+    written = sorted(await asyncio.to_thread(race, program, 3))
+
+    assert written[0] * 4 > written[-1], written
+
+
+def race(program: list[str], n: int) -> list[int]:
+    processes = [talking_to(program) for _ in range(n)]
+    for each in processes:
+        assert "ready\n" == each.stdout.readline()
+    for each in processes:
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    told = [each.communicate(timeout=30)[0] for each in processes]
+    assert [0] * n == [each.returncode for each in processes]
+    return [int(each) for each in told]
+
+
+def talking_to(program: list[str]) -> Any:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True)
+
+
+async def test_somebody_elses_lock_only_delays_us(sqlite, path):
+    """F9: another program holds the file exclusively for 0.3 s."""
+    await prepare(sqlite)
+    stranger = apsw.Connection(str(path))
+    stranger.execute("BEGIN EXCLUSIVE")
+    letting_go = threading.Timer(0.3, lambda: stranger.execute("COMMIT"))
+    letting_go.start()
+    began = asyncio.get_running_loop().time()
+
+    assert 0 == await count(sqlite)  # reading is never delayed
+    assert 1 == await sqlite.write(add(), verb="add", patience=0)
+
+    assert 0.2 < asyncio.get_running_loop().time() - began < 5
+    letting_go.join()
+    stranger.close()
+    assert 1 == await count(sqlite)
+
+
+async def test_another_program_may_read_at_leisure(sqlite, path):
+    """A reader of another make, in the middle of its reading, hinders no write and sees no half."""
+    await prepare(sqlite)
+    await sqlite.write(add(), verb="add")
+    reader = talking_to([sys.executable, "-c", READER, str(path)])
+    assert "1\n" == reader.stdout.readline()
+
+    for _ in range(20):
+        await sqlite.write(add(), verb="add", patience=0)
+
+    told, _ = await asyncio.to_thread(reader.communicate, "go\n", 20)
+    assert "1\n21\n" == told
+    assert 0 == reader.returncode
+
+
+READER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+count = lambda: print(connection.execute("SELECT count(*) FROM notes").fetchone()[0], flush=True)
+connection.execute("BEGIN"); count()
+sys.stdin.readline(); count()
+connection.execute("COMMIT"); count()
+"""
+
+
+# — who may look —
+
+
+async def test_the_file_and_all_beside_it_belong_to_us_alone(sqlite, path, tmp_path):
+    before = os.umask(0)
+    try:
+        await prepare(sqlite)
+    finally:
+        os.umask(before)
+
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    assert {f"work.db{end}": 0o600 for end in ("", "-wal", "-shm", "-turn")} == modes
+
+
+@pytest.fixture
+def temp_folder(monkeypatch) -> Iterator[Path]:
+    """A temp folder of this test's own, with a short path."""
+    with tempfile.TemporaryDirectory(prefix="r-") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+async def test_the_bell_hangs_in_a_folder_only_we_may_enter(path, temp_folder):
+    sqlite = db.open(f"sqlite:///{path}")
+    await prepare(sqlite)
+    before = os.umask(0)
+    try:
+        sqlite.wait_bell(0)
+    finally:
+        os.umask(before)
+
+    [home] = temp_folder.iterdir()
+    [folder] = home.iterdir()
+    [socket] = folder.iterdir()
+    assert f"retoma-{os.getuid()}" == home.name
+    assert [0o700, 0o700] == [stat.S_IMODE(each.stat().st_mode) for each in (home, folder)]
+    assert socket.is_socket()
+    sqlite.close()
+    assert [] == list(folder.iterdir())
+
+
+def open_to_all(home: Path) -> None:
+    home.mkdir()
+    home.chmod(0o755)
+
+
+def led_elsewhere(home: Path) -> None:
+    (home.parent / "elsewhere").mkdir(mode=0o700)
+    home.symlink_to(home.parent / "elsewhere")
+
+
+def a_file(home: Path) -> None:
+    home.touch(mode=0o600)
+
+
+@pytest.mark.parametrize("planted", [open_to_all, led_elsewhere, a_file])
+async def test_a_folder_that_others_could_have_made_is_not_trusted(
+    sqlite, temp_folder, planted
+):
+    planted(temp_folder / f"retoma-{os.getuid()}")
+
+    await works_without_a_bell(sqlite)
+
+    assert not [each for each in temp_folder.rglob("*") if each.is_socket()]
+
+
+async def test_a_temp_folder_with_too_long_a_path_only_makes_us_deaf(
+    sqlite, tmp_path, monkeypatch
+):
+    long = tmp_path / ("x" * 90)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+
+    await works_without_a_bell(sqlite)
+
+
+async def test_without_a_temp_folder_we_are_only_deaf(sqlite, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+
+    await works_without_a_bell(sqlite)
+
+
+async def works_without_a_bell(database: db.Database) -> None:
+    await prepare(database)
+
+    def ring(tx: Transaction) -> int:
+        tx.ring("quotes")
+        return tx.run(ADD, text="note")
+
+    assert 1 == await database.write(ring, verb="add")
+    assert database.deaf()
+    database.wait_bell(0)  # listening itself may ring: nobody knows what was missed
+    assert set() == database.wait_bell(0.01)
+    waiting = asyncio.create_task(asyncio.to_thread(database.wait_bell, 60))
+    await asyncio.sleep(0.05)
+    database.wake()
+    assert set() == await asyncio.wait_for(waiting, 5)
+
+
+async def test_what_a_dead_process_left_in_the_bell_folder_is_swept_away(sqlite, temp_folder):
+    await prepare(sqlite)
+    sqlite.wait_bell(0)
+    [mine] = [each for each in temp_folder.rglob("*") if each.is_socket()]
+    (mine.parent / "99999999-dead").touch()
+
+    def ring(tx: Transaction) -> int:
+        tx.ring("quotes")
+        return tx.run(ADD, text="note")
+
+    await sqlite.write(ring, verb="add")
+
+    assert "quotes" in sqlite.wait_bell(1)
+    assert [mine] == list(mine.parent.iterdir())
+
+
+# — no room —
+
+
+def room_for(pages: int) -> Any:
+    return lambda tx: tx.one(adhoc(f"PRAGMA max_page_count = {pages}"))
+
+
+async def test_a_full_disk_is_told_and_recovers_without_a_restart(sqlite):
+    """F8: nothing is corrupted, what was committed stays, room that comes back is used."""
+    await prepare(sqlite)
+    await sqlite.write(room_for(12), verb="room")
+
+    kept = await fill(sqlite)
+
+    assert 0 < kept == await count(sqlite)
+    await sqlite.write(room_for(10_000), verb="room")
+    assert 1 == await sqlite.write(add("x" * 2_000), verb="add", patience=0)
+    assert ("ok",) == await sqlite.read(lambda tx: tx.one(adhoc("PRAGMA integrity_check")))
+
+
+async def fill(database: db.Database) -> int:
+    """How many rows had room before the first that had none."""
+    for kept in range(1_000):
+        try:
+            await database.write(add("x" * 2_000), verb="add", patience=0)
+        except Full:
+            return kept
+    raise AssertionError("it never got full")
+
+
+async def test_of_askers_that_share_a_commit_only_the_one_without_room_fails(sqlite):
+    await prepare(sqlite)
+    await sqlite.write(room_for(20), verb="room")
+
+    told = await asyncio.gather(
+        *(sqlite.write(add(text), verb="add") for text in ("small", "x" * 200_000, "small")),
+        return_exceptions=True,
+    )
+
+    assert [int, Full, int] == [type(each) for each in told]
+    assert 2 == await count(sqlite)
+
+
+async def test_a_runner_waits_while_there_is_no_room_and_then_goes_on(path):
+    """F8: jobs are neither lost nor failed by a full disk; their stories are not told twice."""
+    told: list[int] = []
+    all_told = asyncio.Event()
+    app = Retoma(f"sqlite:///{path}")
+
+    @app.job
+    async def fill(ctx: Context, n: int) -> str:
+        told.append(n)
+        if len(told) == 20:
+            all_told.set()
+        return await ctx.step("text", make_text)
+
+    async def make_text() -> str:
+        return "x" * 20_000
+
+    async with app:
+        batch = await app.submit_many(fill, range(20))
+        database = await app.database()
+        row = await database.read(lambda tx: tx.one(adhoc("PRAGMA page_count")))
+        assert row is not None
+        await database.write(room_for(row[0] + 20), verb="room")
+        running = asyncio.create_task(app.run(until_idle=True, tick=0.2))
+        await asyncio.wait_for(all_told.wait(), 20)
+        await asyncio.sleep(0.3)
+        assert not running.done()
+
+        await database.write(room_for(100_000), verb="room")
+        await asyncio.wait_for(running, 20)
+
+        assert {State.DONE: 20} == await batch.counts()
+        assert list(range(20)) == sorted(told)
