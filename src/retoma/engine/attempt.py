@@ -8,8 +8,6 @@ from enum import StrEnum
 from random import Random
 from typing import Any, assert_never
 
-import structlog
-
 from retoma.codec import Unstorable, encode
 from retoma.db import BadRow, Database, crashpoint
 from retoma.engine import settlement, store
@@ -18,6 +16,7 @@ from retoma.engine.errors import LeaseLost
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import RELEASES, Claim, Held, SavedStep, StepId
 from retoma.engine.kind import Kind
+from retoma.engine.log import get_logger
 from retoma.engine.outcome import Park, Skip, Snooze
 from retoma.engine.ports import Clock
 from retoma.engine.pulse import Pulse
@@ -32,7 +31,7 @@ STACK = 8_000
 KEPT = 1024 * 1024  # bytes of a result that could not be stored
 PAUSE = 0.5  # seconds between looks whether the lease is good again
 
-log = structlog.get_logger("retoma.attempt")
+log = get_logger("retoma.attempt")
 
 
 class Why(StrEnum):

@@ -7,10 +7,9 @@ is refused means this boot is over. Between beats the thread listens for the bel
 import threading
 from collections.abc import Callable
 
-import structlog
-
 from retoma.db import Database, DatabaseError
 from retoma.engine import store
+from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
 
 LEASE = 60.0  # seconds: six beats (seed 002)
@@ -18,7 +17,7 @@ BEAT = 10.0
 BEAT_AGAIN = 1.0  # after a beat that got no answer
 MARGIN = 10.0  # a runner stops starting things this long before its lease can end
 
-log = structlog.get_logger("retoma.pulse")
+log = get_logger("retoma.pulse")
 
 
 class Pulse:

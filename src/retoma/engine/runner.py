@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-import structlog
-
 from retoma.db import EVERYTHING, Away, Busy, Database, DatabaseError, Full, Lane, crashpoint
 from retoma.engine import store
 from retoma.engine.attempt import Attempt, Tools, Why
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, SavedStep
 from retoma.engine.kind import Kinds
+from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, LEASE, Pulse
 from retoma.engine.store import Boot, Found, Spot
@@ -31,7 +30,7 @@ PARTS = 4  # claims in which a runner fills its slots
 HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
 STUBBORN = 5.0  # seconds for stories to let go once they were stopped
 
-log = structlog.get_logger("retoma.runner")
+log = get_logger("retoma.runner")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

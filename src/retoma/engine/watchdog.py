@@ -3,13 +3,12 @@ the queue it watches over. Nothing here stops because one row is bad."""
 
 from dataclasses import dataclass
 
-import structlog
-
 from retoma.db import Database, Transaction
 from retoma.engine import store
+from retoma.engine.log import get_logger
 from retoma.engine.ports import Process
 
-log = structlog.get_logger("retoma.watchdog")
+log = get_logger("retoma.watchdog")
 
 
 @dataclass(frozen=True, slots=True)
