@@ -124,7 +124,6 @@ class World:
         return {
             jobs.URL: self.url,
             jobs.FOLDER: str(self.folder),
-            "PYTHONPATH": str(ROOT),
             **self.clock.environment,
         }
 

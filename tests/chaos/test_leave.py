@@ -1,0 +1,50 @@
+"""A runner that is told to leave: claims nothing more, finishes or gives back, exits with 0."""
+
+import signal
+
+from retoma.db import adhoc, moment
+from retoma.engine.events import EventType
+from retoma.engine.states import State
+
+GATE = {"gate": "never"}
+LEFT_AT = adhoc("SELECT at FROM audit WHERE verb = 'runner.leaving'")
+
+
+async def test_sigterm_finishes_or_gives_back_and_loses_no_attempt(new_world):
+    """E29 E9: short work is done, long work is given back without counting, the rest waits."""
+    async with new_world() as world:
+        runner = world.start_runner("leaving", slots=8, grace=1.0)
+        long = await world.submit_all("hold", [GATE] * 4)
+        await world.wait_held(long)
+        short = await world.submit_all("chain", [{"steps": 2, "ms": 150}] * 4)
+        await world.wait_held(short)
+        waiting = await world.submit_all("chain", [{"steps": 1}] * 4)
+
+        runner.send(signal.SIGTERM)
+        await world.eventually(lambda: ended(runner), "the runner has left", patience=10)
+
+        assert 0 == runner.popen.returncode
+        found = await world.verdict(finished=False)
+        jobs = {job.id: job for job in found.jobs}
+        assert {State.DONE} == {jobs[id_].state for id_ in short}
+        assert {(State.WAITING, 0, 1)} == {
+            (job.state, job.failures, job.epoch) for job in map(jobs.get, long) if job
+        }
+        assert {(State.WAITING, 0)} == {
+            (job.state, job.epoch) for job in map(jobs.get, waiting) if job
+        }
+        assert set(long) == {e.job for e in found.events if e.type is EventType.RELEASED}
+        database = await world.app.database()
+        row = await database.read(lambda tx: tx.one(LEFT_AT))
+        left = moment(row[0] if row else None)
+        assert left is not None
+        assert all(a.claimed_at < left for a in found.attempts)
+        assert ["gone"] == [seen.state for seen in await world.boots_of(runner)]
+
+        world.start_runner("next")
+        await world.wait_ended()
+        await world.verdict()
+
+
+async def ended(process) -> bool:
+    return not process.running
