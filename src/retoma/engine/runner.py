@@ -24,6 +24,7 @@ from retoma.engine.watchdog import Watchdog
 from retoma.engine.writer import Writer
 
 TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
+LOOK = 1.0  # seconds between two looks whether a process beside us has died
 FOLD = 1.0  # seconds between two foldings while jobs move
 GRACE = 25.0  # seconds a leaving runner lets its jobs finish; deploy tools kill after 30
 PARTS = 4  # claims in which a runner fills its slots
@@ -190,10 +191,14 @@ class _Life:
     # — the loop —
 
     async def _work(self) -> None:
-        next_tick = next_fold = next_due = 0.0
+        next_tick = next_fold = next_due = next_look = 0.0
         more = True
         while not (self._leaving or self._lost):
             now = self._clock.now()
+            if now >= next_look:
+                next_look = now + LOOK
+                if self._watchdog.somebody_died():
+                    next_tick = now
             if now >= next_tick:
                 await self._tick()
                 next_tick, more = now + self._knobs.tick, True
@@ -212,7 +217,8 @@ class _Life:
                     continue
                 if self._until_idle and found is not None and await self._idle():
                     return
-            await self._wait(min(next_tick, next_due, self._fold_due(next_fold)), more=more)
+            until = min(next_tick, next_due, next_look, self._fold_due(next_fold))
+            await self._wait(until, more=more)
 
     async def _wait(self, until: float, *, more: bool) -> None:
         """Until somebody wakes us; a slot that gets free does so only while more is waiting."""

@@ -28,6 +28,11 @@ class Watchdog:
         self._boot = boot
         self._process = process
         self._lease = lease
+        self._beside: list[Process] = []
+
+    def somebody_died(self) -> bool:
+        """Whether a runner on this host is gone since the last look. Asks the host, no database."""
+        return any(process.gone() for process in self._beside)
 
     async def run_once(self) -> Swept:
         """Declare the lost lost, take their jobs back, add up the tallies."""
@@ -48,7 +53,9 @@ class Watchdog:
 
     def _recover(self, tx: Transaction) -> tuple[int, int]:
         lost = len(store.lose_runners(tx, self._boot, self._lease))
-        for boot, process in store.neighbours(tx, self._boot, self._process.host):
+        beside = store.neighbours(tx, self._boot, self._process.host)
+        for boot, process in beside:
             if process.gone() and store.move_runner(tx, boot, "lost", actor=self._boot):
                 lost += 1
+        self._beside = [process for _, process in beside if not process.gone()]
         return lost, len(store.take_back(tx, self._boot))
