@@ -10,6 +10,7 @@ import importlib
 import inspect
 import multiprocessing
 import os
+import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_type_hints
@@ -78,10 +79,32 @@ def check_can_travel(fn: Callable[..., Any]) -> None:
 
 def _call(module: str, name: str, arguments: str) -> str:
     fn = getattr(importlib.import_module(module), name)
-    hints = get_type_hints(fn)
+    hints = _hints(fn)
     names = [*inspect.signature(fn).parameters]
     values = [
         decode(encode(value), hints.get(names[place]) if place < len(names) else None)
         for place, value in enumerate(decode(arguments))
     ]
-    return encode(fn(*values))
+    try:
+        return encode(fn(*values))
+    except Exception as error:
+        told = _that_travels(error)
+        if told is error:
+            raise
+        raise told from error
+
+
+def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(fn)
+    except NameError:
+        return {}  # a name only a type checker knows: the arguments stay plain JSON
+
+
+def _that_travels(error: Exception) -> Exception:
+    """Itself, or, where it cannot be rebuilt on the other side, what it said."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 — our own, a moment old
+    except Exception:  # noqa: BLE001 — whatever its class does when it is rebuilt
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

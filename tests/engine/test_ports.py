@@ -1,0 +1,93 @@
+"""Time, ids and processes come in here."""
+
+import os
+import subprocess
+import sys
+
+from retoma.engine.ports import Clock, Ids, Process, chance
+from retoma.engine.testing import FakeClock
+
+
+def test_the_clock_moves_with_the_time_of_a_test(test_clock):
+    clock = Clock()
+    before = clock.now()
+
+    test_clock.jump(3600)
+
+    assert 3600 <= clock.now() - before < 3660
+
+
+def test_no_two_ids_are_the_same():
+    ids = Ids()
+
+    assert 1000 == len({ids.new() for _ in range(1000)})
+
+
+def test_chance_is_another_each_time():
+    assert chance().random() != chance().random()
+
+
+def test_a_living_process_is_not_gone():
+    assert not Process.this().gone()
+    assert os.getpid() == Process.this().pid
+
+
+def test_a_process_that_has_ended_is_gone_even_before_somebody_has_waited_for_it():
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from retoma.engine.ports import Process as p\n"
+         "print(p.this().started, flush=True); input()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout is not None
+    started = child.stdout.readline().strip()
+    seen = Process(Process.this().host, child.pid, started)
+    alive = seen.gone()
+
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    zombie = seen.gone()
+    child.communicate()
+
+    assert (False, True, True) == (alive, zombie, seen.gone())
+
+
+def test_a_number_that_was_given_to_another_process_is_another_process():
+    me = Process.this()
+
+    assert Process(me.host, me.pid, "12345").gone()
+
+
+def test_a_process_of_unknown_start_is_never_provably_gone():
+    assert not Process("elsewhere", 999_999_999, "").gone()
+
+
+def test_the_host_is_the_same_for_neighbours():
+    there = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from retoma.engine.ports import Process as p; print(p.this().host)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert Process.this().host == there.stdout.strip()
+
+
+async def test_a_fake_clock_stands_still_until_it_is_told_to_go_on():
+    import asyncio
+
+    clock = FakeClock(100.0)
+    sleeper = asyncio.create_task(clock.sleep(10))
+    await asyncio.sleep(0)
+
+    clock.advance(9.5)
+    await asyncio.sleep(0)
+    asleep = clock.asleep, sleeper.done()
+    clock.advance(0.5)
+    await sleeper
+
+    assert (1, False) == asleep
+    assert (0, 110.0) == (clock.asleep, clock.now())
