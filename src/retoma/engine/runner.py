@@ -5,12 +5,13 @@ stopped, nothing of it is written, and a new boot begins.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from retoma.db import EVERYTHING, Away, Busy, Database, DatabaseError, Full, Lane, crashpoint
+from retoma.db import EVERYTHING, Database, DatabaseError, Lane, Transaction, crashpoint
 from retoma.engine import store
 from retoma.engine.attempt import Attempt, Tools, Why
 from retoma.engine.isolate import Isolate
@@ -199,18 +200,18 @@ class _Life:
                 next_look = now + LOOK
                 if self._watchdog.somebody_died():
                     next_tick = now
-            if now >= next_tick:
-                await self._tick()
-                next_tick, more = now + self._knobs.tick, True
+            ticking = now >= next_tick
+            if ticking:
+                next_tick = now + self._knobs.tick
             if now >= next_fold and self._writer.moved != self._last_moved:
                 await self._fold()
                 next_fold = now + FOLD
-            if self._cancels_rung:
+            if self._cancels_rung or ticking:
                 await self._stop_canceled()
             free = min(self._free(), self._bite)
-            if free > 0 and (more or self._rung or now >= next_due):
+            if ticking or (free > 0 and (more or self._rung or now >= next_due)):
                 self._rung = False
-                found = await self._claim(free)
+                found = await self._claim(max(free, 0), ticking=ticking)
                 more = found is not None and len(found.claims) >= free
                 next_due = now + self._until_due(found)
                 if found is not None and found.claims:
@@ -241,34 +242,37 @@ class _Life:
     def _fold_due(self, next_fold: float) -> float:
         return next_fold if self._writer.moved != self._last_moved else float("inf")
 
-    async def _claim(self, free: int) -> Found | None:
-        """Take up what waits; None where the database gave no answer."""
+    async def _claim(self, free: int, *, ticking: bool) -> Found | None:
+        """Take up what waits, on a tick also what the lost left; None: no answer came."""
         spots = [self._hints.spot(queue) for queue in self._kinds.queues()]
-        try:
+
+        def look(tx: Transaction) -> Found:
+            if ticking:
+                self._watchdog.recover(tx)
+            return store.claim_jobs(
+                tx,
+                self._boot.id,
+                spots,
+                self._boot.knows,
+                slots=free,
+                suspects=int(self._suspect is None and free > 0),
+            )
+
+        with self._outliving("tick" if ticking else "claim"):
             if self._recall:
                 await self._take_up_unknown()
             found = await self._database.write(
-                lambda tx: store.claim_jobs(
-                    tx,
-                    self._boot.id,
-                    spots,
-                    self._boot.knows,
-                    slots=free,
-                    suspects=int(self._suspect is None),
-                ),
-                verb="claim",
-                lane=Lane.CLAIM,
-                patience=0,
+                look, verb="tick" if ticking else "claim", lane=Lane.CLAIM, patience=0
             )
             crashpoint("runner.claimed")
             await self._start(found.claims)
-        except (Away, Busy, Full) as error:
-            self._recall = True  # it may have happened all the same
-            log.warning("runner.claim_failed", runner=self._boot.id, error=str(error))
-            await self._clock.sleep(0.1)
-            return None
-        self._hints.claimed(found.claims, short=len(found.claims) < free)
-        return found
+            self._hints.claimed(found.claims, short=len(found.claims) < free)
+            if ticking:
+                await self._watchdog.take_back_the_rest()
+            return found
+        self._recall = True  # it may have happened all the same
+        await self._clock.sleep(0.1)
+        return None
 
     async def _take_up_unknown(self) -> None:
         """Jobs the database says are ours although no answer told us so."""
@@ -329,27 +333,29 @@ class _Life:
 
     # — looking after others, and after our own —
 
-    async def _tick(self) -> None:
+    @contextmanager
+    def _outliving(self, what: str) -> Iterator[None]:
+        """Nothing that goes wrong in here ends the runner: it is told, and tried again later."""
         try:
-            await self._watchdog.run_once()
-            await self._stop_canceled()
+            yield
         except DatabaseError as error:
-            log.warning("runner.tick_failed", runner=self._boot.id, error=str(error))
+            log.warning(f"runner.{what}_failed", runner=self._boot.id, error=str(error))
+        except Exception:
+            log.exception(f"runner.{what}_failed", runner=self._boot.id)
 
     async def _fold(self) -> None:
         self._last_moved = self._writer.moved
-        try:
+        with self._outliving("fold"):
             await self._watchdog.fold()
-        except DatabaseError as error:
-            log.warning("runner.fold_failed", runner=self._boot.id, error=str(error))
 
     async def _stop_canceled(self) -> None:
         self._cancels_rung = False
         if not self._running:
             return
-        for held in await self._database.read(lambda tx: store.cancels(tx, self._boot.id)):
-            if held in self._running:
-                self._running[held].stop(Why.CANCEL)
+        with self._outliving("cancel"):
+            for held in await self._database.read(lambda tx: store.cancels(tx, self._boot.id)):
+                if held in self._running:
+                    self._running[held].stop(Why.CANCEL)
 
     # — what the pulse tells —
 

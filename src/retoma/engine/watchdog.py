@@ -17,7 +17,6 @@ class Swept:
 
     lost: int = 0
     taken_back: int = 0
-    folded: int = 0
 
 
 class Watchdog:
@@ -29,33 +28,44 @@ class Watchdog:
         self._process = process
         self._lease = lease
         self._beside: list[Process] = []
+        self._swept = Swept()
 
     def somebody_died(self) -> bool:
         """Whether a runner on this host is gone since the last look. Asks the host, no database."""
         return any(process.gone() for process in self._beside)
 
     async def run_once(self) -> Swept:
-        """Declare the lost lost, take their jobs back, add up the tallies."""
-        lost, taken = await self._database.write(self._recover, verb="recover")
-        while taken and taken % store.BITE == 0:
-            more = await self._database.write(
-                lambda tx: len(store.take_back(tx, self._boot)), verb="take_back"
-            )
-            if not more:
-                break
-            taken += more
-        if lost or taken:
-            log.warning("runner.lost", lost=lost, taken_back=taken, runner=self._boot)
-        return Swept(lost=lost, taken_back=taken)
+        """Declare the lost lost and take all their jobs back."""
+        await self._database.write(self.recover, verb="recover")
+        return await self.take_back_the_rest()
 
-    async def fold(self) -> int:
-        return await self._database.write(store.fold_tallies, verb="fold")
-
-    def _recover(self, tx: Transaction) -> tuple[int, int]:
+    def recover(self, tx: Transaction) -> None:
+        """The first bite of it, in the transaction of a claim: a tick asks once."""
         lost = len(store.lose_runners(tx, self._boot, self._lease))
         beside = store.neighbours(tx, self._boot, self._process.host)
         for boot, process in beside:
             if process.gone() and store.move_runner(tx, boot, "lost", actor=self._boot):
                 lost += 1
         self._beside = [process for _, process in beside if not process.gone()]
-        return lost, len(store.take_back(tx, self._boot))
+        self._swept = Swept(lost, len(store.take_back(tx, self._boot)))
+
+    async def take_back_the_rest(self) -> Swept:
+        """What was more than one bite; then say what the whole look found."""
+        swept, self._swept = self._swept, Swept()
+        bite = swept.taken_back
+        while bite == store.BITE:
+            bite = await self._database.write(
+                lambda tx: len(store.take_back(tx, self._boot)), verb="take_back"
+            )
+            swept = Swept(swept.lost, swept.taken_back + bite)
+        if swept.lost or swept.taken_back:
+            log.warning(
+                "runner.took_over",
+                runner=self._boot,
+                lost=swept.lost,
+                taken_back=swept.taken_back,
+            )
+        return swept
+
+    async def fold(self) -> int:
+        return await self._database.write(store.fold_tallies, verb="fold")
