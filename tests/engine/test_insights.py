@@ -1,0 +1,339 @@
+"""Every question about jobs, and what it answers."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from retoma import BadInput, Context, Park, Permanent, Retoma, Retry, State, Transient
+from retoma.db import adhoc
+from retoma.engine import insights, settlement, store
+from retoma.engine.states import ParkReason
+from retoma.engine.testing import drain
+from tests.engine.aids import (
+    AT_ONCE,
+    about,
+    boot,
+    change,
+    claim,
+    rows,
+    running,
+    settle,
+    submit,
+)
+
+# --- explain: the first reason why it is not running
+
+
+async def test_explain_says_that_a_job_is_backing_off_and_until_when(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database)
+        await submit(database)
+        [held] = await claim(database, "me")
+        await settle(database, "me", held.held, settlement.failed(90.0, "ERROR502", {}))
+
+        said = await app.explain(held.job)
+
+        assert said.startswith(f"job {held.job}: backing off after 1 failed attempts")
+        assert "(code ERROR502): next try " in said
+        assert said.endswith(("in 90 s", "in 89 s"))
+
+
+async def test_explain_says_that_a_job_is_scheduled(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database)
+        await submit(database, delay=3600.0)
+
+        assert "scheduled for " in await app.explain(1)
+
+
+async def test_explain_says_that_no_runner_lives(database_url):
+    async with Retoma(database_url) as app:
+        await submit(await app.database())
+
+        assert "no runner for work version 1 is alive: start one" in await app.explain(1)
+
+
+@pytest.mark.parametrize("knows", ["other@1", "work@2"])
+async def test_explain_says_that_no_living_runner_knows_the_kind_or_version(
+    database_url, knows
+):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database, knows=[knows])
+        await submit(database)
+
+        said = await app.explain(1)
+
+        assert (
+            "no runner for work version 1 is alive; 1 runners live, none of them knows" in said
+        )
+
+
+async def test_explain_does_not_count_on_a_runner_whose_lease_is_over(database_url, test_clock):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        test_clock.jump(0)
+        await boot(database)
+        await submit(database)
+
+        before = await app.explain(1)
+        test_clock.jump(61)
+
+        assert "waiting its turn; 1 runners know its kind" in before
+        assert "no runner for work version 1 is alive" in await app.explain(1)
+
+
+async def test_explain_says_that_a_job_is_parked_and_why(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def story(ctx: Context) -> Any:
+            return Park("May is spent", ParkReason.BUDGET)
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert "parked (budget)" in await app.explain(job.id)
+        assert "resume or cancel it" in await app.explain(job.id)
+
+
+async def test_explain_says_why_a_job_is_dead_in_the_words_of_its_error(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def story(ctx: Context) -> Any:
+            raise Permanent("no such product", code="GONE")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert "dead (permanent, code GONE): no such product" in await app.explain(job.id)
+
+
+async def test_explain_says_that_a_job_is_done_or_canceled(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def story(ctx: Context) -> Any: ...
+
+        done = await app.submit(story)
+        await drain(app)
+        canceled = await app.submit(story)
+        await app.cancel(canceled.id)
+
+        assert ": done since 20" in await app.explain(done.id)
+        assert ": canceled since 20" in await app.explain(canceled.id)
+
+
+async def test_explain_says_where_a_job_runs_that_it_was_asked_to_stop_or_is_left_alone(
+    database_url, test_clock
+):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        test_clock.jump(0)
+        await boot(database, "ana")
+        await submit(database)
+        await claim(database, "ana")
+
+        runs = await app.explain(1)
+        test_clock.jump(61)
+        silent = await app.explain(1)
+        await app.cancel(1)
+        asked = await app.explain(1)
+        await database.write(
+            lambda tx: store.move_runner(tx, "ana", "lost", actor=""), verb="t"
+        )
+        lost = await app.explain(1)
+
+        assert "running on ana since 20" in runs
+        assert "its runner ana is silent since 20" in silent
+        assert "another runner takes the job back on its next tick" in silent
+        assert "running; asked to stop at 20" in asked
+        assert "its runner is lost: it is taken back within seconds" in lost
+
+
+async def test_explain_says_that_a_job_is_a_suspect(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database)
+        await submit(database)
+        await change(database, "UPDATE jobs SET lost = 2")
+
+        assert "a suspect: it was on 2 runners that died" in await app.explain(1)
+
+
+async def test_explain_says_which_gate_set_a_job_aside(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await submit(database)
+        await change(database, "UPDATE jobs SET aside = 'limit:openai'")
+
+        assert "set aside by limit:openai" in await app.explain(1)
+
+
+# --- counts
+
+
+async def counted(database) -> list[tuple[str, int]]:
+    return sorted(await rows(database, "SELECT state, count(*) FROM jobs GROUP BY state"))
+
+
+async def test_q4_the_counts_are_exact_at_every_instant_while_folding_goes_on(database_url):
+    """Asked by others all the while, in one snapshot with the truth; folded all the while too."""
+    async with Retoma(database_url) as app, Retoma(database_url) as other:
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context, n: int) -> Any:
+            await asyncio.sleep(0.002 * (n % 5))
+            if n % 7 == 0:
+                raise Permanent("sevens")
+            if n % 5 == 0 and ctx.attempt == 1:
+                raise Transient("fives")
+            return Park("threes") if n % 3 == 0 else n
+
+        await app.upgrade()
+        seen = folds = 0
+        watcher, folder = await other.database(), await app.database()
+
+        def both(tx: Any) -> tuple[Any, Any]:
+            return insights.count_jobs(tx), dict(
+                tx.all(adhoc("SELECT state, count(*) FROM jobs GROUP BY state"))
+            )
+
+        async with running(app, slots=20):
+            batch = await app.submit_many(story, range(300))
+            async with asyncio.timeout(30):
+                while (await batch.counts()).keys() - {State.DONE, State.DEAD, State.PARKED}:
+                    told, truth = await watcher.read(both)
+                    assert {State(state): n for state, n in truth.items()} == told
+                    folds += await folder.write(store.fold_tallies, verb="fold")
+                    seen += 1
+
+        assert seen > 3
+        assert folds > 3
+        total = await batch.counts()
+        assert 300 == sum(total.values())
+        assert await counted(folder) == sorted((str(state), n) for state, n in total.items())
+
+
+async def test_refused_writes_are_counted_and_are_no_state(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await submit(database)
+        before = await app.refused_writes()
+
+        await database.write(
+            lambda tx: store.count_refused(tx, "me", {"work": 3}), verb="count"
+        )
+        await database.write(store.fold_tallies, verb="fold")
+        await database.write(
+            lambda tx: store.count_refused(tx, "me", {"work": 2}), verb="count"
+        )
+
+        assert (0, 5) == (before, await app.refused_writes())
+        assert {State.WAITING: 1} == await app.counts()
+
+
+# --- lists
+
+
+async def test_jobs_come_newest_first_a_page_at_a_time(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await submit(database, 5)
+        await submit(database, 2, kind="other")
+
+        first = await app.jobs(limit=3)
+        second = await app.jobs(limit=3, before=first[-1].id)
+
+        assert [7, 6, 5] == [job.id for job in first]
+        assert [4, 3, 2] == [job.id for job in second]
+        assert [7, 6] == [job.id for job in await app.jobs(kind="other")]
+        assert [] == await app.jobs(state="done")
+
+
+@pytest.mark.parametrize("asked", [{"limit": 0}, {"limit": 201}, {"state": "asleep"}])
+async def test_a_page_that_cannot_be_is_refused(database_url, asked):
+    async with Retoma(database_url) as app:
+        with pytest.raises(BadInput):
+            await app.jobs(**asked)
+
+
+async def test_the_timeline_tells_every_move_in_order_with_who_did_it(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(attempts=2, base=0, cap=0))
+        async def story(ctx: Context) -> Any:
+            raise Transient("503")
+
+        job = await app.submit(story)
+        await drain(app)
+        await app.retry(job.id, actor="ana")
+
+        events = await app.events(job.id)
+        assert [
+            "submitted", "claimed", "failed", "claimed", "buried", "again",
+        ] == [event.type for event in events]  # fmt: skip
+        assert list(range(1, 7)) == [event.seq for event in events]
+        assert [None, 1, 1, 2, 2, None] == [event.epoch for event in events]
+        assert "ana" == events[-1].actor
+        assert sorted(event.at for event in events) == [event.at for event in events]
+
+
+async def test_a_runner_shows_what_it_knows_and_whether_it_is_late(database_url, test_clock):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        test_clock.jump(0)
+        await boot(database, "ana", knows=["a@1", "b@2"])
+        [fresh] = await app.runners()
+        test_clock.jump(61)
+        [late] = await app.runners()
+
+        assert ("ana", "alive", ["a@1", "b@2"]) == (fresh.name, fresh.state, fresh.knows)
+        assert (False, True) == (fresh.expired, late.expired)
+
+
+async def test_the_steps_of_a_job_show_when_and_under_which_epoch_they_were_made(database_url):
+    async with Retoma(database_url) as app:
+
+        async def twice(n: int) -> int:
+            return 2 * n
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            await ctx.step("first", twice, 1)
+            if ctx.attempt == 1:
+                raise Transient("again")
+            await ctx.step("second", twice, 2, version=3)
+
+        job = await app.submit(story)
+        await drain(app)
+
+        first, second = await app.steps(job.id)
+        assert ("first", 1, 1, "2") == (first.name, first.version, first.epoch, first.value)
+        assert ("second", 3, 2, "4") == (
+            second.name,
+            second.version,
+            second.epoch,
+            second.value,
+        )
+        assert first.saved_at is not None
+
+
+async def test_a_question_changes_nothing(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await submit(database)
+        sql = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM tallies)"
+        before = await rows(database, sql)
+
+        for ask in (app.get, app.explain, app.events, app.attempts, app.steps):
+            await ask(1)
+        await app.counts()
+
+        assert before == await rows(database, sql)
+        with pytest.raises(Exception, match=r"(?i)read.?only|readonly"):
+            await database.read(lambda tx: store.submit_job(tx, about(), store.NewJob("1")))
