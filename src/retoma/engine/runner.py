@@ -5,8 +5,7 @@ stopped, nothing of it is written, and a new boot begins.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -258,7 +257,7 @@ class _Life:
                 suspects=int(self._suspect is None and free > 0),
             )
 
-        with self._outliving("tick" if ticking else "claim"):
+        with _Outliving(self._boot.id, "tick" if ticking else "claim"):
             if self._recall:
                 await self._take_up_unknown()
             found = await self._database.write(
@@ -333,26 +332,16 @@ class _Life:
 
     # — looking after others, and after our own —
 
-    @contextmanager
-    def _outliving(self, what: str) -> Iterator[None]:
-        """Nothing that goes wrong in here ends the runner: it is told, and tried again later."""
-        try:
-            yield
-        except DatabaseError as error:
-            log.warning(f"runner.{what}_failed", runner=self._boot.id, error=str(error))
-        except Exception:
-            log.exception(f"runner.{what}_failed", runner=self._boot.id)
-
     async def _fold(self) -> None:
         self._last_moved = self._writer.moved
-        with self._outliving("fold"):
+        with _Outliving(self._boot.id, "fold"):
             await self._watchdog.fold()
 
     async def _stop_canceled(self) -> None:
         self._cancels_rung = False
         if not self._running:
             return
-        with self._outliving("cancel"):
+        with _Outliving(self._boot.id, "cancel"):
             for held in await self._database.read(lambda tx: store.cancels(tx, self._boot.id)):
                 if held in self._running:
                     self._running[held].stop(Why.CANCEL)
@@ -411,6 +400,29 @@ class _Life:
         for attempt in list(self._running.values()):
             attempt.stop(why)
         await self._wait_for_attempts(STUBBORN)
+
+
+class _Outliving:
+    """Nothing that goes wrong in here ends the runner: it is told, and tried again later."""
+
+    def __init__(self, boot: str, what: str) -> None:
+        self._boot = boot
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        match error:
+            case DatabaseError():
+                log.warning(
+                    "runner.trouble", at=self._what, runner=self._boot, error=str(error)
+                )
+            case Exception():
+                log.error("runner.trouble", at=self._what, runner=self._boot, exc_info=error)
+            case _:
+                return False
+        return True
 
 
 class _Hints:
