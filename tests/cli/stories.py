@@ -1,0 +1,23 @@
+"""What the runners of these tests run."""
+
+from retoma import Context, Permanent, Retoma
+
+HOPELESS = 3
+
+
+def app_on(url: str) -> Retoma:
+    app = Retoma(url)
+    app.job(story)
+    return app
+
+
+async def story(ctx: Context, number: int) -> int:
+    """Doubles, unless it is hopeless."""
+    doubled = await ctx.step("double", double, number)
+    if number == HOPELESS:
+        raise Permanent("three cannot be done", code="no_three")
+    return doubled
+
+
+async def double(number: int) -> int:
+    return number * 2

@@ -1,0 +1,147 @@
+"""The face as a whole: every verb is documented, --help is quick, errors are one line."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+
+from retoma.cli import cli
+from retoma.cli.exits import Exit, Stop, code_of, guarded
+from retoma.db import Away, Busy, Full, ReplyLost, Unfit
+from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from tests.cli.conftest import command
+from tests.house.files import ROOT
+from tests.house.tables import rows_of
+
+PAGE = ROOT / "docs" / "reference" / "cli.md"
+QUICK = 0.4  # seconds: DESIGN's bar for --help
+
+
+def verbs(group: typer.Typer, before: str) -> list[str]:
+    own = [
+        each.name or each.callback.__name__
+        for each in group.registered_commands
+        if each.callback is not None
+    ]
+    found = [f"{before} {name}" for name in own]
+    for each in group.registered_groups:
+        assert each.typer_instance is not None
+        found += verbs(each.typer_instance, f"{before} {each.name}")
+    return found
+
+
+def test_every_verb_is_on_the_page_and_none_that_is_not():
+    assert sorted(f"`{verb}`" for verb in verbs(cli, "retoma")) == sorted(
+        row[0] for row in rows_of(PAGE, "verb")
+    )
+
+
+def test_every_exit_code_is_on_the_page():
+    assert [str(int(code)) for code in Exit] == [row[0] for row in rows_of(PAGE, "exit code")]
+
+
+@pytest.mark.parametrize("words", [verb.split()[1:] for verb in verbs(cli, "retoma")])
+def test_every_verb_explains_itself(verb, words):
+    said = verb(*words, "--help")
+
+    assert 0 == said.code
+    assert f"Usage: retoma {' '.join(words)}" in said.out
+
+
+def test_help_imports_typer_and_nothing_of_ours_that_is_slow():
+    code = "import sys, retoma.cli; print([m for m in sys.modules if m.startswith(%r)])"
+    slow = ("retoma.engine", "retoma.db", "rich", "structlog", "pydantic", "asyncio")
+
+    done = subprocess.run(
+        [sys.executable, "-c", code % (slow,)], capture_output=True, text=True, check=True
+    )
+
+    assert "[]" == done.stdout.strip()
+
+
+def test_help_is_quick():
+    """The best of five: the machine may be busy, the program may not."""
+
+    def once() -> float:
+        began = time.perf_counter()
+        subprocess.run(command("--help"), check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    assert QUICK > min(once() for _ in range(5))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BadInput("x"), 2),
+        (NotFound("x"), 1),
+        (IllegalMove("x"), 1),
+        (Unfit("x"), 1),
+        (Away("x"), 69),
+        (ReplyLost("x"), 69),
+        (Busy("x"), 75),
+        (Full("x"), 75),
+        (Stop(Exit.TEMPORARY, "x"), 75),
+        (ValueError("x"), 1),
+    ],
+)
+def test_each_error_has_its_exit_code(error, code):
+    assert code == code_of(error)
+
+
+def raising(error):
+    def command():
+        raise error
+
+    return command
+
+
+def test_an_error_is_one_line_and_its_stack_only_on_demand(capsys, monkeypatch):
+    monkeypatch.delenv("RETOMA_DEBUG", raising=False)
+    with pytest.raises(SystemExit):
+        guarded(raising(ValueError("two\nlines")))
+    brief = capsys.readouterr().err
+
+    monkeypatch.setenv("RETOMA_DEBUG", "1")
+    with pytest.raises(SystemExit):
+        guarded(raising(ValueError("two\nlines")))
+    long = capsys.readouterr().err
+
+    assert "retoma: ValueError: two lines (RETOMA_DEBUG=1 shows where)\n" == brief
+    assert "Traceback" in long
+
+
+def test_ctrl_c_is_130(capsys):
+    with pytest.raises(SystemExit) as left:
+        guarded(raising(KeyboardInterrupt()))
+
+    assert 130 == left.value.code
+
+
+def test_a_reader_that_has_enough_is_no_error(worked):
+    """`retoma jobs list | head -1`"""
+    listing = " ".join(command("jobs", "list"))
+    done = subprocess.run(
+        ["sh", "-c", f"{listing} | true; echo done"], capture_output=True, text=True, check=True
+    )
+
+    assert "" == done.stderr
+    assert "done\n" == done.stdout
+
+
+def test_no_color_means_none(worked):
+    done = subprocess.run(
+        command("jobs", "list"),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"RETOMA_DATABASE_URL": worked, "NO_COLOR": "1", "TERM": "xterm-256color"},
+    )
+
+    assert "\x1b" not in done.stdout
+
+
+def test_the_version_is_said(verb):
+    assert verb("--version").out.startswith("retoma 0.")
