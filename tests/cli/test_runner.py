@@ -133,7 +133,9 @@ def test_until_idle_runs_what_waits_also_in_children_and_every_line_is_json(fold
     lines = [json.loads(line) for line in err.splitlines()]
     assert "ana" in [line.get("name") for line in lines]
     (lying,) = [line for line in lines if line["event"] == "lying down"]
-    assert {"job", "batch", "kind", "attempt", "epoch", "correlation"} <= set(lying)
+    assert {"job", "batch", "kind", "attempt", "epoch", "correlation", "runner", "status"} <= {
+        *lying
+    }
     assert {State.DONE: 3} == counts(url)
 
 

@@ -103,6 +103,7 @@ class Context:
                 attempt=claim.failures,
                 epoch=claim.epoch,
                 correlation=claim.correlation,
+                status="running",
             )
         return self._log
 

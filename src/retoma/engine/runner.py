@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from structlog.contextvars import bound_contextvars
+
 from retoma.db import EVERYTHING, Database, DatabaseError, Lane, Transaction, crashpoint
 from retoma.engine import store
 from retoma.engine.attempt import Attempt, Tools, Why
@@ -170,7 +172,9 @@ class _Life:
         self._pulse.start()
         log.info("runner.booted", runner=self._boot.id, name=self._boot.name)
         try:
-            await self._work()
+            # Every line that a story writes says on which runner it ran.
+            with bound_contextvars(runner=self._boot.id):
+                await self._work()
             if not self._lost:
                 await self._leave()
         finally:
