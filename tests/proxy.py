@@ -80,12 +80,11 @@ class Proxy:
     async def _close(self) -> None:
         if self._server is not None:
             self._server.close()
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         for link in list(self._links):
             link.cut(leave_server=False)
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        if tasks:
+            await asyncio.wait(tasks, timeout=5)
 
     async def _cut(self, leave_server: bool) -> None:
         for link in list(self._links):

@@ -11,7 +11,7 @@ import re
 import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
@@ -60,6 +60,15 @@ SESSION = {
     "idle_in_transaction_session_timeout": "60s",
     "timezone": "UTC",
 }
+
+
+def _settings(*, local: bool) -> str:
+    told = (f"set_config('{name}', '{value}', {local})" for name, value in SESSION.items())
+    return f"SELECT {', '.join(told)}"
+
+
+SET_SESSION = _settings(local=False)
+SET_TRANSACTION = _settings(local=True)  # behind a pooler the next one may be another's session
 
 
 class Postgres:
@@ -208,17 +217,23 @@ class _Line:
             application_name=f"retoma {self._lane}",
             prepare_threshold=None if self._pooled else 2,
         )
-        connection.adapters.register_loader("json", TextLoader)
-        if not self._pooled:
-            for name, value in SESSION.items():
-                connection.execute(f"SET {name} TO {value}" if name == "search_path" else
-                                   f"SET {name} TO '{value}'")  # fmt: skip
-            self._bury_old_backend(connection)
-            if self._lane is Lane.PULSE:
-                connection.add_notify_handler(lambda note: self._topics.add(note.payload))
-                connection.execute(f"LISTEN {CHANNEL}")
-                self._topics.add(EVERYTHING)
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+    def _set_up(self, connection: "psycopg.Connection[Row]") -> None:
+        connection.adapters.register_loader("json", TextLoader)
+        if self._pooled:
+            return
+        connection.execute(SET_SESSION)
+        self._bury_old_backend(connection)
+        if self._lane is Lane.PULSE:
+            connection.add_notify_handler(lambda note: self._topics.add(note.payload))
+            connection.execute(f"LISTEN {CHANNEL}")
+            self._topics.add(EVERYTHING)
 
     def _bury_old_backend(self, connection: "psycopg.Connection[Row]") -> None:
         """What our broken connection had begun must end before anything is asked again."""
@@ -241,7 +256,10 @@ class _Line:
         """The connection ready for the next asker, the error in the words of the seam."""
         connection = self._connection
         if connection is not None and not connection.broken and not connection.closed:
-            transaction.roll_back()
+            try:
+                transaction.roll_back()
+            except psycopg.Error:
+                connection.close()  # it is broken, and only this showed it
         if connection is not None and (connection.broken or connection.closed):
             self._drop()
             if isinstance(error, psycopg.Error):
@@ -292,6 +310,14 @@ class PostgresTransaction:
 
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         return self._execute(statement, params)[0]
+
+    def load(self, statement: Statement, rows: Iterable[Row]) -> None:
+        if not self._begun:
+            self._begin()
+        [text] = statement.postgres
+        with self._connection.cursor().copy(text.sql) as copy:
+            for row in rows:
+                copy.write_row(row)
 
     def ring(self, topic: str) -> None:
         self._topics.add(topic)
@@ -365,8 +391,7 @@ class PostgresTransaction:
         mode = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.read_only else ""
         self._connection.execute(f"BEGIN{mode}")
         if self._pooled:
-            self._connection.execute(f"SET LOCAL search_path TO {SESSION['search_path']}")
-            self._connection.execute("SET LOCAL enable_seqscan TO off")
+            self._connection.execute(SET_TRANSACTION)
 
     def _notify(self) -> None:
         for topic in sorted(self._topics):
