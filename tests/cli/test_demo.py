@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from retoma.cli import world
-from retoma.cli.demo import Told, problems
+from retoma.cli.account import Told, problems
 from retoma.cli.demo_jobs import Mood, Ran, orders
 from retoma.cli.exits import Exit, Stop
 from retoma.engine.events import EventType

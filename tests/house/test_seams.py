@@ -55,8 +55,9 @@ class Door:
 
 
 DOORS: dict[str, Door] = {
+    "cli/exits.py": Door(("processes",), "SIGTERM while a program still reads itself in"),
     "cli/processes.py": Door(
-        ("processes",), "runners started and kept alive, and the signals of a shell"
+        ("processes",), "runners started and told to stop, and the signals of a shell"
     ),
     "db/clock.py": Door(("time",), "the time of the embedded database, in which tests travel"),
     "db/crashpoint.py": Door(("processes",), "an armed crash point kills its own process"),
@@ -68,7 +69,7 @@ DOORS: dict[str, Door] = {
     "engine/isolate.py": Door(
         ("processes", "threads"), "sync steps run in children, or in a thread where asked for"
     ),
-    "engine/ports.py": Door(("ids", "time"), "the engine's doors themselves"),
+    "engine/ports.py": Door(("chance", "ids", "time"), "the engine's doors themselves"),
     "engine/pulse.py": Door(("threads",), "a beat must not wait for a busy loop"),
 }
 

@@ -93,6 +93,9 @@ def runner(
     with_parent: Annotated[bool, typer.Option("--leave-with-parent", hidden=True)] = False,
 ) -> None:
     """Claim jobs and run them, until told to stop (SIGTERM or Ctrl-C: drain, then leave)."""
+    from retoma.cli.exits import leave_in_order
+
+    leave_in_order()
     from retoma.cli.runner import Wanted, run
 
     run(

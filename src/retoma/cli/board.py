@@ -113,7 +113,8 @@ class Picture(Board):
         return Group(top, states, *told)
 
 
-def board_for(clock: Clock, *, quiet: bool) -> Board:
+def board_for(*, quiet: bool) -> Board:
+    clock = Clock()
     if quiet:
         return Board(clock)
     console = Console(highlight=False)

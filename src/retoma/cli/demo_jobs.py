@@ -13,9 +13,9 @@ from pathlib import Path
 from random import Random
 
 from retoma import Context, Permanent, Retoma, Retry, Transient
+from retoma.cli.world import LEDGER
 from retoma.engine.ports import Clock
 
-LEDGER = "RETOMA_DEMO_LEDGER"
 PAGES = 3
 
 app = Retoma("sqlite:///demo.db")  # the runners of the demo are given the real address

@@ -1,6 +1,7 @@
 """How a command ends: exit codes that scripts can trust, errors in one line on stderr."""
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -41,6 +42,15 @@ def guarded(command: Callable[[], object]) -> None:
             traceback.print_exc()
         print(f"retoma: {_in_one_line(error)}", file=sys.stderr)
         sys.exit(code_of(error))
+
+
+def leave_in_order() -> None:
+    """SIGTERM before anything is claimed: there is nothing to drain, and nothing went wrong."""
+
+    def leave(*_: object) -> None:
+        sys.exit(Exit.OK)
+
+    signal.signal(signal.SIGTERM, leave)
 
 
 def code_of(error: Exception) -> Exit:

@@ -1,7 +1,8 @@
-"""The processes of the command line: runners started, kept alive, told to stop, and signals heard.
+"""The processes of the command line: runners started and told to stop, and signals heard.
 
 A child holds the reading end of a pipe as its standard input. When its parent is gone, however it
-went, the pipe ends and the child drains: nothing of ours is left behind.
+went, the pipe ends and the child drains: nothing of ours is left behind. Imports
+nothing of the engine: the demo starts its runners first and reads the rest while they boot.
 """
 
 import asyncio
@@ -9,21 +10,12 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
-from retoma.cli.exits import Exit, Stop
-from retoma.engine.ports import Clock
-
-FIRST_PAUSE = 0.5  # seconds before a runner that died is started again; doubles each time
-LONGEST_PAUSE = 30.0
-SETTLED = 60.0  # a runner that lived this long starts again with the first pause
-
-log = structlog.get_logger("retoma.processes")
+from retoma.cli.exits import Exit
 
 
 def on_stop(told: Callable[[], None], at_once: Callable[[], None] | None = None) -> None:
@@ -113,78 +105,6 @@ class RunnerProcess:
 
     async def ended(self) -> int:
         return await self.process.wait()
-
-
-class Fleet:
-    """So many runners, kept alive: one that dies is started again, later and later."""
-
-    def __init__(
-        self,
-        start: Callable[[str], Awaitable[RunnerProcess]],
-        clock: Clock,
-        *,
-        again: bool = True,
-    ) -> None:
-        self._start = start
-        self._clock = clock
-        self._again = again  # also after an exit that was in order
-        self._stopping = asyncio.Event()
-        self.alive: dict[str, RunnerProcess] = {}
-
-    async def run(self, names: Sequence[str]) -> bool:
-        """Until stopped; whether every runner left in order."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                kept = [group.create_task(self._keep(name)) for name in names]
-        except* Stop as stopped:
-            raise stopped.exceptions[0] from None
-        finally:
-            self.kill()
-        return all(each.result() for each in kept)
-
-    def stop(self) -> None:
-        self._stopping.set()
-        for runner in self.alive.values():
-            runner.stop()
-
-    def kill(self) -> None:
-        for runner in self.alive.values():
-            runner.kill()
-
-    async def _keep(self, name: str) -> bool:
-        pause = FIRST_PAUSE
-        while not self._stopping.is_set():
-            began = self._clock.now()
-            code = await self._lived(name)
-            if self._stopping.is_set() or (code == Exit.OK and not self._again):
-                return in_order(code)
-            if code == Exit.USAGE:
-                raise Stop(Exit.USAGE, f"{name} cannot start like this; see above")
-            if self._clock.now() - began > SETTLED:
-                pause = FIRST_PAUSE
-            log.warning("runner.died", name=name, exit=code, again_in=pause)
-            await self._wait(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
-        return True
-
-    async def _lived(self, name: str) -> int:
-        runner = self.alive[name] = await self._start(name)
-        if self._stopping.is_set():
-            runner.stop()
-        try:
-            return await runner.ended()
-        except asyncio.CancelledError:
-            runner.stop()
-            await runner.ended()
-            raise
-        finally:
-            if not runner.running:
-                del self.alive[name]
-
-    async def _wait(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
 
 
 async def stop_all(runners: Sequence[RunnerProcess], seconds: float) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from retoma import logs, settings
 from retoma.cli.exits import Exit, Stop
-from retoma.cli.processes import Fleet, RunnerProcess, on_stop, when_parent_ends
+from retoma.cli.fleet import Fleet
+from retoma.cli.processes import RunnerProcess, on_stop, when_parent_ends
 from retoma.engine.ports import Clock
 from retoma.library import Retoma
 from retoma.settings import Settings

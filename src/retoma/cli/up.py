@@ -8,7 +8,8 @@ from retoma.cli import world
 from retoma.cli.board import Board, board_for
 from retoma.cli.demo_jobs import app, orders, report
 from retoma.cli.exits import Exit, Stop
-from retoma.cli.processes import Fleet, on_stop
+from retoma.cli.fleet import Fleet
+from retoma.cli.processes import on_stop
 from retoma.cli.world import World
 from retoma.engine.batch import Progress
 from retoma.engine.ports import Clock
@@ -30,9 +31,10 @@ def run(*, seed: int) -> None:
 
 
 async def _up(place: World, seed: int) -> bool:
-    clock, app.url = Clock(), place.url
+    app.url = place.url
     chance = Random(seed)  # noqa: S311 — a world, not a secret
-    board = board_for(clock, quiet=False)
+    board = board_for(quiet=False)
+    clock = board.clock
     fleet = Fleet(place.start, clock)
     stopping = asyncio.Event()
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from retoma.cli.demo_jobs import LEDGER
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.processes import RunnerProcess
 
 HOME = Path(".retoma")
+LEDGER = "RETOMA_DEMO_LEDGER"  # where the demo's jobs write down what they do
 TICK = 0.25  # seconds: a person is watching, and a neighbour's death should show at once
 GRACE = 5.0
 
