@@ -227,7 +227,7 @@ class _Life:
     async def _wait(self, until: float, *, more: bool) -> None:
         """Until somebody wakes us; a slot that gets free does so only while more is waiting."""
         self._wake_on_free = more
-        if self._rung and self._free():
+        if self._rung and self._free() > 0:
             return
         timeout = max(until - self._clock.now(), 0.0)
         try:

@@ -1,0 +1,422 @@
+"""A runner: claims jobs, runs them, gives them back when it must."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from retoma import Context, Retoma, Retry, State, Transient
+from retoma.db import Database, adhoc
+from retoma.engine import store
+from retoma.engine.runner import Knobs, Runner
+from retoma.engine.testing import crash_at, drain
+from tests.engine.aids import AT_ONCE, change, eventually, rows, running
+
+
+async def ended(app: Retoma, job: int) -> bool:
+    return (await app.get(job)).ended
+
+
+class Counting:
+    """A database that counts how often it is asked, and what for."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.asked: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def write(self, fn: Callable[..., Any], *, verb: str, **how: Any) -> Any:
+        self.asked[verb] += 1
+        return await self._database.write(fn, verb=verb, **how)
+
+    async def read(self, fn: Callable[..., Any]) -> Any:
+        self.asked["read"] += 1
+        return await self._database.read(fn)
+
+    def write_now(self, fn: Callable[..., Any], *, verb: str) -> Any:
+        self.asked[verb] += 1
+        return self._database.write_now(fn, verb=verb)
+
+
+# --- when it looks
+
+
+async def test_an_idle_runner_starts_a_submitted_job_without_waiting_for_its_tick(database_url):
+    async with Retoma(database_url) as app, Retoma(database_url) as elsewhere:
+
+        @app.job
+        async def work(ctx: Context, n: int) -> int:
+            return n
+
+        elsewhere.kinds.add(work.kind)  # type: ignore[attr-defined]
+        async with running(app, tick=60):
+            first = await app.submit(work, 1)
+            await eventually(lambda: ended(app, first.id))
+            await asyncio.sleep(0.05)
+            second = await elsewhere.submit(work, 2)
+            await eventually(lambda: ended(app, second.id))
+            third = await elsewhere.submit_many(work, [3, 4])
+            async with asyncio.timeout(20):
+                await third.wait()
+
+
+async def test_what_becomes_due_is_started_without_waiting_for_the_tick(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(base=0.2, cap=0.2, jitter=0))
+        async def work(ctx: Context) -> None:
+            if ctx.attempt == 1:
+                raise Transient("again")
+
+        async with running(app, tick=60):
+            retried, later = await app.submit(work), await app.submit(work, delay=0.3)
+            await eventually(lambda: ended(app, retried.id))
+            await eventually(lambda: ended(app, later.id))
+
+        for job in (retried, later):
+            found = await app.get(job.id)
+            first, second = await app.attempts(job.id)
+            assert State.DONE is found.state
+            assert first.ended_at is not None
+            assert (second.claimed_at - first.ended_at).total_seconds() >= 0.2
+
+
+async def test_an_idle_runner_asks_less_than_30_times_a_minute(database_url, test_clock):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def work(ctx: Context) -> None: ...
+
+        database = Counting(await app.database())
+        test_clock.jump(0)
+        runner = Runner(database, app.kinds, Knobs())
+        task = asyncio.create_task(runner.run())
+
+        async def booted() -> bool:
+            return database.asked["tick"] >= 1
+
+        await eventually(booted)
+        await asyncio.sleep(0.2)
+        database.asked.clear()
+
+        for _ in range(24):
+            test_clock.jump(2.5)
+            await woken(runner, database)
+        minute = Counter(database.asked)
+        job = await app.submit(work)
+        await eventually(lambda: ended(app, job.id))
+        busy = Counter(database.asked)
+        runner.stop()
+        await task
+
+        assert 10 <= minute["tick"] <= 13
+        assert 4 <= minute["beat"] <= 7
+        assert minute.total() < 30, minute
+        assert busy.total() > minute.total()
+
+
+async def woken(runner: Runner, database: Any) -> None:
+    """The runner and its pulse have looked at the clock once more."""
+    life = runner._life
+    assert life is not None
+    life._wake.set()
+    database.wake()
+
+    async def looked() -> bool:
+        return not life._wake.is_set()
+
+    await eventually(looked)
+    await asyncio.sleep(0.02)
+
+
+async def test_until_idle_waits_for_retries_and_leaves_when_nothing_is_open(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(base=0.1, cap=0.1))
+        async def work(ctx: Context, n: int) -> int:
+            if n % 2 and ctx.attempt < 3:
+                raise Transient("odd")
+            return n
+
+        batch = await app.submit_many(work, range(20))
+        await drain(app, slots=5)
+
+        assert {State.DONE: 20} == await batch.counts()
+        assert ["gone"] == [runner.state for runner in await app.runners()]
+
+
+async def test_a_runner_with_nothing_to_do_is_idle_at_once(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def work(ctx: Context) -> None: ...
+
+        await drain(app, within=10, tick=60)
+
+
+# --- what it takes
+
+
+async def test_a_runner_never_takes_a_kind_or_version_it_does_not_know(database_url):
+    async with Retoma(database_url) as old, Retoma(database_url) as new:
+        @old.job(queue="shared")
+        async def work(ctx: Context) -> str:
+            return "old"
+
+        @new.job(name="work", version=2, queue="shared")
+        async def work_2(ctx: Context) -> str:
+            return "new"
+
+        @new.job(queue="shared")
+        async def other(ctx: Context) -> str:
+            return "other"
+
+        strange = [await new.submit(work_2), await new.submit(other)]
+        known = await old.submit(work)
+        async with running(old):
+            await eventually(lambda: ended(old, known.id))
+            await asyncio.sleep(0.1)
+        untouched = [await old.get(job.id) for job in strange]
+        await drain(new)
+
+        assert [(State.WAITING, 0)] * 2 == [(job.state, job.epoch) for job in untouched]
+        assert ['"new"', '"other"'] == [(await new.get(job.id)).result for job in strange]
+
+
+async def test_a_runner_runs_no_more_stories_at_once_than_it_has_slots(database_url):
+    async with Retoma(database_url) as app:
+        now = most = 0
+
+        @app.job
+        async def work(ctx: Context, n: int) -> None:
+            nonlocal now, most
+            now += 1
+            most = max(most, now)
+            await asyncio.sleep(0.01)
+            now -= 1
+
+        batch = await app.submit_many(work, range(40))
+        await drain(app, slots=6)
+
+        assert {State.DONE: 40} == await batch.counts()
+        assert 6 == most
+
+
+async def test_e10_a_runner_holds_one_suspect_at_a_time_beside_others(database_url):
+    async with Retoma(database_url) as app:
+        suspects = most = beside = 0
+
+        @app.job
+        async def work(ctx: Context, n: int) -> None:
+            nonlocal suspects, most, beside
+            if n >= 4:
+                beside += suspects
+                await asyncio.sleep(0.01)
+                return
+            suspects += 1
+            most = max(most, suspects)
+            await asyncio.sleep(0.03)
+            suspects -= 1
+
+        batch = await app.submit_many(work, range(24))
+        await change(await app.database(), "UPDATE jobs SET lost = 2 WHERE id <= 4")
+        await drain(app, slots=3)
+
+        assert {State.DONE: 24} == await batch.counts()
+        assert 1 == most
+        assert beside > 0
+
+
+async def test_a_suspect_beside_full_slots_does_not_stop_the_runner(database_url):
+    async with Retoma(database_url) as app:
+        together, go_on = asyncio.Event(), asyncio.Event()
+        now = 0
+
+        @app.job
+        async def work(ctx: Context, n: int) -> None:
+            nonlocal now
+            now += 1
+            if now == 2:
+                together.set()
+            await go_on.wait()
+
+        await app.submit_many(work, range(2))
+        await change(await app.database(), "UPDATE jobs SET lost = 2 WHERE id = 1")
+        async with running(app, slots=1):
+            async with asyncio.timeout(10):
+                await together.wait()
+            loop = asyncio.get_running_loop()
+            asked = loop.time()
+            late = await app.submit(work, 3)
+            await asyncio.sleep(0.1)
+            held_up = loop.time() - asked
+            waiting = await app.get(late.id)
+            go_on.set()
+            await eventually(lambda: ended(app, late.id))
+
+        assert State.WAITING is waiting.state
+        assert held_up < 3
+
+
+async def test_two_runners_share_the_work_and_no_job_is_run_twice(database_url):
+    async with Retoma(database_url) as one, Retoma(database_url) as two:
+        ran: list[int] = []
+
+        @one.job
+        async def work(ctx: Context, n: int) -> None:
+            ran.append(n)
+            await asyncio.sleep(0.005)
+
+        two.kinds.add(work.kind)  # type: ignore[attr-defined]
+        await one.submit_many(work, range(100))
+        await asyncio.gather(drain(one, slots=5), drain(two, slots=5))
+
+        assert list(range(100)) == sorted(ran)
+        [[n]] = await rows(
+            await one.database(),
+            "SELECT count(DISTINCT actor) FROM events WHERE type = 'claimed'",
+        )
+        assert 2 == n
+
+
+# --- when the database answers late, or not at all
+
+
+@pytest.mark.parametrize("verb", ["tick", "claim"])
+async def test_e7_a_claim_whose_answer_was_lost_is_found_and_run_under_its_epoch(
+    database_url, verb
+):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def work(ctx: Context, n: int) -> int:
+            return n
+
+        first = await app.submit(work, 0)
+        with crash_at(f"{verb}.after_commit", "reply_lost"):
+            async with running(app, tick=60):
+                second = await app.submit(work, 1)
+                await eventually(lambda: ended(app, first.id))
+                await eventually(lambda: ended(app, second.id))
+
+        for job in (first, second):
+            assert ["submitted", "claimed", "done"] == [
+                e.type for e in await app.events(job.id)
+            ]
+
+
+@pytest.mark.parametrize("verb", ["save", "settle"])
+async def test_e11_a_write_whose_answer_was_lost_is_not_done_twice(database_url, verb):
+    async with Retoma(database_url) as app:
+
+        async def pay() -> str:
+            return "receipt"
+
+        @app.job(retry=AT_ONCE)
+        async def work(ctx: Context) -> str:
+            return await ctx.step("pay", pay)
+
+        job = await app.submit(work)
+        with crash_at(f"{verb}.after_commit", "reply_lost"):
+            await drain(app)
+
+        told = [event.type for event in await app.events(job.id)]
+        assert ["submitted", "claimed", "step_saved", "done"] == told
+
+
+async def test_e4_a_runner_declared_lost_stops_everything_and_begins_a_new_boot(database_url):
+    async with Retoma(database_url) as app:
+        stopped: list[int] = []
+        begun = asyncio.Event()
+
+        async def pay(epoch: int) -> int:
+            return epoch
+
+        @app.job(retry=AT_ONCE)
+        async def work(ctx: Context) -> Any:
+            begun.set()
+            if ctx.epoch > 1:
+                return await ctx.step("pay", pay, ctx.epoch)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                stopped.append(ctx.epoch)
+
+        job = await app.submit(work)
+        async with running(app, beat=0.1, tick=0.2):
+            await begun.wait()
+            [boot] = [runner.boot for runner in await app.runners()]
+            await (await app.database()).write(
+                lambda tx: store.move_runner(tx, boot, "lost", actor="test"), verb="lose"
+            )
+            await eventually(lambda: ended(app, job.id))
+
+        found = await app.get(job.id)
+        assert ("2", 1) == (found.result, found.failures + 1)
+        assert [1] == stopped
+        assert ["lost", "done"] == [attempt.ended for attempt in await app.attempts(job.id)]
+        assert {"lost", "gone"} == {runner.state for runner in await app.runners()}
+
+
+# --- leaving
+
+
+async def test_e29_a_stopped_runner_claims_nothing_more_and_finishes_what_it_has(database_url):
+    async with Retoma(database_url) as app:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        @app.job
+        async def work(ctx: Context, n: int) -> int:
+            begun.set()
+            await go_on.wait()
+            return n
+
+        batch = await app.submit_many(work, range(3))
+        async with running(app, slots=1) as task:
+            await begun.wait()
+            app.stop()
+            await eventually(lambda: state_is(app, "leaving"))
+            go_on.set()
+            async with asyncio.timeout(10):
+                await task
+
+        assert {State.DONE: 1, State.WAITING: 2} == await batch.counts()
+        assert ["gone"] == [runner.state for runner in await app.runners()]
+
+
+async def state_is(app: Retoma, state: str) -> bool:
+    return [state] == [runner.state for runner in await app.runners()]
+
+
+async def test_a_runner_that_has_left_leaves_no_tally_behind(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def work(ctx: Context, n: int) -> int:
+            return n
+
+        await app.submit_many(work, range(10))
+        await drain(app)
+
+        sql = adhoc("SELECT count(*) FROM tallies")
+        assert [(0,)] == await (await app.database()).read(lambda tx: tx.all(sql))
+
+
+async def test_a_runner_can_be_seen_in_the_audit_log_coming_and_going(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def work(ctx: Context) -> None: ...
+
+        await drain(app, name="ana")
+
+        told = await rows(await app.database(), "SELECT verb, subject FROM audit ORDER BY id")
+        assert [
+            ("runner.booted", "ana"),
+            ("runner.leaving", "ana"),
+            ("runner.gone", "ana"),
+        ] == told
