@@ -57,13 +57,13 @@ def needed(places: Places) -> Places:
 
 
 def fill(url: str, jobs: int) -> None:
-    from retoma.engine.store import NewJob, Submission, open_batch, submit_jobs
+    from retoma.engine.store import Submission, open_batch, submit_jobs
 
     def submit(tx: "Transaction") -> None:
         # In a batch, as ours are: one more index to keep.
         batch, _ = open_batch(tx, name="floor", key="floor", kind=KIND)
         about = Submission(kind=KIND, version=1, queue=KIND, batch=batch)
-        submit_jobs(tx, about, (NewJob(f'{{"number":{number}}}') for number in range(jobs)))
+        submit_jobs(tx, about, (f'{{"number":{number}}}' for number in range(jobs)))
 
     asyncio.run(migrated_and(url, submit))
 

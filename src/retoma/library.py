@@ -123,17 +123,25 @@ class Retoma:
         """A batch of jobs, all of them or none, in one transaction."""
         wanted = self.kinds.of(kind)
         about = _submission(wanted, priority, run_at, delay, correlation)
-        jobs = _new_jobs(wanted, payloads, keys)
+        listed = payloads if isinstance(payloads, Sequence) else list(payloads)
+        jobs = None if keys is None else _new_jobs(wanted, listed, keys)
         batch_key = _checked_key(key) or self._ids.new()
         batch_name = name or f"{wanted.name} {batch_key[:8]}"
         database = await self._open()
 
         def submit(tx: db.Transaction) -> Batch:
-            batch, new = store.open_batch(tx, name=batch_name, key=batch_key, kind=wanted.name)
-            if not new:
-                return self._batch(batch, batch_name, wanted.name, 0, len(jobs))
-            counts = store.submit_jobs(tx, store.in_batch(about, batch), jobs)
-            return self._batch(batch, batch_name, wanted.name, *counts)
+            batch, opened = store.open_batch(
+                tx, name=batch_name, key=batch_key, kind=wanted.name
+            )
+            if not opened:
+                return self._batch(batch, batch_name, wanted.name, 0, len(listed))
+            inside = store.in_batch(about, batch)
+            if jobs is None:
+                texts = (_encoded(wanted, payload) for payload in listed)
+                new, already = store.submit_jobs(tx, inside, texts), 0
+            else:
+                new, already = store.submit_keyed_jobs(tx, inside, jobs)
+            return self._batch(batch, batch_name, wanted.name, new, already)
 
         while True:
             try:
@@ -306,23 +314,24 @@ def _submission(
     )
 
 
-def _new_job(kind: Kind, payload: Any, key: str | None) -> NewJob:
+def _encoded(kind: Kind, payload: Any) -> str:
     if kind.takes_nothing and payload is not None:
         raise BadInput(f"{kind.name} takes no payload")
-    text = kind.encoded(payload)
+    return kind.encoded(payload)
+
+
+def _new_job(kind: Kind, payload: Any, key: str | None) -> NewJob:
+    text = _encoded(kind, payload)
     if _checked_key(key) is None:
         return NewJob(text)
     return NewJob(text, key, digest(text))
 
 
-def _new_jobs(kind: Kind, payloads: Iterable[Any], keys: Sequence[str] | None) -> list[NewJob]:
-    if keys is None:
-        return [_new_job(kind, payload, None) for payload in payloads]
-    listed = list(payloads)
-    if len(keys) != len(listed):
-        raise BadInput(f"{len(listed)} payloads and {len(keys)} keys: one key for each")
+def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[NewJob]:
+    if len(keys) != len(payloads):
+        raise BadInput(f"{len(payloads)} payloads and {len(keys)} keys: one key for each")
     by_key: dict[str, NewJob] = {}
-    for payload, key in zip(listed, keys, strict=True):
+    for payload, key in zip(payloads, keys, strict=True):
         new = _new_job(kind, payload, key)
         before = by_key.setdefault(key, new)
         if before.hash != new.hash:

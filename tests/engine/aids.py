@@ -13,7 +13,7 @@ from retoma.engine.ports import Process
 from retoma.engine.retry import Retry
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State
-from retoma.engine.store import NOTHING_BEFORE, Boot, Found, NewJob, Spot, Submission
+from retoma.engine.store import NOTHING_BEFORE, Boot, Found, Spot, Submission
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def about(kind: str = "work", **how: Any) -> Submission:
 
 
 async def submit(database: Database, n: int = 1, **how: Any) -> None:
-    jobs = [NewJob(str(place)) for place in range(n)]
+    jobs = [str(place) for place in range(n)]
     await database.write(lambda tx: store.submit_jobs(tx, about(**how), jobs), verb="submit")
 
 

@@ -81,10 +81,10 @@ async def test_e8_a_bulk_with_other_payloads_submits_nothing_and_names_ten_keys(
         old = [NewJob("1", key, digest("1")) for key in keys]
         new = [NewJob("0", "fresh", digest("0"))]
         new += [NewJob("2", key, digest("2")) for key in keys]
-        await database.write(lambda tx: store.submit_jobs(tx, about(), old), verb="submit")
+        await database.write(lambda tx: store.submit_keyed_jobs(tx, about(), old), verb="submit")
 
         with pytest.raises(IdempotencyMismatch) as refused:
-            await database.write(lambda tx: store.submit_jobs(tx, about(), new), verb="submit")
+            await database.write(lambda tx: store.submit_keyed_jobs(tx, about(), new), verb="submit")
 
         assert ", ".join(keys[:10]) + " …" in str(refused.value)
         assert "k10" not in str(refused.value)
@@ -95,10 +95,10 @@ async def test_a_bulk_counts_what_is_new_and_what_was_there(database_url):
     async with Retoma(database_url) as app:
         database = await app.database()
         jobs = [NewJob("1", f"k{n}", digest("1")) for n in range(5)]
-        await database.write(lambda tx: store.submit_jobs(tx, about(), jobs[:2]), verb="submit")
+        await database.write(lambda tx: store.submit_keyed_jobs(tx, about(), jobs[:2]), verb="submit")
 
         counted = await database.write(
-            lambda tx: store.submit_jobs(tx, about(), jobs), verb="submit"
+            lambda tx: store.submit_keyed_jobs(tx, about(), jobs), verb="submit"
         )
 
         assert (3, 2) == counted

@@ -5,7 +5,7 @@ transaction with `await database.write(fn)` or `read(fn)`. A function may be cal
 the first call provably changed nothing, so it must have no effect but its statements.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -53,6 +53,9 @@ class Transaction(Protocol):
 
     def ring(self, topic: str) -> None:
         """Let every process that listens hear `topic`, once this transaction has committed."""
+
+    def together(self, calls: Iterable[Call]) -> list[list[Row]]:
+        """Several statements without waiting for each: the next is made while one is run."""
 
     def finish(self, *calls: Call) -> list[list[Row]]:
         """The last thing this transaction does: the calls and the commit in one round trip."""

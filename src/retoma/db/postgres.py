@@ -311,13 +311,13 @@ class PostgresTransaction:
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         return self._execute(statement, params)[0]
 
-    def load(self, statement: Statement, rows: Iterable[Row]) -> None:
+    def together(self, calls: Iterable[Call]) -> list[list[Row]]:
         if not self._begun:
             self._begin()
-        [text] = statement.postgres
-        with self._connection.cursor().copy(text.sql) as copy:
-            for row in rows:
-                copy.write_row(row)
+        self._sent_together = True
+        with self._connection.pipeline():
+            kept = [self._sent(call) for call in calls]
+        return [_rows(cursor) for cursor in kept]
 
     def ring(self, topic: str) -> None:
         self._topics.add(topic)
@@ -362,17 +362,19 @@ class PostgresTransaction:
         with self._connection.pipeline():
             if not self._begun and self._pooled:
                 self._begin()
-            kept = []
-            for call in calls:
-                last = None
-                for text in call.statement.postgres:
-                    cursor = self._connection.execute(text.sql, call.params)
-                    last = cursor if text.answers else last
-                kept.append(last)
+            kept = [self._sent(call) for call in calls]
             self._notify()
             if explicit:
                 self._connection.execute("COMMIT")
-        return [[] if cursor is None else cursor.fetchall() for cursor in kept]
+        return [_rows(cursor) for cursor in kept]
+
+    def _sent(self, call: Call) -> "psycopg.Cursor[Row] | None":
+        """The cursor on which the call's answer will be, once the pipeline is through."""
+        last = None
+        for text in call.statement.postgres:
+            cursor = self._connection.execute(text.sql, call.params)
+            last = cursor if text.answers else last
+        return last
 
     def _execute(self, statement: Statement, params: dict[str, Any]) -> tuple[list[Row], int]:
         if not self._begun:
@@ -396,6 +398,10 @@ class PostgresTransaction:
     def _notify(self) -> None:
         for topic in sorted(self._topics):
             self._connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, topic))
+
+
+def _rows(cursor: "psycopg.Cursor[Row] | None") -> list[Row]:
+    return [] if cursor is None else cursor.fetchall()
 
 
 def _parse(url: str) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ import stat
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -301,11 +301,14 @@ class SqliteTransaction:
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         return self._execute(statement, params)
 
+    def together(self, calls: Iterable[Call]) -> list[list[Row]]:
+        return [self._execute(call.statement, call.params) for call in calls]
+
     def ring(self, topic: str) -> None:
         self.topics.add(topic)
 
     def finish(self, *calls: Call) -> list[list[Row]]:
-        return [self._execute(call.statement, call.params) for call in calls]
+        return self.together(calls)
 
     def _execute(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
         bindings = {name: _bound(value) for name, value in params.items()}

@@ -34,7 +34,9 @@ class Pulse:
         on_bell: Callable[[set[str]], None],
         on_lost: Callable[[], None],
     ) -> None:
+        # Both from before the boot is written: its lease is no younger than that.
         self.valid_until = clock.now() + lease - MARGIN
+        self._first_beat = clock.now() + beat
         self._database = database
         self._boot = boot
         self._clock = clock
@@ -59,7 +61,7 @@ class Pulse:
         return self._clock.now() < self.valid_until
 
     def _run(self) -> None:
-        next_beat = self._clock.now() + self._beat
+        next_beat = self._first_beat
         while not self._stopping.is_set():
             topics = self._database.wait_bell(next_beat - self._clock.now())
             if self._stopping.is_set():

@@ -2,12 +2,12 @@
 compare and set the state they read. Zero rows is an answer."""
 
 import hashlib
+import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from retoma.db import Call, Row, Statement, Transaction, moment, statement
@@ -22,6 +22,9 @@ from retoma.engine.states import State
 def _sql(verb: str) -> Statement:
     return statement("retoma.engine.sql", verb)
 
+
+# What json.dumps does with a string, without what it does around it.
+_quoted: Callable[[str], str] = json.encoder.encode_basestring_ascii
 
 CHUNK = 5_000  # jobs in one statement of a bulk submission
 BITE = 500  # jobs taken back in one pass
@@ -50,31 +53,54 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """One of them. `payload` is JSON text already."""
+    """One of them. `payload` is JSON text already; with a key comes the hash of the payload."""
 
     payload: str
     key: str | None = None
     hash: str | None = None
 
-    def row(self) -> str:
-        if self.key is None:
-            return f'{{"payload":{self.payload}}}'
-        return f'{{"key":{json.dumps(self.key)},"hash":"{self.hash}","payload":{self.payload}}}'
+    def keyed_row(self) -> str:
+        return (
+            f'{{"key":{_quoted(self.key or "")},"hash":"{self.hash}","payload":{self.payload}}}'
+        )
 
 
-def submit_jobs(tx: Transaction, about: Submission, jobs: Iterable[NewJob]) -> tuple[int, int]:
-    """Take in all of them or none; how many are new, and how many were there already."""
-    remaining = iter(jobs)
-    new = already = 0
-    while chunk := list(islice(remaining, CHUNK)):
-        added = tx.all(SUBMIT_JOBS, **_submission(tx, about, chunk, offset=new + already))
+def submit_jobs(tx: Transaction, about: Submission, payloads: Iterable[str]) -> int:
+    """Take in all of them or none; how many that was. Encoded while the database works."""
+    remaining = iter(payloads)
+    chunks = iter(lambda: list(itertools.islice(remaining, CHUNK)), [])
+    spans = [
+        rows[0]
+        for rows in tx.together(
+            Call(SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=CHUNK * place))
+            for place, chunk in enumerate(chunks)
+        )
+    ]
+    if spans:
+        _span(tx, about, spans[0][0], spans[-1][1])
+        tx.ring(about.queue)
+    return sum(span[2] for span in spans)
+
+
+def submit_keyed_jobs(
+    tx: Transaction, about: Submission, jobs: Sequence[NewJob]
+) -> tuple[int, int]:
+    """As `submit_jobs`; how many are new, and how many were there already under their keys."""
+    new = 0
+    for start in range(0, len(jobs), CHUNK):
+        chunk = jobs[start : start + CHUNK]
+        added = tx.all(SUBMIT_KEYED_JOBS, **_keyed(tx, about, chunk, offset=start))
         _refuse_other_payloads(tx, about.kind, chunk, {key for _, key, *_ in added})
         new += len(added)
-        already += len(chunk) - len(added)
-        if added and about.batch is not None:
-            tx.run(SPAN_BATCH, batch=about.batch, first=added[0][0], last=added[-1][0])
+        if added:
+            _span(tx, about, added[0][0], added[-1][0])
     tx.ring(about.queue)
-    return new, already
+    return new, len(jobs) - new
+
+
+def _span(tx: Transaction, about: Submission, first: int, last: int) -> None:
+    if about.batch is not None:
+        tx.run(SPAN_BATCH, batch=about.batch, first=first, last=last)
 
 
 def in_batch(about: Submission, batch: int) -> Submission:
@@ -83,23 +109,31 @@ def in_batch(about: Submission, batch: int) -> Submission:
 
 def submit_job(tx: Transaction, about: Submission, job: NewJob) -> Job:
     """One job; where its key is known already, the one that has it."""
-    added = tx.one(SUBMIT_JOBS, **_submission(tx, about, [job], offset=0))
-    if added is None:
-        _refuse_other_payloads(tx, about.kind, [job], set())
-        return job_by_key(tx, about.kind, str(job.key))
+    call = _one(tx, about, job)
+    added = tx.all(call.statement, **call.params)
     tx.ring(about.queue)
-    return _submitted(about, job, added)
+    if added:
+        return _submitted(about, job, added[0])
+    _refuse_other_payloads(tx, about.kind, [job], set())
+    return job_by_key(tx, about.kind, str(job.key))
 
 
 def submit_alone(tx: Transaction, about: Submission, job: NewJob) -> Job | None:
     """As `submit_job` but in one round trip; None where the key is known already."""
     tx.ring(about.queue)
-    [added] = tx.finish(Call(SUBMIT_JOBS, _submission(tx, about, [job], offset=0)))
+    call = _one(tx, about, job)
+    [added] = tx.finish(call)
     return _submitted(about, job, added[0]) if added else None
 
 
+def _one(tx: Transaction, about: Submission, job: NewJob) -> Call:
+    if job.key is None:
+        return Call(SUBMIT_JOBS, _unkeyed(tx, about, [job.payload], offset=0))
+    return Call(SUBMIT_KEYED_JOBS, _keyed(tx, about, [job], offset=0))
+
+
 def _submitted(about: Submission, job: NewJob, added: Row) -> Job:
-    id_, _, created_at, run_at = added
+    id_, _, *_, created_at, run_at = added
     return Job(
         id=id_,
         kind=about.kind,
@@ -117,12 +151,22 @@ def _submitted(about: Submission, job: NewJob, added: Row) -> Job:
     )
 
 
-def _submission(
+def _unkeyed(
+    tx: Transaction, about: Submission, payloads: Sequence[str], *, offset: int
+) -> dict[str, Any]:
+    return _submission(tx, about, f"[[{'],['.join(payloads)}]]", offset)
+
+
+def _keyed(
     tx: Transaction, about: Submission, jobs: Sequence[NewJob], *, offset: int
 ) -> dict[str, Any]:
+    return _submission(tx, about, f"[{','.join(job.keyed_row() for job in jobs)}]", offset)
+
+
+def _submission(tx: Transaction, about: Submission, rows: str, offset: int) -> dict[str, Any]:
     last = tx.one(LAST_JOB) if tx.dialect == "sqlite" else None
     return {
-        "rows": "[" + ",".join(job.row() for job in jobs) + "]",
+        "rows": rows,
         "offset": offset,
         "last": last[0] if last else 0,
         "kind": about.kind,
@@ -353,10 +397,6 @@ def step_fields(step: StepId, value: str | None, *, begun: bool = False) -> str:
         f'"name":{name},"version":{step.version},"key":{key},"state":"{state}",'
         f'"value":{value or "null"},"told":{told}'
     )
-
-
-# What json.dumps does with a string, without what it does around it.
-_quoted: Callable[[str], str] = json.encoder.encode_basestring_ascii
 
 
 def settle_row(held: Held, end: Settlement) -> str:
@@ -653,6 +693,7 @@ SAVE_STEPS = _sql("save_steps")
 SETTLE_JOBS = _sql("settle_jobs")
 SPAN_BATCH = _sql("span_batch")
 SUBMIT_JOBS = _sql("submit_jobs")
+SUBMIT_KEYED_JOBS = _sql("submit_keyed_jobs")
 TAKE_BACK_JOBS = _sql("take_back_jobs")
 TALLY_MOVE = _sql("tally_move")
 TELL = _sql("tell")

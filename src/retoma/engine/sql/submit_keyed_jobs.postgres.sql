@@ -1,0 +1,33 @@
+-- Take in many jobs at once, each with its first event. A key that is there already adds nothing.
+-- Twin: one statement with data-modifying CTEs here, three statements on SQLite.
+-- A new job has epoch 0; fairness is decided here: turn = smallest turn waiting + place.
+WITH sent AS (
+    SELECT * FROM ROWS FROM (
+        json_to_recordset(CAST(:rows AS json)) AS (key text, hash text, payload json)
+    ) WITH ORDINALITY AS t(key, hash, payload, place)
+), base AS (
+    SELECT coalesce(min(turn), 0) AS turn FROM jobs
+    WHERE queue = :queue AND priority = :priority AND state = 'waiting'
+      AND turn IS NOT NULL AND aside IS NULL AND lost < 2
+), new AS (
+    INSERT INTO jobs (kind, version, queue, batch, key, payload_hash, priority, turn, run_at,
+                      deadline, correlation, traceparent, payload, created_at)
+    SELECT :kind, :version, :queue, :batch, sent.key, sent.hash, :priority,
+           CASE WHEN CAST(:run_at AS timestamptz) IS NULL AND CAST(:delay AS double precision) IS NULL
+                THEN base.turn + :offset + sent.place END,
+           coalesce(CAST(:run_at AS timestamptz), clock_in(:delay)),
+           clock_in(:lasts), :correlation, :traceparent, coalesce(sent.payload, CAST('null' AS json)),
+           (SELECT clock())
+    FROM sent CROSS JOIN base
+    ORDER BY sent.place
+    ON CONFLICT (kind, key) WHERE key IS NOT NULL DO NOTHING
+    RETURNING id, key, created_at, run_at
+), told AS (
+    INSERT INTO events (job, seq, type, at, actor)
+    SELECT id, 1, 'submitted', created_at, :actor FROM new
+), tallied AS (
+    INSERT INTO tallies (batch, kind, to_state, minute, n)
+    SELECT :batch, :kind, 'waiting', date_trunc('minute', (SELECT clock())), count(*) FROM new
+    HAVING count(*) > 0
+)
+SELECT id, key, created_at, run_at FROM new;

@@ -1,0 +1,27 @@
+-- Take in many jobs at once, each with its first event. A key that is there already adds nothing.
+-- Twin: SQLite has no data-modifying CTE; the ids of this transaction are those above :last.
+-- A new job has epoch 0; fairness is decided here: turn = smallest turn waiting + place.
+INSERT INTO jobs (kind, version, queue, batch, key, payload_hash, priority, turn, run_at,
+                  deadline, correlation, traceparent, payload, created_at)
+SELECT :kind, :version, :queue, :batch, o.value ->> 'key', o.value ->> 'hash', :priority,
+       CASE WHEN :run_at IS NULL AND :delay IS NULL THEN :offset + o.key + 1 + coalesce((
+           SELECT min(turn) FROM jobs
+           WHERE queue = :queue AND priority = :priority AND state = 'waiting'
+             AND turn IS NOT NULL AND aside IS NULL AND lost < 2), 0) END,
+       coalesce(:run_at, CASE WHEN :delay IS NOT NULL THEN clock_in(:delay) END),
+       CASE WHEN :lasts IS NOT NULL THEN clock_in(:lasts) END,
+       :correlation, :traceparent, o.value -> 'payload', (SELECT clock())
+FROM json_each(:rows) o
+WHERE true
+ORDER BY o.key
+ON CONFLICT (kind, key) WHERE key IS NOT NULL DO NOTHING;
+
+INSERT INTO events (job, seq, type, at, actor)
+SELECT id, 1, 'submitted', created_at, :actor FROM jobs WHERE id > :last;
+
+INSERT INTO tallies (batch, kind, to_state, minute, n)
+SELECT :batch, :kind, 'waiting', (SELECT clock()) / 60000000 * 60000000, count(*)
+FROM jobs WHERE id > :last
+HAVING count(*) > 0;
+
+SELECT id, key, created_at, run_at FROM jobs WHERE id > :last ORDER BY id;
