@@ -6,8 +6,16 @@ the same knobs are heard too. What contradicts itself does not start.
 
 from enum import StrEnum
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from retoma.engine.duration import seconds
@@ -15,6 +23,7 @@ from retoma.engine.errors import BadInput
 from retoma.engine.pulse import BEAT, LEASE, MARGIN
 from retoma.engine.runner import GRACE, TICK
 
+SCHEMES = ("sqlite", "postgresql", "postgres")
 MOST_SLOTS = 10_000  # jobs at a time in one process; beyond it the loop is the limit
 
 
@@ -114,6 +123,18 @@ class Settings(BaseSettings):
         validation_alias="JOB_HEARTBEAT_INTERVAL_MS",
         description="The beat in milliseconds, by its older name.",
     )
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_scheme(cls, url: str) -> str:
+        scheme = urlsplit(url).scheme
+        if scheme not in SCHEMES:
+            # Never the whole of it: it may hold a password.
+            raise ValueError(
+                f"{scheme or 'an address without a scheme'} is no database of ours: write"
+                " sqlite:///work.db or postgresql://host/name"
+            )
+        return url
 
     @model_validator(mode="before")
     @classmethod

@@ -8,6 +8,7 @@ HOPELESS = 3
 def app_on(url: str) -> Retoma:
     app = Retoma(url)
     app.job(story)
+    app.job(note)
     return app
 
 
@@ -21,3 +22,7 @@ async def story(ctx: Context, number: int) -> int:
 
 async def double(number: int) -> int:
     return number * 2
+
+
+async def note(ctx: Context, text: str) -> str:
+    return text

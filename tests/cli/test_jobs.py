@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cli.conftest import with_app
+from tests.cli.conftest import batch_at_work, with_app
 
 
 def test_the_list_is_newest_first_and_says_how_to_go_on(worked, verb):
@@ -86,8 +86,8 @@ def test_cancel_ends_a_waiting_job(worked, verb):
         (("jobs", "list", "--batch", "x"), 2, "batch"),
         (("jobs", "dance"), 2, "dance"),
         (("dance",), 2, "dance"),
-        (("jobs", "list", "--database", "mysql://there/x"), 2, "mysql://there/x"),
-        (("jobs", "list", "--database", "nothing"), 2, "nothing"),
+        (("jobs", "list", "--database", "mysql://there/x"), 2, "mysql is no database"),
+        (("jobs", "list", "--database", "nothing"), 2, "without a scheme"),
     ],
 )
 def test_bad_input_is_refused_in_words_and_changes_nothing(
@@ -126,3 +126,30 @@ def test_an_empty_list_says_so(url, verb):
     assert "no such jobs\n" == verb("jobs", "list").out
     assert [] == json.loads(verb("jobs", "list", "--json").out)
     assert "no batches\n" == verb("batches", "list").out
+
+
+async def awkward_job(app):
+    await app.submit_many("note", ["[red]:smile:\x1b[2J[/nope]"], name="\x1b]0;owned\x07")
+
+
+def test_what_came_from_outside_is_shown_as_it_is_and_steers_no_terminal(url, verb):
+    with_app(url, awkward_job)
+
+    for words in (("jobs", "show", "1"), ("jobs", "list"), ("batches", "list")):
+        assert "\x1b" not in verb(*words).out
+    assert r"[red]:smile:\x1b[2J[/nope]" in verb("jobs", "show", "1").out
+
+
+def test_the_verbs_speak_to_both_databases(database_url, verb, monkeypatch):
+    monkeypatch.setenv("RETOMA_DATABASE_URL", database_url)
+    with_app(database_url, batch_at_work)
+
+    listed = json.loads(verb("jobs", "list", "--json").out)
+    shown = json.loads(verb("jobs", "show", "3", "--json").out)
+    again = verb("jobs", "retry", "3")
+
+    assert [5, 4, 3, 2, 1] == [job["id"] for job in listed]
+    assert {**shown, **listed[2]} == shown
+    assert 0 == again.code
+    assert "generation" in verb("jobs", "show", "3").out
+    assert "4 done" in verb("batches", "show", "1").out

@@ -3,9 +3,8 @@
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from retoma.cli.desk import ask, console, print_json
+from retoma.cli.desk import ask, clean, console, print_json, table
 from retoma.cli.exits import Exit, Stop
 from retoma.engine import batch as seen
 from retoma.engine.batch import LOOK, Batch
@@ -26,15 +25,13 @@ def list_(database: str | None, as_json: bool, *, before: int | None, limit: int
     if not found:
         console().print("no batches")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("id", "name", "kind", "ended", "of", "states"):
-        table.add_column(heading, overflow="fold")
+    page = table("id", "name", "kind", "ended", "of", "states")
     for batch, progress in found:
         ended, total = str(progress.ended), str(progress.total)
-        table.add_row(
-            str(batch.id), batch.name, batch.kind, ended, total, told(progress.counts)
+        page.add_row(
+            str(batch.id), clean(batch.name), batch.kind, ended, total, told(progress.counts)
         )
-    console().print(table)
+    console().print(page)
 
 
 def show(database: str | None, as_json: bool, id_: int) -> None:
@@ -42,7 +39,7 @@ def show(database: str | None, as_json: bool, id_: int) -> None:
     if as_json:
         print_json(_document(batch, progress))
     else:
-        print(f"batch {batch.id} · {batch.name} · {batch.kind}")
+        print(f"batch {batch.id} · {clean(batch.name)} · {batch.kind}")
         print(f"{progress.ended} of {progress.total} ended: {told(progress.counts)}")
 
 
@@ -74,7 +71,7 @@ async def _watched(app: Retoma, id_: int, *, quiet: bool) -> tuple[Batch, seen.P
     batch, progress = await _look(app, id_)
     out = console()
     columns = (
-        TextColumn(f"{batch.name}"),
+        TextColumn(clean(batch.name), markup=False),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

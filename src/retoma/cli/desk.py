@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from rich.console import Console
+from rich.table import Table
 
 from retoma import db, settings
 from retoma.bootstrap import build_retoma
 from retoma.cli.exits import Exit, Stop
 from retoma.db import Database
-from retoma.engine.errors import BadInput
 from retoma.engine.job import Job
 from retoma.library import Retoma
 
@@ -24,17 +24,11 @@ T = TypeVar("T")
 
 ACTOR = "cli"
 PIPE_WIDTH = 200  # columns where nobody looks: a line of a table stays a line
-SCHEMES = ("sqlite", "postgresql", "postgres")
 
 
 def url_of(database: str | None) -> str:
     """What --database or the environment names."""
-    url = settings.read(database_url=database).database_url
-    if urlsplit(url).scheme not in SCHEMES:
-        raise BadInput(
-            f"{shown(url)} is no database: write sqlite:///work.db or postgresql://host/name"
-        )
-    return url
+    return settings.read(database_url=database).database_url
 
 
 def ask(database: str | None, verb: Callable[[Retoma], Awaitable[T]]) -> T:
@@ -83,9 +77,24 @@ def shown(url: str) -> str:
 
 
 def console() -> Console:
-    """Standard output for people; honours NO_COLOR and COLUMNS."""
+    """Standard output for people; honours NO_COLOR and COLUMNS. Text is shown as it is."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(highlight=False, markup=False, width=width)
+    return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def table(*headings: str) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold", show_header=bool(headings))
+    for heading in headings:
+        made.add_column(heading, overflow="fold")
+    return made
+
+
+def clean(text: object) -> str:
+    """What came from outside must not steer the terminal it is shown on."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode()
+        for each in str(text)
+    )
 
 
 def print_json(document: Any) -> None:

@@ -1,5 +1,6 @@
 """How a command ends: exit codes that scripts can trust, errors in one line on stderr."""
 
+import io
 import os
 import signal
 import sys
@@ -29,6 +30,9 @@ class Stop(Exception):
 
 def guarded(command: Callable[[], object]) -> None:
     """Run it; whatever is raised becomes one line and an exit code. RETOMA_DEBUG=1: the stack."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a narrow locale must not break a list
     try:
         command()
     except KeyboardInterrupt:

@@ -5,7 +5,16 @@ from typing import Any
 
 from rich.table import Table
 
-from retoma.cli.desk import ACTOR, ask, at, console, job_document, print_json
+from retoma.cli.desk import (
+    ACTOR,
+    ask,
+    at,
+    clean,
+    console,
+    job_document,
+    print_json,
+    table,
+)
 from retoma.engine.insights import AttemptSeen, Event, StepSeen
 from retoma.engine.job import Job
 from retoma.engine.states import State
@@ -22,20 +31,20 @@ def list_(database: str | None, as_json: bool, *, limit: int, **which: Any) -> N
     if not found:
         console().print("no such jobs")
         return
-    table = _table("id", "kind", "state", "batch", "at", "tries", "created", "ended")
+    page = table("id", "kind", "state", "batch", "at", "tries", "created", "ended")
     for job in found:
-        table.add_row(
+        page.add_row(
             str(job.id),
             job.kind,
             _state(job),
             "" if job.batch is None else str(job.batch),
-            job.checkpoint or "",
+            clean(job.checkpoint or ""),
             str(job.failures),
             at(job.created_at),
             at(job.ended_at),
         )
     out = console()
-    out.print(table)
+    out.print(page)
     if len(found) == limit:
         out.print(f"older ones: --before {found[-1].id}")
 
@@ -60,10 +69,10 @@ def show(database: str | None, as_json: bool, id_: int) -> None:
         return
     out = console()
     out.print(_facts(job))
-    for table in (_steps(steps), _attempts(attempts), _events(events)):
-        if table.row_count:
+    for page in (_steps(steps), _attempts(attempts), _events(events)):
+        if page.row_count:
             out.print()
-            out.print(table)
+            out.print(page)
 
 
 def explain(database: str | None, as_json: bool, id_: int) -> None:
@@ -71,7 +80,7 @@ def explain(database: str | None, as_json: bool, id_: int) -> None:
     if as_json:
         print_json({"job": id_, "why": why})
     else:
-        print(why)
+        print(clean(why))
 
 
 def retry(database: str | None, as_json: bool, id_: int, *, fresh: bool) -> None:
@@ -93,56 +102,54 @@ def cancel(database: str | None, as_json: bool, id_: int) -> None:
         print(f"job {id_} is {state}")
 
 
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
 def _state(job: Job) -> str:
     because = job.reason or job.code
-    return f"{job.state} ({because})" if because else str(job.state)
+    return f"{job.state} ({clean(because)})" if because else str(job.state)
 
 
 def _facts(job: Job) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
+    page = table()
+    page.add_column(style="bold")
+    page.add_column(overflow="fold")
     for name, value in job_document(job).items():
         if value not in (None, "", False):
-            table.add_row(name, at(value) if hasattr(value, "strftime") else str(value))
-    return table
+            page.add_row(name, at(value) if hasattr(value, "strftime") else clean(value))
+    return page
 
 
 def _steps(steps: list[StepSeen]) -> Table:
-    table = _table("step", "key", "state", "epoch", "saved", "value")
+    page = table("step", "key", "state", "epoch", "saved", "value")
     for step in steps:
         name = step.name if step.version == 1 else f"{step.name} v{step.version}"
-        table.add_row(
-            name, step.key, step.state, str(step.epoch), at(step.saved_at), _short(step.value)
+        page.add_row(
+            clean(name),
+            clean(step.key),
+            step.state,
+            str(step.epoch),
+            at(step.saved_at),
+            _short(step.value),
         )
-    return table
+    return page
 
 
 def _attempts(attempts: list[AttemptSeen]) -> Table:
-    table = _table("epoch", "runner", "claimed", "ended", "how")
+    page = table("epoch", "runner", "claimed", "ended", "how")
     for each in attempts:
-        table.add_row(
+        page.add_row(
             str(each.epoch), each.runner, at(each.claimed_at), at(each.ended_at), each.ended
         )
-    return table
+    return page
 
 
 def _events(events: list[Event]) -> Table:
-    table = _table("#", "event", "epoch", "at", "by", "details")
+    page = table("#", "event", "epoch", "at", "by", "details")
     for each in events:
         epoch = "" if each.epoch is None else str(each.epoch)
         details = "" if each.details is None else _short(str(each.details))
-        table.add_row(str(each.seq), each.type, epoch, at(each.at), each.actor, details)
-    return table
+        page.add_row(str(each.seq), each.type, epoch, at(each.at), each.actor, details)
+    return page
 
 
 def _short(text: str | None) -> str:
-    text = text or ""
+    text = clean(text or "")
     return text if len(text) <= VALUE else f"{text[: VALUE - 1]}…"

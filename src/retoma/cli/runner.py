@@ -1,7 +1,7 @@
 """`retoma runner`: one runner in this process, or a parent that keeps several alive."""
 
 import asyncio
-import importlib.util
+import importlib
 import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -33,7 +33,9 @@ class Wanted:
 
 
 def run(wanted: Wanted) -> None:
-    chosen = settings.read(slots=wanted.slots, runner_name=wanted.name)
+    chosen = settings.read(
+        database_url=wanted.database, slots=wanted.slots, runner_name=wanted.name
+    )
     logs.configure(chosen.log_level)
     if wanted.processes == 1:
         _run_on_the_quickest_loop(_one(load(wanted.app), wanted, chosen))
@@ -73,8 +75,12 @@ def _imported(module: str) -> Any:
 
 
 def _run_on_the_quickest_loop(main: Coroutine[Any, Any, None]) -> None:
-    quick = importlib.util.find_spec("uvloop")  # there is no wheel for every platform
-    factory = importlib.import_module("uvloop").new_event_loop if quick else None
+    try:
+        import uvloop  # noqa: PLC0415 — not every platform has a wheel of it
+    except ImportError:
+        factory = None
+    else:
+        factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as loop:
         loop.run(main)
 
