@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import structlog
+
 from retoma.db import Away, BadRow, Busy, Call, Database, Full, ReplyLost, Transaction
 from retoma.engine import store
 from retoma.engine.errors import LeaseLost
@@ -24,6 +26,8 @@ from retoma.engine.states import State
 ROWS = 1_000  # in one group: more only makes the neighbours wait longer
 BYTES = 8 * 1024 * 1024  # characters, near enough
 PAUSE = 0.05  # seconds before a group is sent again, doubled up to a second
+
+log = structlog.get_logger("retoma.writer")
 
 
 class Answer(asyncio.Future[Any]):
@@ -162,9 +166,11 @@ class Writer:
     async def _drop_repeats(self, group: "_Group") -> None:
         """What the lost commit did after all is answered now and not sent again."""
         try:
-            await self._database.read(group.answer_repeats)
+            repeats = await self._database.read(group.repeats)
         except Exception as error:  # noqa: BLE001 — rule one
             group.fail_all(error)
+        else:
+            group.drop(repeats)
 
     async def _tell(self, refused: list[_Waiter]) -> None:
         self.moved += 1
@@ -176,9 +182,12 @@ class Writer:
         await self._count(Counter(waiter.kind for waiter in refused))
 
     async def _count(self, kinds: Mapping[str, int]) -> None:
-        await self._database.write(
-            lambda tx: store.count_refused(tx, self._boot, kinds), verb="count_refused"
-        )
+        try:
+            await self._database.write(
+                lambda tx: store.count_refused(tx, self._boot, kinds), verb="count_refused"
+            )
+        except Exception:  # rule one: a count for the board must not hold up those who wait
+            log.exception("writer.count_failed", runner=self._boot, refused=dict(kinds))
 
 
 class _Group:
@@ -231,18 +240,20 @@ class _Group:
                     refused.append(waiter)
         return refused
 
-    def answer_repeats(self, tx: Transaction) -> None:
+    def repeats(self, tx: Transaction) -> list[tuple[_Waiter, Any]]:
+        """Whose row is there already, and what they are to be told."""
         # Row by row: this is asked only after a connection broke in the middle of a commit.
         saves, _, settles = self._kinds
-        for waiter in list(saves):
-            if store.saved_already(tx, waiter.held, _step(waiter)):
-                saves.remove(waiter)
-                _succeed(waiter, False)
-        for waiter in list(settles):
-            state = store.ended_already(tx, waiter.held)
-            if state is not None:
-                settles.remove(waiter)
-                _succeed(waiter, state)
+        saved = [(w, False) for w in saves if store.saved_already(tx, w.held, _step(w))]
+        ended = [(w, store.ended_already(tx, w.held)) for w in settles]
+        return [*saved, *((waiter, state) for waiter, state in ended if state is not None)]
+
+    def drop(self, answered: list[tuple[_Waiter, Any]]) -> None:
+        for waiter, told in answered:
+            for waiters in self._kinds:
+                if waiter in waiters:
+                    waiters.remove(waiter)
+            _succeed(waiter, told)
 
     def halves(self) -> "tuple[_Group, _Group] | None":
         """Two smaller groups, one after the other; None where there is only one row left."""
