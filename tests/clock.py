@@ -5,6 +5,7 @@ that was started with the variable adds it to its clock, in Python and inside SQ
 clock: the first jump gives it the test build of `clock()`, which adds the one row of `retoma.test_clock`.
 """
 
+import os
 import struct
 from pathlib import Path
 
@@ -43,10 +44,16 @@ class TestClock:
         self._write()
 
     def _write(self) -> None:
-        self.path.write_bytes(struct.pack("<q", self._offset))
+        # The database first: who finds himself late by the file must not act by its old time.
         if self._database_url.startswith("postgresql:"):
             with psycopg.connect(self._database_url) as connection:
                 move_postgres(connection, self._offset)
+        # In place: whoever reads meanwhile sees the old offset or the new one, never none.
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.pwrite(descriptor, struct.pack("<q", self._offset), 0)
+        finally:
+            os.close(descriptor)
 
 
 def move_postgres(connection: psycopg.Connection, offset_us: int) -> None:

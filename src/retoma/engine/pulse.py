@@ -68,12 +68,13 @@ class Pulse:
                 return
             if topics:
                 self._on_bell(topics)
-            if self._clock.now() >= next_beat:
+            asked = self._clock.now()
+            if asked >= next_beat:
                 if not self.beat():
                     self._on_lost()
                     return
-                pause = BEAT_AGAIN if self._deaf_since_last_beat else self._beat
-                next_beat = self._clock.now() + pause
+                # From the asking, as the lease: a slow answer must not thin out the beats.
+                next_beat = asked + (BEAT_AGAIN if self._deaf_since_last_beat else self._beat)
 
     def beat(self) -> bool:
         """One beat; False where this boot is over. No answer at all is not an answer."""
