@@ -1,6 +1,7 @@
 """Every question about jobs, and what it answers."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.engine.aids import (
     settle,
     submit,
 )
+from tests.house.files import SOURCE
 
 # --- explain: the first reason why it is not running
 
@@ -337,3 +339,24 @@ async def test_a_question_changes_nothing(database_url):
         assert before == await rows(database, sql)
         with pytest.raises(Exception, match=r"(?i)read.?only|readonly"):
             await database.read(lambda tx: store.submit_job(tx, about(), store.NewJob("1")))
+
+
+async def test_a_list_of_a_batch_reads_only_between_its_first_and_its_last_job(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def story(ctx: Context, n: int) -> None: ...
+
+        batches = [await app.submit_many(story, range(3)) for _ in range(3)]
+        empty = await app.submit_many(story, [])
+        text = (SOURCE / "engine/sql/list_jobs.sql").read_text()
+        explain = adhoc(f"EXPLAIN QUERY PLAN {text}", f"EXPLAIN {text}")
+        asked = {"before": None, "state": None, "kind": None, "batch": 2, "limit": 9}
+
+        plan = await (await app.database()).read(lambda tx: str(tx.all(explain, **asked)))
+
+        assert re.search(r"rowid>\? AND rowid<\?|Index Cond: \(\(id >= .* AND \(id <= ", plan)
+        listed = [[job.id for job in await app.jobs(batch=batch.id)] for batch in batches]
+        assert [[3, 2, 1], [6, 5, 4], [9, 8, 7]] == listed
+        assert [] == await app.jobs(batch=empty.id)
+        assert 9 == len(await app.jobs())

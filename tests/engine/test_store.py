@@ -1,5 +1,6 @@
 """Every write on a job: what it does, and what it refuses."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from retoma.engine.job import Claim, Held, StepId
 from retoma.engine.states import DeadReason, ParkReason
 from retoma.engine.store import Evidence, NewJob
 from tests.engine.aids import about, boot, change, claim, look, rows, settle, submit
+from tests.house.files import SOURCE
 
 DONE = settlement.done("1")
 
@@ -81,10 +83,14 @@ async def test_e8_a_bulk_with_other_payloads_submits_nothing_and_names_ten_keys(
         old = [NewJob("1", key, digest("1")) for key in keys]
         new = [NewJob("0", "fresh", digest("0"))]
         new += [NewJob("2", key, digest("2")) for key in keys]
-        await database.write(lambda tx: store.submit_keyed_jobs(tx, about(), old), verb="submit")
+        await database.write(
+            lambda tx: store.submit_keyed_jobs(tx, about(), old), verb="submit"
+        )
 
         with pytest.raises(IdempotencyMismatch) as refused:
-            await database.write(lambda tx: store.submit_keyed_jobs(tx, about(), new), verb="submit")
+            await database.write(
+                lambda tx: store.submit_keyed_jobs(tx, about(), new), verb="submit"
+            )
 
         assert ", ".join(keys[:10]) + " …" in str(refused.value)
         assert "k10" not in str(refused.value)
@@ -95,7 +101,9 @@ async def test_a_bulk_counts_what_is_new_and_what_was_there(database_url):
     async with Retoma(database_url) as app:
         database = await app.database()
         jobs = [NewJob("1", f"k{n}", digest("1")) for n in range(5)]
-        await database.write(lambda tx: store.submit_keyed_jobs(tx, about(), jobs[:2]), verb="submit")
+        await database.write(
+            lambda tx: store.submit_keyed_jobs(tx, about(), jobs[:2]), verb="submit"
+        )
 
         counted = await database.write(
             lambda tx: store.submit_keyed_jobs(tx, about(), jobs), verb="submit"
@@ -561,3 +569,14 @@ async def test_e11_every_move_of_an_operator_has_its_event(database_url):
         ]
         assert list(range(1, len(events) + 1)) == [event.seq for event in events]
         assert {State.WAITING: 1} == await database.read(insights.count_jobs)
+
+
+@pytest.mark.parametrize("verb", ["save_steps", "settle_jobs", "report_progress"])
+def test_no_index_of_held_jobs_can_serve_a_hot_fence(verb):
+    """docs/decisions/0006: it would be read from end to end for every group."""
+    sqlite = (SOURCE / f"engine/sql/{verb}.sqlite.sql").read_text()
+    postgres = (SOURCE / f"engine/sql/{verb}.postgres.sql").read_text()
+
+    assert re.search(r"\+(j|jobs)\.runner = :boot", sqlite)
+    assert "runner IS NOT DISTINCT FROM :boot" in postgres
+    assert not re.search(r"(?<!\+j)(?<!\+jobs)\.runner = :boot", sqlite + postgres)

@@ -1,4 +1,4 @@
--- Jobs, newest first, a page at a time.
+-- Jobs, newest first, a page at a time. Those of a batch lie between its first and its last.
 SELECT id, kind, version, queue, batch, key, generation, state, reason, code, priority, run_at,
        turn, aside, epoch, runner, failures, lost, checkpoint, progress, note, progress_at,
        cancel_at, correlation, payload, result, created_at, started_at, ended_at
@@ -7,4 +7,8 @@ WHERE (CAST(:before AS bigint) IS NULL OR id < :before)
   AND (CAST(:state AS text) IS NULL OR state = :state)
   AND (CAST(:kind AS text) IS NULL OR kind = :kind)
   AND (CAST(:batch AS bigint) IS NULL OR batch = :batch)
+  AND id >= CASE WHEN CAST(:batch AS bigint) IS NULL THEN 0
+                 ELSE coalesce((SELECT first_job FROM batches WHERE id = :batch), 1) END
+  AND id <= CASE WHEN CAST(:batch AS bigint) IS NULL THEN 9223372036854775807
+                 ELSE coalesce((SELECT last_job FROM batches WHERE id = :batch), 0) END
 ORDER BY id DESC LIMIT :limit;
