@@ -46,8 +46,9 @@ Limit = Annotated[int, typer.Option(min=1, max=200, help="How many at most.")]
 
 def main() -> None:
     """The `retoma` program."""
-    from retoma.cli.exits import guarded
+    from retoma.cli.exits import end_with_the_reader, guarded
 
+    end_with_the_reader()
     guarded(cli)
 
 
@@ -93,9 +94,10 @@ def runner(
     with_parent: Annotated[bool, typer.Option("--leave-with-parent", hidden=True)] = False,
 ) -> None:
     """Claim jobs and run them, until told to stop (SIGTERM or Ctrl-C: drain, then leave)."""
-    from retoma.cli.exits import leave_in_order
+    from retoma.cli.exits import leave_in_order, stay
 
     leave_in_order()
+    stay()
     from retoma.cli.runner import Wanted, run
 
     run(
@@ -121,7 +123,9 @@ def demo(
 ) -> None:
     """A batch at work on this machine: a runner is killed in the middle, nothing is lost."""
     from retoma.cli.demo import run
+    from retoma.cli.exits import stay
 
+    stay()
     run(fast=fast, as_json=json, seed=seed)
 
 
@@ -130,8 +134,10 @@ def up(
     seed: Annotated[int, typer.Option(help="Which world.")] = 1,
 ) -> None:
     """The world of the demo, kept running until Ctrl-C; the next `up` goes on from there."""
+    from retoma.cli.exits import stay
     from retoma.cli.up import run
 
+    stay()
     run(seed=seed)
 
 

@@ -37,15 +37,21 @@ def guarded(command: Callable[[], object]) -> None:
         command()
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read us has enough (`| head`); Python must not try to flush the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Exit.OK)
     except Exception as error:  # noqa: BLE001 — the last door: said in one line
         if os.environ.get("RETOMA_DEBUG") == "1":
             traceback.print_exc()
         print(f"retoma: {_in_one_line(error)}", file=sys.stderr)
         sys.exit(code_of(error))
+
+
+def end_with_the_reader() -> None:
+    """`retoma jobs list | head`: end as every program does whose reader has enough."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def stay() -> None:
+    """A program that works must not die because nobody reads what it says."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 def leave_in_order() -> None:
