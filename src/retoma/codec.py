@@ -21,6 +21,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024  # groups of rows travel as one text; more i
 MAX_DEPTH: Final = 100  # SQLite's JSON stops at 1,000, Python's own recursion sometimes before
 MAX_DIGITS: Final = 4_300  # Python reads no longer whole number unless told to
 TOO_LONG: Final = 10**MAX_DIGITS
+SHORT: Final = 2**63  # whole numbers that need no second look
 
 SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
@@ -76,6 +77,8 @@ def encode(value: object) -> str:
     """The canonical JSON text: compact, key order kept, characters as they are."""
     if value is None:
         return "null"
+    if type(value) is int and -SHORT < value < SHORT:
+        return repr(value)
     try:
         return _encoded(value)
     except Unstorable as error:

@@ -42,7 +42,8 @@ class CrashPoints:
 
     def __init__(self, spec: str = "") -> None:
         self._armed: dict[str, _Armed] = {}
-        self.on_pass: Callable[[str], None] | None = None
+        self._on_pass: Callable[[str], None] | None = None
+        self.live = False  # asked first where it is passed ten thousand times a second
         for item in filter(None, spec.split(",")):
             name, _, rest = item.partition("=")
             harm, _, count = rest.partition("@")
@@ -50,13 +51,25 @@ class CrashPoints:
 
     def arm(self, name: str, harm: Harm, on_pass: int = 1) -> None:
         self._armed[name] = _Armed(harm, on_pass)
+        self.live = True
 
     def disarm(self) -> None:
         self._armed.clear()
+        self.live = self._on_pass is not None
+
+    @property
+    def on_pass(self) -> Callable[[str], None] | None:
+        """Told of every place that is passed, where somebody set it."""
+        return self._on_pass
+
+    @on_pass.setter
+    def on_pass(self, tell: Callable[[str], None] | None) -> None:
+        self._on_pass = tell
+        self.live = bool(self._armed) or tell is not None
 
     def __call__(self, name: str) -> None:
-        if self.on_pass is not None:
-            self.on_pass(name)
+        if self._on_pass is not None:
+            self._on_pass(name)
         armed = self._armed.get(name)
         if armed is None:
             return

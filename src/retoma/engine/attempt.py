@@ -149,7 +149,7 @@ class Attempt:
         except BaseException as error:  # noqa: BLE001 — SystemExit in a story is its own failure
             return await self._failed(error)
         finally:
-            if self._context is not None:
+            if self._context is not None and self._context.close():
                 await self._context.join_side_tasks()
 
     async def _story(self) -> Any:
@@ -158,7 +158,8 @@ class Attempt:
         context = self._context = Context(
             self.claim, self, self._tools.isolate, self._steps, self.task
         )
-        crashpoint("attempt.before_story")
+        if crashpoint.live:
+            crashpoint("attempt.before_story")
         if kind.timeout is None:
             return await kind.story(context, payload)
         try:
@@ -172,6 +173,8 @@ class Attempt:
             raise
 
     def _succeeded(self, value: Any) -> Settlement:
+        if not isinstance(value, Snooze | Skip | Park):
+            return settlement.done(encode(value))
         match value:
             case Snooze(after):
                 return settlement.snoozed(after)
@@ -179,8 +182,8 @@ class Attempt:
                 return settlement.skipped(reason)
             case Park(reason, kind):
                 return settlement.parked(reason, kind)
-            case _:
-                return settlement.done(encode(value))
+            case unexpected:
+                assert_never(unexpected)
 
     def _stopped(self, error: asyncio.CancelledError) -> Settlement | None:
         match self._why:
@@ -234,7 +237,8 @@ class Attempt:
                 assert_never(unexpected)
 
     async def _settle(self, end: Settlement) -> None:
-        crashpoint("attempt.before_settle")
+        if crashpoint.live:
+            crashpoint("attempt.before_settle")
         claim = self.claim
         while True:
             try:

@@ -149,11 +149,11 @@ class Context:
         beside = self._in_flight.get(step)
         if beside is not None:
             return _read(await beside.landed(), fn)
-        run = self._runner_of(fn, where)
+        asynchronous = _on_the_loop(fn, where)
         self._join_later()
         flight = self._in_flight[step] = _Flight()
         try:
-            text = await self._run_and_save(step, run, args)
+            text = await self._run_and_save(step, fn, args, asynchronous, where)
         except BaseException as error:
             flight.crash(error)
             raise
@@ -212,13 +212,15 @@ class Context:
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         await self._desk.attach(Evidence(_named(name), guess, data))
 
-    async def join_side_tasks(self) -> None:
-        """Nothing of this attempt may still be at work, or begin, when it is settled."""
+    def close(self) -> bool:
+        """Nothing more may begin; whether something is still at work."""
         self._over = True
+        return bool(self._side_tasks)
+
+    async def join_side_tasks(self) -> None:
+        """Nothing of this attempt may still be at work when it is settled."""
         for task in self._side_tasks:
             task.cancel()
-        if not self._side_tasks:
-            return
         joined = asyncio.gather(*self._side_tasks, return_exceptions=True)
         while not joined.done():
             # Whoever stops us now is too late: the story has ended, and that must be settled.
@@ -226,32 +228,30 @@ class Context:
                 await asyncio.shield(joined)
 
     async def _run_and_save(
-        self, step: StepId, run: Callable[..., Awaitable[str]], args: tuple[Any, ...]
+        self,
+        step: StepId,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        asynchronous: bool,
+        where: str | None,
     ) -> str:
         if self._over:
             raise LeaseLost(self.job)  # a task the story forgot; its attempt has ended
         if not self._desk.free_to_start():
             await self._desk.may_start()
-        crashpoint("step.before_function")
-        text = await run(*args)
-        crashpoint("step.after_function")
+        if crashpoint.live:
+            crashpoint("step.before_function")
+        if asynchronous:
+            text = encode(await fn(*args))
+        elif where == "thread":
+            text = encode(await self._isolate.in_thread(fn, args))
+        else:
+            text = await self._isolate.in_child(fn, args)
+        if crashpoint.live:
+            crashpoint("step.after_function")
         if await self._desk.save(step, text):
             self._desk.cancel_wanted()
         return text
-
-    def _runner_of(
-        self, fn: Callable[..., Any], where: str | None
-    ) -> Callable[..., Awaitable[str]]:
-        if where not in (None, "thread"):
-            raise BadInput(f'where={where!r}: a step runs where it belongs, or where="thread"')
-        if is_async(fn):
-            if where is not None:
-                raise BadInput(f"{fn!r} is async: it runs on the loop, not in a thread")
-            return partial(_on_the_loop, fn)
-        if where == "thread":
-            return partial(_in_thread, self._isolate, fn)
-        check_can_travel(fn)
-        return partial(_in_child, self._isolate, fn)
 
     def _join_later(self) -> None:
         task = asyncio.current_task()
@@ -297,16 +297,17 @@ def is_async(fn: Callable[..., Any]) -> bool:
     )
 
 
-async def _on_the_loop(fn: Callable[..., Awaitable[Any]], *args: Any) -> str:
-    return encode(await fn(*args))
-
-
-async def _in_thread(isolate: Isolate, fn: Callable[..., Any], *args: Any) -> str:
-    return encode(await isolate.in_thread(fn, args))
-
-
-async def _in_child(isolate: Isolate, fn: Callable[..., Any], *args: Any) -> str:
-    return await isolate.in_child(fn, args)
+def _on_the_loop(fn: Callable[..., Any], where: str | None) -> bool:
+    """Whether a step runs here, and not in a child or a thread; refuses what can run nowhere."""
+    if where not in (None, "thread"):
+        raise BadInput(f'where={where!r}: a step runs where it belongs, or where="thread"')
+    if is_async(fn):
+        if where is not None:
+            raise BadInput(f"{fn!r} is async: it runs on the loop, not in a thread")
+        return True
+    if where is None:
+        check_can_travel(fn)
+    return False
 
 
 def _read(text: str | None, fn: Callable[..., Any]) -> Any:

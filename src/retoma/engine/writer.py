@@ -55,6 +55,7 @@ class Writer:
         self._database = database
         self._boot = boot
         self._clock = clock
+        self._loop = asyncio.get_running_loop()
         self._saves: list[_Waiter] = []
         self._reports: dict[Held, _Waiter] = {}
         self._settles: list[_Waiter] = []
@@ -100,7 +101,7 @@ class Writer:
             await asyncio.shield(self._busy)
 
     def _answer(self) -> Answer:
-        return Answer(loop=asyncio.get_running_loop())
+        return Answer(loop=self._loop)
 
     def _put(self, queue: list[_Waiter], waiter: _Waiter) -> Answer:
         queue.append(waiter)
@@ -109,7 +110,7 @@ class Writer:
 
     def _start(self) -> None:
         if self._busy is None:
-            self._busy = asyncio.get_running_loop().create_task(self._write_until_empty())
+            self._busy = self._loop.create_task(self._write_until_empty())
 
     async def _write_until_empty(self) -> None:
         try:
