@@ -75,8 +75,7 @@ def test_our_name_holds_over_the_older_one(monkeypatch):
 @pytest.mark.parametrize(
     ("environment", "rule"),
     [
-        ({"RETOMA_LEASE": "30", "RETOMA_BEAT": "20"}, "two beats"),
-        ({"RETOMA_LEASE": "12", "RETOMA_BEAT": "5"}, "last 10 s"),
+        ({"RETOMA_LEASE": "30", "RETOMA_BEAT": "20"}, "3 beats"),
         ({"RETOMA_TICK": "60"}, "tick"),
         ({"RETOMA_LEASE": "60", "JOB_LOCK_TTL_MS": "90000"}, "give one of them"),
         ({"RETOMA_SLOTS": "0"}, "RETOMA_SLOTS"),

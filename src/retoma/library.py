@@ -25,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 KEY_LENGTH = 500
+NAME_LENGTH = 200
 ACTOR = "library"
 
 
@@ -125,8 +126,10 @@ class Retoma:
         about = _submission(wanted, priority, run_at, delay, correlation)
         listed = payloads if isinstance(payloads, Sequence) else list(payloads)
         jobs = None if keys is None else _new_jobs(wanted, listed, keys)
-        batch_key = _checked_key(key) or self._ids.new()
-        batch_name = name or f"{wanted.name} {batch_key[:8]}"
+        batch_key = _checked("key", key) or self._ids.new()
+        batch_name = (
+            _checked("batch name", name, NAME_LENGTH) or f"{wanted.name} {batch_key[:8]}"
+        )
         database = await self._open()
 
         def submit(tx: db.Transaction) -> Batch:
@@ -309,7 +312,7 @@ def _submission(
         priority=kind.priority if priority is None else priority,
         run_at=None if run_at is None else run_at.astimezone(UTC),
         delay=None if delay is None else seconds(delay),
-        correlation=correlation,
+        correlation=_checked("correlation", correlation),
         actor=ACTOR,
     )
 
@@ -322,7 +325,7 @@ def _encoded(kind: Kind, payload: Any) -> str:
 
 def _new_job(kind: Kind, payload: Any, key: str | None) -> NewJob:
     text = _encoded(kind, payload)
-    if _checked_key(key) is None:
+    if _checked("key", key) is None:
         return NewJob(text)
     return NewJob(text, key, digest(text))
 
@@ -342,16 +345,13 @@ def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[
     return list(by_key.values())
 
 
-def _checked_key(key: str | None) -> str | None:
-    if key is None:
+def _checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:
+    if text is None:
         return None
-    if (
-        not isinstance(cast("object", key), str)
-        or not 0 < len(key) <= KEY_LENGTH
-        or not key.isprintable()
-    ):
-        raise BadInput(f"a key has 1 to {KEY_LENGTH} printable characters: {key!r}")
-    return key
+    given = cast("object", text)
+    if not isinstance(given, str) or not 0 < len(given) <= most or not given.isprintable():
+        raise BadInput(f"a {what} has 1 to {most} printable characters: {text!r}")
+    return text
 
 
 def _state(state: State | str) -> State:

@@ -20,7 +20,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
-from retoma.engine.pulse import BEAT, LEASE, MARGIN
+from retoma.engine.pulse import BEAT, BEATS, LEASE
 from retoma.engine.runner import GRACE, TICK
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
@@ -161,16 +161,10 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _agree(self) -> "Settings":
-        if self.beat * 2 > self.lease:
+        if self.beat * BEATS > self.lease:
             raise ValueError(
-                f"a lease outlasts two beats, or one late beat loses every job: lease"
+                f"a lease outlasts {BEATS} beats, or one late beat loses every job: lease"
                 f" {self.lease:g} s, beat {self.beat:g} s"
-            )
-        if self.beat + MARGIN >= self.lease:
-            raise ValueError(
-                f"a runner starts nothing in the last {MARGIN:g} s of its lease, so a lease is"
-                f" longer than {MARGIN:g} s and a beat: lease {self.lease:g} s, beat"
-                f" {self.beat:g} s"
             )
         if self.tick >= self.lease:
             raise ValueError(

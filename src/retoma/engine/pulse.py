@@ -15,7 +15,8 @@ from retoma.engine.ports import Clock
 LEASE = 60.0  # seconds: six beats (seed 002)
 BEAT = 10.0
 BEAT_AGAIN = 1.0  # after a beat that got no answer
-MARGIN = 10.0  # a runner stops starting things this long before its lease can end
+BEATS = 3  # in a lease at the least: one that comes late must not lose everything
+MARGIN = LEASE / 6  # a runner stops starting things so long before its lease can end: one beat
 
 log = get_logger("retoma.pulse")
 
@@ -35,7 +36,7 @@ class Pulse:
         on_lost: Callable[[], None],
     ) -> None:
         # Both from before the boot is written: its lease is no younger than that.
-        self.valid_until = clock.now() + lease - MARGIN
+        self.valid_until = clock.now() + lease - lease * (MARGIN / LEASE)
         self._first_beat = clock.now() + beat
         self._database = database
         self._boot = boot
@@ -96,5 +97,5 @@ class Pulse:
             return True
         if alive:
             self._deaf_since_last_beat = False
-            self.valid_until = asked + self._lease - MARGIN
+            self.valid_until = asked + self._lease - self._lease * (MARGIN / LEASE)
         return alive

@@ -16,12 +16,13 @@ from structlog.contextvars import bound_contextvars
 from retoma.db import EVERYTHING, Database, DatabaseError, Lane, Transaction, crashpoint
 from retoma.engine import store
 from retoma.engine.attempt import Attempt, Tools, Why
+from retoma.engine.errors import BadInput
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, SavedStep
 from retoma.engine.kind import Kinds
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
-from retoma.engine.pulse import BEAT, LEASE, Pulse
+from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
 from retoma.engine.store import Boot, Found, Spot
 from retoma.engine.watchdog import Watchdog
 from retoma.engine.writer import Writer
@@ -51,6 +52,24 @@ class Knobs:
     beat: float = BEAT
     tick: float = TICK
     grace: float = GRACE
+
+    def __post_init__(self) -> None:
+        problems = [what for what, well in self._checks() if not well]
+        if problems:
+            raise BadInput(f"a runner cannot run so: {'; '.join(problems)}")
+
+    def _checks(self) -> list[tuple[str, bool]]:
+        return [
+            (f"slots must be at least 1, not {self.slots}", self.slots >= 1),
+            (f"beat must be longer than nothing, not {self.beat:g} s", self.beat > 0),
+            (
+                f"lease must be at least {BEATS} beats, or one late beat loses everything:"
+                f" {self.lease:g} s against {self.beat:g} s",
+                self.lease >= BEATS * self.beat,
+            ),
+            (f"tick must be longer than nothing, not {self.tick:g} s", self.tick > 0),
+            (f"grace must not be negative: {self.grace:g} s", self.grace >= 0),
+        ]
 
 
 class Runner:
@@ -331,7 +350,9 @@ class _Life:
             self._rung = True
         if self._wake_on_free or self._rung:
             self._wake.set()
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            self._recall = True  # stopped while it settled: perhaps it never did
+        elif (error := task.exception()) is not None:
             log.error("attempt.broke", job=held.job, epoch=held.epoch, exc_info=error)
             self._recall = True
 
