@@ -293,6 +293,8 @@ async def test_a_payload_no_database_would_keep_is_refused_at_the_door(tmp_path,
         {"key": "\ud800"},
         {"priority": 1001},
         {"priority": "high"},
+        {"correlation": "a\0b"},
+        {"correlation": {"id": 1}},
         {"delay": "soon"},
         {"delay": -1},
         {"delay": 1, "run_at": datetime(2040, 1, 1, tzinfo=UTC)},
@@ -366,3 +368,13 @@ async def test_what_was_submitted_in_a_bulk_is_claimed_in_its_order(database_url
         taken = [(await claim(database, "me"))[0].payload for _ in range(5)]
 
         assert ["0", "1", "2", "3", "4"] == taken
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", 3, "x" * 501])
+async def test_a_batch_whose_name_no_database_would_keep_is_refused(database_url, name):
+    async with app_of(database_url) as app:
+        with pytest.raises(BadInput, match="a batch name has 1 to 200 printable"):
+            await app.submit_many("work", [1], name=name)
+
+        assert 0 == await how_many(app)
+        assert [] == await app.batches()

@@ -249,6 +249,31 @@ async def test_a_step_without_a_proper_name_is_refused(database_url, name):
         assert [] == await app.steps(job.id)
 
 
+@pytest.mark.parametrize(
+    "how",
+    [{"key": 3}, {"key": None}, {"key": "a\0b"}, {"key": "\ud800"}, {"version": "2"},
+     {"version": 0}, {"version": True}],
+    ids=repr,
+)  # fmt: skip
+async def test_e5_a_step_that_would_not_be_found_again_is_refused(tmp_path, how):
+    """Stored as text, the key 3 would be another one after a crash, and the step run twice."""
+    async with Retoma(f"sqlite:///{tmp_path / 'work.db'}") as app:
+        calls: list[int] = []
+
+        async def pay() -> None:
+            calls.append(1)
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            await ctx.step("pay", pay, **how)
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert "a step's" in (await app.events(job.id))[-1].details["message"]
+        assert [] == calls
+
+
 async def test_an_async_function_is_not_for_a_thread(database_url):
     async with Retoma(database_url) as app:
 

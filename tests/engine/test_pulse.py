@@ -67,7 +67,9 @@ async def test_a_beat_renews_the_lease_in_the_database(database_url, test_clock)
 
         [after] = await app.runners()
         assert after.lease_until - before.lease_until > timedelta(seconds=49)
-        assert timedelta(seconds=60) <= after.lease_until - after.beat_at < timedelta(seconds=61)
+        assert (
+            timedelta(seconds=60) <= after.lease_until - after.beat_at < timedelta(seconds=61)
+        )
 
 
 async def test_a_runner_starts_nothing_in_the_last_seconds_of_its_lease(database_url):

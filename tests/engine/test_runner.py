@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retoma import Context, Retoma, Retry, State, Transient
+from retoma import BadInput, Context, Retoma, Retry, State, Transient
 from retoma.db import Database, adhoc
 from retoma.engine import store
 from retoma.engine.runner import Knobs, Runner
@@ -163,6 +163,7 @@ async def test_a_runner_with_nothing_to_do_is_idle_at_once(database_url):
 
 async def test_a_runner_never_takes_a_kind_or_version_it_does_not_know(database_url):
     async with Retoma(database_url) as old, Retoma(database_url) as new:
+
         @old.job(queue="shared")
         async def work(ctx: Context) -> str:
             return "old"
@@ -420,3 +421,43 @@ async def test_a_runner_can_be_seen_in_the_audit_log_coming_and_going(database_u
             ("runner.leaving", "ana"),
             ("runner.gone", "ana"),
         ] == told
+
+
+# --- what it may be told
+
+
+@pytest.mark.parametrize(
+    ("knobs", "why"),
+    [
+        ({"slots": 0}, "slots must be at least 1"),
+        ({"tick": 0}, "tick must be longer than nothing"),
+        ({"beat": 0}, "beat must be longer than nothing"),
+        ({"grace": -1}, "grace must not be negative"),
+        ({"lease": 15, "beat": 10}, "lease must be at least 3 beats"),
+    ],
+)
+def test_a_runner_that_could_never_work_is_refused(knobs, why):
+    with pytest.raises(BadInput, match=why):
+        Knobs(**knobs)
+
+
+async def test_e13_a_cancel_that_meets_a_failed_settling_does_not_leave_the_job_behind(
+    database_url,
+):
+    async with Retoma(database_url) as app:
+        ending = asyncio.Event()
+
+        @app.job
+        async def work(ctx: Context) -> None:
+            ending.set()
+
+        job = await app.submit(work)
+        with crash_at("settle.before_commit"):
+            async with running(app, tick=0.3):
+                await ending.wait()
+                await asyncio.sleep(0.1)
+                asked = await app.cancel(job.id)
+                await eventually(lambda: ended(app, job.id))
+
+        assert State.RUNNING is asked
+        assert (await app.get(job.id)).state in (State.CANCELED, State.DONE)

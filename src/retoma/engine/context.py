@@ -142,7 +142,7 @@ class Context:
         process, or in a thread with `where="thread"`. What comes back is what would come back
         after a crash: the value as JSON keeps it, in the type `fn` says it returns.
         """
-        step = StepId(_named(name), version, key)
+        step = _step_id(name, version, key)
         saved = self._steps.get(step)
         if saved is not None and saved.saved:
             return _read(saved.value, fn)
@@ -325,8 +325,22 @@ def returns(fn: Callable[..., Any]) -> Any:
         return None
 
 
+def _step_id(name: object, version: object, key: object) -> StepId:
+    """Refuses what would come back as something else, and so never be found again."""
+    if type(version) is not int or version < 1:
+        raise BadInput(f"a step's version is a number from 1, not {version!r}")
+    if not isinstance(key, str) or len(key) > 500 or not _storable(key):
+        raise BadInput(f"a step's key is a text of at most 500 characters, not {key!r}")
+    return StepId(_named(name), version, key)
+
+
+def _storable(text: str) -> bool:
+    plain = text.isascii() or text.encode("utf-8", "ignore").decode() == text
+    return plain and "\0" not in text
+
+
 def _named(name: object) -> str:
-    if not isinstance(name, str) or not name or len(name) > 200 or "\0" in name:
+    if not isinstance(name, str) or not name or len(name) > 200 or not _storable(name):
         raise BadInput(f"a step or evidence needs a name of 1 to 200 characters, not {name!r}")
     return name
 
