@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 from retoma.engine.ports import Clock, Ids, Process, chance
-from retoma.engine.testing import FakeClock
 
 
 def test_the_clock_moves_with_the_time_of_a_test(test_clock):
@@ -74,20 +73,3 @@ def test_the_host_is_the_same_for_neighbours():
     )
 
     assert Process.this().host == there.stdout.strip()
-
-
-async def test_a_fake_clock_stands_still_until_it_is_told_to_go_on():
-    import asyncio
-
-    clock = FakeClock(100.0)
-    sleeper = asyncio.create_task(clock.sleep(10))
-    await asyncio.sleep(0)
-
-    clock.advance(9.5)
-    await asyncio.sleep(0)
-    asleep = clock.asleep, sleeper.done()
-    clock.advance(0.5)
-    await sleeper
-
-    assert (1, False) == asleep
-    assert (0, 110.0) == (clock.asleep, clock.now())
