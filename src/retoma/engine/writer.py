@@ -23,7 +23,7 @@ from retoma.engine.ports import Clock
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State
 
-ROWS = 1_000  # in one group: more only makes the neighbours wait longer
+ROWS = 500  # in one group: while one is committed, the stories of another go on
 BYTES = 8 * 1024 * 1024  # characters, near enough
 PAUSE = 0.05  # seconds before a group is sent again, doubled up to a second
 
