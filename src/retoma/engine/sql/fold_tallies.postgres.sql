@@ -1,5 +1,6 @@
 -- Add what was tallied to the counters: a reader who adds both is right at every instant.
 -- Twin: one statement here, several there. One folder at a time, or two could lock each other out.
+-- Ledger -1 is that of all batches together, 0 that of jobs without one.
 WITH folded AS (
     DELETE FROM tallies WHERE id IN (
         SELECT id FROM tallies
@@ -15,8 +16,10 @@ WITH folded AS (
     FROM folded WHERE from_state IS NOT NULL
 ), counted AS (
     INSERT INTO counts AS c (batch, kind, state, code, n)
-    SELECT batch, kind, state, code, sum(n) FROM moves GROUP BY batch, kind, state, code
-    ORDER BY batch, kind, state, code
+    SELECT ledger.batch, kind, state, code, sum(n)
+    FROM moves CROSS JOIN LATERAL (VALUES (moves.batch), (-1)) AS ledger(batch)
+    GROUP BY ledger.batch, kind, state, code
+    ORDER BY ledger.batch, kind, state, code
     ON CONFLICT (batch, kind, state, code) DO UPDATE SET n = c.n + excluded.n
 ), paced AS (
     INSERT INTO pace AS p (kind, minute, state, code, bucket, n, ms)

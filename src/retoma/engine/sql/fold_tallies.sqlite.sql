@@ -1,15 +1,18 @@
 -- Add what was tallied to the counters: a reader who adds both is right at every instant.
 -- Twin: several statements here, one there.
+-- Ledger -1 is that of all batches together, 0 that of jobs without one.
 INSERT INTO counts (batch, kind, state, code, n)
-SELECT batch, kind, state, code, sum(n) FROM (
+SELECT CASE WHEN each.whole THEN -1 ELSE moves.batch END AS ledger, kind, state, code, sum(n)
+FROM (
     SELECT coalesce(batch, 0) AS batch, kind, to_state AS state,
            CASE WHEN to_state = 'dead' THEN coalesce(code, '') ELSE '' END AS code, n
     FROM tallies
     UNION ALL
     SELECT coalesce(batch, 0), kind, from_state,
            CASE WHEN from_state = 'dead' THEN coalesce(code, '') ELSE '' END, -n
-    FROM tallies WHERE from_state IS NOT NULL)
-GROUP BY batch, kind, state, code
+    FROM tallies WHERE from_state IS NOT NULL) moves
+JOIN (SELECT false AS whole UNION ALL SELECT true) each
+GROUP BY ledger, kind, state, code
 ON CONFLICT (batch, kind, state, code) DO UPDATE SET n = n + excluded.n;
 
 INSERT INTO pace (kind, minute, state, code, bucket, n, ms)
