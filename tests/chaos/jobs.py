@@ -130,6 +130,7 @@ class Stories:
         return value
 
     async def _gate(self, ctx: Context, gate: str) -> None:
+        self._ledger.effect(ctx, gate, "waits")
         async with asyncio.timeout(NOBODY_WAITS_LONGER):
             while ctx.epoch == 1 and not (self._folder / gate).exists():  # noqa: ASYNC110 — the file is opened by another process
                 await asyncio.sleep(0.02)

@@ -3,20 +3,44 @@
 import asyncio
 import json
 import logging
+import os
 import signal
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import structlog
 
+from retoma import db
+from retoma.db import Database, Transaction
 from tests.chaos import jobs
 
 
 async def main(knobs: dict[str, Any]) -> None:
     app = jobs.from_environment()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.stop)
+    if mute_until := knobs.pop("mute_until", None):
+        gate = Path(os.environ[jobs.FOLDER]) / mute_until
+        app._database = MuteDatabase(db.open(app.url), gate)
     async with app:
         await app.run(**knobs)
+
+
+class MuteDatabase:
+    """Lets no beat through before its gate opens: a runner that must find out by writing."""
+
+    def __init__(self, database: Database, gate: Path) -> None:
+        self._database = database
+        self._gate = gate
+
+    def write_now(self, fn: Callable[[Transaction], Any], *, verb: str) -> Any:
+        while not self._gate.exists():
+            self._database.wait_bell(0.05)
+        return self._database.write_now(fn, verb=verb)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """What a dead or silent runner held runs again: soon, by one other, once."""
 
 import asyncio
-import signal
 from collections import Counter
 from datetime import datetime
 
@@ -67,7 +66,7 @@ async def test_a_silent_runner_is_missed_after_its_lease_and_taken_over_once(new
         silent = world.start_runner("silent")
         jobs = await world.submit_all("hold", [GATE] * 30)
         await world.wait_held(jobs)
-        silent.send(signal.SIGSTOP)
+        await world.freeze(silent)
         others = [world.start_runner(f"other {n}") for n in range(3)]
         await world.booted(*others)
         before = await world.history(finished=False)

@@ -27,8 +27,7 @@ async def test_a_runner_that_wakes_after_its_lease_finds_every_write_refused(new
     async with new_world() as world:
         zombie = world.start_runner("zombie", mute_until="beats again")
         jobs = [(await world.submit(kind, GATE)).id for kind in LATE]
-        await world.booted(zombie)
-        await all_claimed(world, jobs)
+        await world.wait_held(jobs)
         [dead] = await world.boots_of(zombie)
         await world.freeze(zombie)
         await another_takes_over(world)
@@ -80,14 +79,6 @@ async def another_takes_over(world: World) -> Process:
     await world.ring()
     await world.wait_ended()
     return survivor
-
-
-async def all_claimed(world: World, jobs: list[int]) -> None:
-    async def claimed() -> bool:
-        states = await world.states()
-        return all(states[job] is State.RUNNING for job in jobs)
-
-    await world.eventually(claimed, "all are claimed")
 
 
 async def refused_are(world: World, kinds: set[str]) -> bool:

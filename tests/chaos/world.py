@@ -5,6 +5,7 @@ never waited for; a failure tells the seed and the last words of every process.
 """
 
 import asyncio
+import fcntl
 import json
 import os
 import random
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from retoma import Job, Retoma
 from retoma.db import adhoc, moment
@@ -133,6 +136,26 @@ class World:
             f"— {each.name} {each.pid}, exit {each.popen.poll()}: {text[-LAST_WORDS:]}"
             for each, text in said
         )
+
+    async def freeze(self, process: Process) -> None:
+        """Stop it with SIGSTOP, but not in the middle of a transaction: its locks would stop all."""
+
+        async def stopped_outside() -> bool:
+            process.send(signal.SIGSTOP)
+            await asyncio.sleep(LOOK)  # what the others are at ends meanwhile
+            if not await asyncio.to_thread(self._somebody_writes):
+                return True
+            process.send(signal.SIGCONT)
+            return False
+
+        await self.eventually(stopped_outside, f"{process.name} is outside a transaction")
+
+    def _somebody_writes(self) -> bool:
+        """Whether a lock is held that only the stopped one can still hold."""
+        if self.url.startswith("sqlite:"):
+            return turn_is_taken(Path(self.url.removeprefix("sqlite:///")))
+        with psycopg.connect(self.url) as connection:
+            return connection.execute(OPEN_TRANSACTION, [LOOK]).fetchone() is not None
 
     async def booted(self, *processes: Process) -> None:
         """Return when each of them has a living boot."""
@@ -263,4 +286,19 @@ class World:
         return found
 
 
+def turn_is_taken(path: Path) -> bool:
+    """Whether a process is at its turn to write to this SQLite file."""
+    with Path(f"{path}-turn").open("ab") as turn:
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
 NOW = adhoc("SELECT (SELECT clock())")
+OPEN_TRANSACTION = (
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+    " AND state LIKE 'idle in transaction%%'"
+    " AND state_change < clock_timestamp() - %s * interval '1 second' / 2"
+)
