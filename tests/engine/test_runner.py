@@ -10,6 +10,7 @@ import pytest
 from retoma import BadInput, Context, Retoma, Retry, State, Transient
 from retoma.db import Database, adhoc
 from retoma.engine import store
+from retoma.engine.ports import Clock
 from retoma.engine.runner import Knobs, Runner
 from retoma.engine.testing import crash_at, drain
 from tests.engine.aids import AT_ONCE, change, eventually, rows, running
@@ -441,21 +442,31 @@ def test_a_runner_that_could_never_work_is_refused(knobs, why):
         Knobs(**knobs)
 
 
+class Pausing(Clock):
+    """Whoever sleeps by it sleeps until he is stopped, and it tells when that begins."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asleep = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        self.asleep.set()
+        await asyncio.sleep(60)
+
+
 async def test_e13_a_cancel_that_meets_a_failed_settling_does_not_leave_the_job_behind(
     database_url,
 ):
-    async with Retoma(database_url) as app:
-        ending = asyncio.Event()
+    clock = Pausing()
+    async with Retoma(database_url, clock=clock) as app:
 
         @app.job
-        async def work(ctx: Context) -> None:
-            ending.set()
+        async def work(ctx: Context) -> None: ...
 
         job = await app.submit(work)
         with crash_at("settle.before_commit"):
             async with running(app, tick=0.3):
-                await ending.wait()
-                await asyncio.sleep(0.1)
+                await clock.asleep.wait()
                 asked = await app.cancel(job.id)
                 await eventually(lambda: ended(app, job.id))
 
