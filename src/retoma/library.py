@@ -12,7 +12,7 @@ from retoma.db import Database, ReplyLost, migrations
 from retoma.engine import insights, store
 from retoma.engine.batch import Batch
 from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput, Code, IdempotencyMismatch, Unsure
+from retoma.engine.errors import BadInput, Code, IdempotencyMismatch, NotFound, Unsure
 from retoma.engine.job import Job
 from retoma.engine.kind import PRIORITIES, Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
@@ -182,6 +182,7 @@ class Retoma:
     # — asking and steering —
 
     async def get(self, job: int) -> Job:
+        _check_id("job", job)
         return await self._read(lambda tx: store.get_job(tx, job))
 
     async def jobs(
@@ -205,12 +206,15 @@ class Retoma:
         return await self._read(insights.count_jobs)
 
     async def events(self, job: int) -> list[insights.Event]:
+        _check_id("job", job)
         return await self._read(lambda tx: insights.job_events(tx, job))
 
     async def attempts(self, job: int) -> list[insights.AttemptSeen]:
+        _check_id("job", job)
         return await self._read(lambda tx: insights.job_attempts(tx, job))
 
     async def steps(self, job: int) -> list[insights.StepSeen]:
+        _check_id("job", job)
         return await self._read(lambda tx: insights.job_steps(tx, job))
 
     async def runners(self) -> list[insights.RunnerSeen]:
@@ -221,6 +225,7 @@ class Retoma:
 
     async def explain(self, job: int) -> str:
         """Why it is not running, in one sentence, and what would change it."""
+        _check_id("job", job)
         return await self._read(lambda tx: insights.explain(tx, job))
 
     async def batches(self, *, before: int | None = None, limit: int = 50) -> list[Batch]:
@@ -231,11 +236,13 @@ class Retoma:
         return [self._batch(each.id, each.name, each.kind, 0, 0) for each in seen]
 
     async def batch(self, batch: int) -> Batch:
+        _check_id("batch", batch)
         seen = await self._read(lambda tx: insights.get_batch(tx, batch))
         return self._batch(seen.id, seen.name, seen.kind, 0, 0)
 
     async def cancel(self, job: int, *, actor: str = ACTOR) -> State:
         """CANCELED: it never runs again. RUNNING: its runner was asked, and ends it."""
+        _check_id("job", job)
         database = await self._open()
         return await database.write(
             lambda tx: store.cancel_job(tx, job, actor=actor), verb="cancel"
@@ -243,6 +250,7 @@ class Retoma:
 
     async def retry(self, job: int, *, fresh: bool = False, actor: str = ACTOR) -> Job:
         """The next generation of an ended job; its committed steps are kept unless `fresh`."""
+        _check_id("job", job)
         database = await self._open()
         return await database.write(
             lambda tx: store.again(tx, job, actor=actor, fresh=fresh), verb="again"
@@ -250,6 +258,7 @@ class Retoma:
 
     async def resume(self, job: int, *, actor: str = ACTOR) -> Job:
         """A parked job goes on."""
+        _check_id("job", job)
         database = await self._open()
         return await database.write(
             lambda tx: store.unpark(tx, job, actor=actor), verb="unpark"
@@ -303,6 +312,8 @@ def _submission(
         raise BadInput(f"a priority is from -1000 to 1000, not {priority!r}")
     if run_at is not None and delay is not None:
         raise BadInput("run_at and delay say the same thing twice: give one of them")
+    if run_at is not None and not isinstance(run_at, datetime):
+        raise BadInput(f"run_at is a datetime with a time zone, not {run_at!r}")
     if run_at is not None and run_at.tzinfo is None:
         raise BadInput(f"run_at needs a time zone: {run_at.isoformat()} could be any instant")
     return Submission(
@@ -352,6 +363,12 @@ def _checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:
     if not isinstance(given, str) or not 0 < len(given) <= most or not given.isprintable():
         raise BadInput(f"a {what} has 1 to {most} printable characters: {text!r}")
     return text
+
+
+def _check_id(what: str, id_: object) -> None:
+    """What cannot be an id is nobody's, and no database need be asked."""
+    if not isinstance(id_, int) or not 0 < id_ < 2**63:
+        raise NotFound(f"there is no {what} {id_!r}")
 
 
 def _state(state: State | str) -> State:

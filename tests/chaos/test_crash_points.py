@@ -56,7 +56,7 @@ def possible(point: str, harm: Harm) -> bool:
 
 def live(url: str, folder: Path, armed: str = "") -> "subprocess.CompletedProcess[str]":
     """One process of the world, from its first line to its end or its death."""
-    environment = os.environ | {"RETOMA_CRASHPOINT": armed, "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"RETOMA_CRASHPOINT": armed}
     return subprocess.run(
         [sys.executable, "-m", crash_world.__name__, url, str(folder)],
         cwd=ROOT,

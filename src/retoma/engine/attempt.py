@@ -326,9 +326,16 @@ def _told_of(error: BaseException) -> dict[str, object]:
     stack = "".join(traceback.format_exception(error))
     return {
         "type": type(error).__name__,
-        "message": _printable(str(error), MESSAGE),
+        "message": _printable(_said(error), MESSAGE),
         "stack": _printable(stack[-STACK:], STACK),
     }
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 — a story's own exception, which cannot even speak
+        return "its message could not be read"
 
 
 def _short(details: dict[str, object]) -> dict[str, object]:

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 import structlog
 
-from retoma.codec import decode, encode
-from retoma.db import crashpoint
+from retoma.codec import Unstorable, decode, encode
+from retoma.db import BadRow, crashpoint
 from retoma.engine.errors import BadInput, LeaseLost
 from retoma.engine.isolate import Isolate, check_can_travel
 from retoma.engine.job import Claim, SavedStep, StepId
@@ -204,13 +204,17 @@ class Context:
         """Say how far the work is (0 to 1), in words if you like. Keeps the job from stalling."""
         if share is not None and not 0 <= share <= 1:
             raise BadInput(f"job {self.job}: progress is from 0 to 1, not {share}")
+        if note is not None and not _storable(note):
+            raise BadInput(f"job {self.job}: a note is text without a NUL, not {note!r}")
         await self._desk.report(share, note)
 
     async def attach(self, name: str, content: bytes | str, media: str | None = None) -> None:
         """Keep something to look at later: a page, a picture, an answer."""
-        guess = media or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        guess = media or mimetypes.guess_type(_named(name))[0] or "application/octet-stream"
+        if not _storable(guess):
+            raise BadInput(f"{name}: a media type is text without a NUL, not {guess!r}")
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-        await self._desk.attach(Evidence(_named(name), guess, data))
+        await self._desk.attach(Evidence(name, guess, data))
 
     def close(self) -> bool:
         """Nothing more may begin; whether something is still at work."""
@@ -249,7 +253,11 @@ class Context:
             text = await self._isolate.in_child(fn, args)
         if crashpoint.live:
             crashpoint("step.after_function")
-        if await self._desk.save(step, text):
+        try:
+            cancel = await self._desk.save(step, text)
+        except BadRow as error:
+            raise _refused(text, error) from error
+        if cancel:
             self._desk.cancel_wanted()
         return text
 
@@ -337,6 +345,13 @@ def _step_id(name: object, version: object, key: object) -> StepId:
 def _storable(text: str) -> bool:
     plain = text.isascii() or text.encode("utf-8", "ignore").decode() == text
     return plain and "\0" not in text
+
+
+def _refused(text: str, error: BadRow) -> Unstorable:
+    """The codec let it pass, the database does not: its bytes are kept, it is not paid for again."""
+    unstorable = Unstorable(text, f"the database refused it ({error})")
+    unstorable.whole = text.encode()
+    return unstorable
 
 
 def _named(name: object) -> str:

@@ -145,6 +145,8 @@ def list_batches(
     tx: Transaction, *, before: int | None = None, limit: int = 50
 ) -> list[BatchSeen]:
     """Newest first."""
+    if not 1 <= limit <= PAGE:
+        raise BadInput(f"a page has 1 to {PAGE} batches, not {limit}")
     return [_batch(row) for row in tx.all(LIST_BATCHES, before=before, limit=limit)]
 
 
