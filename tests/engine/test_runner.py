@@ -205,7 +205,7 @@ async def test_a_runner_runs_no_more_stories_at_once_than_it_has_slots(database_
         await drain(app, slots=6)
 
         assert {State.DONE: 40} == await batch.counts()
-        assert 6 == most
+        assert 3 <= most <= 6
 
 
 async def test_e10_a_runner_holds_one_suspect_at_a_time_beside_others(database_url):
@@ -454,21 +454,34 @@ class Pausing(Clock):
         await asyncio.sleep(60)
 
 
+class Breaking(Counting):
+    """A database on which the first settling goes wrong in a way nobody foresaw."""
+
+    async def write(self, fn: Callable[..., Any], *, verb: str, **how: Any) -> Any:
+        if verb == "settle" and not self.asked[verb]:
+            self.asked[verb] += 1
+            raise RuntimeError("nobody foresaw this")
+        return await super().write(fn, verb=verb, **how)
+
+
 async def test_e13_a_cancel_that_meets_a_failed_settling_does_not_leave_the_job_behind(
     database_url,
 ):
-    clock = Pausing()
-    async with Retoma(database_url, clock=clock) as app:
+    async with Retoma(database_url) as app:
 
         @app.job
         async def work(ctx: Context) -> None: ...
 
         job = await app.submit(work)
-        with crash_at("settle.before_commit"):
-            async with running(app, tick=0.3):
-                await clock.asleep.wait()
-                asked = await app.cancel(job.id)
-                await eventually(lambda: ended(app, job.id))
+        clock, database = Pausing(), Breaking(await app.database())
+        runner = Runner(database, app.kinds, Knobs(tick=0.3), clock=clock)
+        task = asyncio.create_task(runner.run())
+        async with asyncio.timeout(20):
+            await clock.asleep.wait()
+        asked = await app.cancel(job.id)
+        await eventually(lambda: ended(app, job.id))
+        runner.stop()
+        await task
 
         assert State.RUNNING is asked
         assert (await app.get(job.id)).state in (State.CANCELED, State.DONE)
