@@ -14,6 +14,7 @@ from retoma.engine.ports import Clock
 
 LEASE = 60.0  # seconds: six beats (seed 002)
 BEAT = 10.0
+WAKE_AGAIN = 0.05  # seconds: another pulse on the same database may have taken the first
 BEAT_AGAIN = 1.0  # after a beat that got no answer
 BEATS = 3  # in a lease at the least: one that comes late must not lose everything
 MARGIN = LEASE / 6  # a runner stops starting things so long before its lease can end: one beat
@@ -54,8 +55,9 @@ class Pulse:
 
     def stop(self) -> None:
         self._stopping.set()
-        self._database.wake()
-        self._thread.join()
+        while self._thread.is_alive():
+            self._database.wake()
+            self._thread.join(WAKE_AGAIN)
 
     def valid(self) -> bool:
         """Whether something may still be started under this boot."""
