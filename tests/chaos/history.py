@@ -255,6 +255,16 @@ def within_budget(history: History) -> Iterator[str]:
                 yield f"job {job} was released {ends[End.RELEASED]} times"
 
 
+def failures_counted(history: History) -> Iterator[str]:
+    """E9: a job counts the failures of its generation, and the claim that is still open."""
+    timelines = history.timelines()
+    for job in history.jobs:
+        *_, current = _generations(timelines[job.id])
+        failed = sum(e.ends_claim and _end(e) is End.FAILED for e in current)
+        if job.failures != failed + (job.state is State.RUNNING):
+            yield f"job {job.id} counts {job.failures} failures, its events tell of {failed}"
+
+
 def _generations(events: Iterable[Event]) -> Iterator[list[Event]]:
     current: list[Event] = []
     for event in events:
@@ -477,6 +487,7 @@ RULES: dict[str, Rule] = {
     "E8 one job per key": one_job_per_key,
     "E9 one end": one_end,
     "E9 within budget": within_budget,
+    "E9 failures counted": failures_counted,
     "E10 poison was earned": poison_was_earned,
     "E11 folds to state": folds_to_state,
     "E11 gapless": gapless,

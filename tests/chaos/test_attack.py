@@ -16,7 +16,7 @@ from retoma.engine.errors import LeaseLost
 from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock, Process
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, ParkReason
+from retoma.engine.states import DeadReason, ParkReason, State
 from retoma.engine.store import Boot, Evidence, Spot
 from retoma.engine.writer import Writer
 from tests.chaos.world import World
@@ -164,6 +164,20 @@ async def test_a_group_tells_the_stale_from_the_rightful(new_world):
         assert [True, False, True, True] == refused
         assert 3 == await world.app.refused_writes()
         assert ['"new"'] == [step.value for step in await world.app.steps(scene.held.job)]
+        await world.verdict(finished=False)
+
+
+@pytest.mark.parametrize("end", ["failed", "buried", "released", "snoozed", "parked"])
+async def test_an_end_that_meets_a_cancel_is_canceled_and_no_failure(new_world, end):
+    """E13 E9: the story failed while its cancel was on the way; no try was spent on it."""
+    async with new_world() as world:
+        scene = await prepared(world)
+        await world.app.cancel(scene.held.job)
+
+        await attempted(scene.database, WRITES[f"settle {end}"], "holder", scene.held)
+
+        job = await world.app.get(scene.held.job)
+        assert (State.CANCELED, 0) == (job.state, job.failures)
         await world.verdict(finished=False)
 
 

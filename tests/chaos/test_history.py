@@ -195,6 +195,7 @@ PLANTED: dict[str, list[Callable[[], History]]] = {
         failed_too_often,
         lambda: instead(*[(EventType.RELEASED, n) for n in range(21)]),
     ],
+    "E9 failures counted": [lambda: with_job(good(), failures=2)],
     "E10 poison was earned": [poisoned_at_once],
     "E11 folds to state": [lambda: with_job(good(), state=State.CANCELED)],
     "E11 gapless": [
