@@ -273,8 +273,8 @@ BAD_PAYLOADS = [
 
 
 @pytest.mark.parametrize("payload", BAD_PAYLOADS, ids=lambda p: repr(p)[:20])
-async def test_a_payload_no_database_would_keep_is_refused_at_the_door(tmp_path, payload):
-    async with app_of(f"sqlite:///{tmp_path / 'work.db'}") as app:
+async def test_a_payload_no_database_would_keep_is_refused_at_the_door(database_url, payload):
+    async with app_of(database_url) as app:
         with pytest.raises(Unstorable):
             await app.submit("work", payload)
         with pytest.raises(Unstorable):

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import pytest
@@ -168,6 +169,39 @@ async def test_a_step_returns_the_same_the_first_time_and_after_a_crash(
             assert expected == first
 
 
+@dataclass
+class Shop:
+    """Something that is called; a dataclass like this one has no hash."""
+
+    name: str
+
+    async def __call__(self, price: int) -> Offer:
+        return Offer(self.name, (price,))
+
+    async def ask(self, price: int) -> Offer:
+        return Offer(self.name, (price,))
+
+
+@pytest.mark.parametrize(
+    "fn", [Shop("ana"), Shop("ana").ask, partial(Shop("ana")), partial(Shop("ana").ask)]
+)
+async def test_a_step_may_be_a_method_or_an_object_that_is_called(database_url, fn):
+    async with Retoma(database_url) as app:
+        seen: list[Any] = []
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            seen.append(await ctx.step("ask", fn, 3))
+            if ctx.attempt == 1:
+                raise Transient("once more")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert State.DONE is (await app.get(job.id)).state
+        assert [Offer("ana", (3,))] * 2 == seen
+
+
 async def test_two_calls_of_the_same_step_at_once_run_it_once(database_url):
     async with Retoma(database_url) as app:
         gauge = Gauge()
@@ -255,9 +289,9 @@ async def test_a_step_without_a_proper_name_is_refused(database_url, name):
      {"version": 0}, {"version": True}],
     ids=repr,
 )  # fmt: skip
-async def test_e5_a_step_that_would_not_be_found_again_is_refused(tmp_path, how):
+async def test_e5_a_step_that_would_not_be_found_again_is_refused(database_url, how):
     """Stored as text, the key 3 would be another one after a crash, and the step run twice."""
-    async with Retoma(f"sqlite:///{tmp_path / 'work.db'}") as app:
+    async with Retoma(database_url) as app:
         calls: list[int] = []
 
         async def pay() -> None:

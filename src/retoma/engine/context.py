@@ -6,6 +6,7 @@ import mimetypes
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache, partial
+from types import FunctionType
 from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 import structlog
@@ -295,14 +296,25 @@ class _Flight:
             self._watched.exception()  # seen by those who wait; nobody else need
 
 
-@lru_cache(maxsize=1024)
 def is_async(fn: Callable[..., Any]) -> bool:
     """Whether calling it gives something to await."""
+    return _is_async(fn if type(fn) is FunctionType else _called(fn))
+
+
+@lru_cache(maxsize=1024)
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function)
+
+
+def _called(fn: Any) -> Callable[..., Any]:
+    """The function that runs when it is called: of a partial, a method, an object with __call__.
+
+    It is remembered in place of what was given, which may have no hash and should not be kept.
+    """
     while isinstance(fn, partial):
         fn = fn.func
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(
-        getattr(fn, "__call__", None)  # noqa: B004 — an object with an async __call__
-    )
+    fn = getattr(fn, "__func__", fn)
+    return fn if inspect.isroutine(fn) or inspect.isclass(fn) else type(fn).__call__
 
 
 def _on_the_loop(fn: Callable[..., Any], where: str | None) -> bool:
@@ -322,13 +334,15 @@ def _read(text: str | None, fn: Callable[..., Any]) -> Any:
     return decode("null" if text is None else text, returns(fn))
 
 
-@lru_cache(maxsize=1024)
 def returns(fn: Callable[..., Any]) -> Any:
     """The type a function says it returns; None where it does not say."""
-    while isinstance(fn, partial):
-        fn = fn.func
+    return _returns(fn if type(fn) is FunctionType else _called(fn))
+
+
+@lru_cache(maxsize=1024)
+def _returns(function: Callable[..., Any]) -> Any:
     try:
-        return get_type_hints(fn).get("return")
+        return get_type_hints(function).get("return")
     except (TypeError, NameError):
         return None
 
