@@ -1,5 +1,6 @@
 -- Hand waiting jobs of one queue to a living runner, at most one suspect. Each is a new epoch.
 -- Twin: SQLite has no LATERAL and no data-modifying CTE; what was chosen stands in a temp table.
+-- CROSS JOIN keeps the order: after ANALYZE a temp table is taken for larger than jobs.
 CREATE TEMP TABLE IF NOT EXISTS picked (id INTEGER PRIMARY KEY);
 
 DELETE FROM temp.picked;
@@ -20,12 +21,12 @@ ORDER BY priority, turn, id LIMIT :suspects;
 
 INSERT INTO events (job, seq, epoch, type, at, actor)
 SELECT j.id, j.seq + 1, j.epoch + 1, 'claimed', (SELECT clock()), :boot
-FROM temp.picked p JOIN jobs j ON j.id = p.id;
+FROM temp.picked p CROSS JOIN jobs j ON j.id = p.id;
 
 INSERT INTO tallies (runner, batch, kind, from_state, to_state, minute, n)
 SELECT :boot, j.batch, j.kind, 'waiting', 'running', (SELECT clock()) / 60000000 * 60000000,
        count(*)
-FROM temp.picked p JOIN jobs j ON j.id = p.id
+FROM temp.picked p CROSS JOIN jobs j ON j.id = p.id
 GROUP BY j.batch, j.kind;
 
 UPDATE jobs SET state = 'running', runner = :boot, epoch = epoch + 1, seq = seq + 1,

@@ -1,6 +1,7 @@
 -- Give due jobs their turn, as many as this claim may take. No move: they wait as before.
 -- Twin: rows are locked one by one here; SQLite has one writer.
 -- The epoch stays: nobody holds a waiting job.
+-- The update asks by id alone: with `turn IS NULL` it would read all that is not due, row by row.
 WITH due AS MATERIALIZED (
     SELECT d.id, d.queue, d.priority
     FROM json_to_recordset(CAST(:queues AS json)) AS q(queue text)
@@ -19,4 +20,4 @@ WITH due AS MATERIALIZED (
 )
 UPDATE jobs j SET turn = base.turn
 FROM due JOIN base ON base.queue = due.queue AND base.priority = due.priority
-WHERE j.id = due.id AND j.state = 'waiting' AND j.turn IS NULL;
+WHERE j.id = due.id;

@@ -1,10 +1,14 @@
 -- Take back what lost runners held, a bite at a time. The epoch stays; the next claim adds one.
 -- Twin: one statement with data-modifying CTEs here, several on SQLite.
 -- The third loss in a row buries a suspect as poison; a job to be canceled is not tried again.
-WITH left_over AS MATERIALIZED (
-    SELECT j.id, r.state AS runner_state FROM runners r JOIN jobs j ON j.runner = r.boot
-    WHERE r.state IN ('lost', 'gone')
-    ORDER BY j.id LIMIT :bite FOR UPDATE OF j SKIP LOCKED
+-- From runners to jobs, in that order: with ORDER BY id the planner walks the whole history.
+WITH absent AS MATERIALIZED (
+    SELECT boot, state FROM runners WHERE state IN ('lost', 'gone')
+), left_over AS MATERIALIZED (
+    SELECT h.id, a.state AS runner_state FROM absent a CROSS JOIN LATERAL (
+        SELECT id FROM jobs WHERE runner = a.boot LIMIT :bite FOR UPDATE SKIP LOCKED
+    ) h
+    LIMIT :bite
 ), back AS (
     UPDATE jobs j SET
         state = CASE WHEN j.cancel_at IS NOT NULL THEN 'canceled'

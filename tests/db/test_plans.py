@@ -1,0 +1,198 @@
+"""Every hot statement walks its index on either database, with statistics and without (MECHANICS 9).
+
+The store's own verbs are called; each of their statements is explained with its real parameters
+before it runs, over 20,000 jobs of which few are of interest.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from retoma import db
+from retoma.db import Call, Row, Statement, Transaction, migrations
+from retoma.db.statements import Text
+from retoma.engine import settlement, store
+from retoma.engine.job import StepId
+from retoma.engine.store import NewJob, Spot
+from tests.engine import aids
+
+JOBS = 20_000
+HOLDERS = ("me", "lost")
+
+FILL = (
+    "UPDATE jobs SET state = 'done', turn = NULL WHERE id % 2 = 0",
+    "UPDATE jobs SET turn = NULL, run_at = (SELECT clock()) WHERE id % 20 = 1",
+    "UPDATE jobs SET state = 'running', runner = 'me', epoch = 1 WHERE id % 20 = 3",
+    "UPDATE jobs SET state = 'running', runner = 'lost', epoch = 1 WHERE id % 20 = 5",
+    "UPDATE jobs SET lost = 2 WHERE id % 2000 = 7",
+    "UPDATE runners SET state = 'lost' WHERE boot = 'lost'",
+)
+
+
+class Explaining:
+    """A transaction that asks for the plan of each statement before it runs it."""
+
+    def __init__(self, inner: Transaction, plans: dict[str, list[str]]) -> None:
+        self.dialect = inner.dialect
+        self._inner = inner
+        self._plans = plans
+
+    def run(self, statement: Statement, **params: Any) -> int:
+        self._execute(statement, params)
+        return 0
+
+    def one(self, statement: Statement, **params: Any) -> Row | None:
+        rows = self._execute(statement, params)
+        return rows[0] if rows else None
+
+    def all(self, statement: Statement, **params: Any) -> list[Row]:
+        return self._execute(statement, params)
+
+    def finish(self, *calls: Call) -> list[list[Row]]:
+        return [self._execute(call.statement, call.params) for call in calls]
+
+    def ring(self, topic: str) -> None:
+        self._inner.ring(topic)
+
+    def _execute(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
+        answer: list[Row] = []
+        for text in getattr(statement, self.dialect):
+            self._explain(statement.name, text.sql, params)
+            rows = self._inner.all(alone(text), **params)
+            answer = rows if text.answers else answer
+        return answer
+
+    def _explain(self, name: str, sql: str, params: dict[str, Any]) -> None:
+        if "CREATE TEMP TABLE" in sql:
+            return
+        ask = "EXPLAIN QUERY PLAN" if self.dialect == "sqlite" else "EXPLAIN (COSTS off)"
+        rows = self._inner.all(alone(Text(f"{ask} {sql}", True)), **params)
+        self._plans[name] += [str(row[-1]) for row in rows]
+
+
+def alone(text: Text) -> Statement:
+    return Statement("explained", (text,), (text,))
+
+
+ANALYZE = alone(Text("ANALYZE", answers=False))
+
+
+async def fill(database: db.Database) -> None:
+    await migrations.upgrade(database)
+    for boot in HOLDERS:
+        await aids.boot(database, boot)
+    await aids.submit(database, JOBS)
+    for sql in FILL:
+        await aids.change(database, sql)
+
+
+async def plans_of_hot_verbs(database: db.Database) -> dict[str, list[str]]:
+    plans: dict[str, list[str]] = defaultdict(list)
+
+    def work(tx: Transaction) -> None:
+        explaining: Any = Explaining(tx, plans)
+        held = store.claim_jobs(
+            explaining, "me", [Spot("work")], ["work@1"], slots=50, suspects=1
+        ).claims
+        assert 50 <= len(held) <= 51
+        store.load_steps(explaining, held)
+        steps = [
+            (claim.held, StepId(name), store.step_fields(StepId(name), "1"))
+            for claim in held
+            for name in "ab"
+        ]
+        rows = [store.settle_row(claim.held, settlement.done("1")) for claim in held]
+        reports = [store.report_row(claim.held, 0.5, None) for claim in held]
+        saved, reported, ended = explaining.finish(
+            store.saves("me", steps), store.reports("me", reports), store.settles("me", rows)
+        )
+        assert len(held) == len(saved) == len(reported) == len(ended)
+        assert store.BITE == len(store.take_back(explaining, "me"))
+        store.submit_job(explaining, aids.about(), NewJob("1"))
+        store.submit_job(explaining, aids.about(), NewJob("1", "key", "hash"))
+        store.recall_jobs(explaining, "me")
+        store.cancels(explaining, "me")
+
+    await database.write(work, verb="explain")
+    return plans
+
+
+@pytest.fixture
+def database(database_url) -> Iterator[db.Database]:
+    opened = db.open(database_url)
+    yield opened
+    opened.close()
+
+
+async def test_every_hot_statement_walks_its_index_with_statistics_and_without(database):
+    await fill(database)
+
+    check(database.dialect, await plans_of_hot_verbs(database))
+    await database.write(lambda tx: tx.run(ANALYZE), verb="test")
+    check(database.dialect, await plans_of_hot_verbs(database))
+
+
+def check(dialect: str, plans: dict[str, list[str]]) -> None:
+    for verb, index in INDEX.items():
+        plan = "\n".join(plans[verb])
+        assert index[dialect] in plan, f"{verb} does not use {index[dialect]}:\n{plan}"
+    for verb in ("save_steps", "settle_jobs", "report_progress"):
+        assert "jobs_held" not in "\n".join(plans[verb]), verb
+    from_end_to_end = SCANS[dialect](plans)
+    assert not from_end_to_end, from_end_to_end
+
+
+BY_KEY = {
+    "sqlite": "USING INTEGER PRIMARY KEY (rowid=?)",
+    "postgres": "Index Scan using jobs_pkey on jobs j",
+}
+
+
+def both(index: str) -> dict[str, str]:
+    return {"sqlite": index, "postgres": index}
+
+
+INDEX = {
+    "claim_jobs": both("jobs_waiting"),
+    "promote_jobs": both("jobs_not_due"),
+    "next_due": both("jobs_not_due"),
+    "take_back_jobs": both("jobs_held"),
+    "recall_jobs": both("jobs_held"),
+    "cancels": both("jobs_held"),
+    "save_steps": BY_KEY,
+    "settle_jobs": BY_KEY,
+    "report_progress": BY_KEY,
+    "submit_jobs": both("jobs_waiting"),
+    "submit_keyed_jobs": both("jobs_waiting"),
+}
+
+
+def sqlite_scans(plans: dict[str, list[str]]) -> list[str]:
+    """Whole tables read; a set that was sent, and what a temp table holds, is meant to be."""
+    sent = re.compile(r"SCAN (temp\.|json_each|CONSTANT|[a-z] VIRTUAL|runners|[pkeb]$|r\b)")
+    return [
+        f"{verb}: {line}"
+        for verb, lines in plans.items()
+        for line in lines
+        if line.startswith("SCAN ") and not sent.match(line)
+    ]
+
+
+def postgres_scans(plans: dict[str, list[str]]) -> list[str]:
+    """Whole tables read, or whole indices: a scan of one without any condition."""
+    found = []
+    for verb, lines in plans.items():
+        for place, line in enumerate(lines):
+            if re.search(r"Seq Scan on (jobs|events|steps)", line):
+                found.append(f"{verb}: {line}")
+            if re.search(r"Index (Only )?Scan .*on (jobs|events|steps)", line):
+                after = lines[place + 1] if place + 1 < len(lines) else ""
+                if "Index Cond" not in after:
+                    found.append(f"{verb}: {line} / {after}")
+    return found
+
+
+SCANS = {"sqlite": sqlite_scans, "postgres": postgres_scans}
