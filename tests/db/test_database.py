@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -198,6 +199,42 @@ async def test_a_thread_may_write_without_a_loop(database):
     assert 1 == await asyncio.to_thread(database.write_now, add(1), verb="add")
 
     assert [1] == await ids(database)
+
+
+async def test_together_sends_many_statements_and_gives_each_its_answer(database):
+    await prepare(database)
+    made: list[int] = []
+
+    def calls() -> Iterator[Call]:
+        for n in range(20):
+            made.append(n)
+            yield Call(ADD_AND_TELL, {"id": n, "text": f"note {n}"})
+
+    def write(tx: Transaction) -> list[list[Any]]:
+        tx.run(ADD, id=100, text="before")
+        answers = tx.together(calls())
+        tx.run(ADD, id=101, text="after")
+        return answers
+
+    answers = await database.write(write, verb="add")
+
+    assert [[(n, f"note {n}")] for n in range(20)] == answers
+    assert [*range(20), 100, 101] == await ids(database)
+
+
+async def test_an_error_among_statements_sent_together_undoes_them_all(database):
+    await prepare(database)
+
+    def write(tx: Transaction) -> None:
+        tx.together(Call(ADD, {"id": each, "text": "note"}) for each in (1, 2, 2, 3))
+
+    for _ in range(3):  # and the connection is as good as before
+        with pytest.raises(BadRow):
+            await database.write(write, verb="add")
+
+    assert [] == await ids(database)
+    await database.write(add(1, 2, 3), verb="add")
+    assert [1, 2, 3] == await ids(database)
 
 
 # — reading —
