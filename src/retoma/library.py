@@ -47,7 +47,7 @@ class Retoma:
         self._rng = rng
         self._database: Database | None = None
         self._ready = False
-        self._runners: set[Runner] = set()
+        self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
 
     # — registering —
 
@@ -168,11 +168,11 @@ class Retoma:
             ids=self._ids,
             rng=self._rng,
         )
-        self._runners.add(runner)
+        self._runners[runner] = asyncio.current_task()
         try:
             await runner.run(until_idle=until_idle)
         finally:
-            self._runners.discard(runner)
+            del self._runners[runner]
 
     def stop(self) -> None:
         """Ask every runner of this object to leave: nothing more is claimed."""
@@ -270,10 +270,20 @@ class Retoma:
         return await migrations.upgrade(self._opened())
 
     async def close(self) -> None:
+        """Let go of the database. A runner that still runs is ended: others take up its jobs."""
+        await self._end_runners()
         if self._database is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._database.close)
             self._database = None
             self._ready = False
+
+    async def _end_runners(self) -> None:
+        tasks = {task for task in self._runners.values() if task is not None}
+        others = tasks - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
 
     async def __aenter__(self) -> "Retoma":
         return self
