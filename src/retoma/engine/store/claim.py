@@ -1,0 +1,124 @@
+"""A runner takes jobs up, and reads back what they have."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from retoma.db import Call, Row, Transaction, moment
+from retoma.engine.job import Claim, Held, SavedStep, StepId
+from retoma.engine.store.verb import verb
+
+NOTHING_BEFORE = (-(2**31), -(2**63), 0)  # (priority, turn, id): the start of every queue
+ANY_OPEN = verb("any_open")
+CANCELS = verb("cancels")
+CLAIM_JOBS = verb("claim_jobs")
+LOAD_STEPS = verb("load_steps")
+NEXT_DUE = verb("next_due")
+PROMOTE_JOBS = verb("promote_jobs")
+RECALL_JOBS = verb("recall_jobs")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A queue, and from where in it to look: nothing before the hint is worth a look."""
+
+    queue: str
+    after: tuple[int, int, int] = NOTHING_BEFORE
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look at the queues gave."""
+
+    claims: list[Claim]
+    next_due: float | None  # seconds until something scheduled wants its turn
+
+
+def claim_jobs(
+    tx: Transaction,
+    boot: str,
+    spots: Sequence[Spot],
+    knows: Sequence[str],
+    *,
+    slots: int,
+    suspects: int,
+) -> Found:
+    """Hand over at most `slots` jobs, and `suspects` more that must run alone of their sort."""
+    if tx.dialect == "sqlite":
+        return _claim_queue_by_queue(tx, boot, spots, knows, slots=slots, suspects=suspects)
+    queues = json.dumps(
+        [
+            {"queue": spot.queue, "priority": p, "turn": t, "id": i}
+            for spot in spots
+            for p, t, i in [spot.after]
+        ]
+    )
+    params = {
+        "boot": boot,
+        "queues": queues,
+        "knows": json.dumps(list(knows)),
+        "slots": slots,
+        "suspects": suspects,
+    }
+    _, claimed, due = tx.finish(
+        Call(PROMOTE_JOBS, params), Call(CLAIM_JOBS, params), Call(NEXT_DUE, params)
+    )
+    return Found([Claim._make(row) for row in claimed], _seconds_until(due))
+
+
+def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
+    """What this boot holds by the database: a claim whose answer was lost is found here."""
+    return [Claim._make(row) for row in tx.all(RECALL_JOBS, boot=boot)]
+
+
+def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, list[SavedStep]]:
+    """The steps each of these jobs may read back, in one question."""
+    wanted = json.dumps([{"job": c.job, "fresh_from": c.fresh_from} for c in claims])
+    found: dict[int, list[SavedStep]] = {}
+    for job, name, version, key, state, value in tx.all(LOAD_STEPS, rows=wanted):
+        step = SavedStep(StepId(name, version, key), state == "saved", value)
+        found.setdefault(job, []).append(step)
+    return found
+
+
+def cancels(tx: Transaction, boot: str) -> list[Held]:
+    """Jobs of this runner that somebody wants canceled."""
+    return [Held(job, epoch) for job, epoch in tx.all(CANCELS, boot=boot)]
+
+
+def any_open(tx: Transaction, queues: Sequence[str]) -> bool:
+    """Whether anything in these queues waits or runs."""
+    return tx.one(ANY_OPEN, queues=json.dumps(list(queues))) is not None
+
+
+def _claim_queue_by_queue(
+    tx: Transaction,
+    boot: str,
+    spots: Sequence[Spot],
+    knows: Sequence[str],
+    *,
+    slots: int,
+    suspects: int,
+) -> Found:
+    claims: list[Claim] = []
+    for spot in spots:
+        params = {
+            "boot": boot,
+            "queue": spot.queue,
+            "knows": json.dumps(list(knows)),
+            "slots": max(slots - len(claims), 0),
+            "suspects": suspects,
+        }
+        tx.run(PROMOTE_JOBS, **params)
+        rows = tx.all(CLAIM_JOBS, **params)
+        claims += [Claim._make(row) for row in rows]
+        suspects -= sum(claim.suspect for claim in claims[-len(rows) :]) if rows else 0
+    due = tx.all(NEXT_DUE, queues=json.dumps([{"queue": spot.queue} for spot in spots]))
+    return Found(claims, _seconds_until(due))
+
+
+def _seconds_until(due: list[Row]) -> float | None:
+    at, now = (moment(value) for value in due[0])
+    if at is None or now is None:
+        return None
+    return max((at - now).total_seconds(), 0.0)

@@ -1,0 +1,76 @@
+"""What a person does to a job: compare and set on the state somebody saw."""
+
+from retoma.db import Row, Transaction
+from retoma.engine.errors import IllegalMove
+from retoma.engine.events import EventType
+from retoma.engine.job import Job
+from retoma.engine.states import State
+from retoma.engine.store.rows import append_event, get_job
+from retoma.engine.store.verb import verb
+
+AGAIN = verb("again")
+CANCEL_JOB = verb("cancel_job")
+REQUEST_CANCEL = verb("request_cancel")
+TALLY_MOVE = verb("tally_move")
+UNPARK = verb("unpark")
+
+
+def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
+    """Canceled at once where nobody holds it; else its runner is asked, and rung."""
+    for was in (State.WAITING, State.PARKED):
+        row = tx.one(CANCEL_JOB, job=job, was=was)
+        if row is not None:
+            _moved(tx, row, was, State.CANCELED, EventType.CANCELED, actor)
+            return State.CANCELED
+    row = tx.one(REQUEST_CANCEL, job=job)
+    if row is not None:
+        seq, epoch, runner = row
+        append_event(tx, job, seq, EventType.CANCEL_REQUESTED, actor, None, epoch=epoch)
+        tx.ring(f"cancel:{runner}")
+        return State.RUNNING
+    found = get_job(tx, job)
+    if found.state in (State.RUNNING, State.CANCELED):
+        return found.state  # asked before: the same answer again
+    raise IllegalMove(f"job {job} is {found.state} and cannot be canceled any more")
+
+
+def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
+    """The next generation of an ended job: a fresh budget, and its committed steps kept."""
+    found = get_job(tx, job)
+    if not found.ended:
+        raise IllegalMove(
+            f"job {job} is {found.state}: only a job that has ended can be tried again"
+        )
+    row = tx.one(AGAIN, job=job, was=found.state, generation=found.generation, fresh=int(fresh))
+    if row is None:
+        raise IllegalMove(f"job {job} was moved by somebody else meanwhile: look again")
+    _moved(tx, row, found.state, State.WAITING, EventType.AGAIN, actor, code=found.code)
+    tx.ring(found.queue)
+    return get_job(tx, job)
+
+
+def unpark(tx: Transaction, job: int, *, actor: str) -> Job:
+    """A parked job waits its turn again, in the same generation."""
+    row = tx.one(UNPARK, job=job)
+    if row is None:
+        raise IllegalMove(f"job {job} is {get_job(tx, job).state}, not parked")
+    _moved(tx, row, State.PARKED, State.WAITING, EventType.UNPARKED, actor)
+    found = get_job(tx, job)
+    tx.ring(found.queue)
+    return found
+
+
+def _moved(
+    tx: Transaction,
+    row: Row,
+    was: State,
+    to: State,
+    event: EventType,
+    actor: str,
+    *,
+    code: str | None = None,
+) -> None:
+    job, seq, batch, kind = row
+    append_event(tx, job, seq, event, actor, None)
+    at_stake = code if State.DEAD in (was, to) else None
+    tx.run(TALLY_MOVE, batch=batch, kind=kind, was=was, to=to, code=at_stake)

@@ -1,0 +1,200 @@
+"""Jobs come in: all of a submission, or nothing of it."""
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from retoma.db import Call, Row, Transaction, moment
+from retoma.engine.errors import IdempotencyMismatch
+from retoma.engine.job import Job
+from retoma.engine.states import State
+from retoma.engine.store.rows import job_by_key
+from retoma.engine.store.verb import quoted, verb
+
+CHUNK = 5_000  # jobs in one statement of a bulk submission
+BATCH_BY_KEY = verb("batch_by_key")
+LAST_JOB = verb("last_job")
+OPEN_BATCH = verb("open_batch")
+PAYLOAD_HASHES = verb("payload_hashes")
+SPAN_BATCH = verb("span_batch")
+SUBMIT_JOBS = verb("submit_jobs")
+SUBMIT_KEYED_JOBS = verb("submit_keyed_jobs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What a set of new jobs has in common."""
+
+    kind: str
+    version: int
+    queue: str
+    priority: int = 0
+    batch: int | None = None
+    run_at: datetime | None = None
+    delay: float | None = None
+    lasts: float | None = None
+    correlation: str | None = None
+    traceparent: str | None = None
+    actor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """One of them. `payload` is JSON text already; with a key comes the hash of the payload."""
+
+    payload: str
+    key: str | None = None
+    hash: str | None = None
+
+    def keyed_row(self) -> str:
+        return (
+            f'{{"key":{quoted(self.key or "")},"hash":"{self.hash}","payload":{self.payload}}}'
+        )
+
+
+def submit_jobs(tx: Transaction, about: Submission, payloads: Iterable[str]) -> int:
+    """Take in all of them or none; how many that was. Encoded while the database works."""
+    remaining = iter(payloads)
+    chunks = iter(lambda: list(itertools.islice(remaining, CHUNK)), [])
+    spans = [
+        rows[0]
+        for rows in tx.together(
+            Call(SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=CHUNK * place))
+            for place, chunk in enumerate(chunks)
+        )
+    ]
+    if spans:
+        _span(tx, about, spans[0][0], spans[-1][1])
+        tx.ring(about.queue)
+    return sum(span[2] for span in spans)
+
+
+def submit_keyed_jobs(
+    tx: Transaction, about: Submission, jobs: Sequence[NewJob]
+) -> tuple[int, int]:
+    """As `submit_jobs`; how many are new, and how many were there already under their keys."""
+    new = 0
+    for start in range(0, len(jobs), CHUNK):
+        chunk = jobs[start : start + CHUNK]
+        added = tx.all(SUBMIT_KEYED_JOBS, **_keyed(tx, about, chunk, offset=start))
+        _refuse_other_payloads(tx, about.kind, chunk, {key for _, key, *_ in added})
+        new += len(added)
+        if added:
+            _span(tx, about, added[0][0], added[-1][0])
+    tx.ring(about.queue)
+    return new, len(jobs) - new
+
+
+def submit_job(tx: Transaction, about: Submission, job: NewJob) -> Job:
+    """One job; where its key is known already, the one that has it."""
+    call = _one(tx, about, job)
+    added = tx.all(call.statement, **call.params)
+    tx.ring(about.queue)
+    if added:
+        return _submitted(about, job, added[0])
+    _refuse_other_payloads(tx, about.kind, [job], set())
+    return job_by_key(tx, about.kind, str(job.key))
+
+
+def submit_alone(tx: Transaction, about: Submission, job: NewJob) -> Job | None:
+    """As `submit_job` but in one round trip; None where the key is known already."""
+    tx.ring(about.queue)
+    call = _one(tx, about, job)
+    [added] = tx.finish(call)
+    return _submitted(about, job, added[0]) if added else None
+
+
+def in_batch(about: Submission, batch: int) -> Submission:
+    return replace(about, batch=batch)
+
+
+def open_batch(tx: Transaction, *, name: str, key: str, kind: str) -> tuple[int, bool]:
+    """A batch, and whether it is new: the same key finds the same one."""
+    row = tx.one(OPEN_BATCH, name=name, key=key, kind=kind)
+    if row is not None:
+        return row[0], True
+    [(found,)] = tx.all(BATCH_BY_KEY, key=key)
+    return found, False
+
+
+def _one(tx: Transaction, about: Submission, job: NewJob) -> Call:
+    if job.key is None:
+        return Call(SUBMIT_JOBS, _unkeyed(tx, about, [job.payload], offset=0))
+    return Call(SUBMIT_KEYED_JOBS, _keyed(tx, about, [job], offset=0))
+
+
+def _span(tx: Transaction, about: Submission, first: int, last: int) -> None:
+    if about.batch is not None:
+        tx.run(SPAN_BATCH, batch=about.batch, first=first, last=last)
+
+
+def _submitted(about: Submission, job: NewJob, added: Row) -> Job:
+    id_, _, *_, created_at, run_at = added
+    return Job(
+        id=id_,
+        kind=about.kind,
+        version=about.version,
+        queue=about.queue,
+        state=State.WAITING,
+        batch=about.batch,
+        key=job.key,
+        priority=about.priority,
+        run_at=moment(run_at),
+        due=run_at is None,
+        correlation=about.correlation,
+        payload=job.payload,
+        created_at=moment(created_at),
+    )
+
+
+def _unkeyed(
+    tx: Transaction, about: Submission, payloads: Sequence[str], *, offset: int
+) -> dict[str, Any]:
+    return _submission(tx, about, f"[[{'],['.join(payloads)}]]", offset)
+
+
+def _keyed(
+    tx: Transaction, about: Submission, jobs: Sequence[NewJob], *, offset: int
+) -> dict[str, Any]:
+    return _submission(tx, about, f"[{','.join(job.keyed_row() for job in jobs)}]", offset)
+
+
+def _submission(tx: Transaction, about: Submission, rows: str, offset: int) -> dict[str, Any]:
+    last = tx.one(LAST_JOB) if tx.dialect == "sqlite" else None
+    return {
+        "rows": rows,
+        "offset": offset,
+        "last": last[0] if last else 0,
+        "kind": about.kind,
+        "version": about.version,
+        "queue": about.queue,
+        "priority": about.priority,
+        "batch": about.batch,
+        "run_at": about.run_at,
+        "delay": about.delay,
+        "lasts": about.lasts,
+        "correlation": about.correlation,
+        "traceparent": about.traceparent,
+        "actor": about.actor,
+    }
+
+
+def _refuse_other_payloads(
+    tx: Transaction, kind: str, sent: Sequence[NewJob], added: set[str | None]
+) -> None:
+    there = {job.key: job.hash for job in sent if job.key is not None and job.key not in added}
+    if not there:
+        return
+    known: dict[str, str] = dict(
+        tx.all(PAYLOAD_HASHES, kind=kind, keys=json.dumps(list(there)))
+    )
+    other = sorted(key for key, digest in there.items() if known.get(key) != digest)
+    if other:
+        named = ", ".join(other[:10]) + (" …" if len(other) > 10 else "")
+        raise IdempotencyMismatch(
+            f"{kind}: already submitted with another payload under the same key: {named};"
+            " nothing was submitted"
+        )

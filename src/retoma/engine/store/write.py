@@ -1,0 +1,141 @@
+"""What a runner writes on a job it holds: every row carries its epoch, every statement the boot."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from retoma.db import Call, Transaction
+from retoma.engine.events import EventType
+from retoma.engine.job import Held, StepId
+from retoma.engine.settlement import Settlement
+from retoma.engine.states import State
+from retoma.engine.store.rows import append_event
+from retoma.engine.store.verb import quoted, verb
+
+COUNT_REFUSED = verb("count_refused")
+ENDED_ALREADY = verb("ended_already")
+HOLD_FOR_EVIDENCE = verb("hold_for_evidence")
+KEEP_EVIDENCE = verb("keep_evidence")
+REPORT_PROGRESS = verb("report_progress")
+SAVED_ALREADY = verb("saved_already")
+SAVE_STEPS = verb("save_steps")
+SETTLE_JOBS = verb("settle_jobs")
+
+
+def saves(boot: str, steps: Iterable[tuple[Held, StepId, str]]) -> Call:
+    """Finished and begun steps, each as `step_fields` makes it, folded by job and epoch."""
+    by_job: dict[Held, list[tuple[StepId, str]]] = {}
+    for held, step, fields in steps:
+        by_job.setdefault(held, []).append((step, fields))
+    rows = ",".join(_job_with_steps(held, its) for held, its in by_job.items())
+    return Call(SAVE_STEPS, {"boot": boot, "rows": f"[{rows}]"})
+
+
+def settles(boot: str, rows: Iterable[str]) -> Call:
+    """Ended claims, each a JSON object as `settle_row` makes it."""
+    return Call(SETTLE_JOBS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
+
+
+def reports(boot: str, rows: Iterable[str]) -> Call:
+    """Progress, each a JSON object as `report_row` makes it."""
+    return Call(REPORT_PROGRESS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
+
+
+def step_fields(step: StepId, value: str | None, *, begun: bool = False) -> str:
+    """The inside of a JSON object."""
+    state = "begun" if begun else "saved"
+    name, key = quoted(step.name), quoted(step.key)
+    told = f'{{"step":{name},"key":{key}}}' if step.key else f'{{"step":{name}}}'
+    return (
+        f'"name":{name},"version":{step.version},"key":{key},"state":"{state}",'
+        f'"value":{value or "null"},"told":{told}'
+    )
+
+
+def settle_row(held: Held, end: Settlement) -> str:
+    """A JSON object; what is None is left out."""
+    row = f'{{"job":{held.job},"epoch":{held.epoch},"event":"{end.event}","state":"{end.state}"'
+    if end.result is not None:
+        row += f',"result":{end.result}'
+    if end.details is not None:
+        row += f',"details":{end.details}'
+    if end.after is not None:
+        row += f',"after":{end.after}'
+    if end.reason is not None:
+        row += f',"reason":{json.dumps(end.reason)}'
+    if end.code is not None:
+        row += f',"code":{json.dumps(end.code)}'
+    return row + "}"
+
+
+def report_row(held: Held, progress: float | None, note: str | None) -> str:
+    return (
+        f'{{"job":{held.job},"epoch":{held.epoch},"progress":{json.dumps(progress)},'
+        f'"note":{json.dumps(note)}}}'
+    )
+
+
+def saved_already(tx: Transaction, held: Held, step: StepId) -> bool:
+    """Whether this very save has happened: asked only after an answer was lost."""
+    row = tx.one(
+        SAVED_ALREADY,
+        job=held.job,
+        epoch=held.epoch,
+        name=step.name,
+        version=step.version,
+        key=step.key,
+    )
+    return row is not None
+
+
+def ended_already(tx: Transaction, held: Held) -> State | None:
+    """How this very claim has ended, if it has: asked only after an answer was lost."""
+    row = tx.one(ENDED_ALREADY, job=held.job, epoch=held.epoch)
+    return None if row is None else State(row[0])
+
+
+def count_refused(tx: Transaction, boot: str, kinds: Mapping[str, int]) -> None:
+    """Late writes that changed nothing, for the board."""
+    for kind, n in kinds.items():
+        tx.run(COUNT_REFUSED, boot=boot, kind=kind, n=n)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Something to look at later: a page, a picture, a stack."""
+
+    name: str
+    media: str
+    content: bytes
+
+
+def attach(tx: Transaction, boot: str, held: Held, evidence: Evidence) -> bool:
+    """Keep it with the job; whether this runner may still write on it."""
+    row = tx.one(HOLD_FOR_EVIDENCE, boot=boot, job=held.job, epoch=held.epoch)
+    if row is None:
+        return False
+    sha256 = hashlib.sha256(evidence.content).hexdigest()
+    packed = zlib.compress(evidence.content)
+    tx.run(
+        KEEP_EVIDENCE,
+        sha256=sha256,
+        codec="zlib",
+        size=len(evidence.content),
+        bytes=packed,
+        job=held.job,
+        name=evidence.name,
+        epoch=held.epoch,
+        media=evidence.media,
+    )
+    details = json.dumps({"name": evidence.name, "sha256": sha256})
+    append_event(tx, held.job, row[0], EventType.EVIDENCE, boot, details, epoch=held.epoch)
+    return True
+
+
+def _job_with_steps(held: Held, steps: list[tuple[StepId, str]]) -> str:
+    (_, first), *others = steps
+    more = f',"more":[{",".join(f"{{{fields}}}" for _, fields in others)}]' if others else ""
+    last = quoted(steps[-1][0].name)
+    return f'{{"job":{held.job},"epoch":{held.epoch},"n":{len(steps)},"last":{last},{first}{more}}}'
