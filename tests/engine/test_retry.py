@@ -133,6 +133,7 @@ def test_e9_the_smaller_of_the_two_budgets_holds():
         (Transient("third runner", code="poison"), DeadReason.POISON),
         (Transient("twenty times", code="released_too_often"), DeadReason.EXHAUSTED),
         (Unstorable(b"", "no form"), DeadReason.PERMANENT),
+        (BadInput("a lambda cannot travel"), DeadReason.PERMANENT),
         (Undecodable("expected text"), DeadReason.PERMANENT),
     ],
     ids=str,

@@ -193,11 +193,11 @@ ENGINE_CODES: Final = table(
         "The stored payload, or a saved step, does not fit what the code now expects.",
     ),
     Code(
-        "bad_story_result",
+        "bad_input",
         ErrorClass.BUG,
         Action.BURY,
         None,
-        "The story returned something that is neither a value nor an outcome.",
+        "The story asked the engine for what it never does; only other code will help.",
     ),
     Code(
         "child_died",

@@ -120,6 +120,8 @@ def code_of(error: BaseException) -> str:
             return error.code
         case LeaseLost():
             return "lease_lost"
+        case BadInput():
+            return "bad_input"
         case Unstorable():
             return "unstorable_result"
         case Undecodable():
