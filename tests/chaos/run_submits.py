@@ -66,8 +66,12 @@ async def submit_and_die(app: Retoma, folder: Path, told: dict[str, Any]) -> Non
 
 
 async def migrate(app: Retoma, folder: Path, told: dict[str, Any]) -> None:
+    """Then more new files, where a database is a file: they all come to each at the same time."""
     status = await app.upgrade()
     append(folder / f"migrated-{os.getpid()}.jsonl", {"applied": list(status.applied)})
+    for n in range(told["files"] if app.url.startswith("sqlite:") else 0):
+        async with Retoma(f"{app.url}-{n}") as another:
+            await another.upgrade()
 
 
 WAYS = {"keys": same_keys, "die": submit_and_die, "migrate": migrate}

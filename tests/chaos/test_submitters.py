@@ -59,7 +59,8 @@ async def test_processes_that_start_at_once_migrate_once(new_world):
     world = new_world()
     try:
         submitters = [
-            world.start_submitter(f"process {n}", gate="go", do="migrate") for n in range(4)
+            world.start_submitter(f"process {n}", gate="go", do="migrate", files=40)
+            for n in range(4)
         ]
 
         await go(world, submitters)

@@ -455,7 +455,7 @@ def _connect(path: Path, synchronous: str) -> apsw.Connection:
     connection.create_scalar_function("clock", now, 0, flags=flags)
     connection.create_scalar_function("clock_in", now_in, 1, flags=flags)
     if _may_be_ours(connection):
-        connection.execute("PRAGMA journal_mode = wal").fetchall()
+        _keep_log(connection, path)
     for pragma in (
         f"synchronous = {synchronous}",
         "foreign_keys = on",
@@ -466,6 +466,18 @@ def _connect(path: Path, synchronous: str) -> apsw.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     return connection
+
+
+def _keep_log(connection: apsw.Connection, path: Path) -> None:
+    """Switch to WAL, one process at a time: here SQLite says busy at once, and waits for nobody."""
+    if list(connection.execute("PRAGMA journal_mode")) == [("wal",)]:
+        return
+    turn = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        connection.execute("PRAGMA journal_mode = wal").fetchall()
+    finally:
+        os.close(turn)
 
 
 def _may_be_ours(connection: apsw.Connection) -> bool:
