@@ -22,6 +22,7 @@ from retoma.engine import store
 from retoma.engine.errors import LeaseLost
 from retoma.engine.ports import Process
 from retoma.engine.states import ENDED
+from retoma.engine.store import runners
 from retoma.engine.watchdog import Watchdog
 from tests.chaos.history import Accepted
 from tests.chaos.ledger import Ledger
@@ -78,9 +79,10 @@ class Stories:
         return "alive"
 
     async def held(self, ctx: Context) -> str:
-        """Stays until somebody stops it, the first time."""
-        if ctx.epoch == 1:
-            await asyncio.sleep(PATIENCE)
+        """Stays until somebody stops it, the first time; at last it is the only one that writes."""
+        while ctx.epoch == 1:
+            await ctx.progress(0.5, "still here")
+            await asyncio.sleep(0.05)
         return "let go"
 
     async def never(self, ctx: Context) -> None:
@@ -203,7 +205,7 @@ def note_passes(folder: Path) -> None:
 
 async def main(url: str, folder: Path) -> None:
     note_passes(folder)
-    store.BITE = TAKEN_AT_ONCE
+    store.BITE = runners.BITE = TAKEN_AT_ONCE
     await CrashWorld(url, folder).live()
 
 

@@ -28,8 +28,8 @@ GOLDEN = Path(__file__).with_name("crash_points.txt")
 SAMPLE = 3  # cases beside those that are always tried; each is tried on both databases
 ALWAYS = ("claim", "save", "settle", "submit")
 
-# A process that dies here holds several jobs: only after that is there something to take back.
-A_DEATH = "attempt.before_settle=kill@3"
+# A process that dies here holds two jobs that never end and more: then there is what to take back.
+A_DEATH = "step.after_function=kill@2"
 AFTER_A_DEATH = ("take_back",)
 # Where only a client asks, its process ends by the exception; a runner must live through a lost reply.
 CLIENT = ("again", "boot", "cancel", "migrate", "recover", "submit", "unpark")
