@@ -31,7 +31,7 @@ RETRY = Retry(attempts=6, base=0.01, cap=0.05)
 KNOBS: dict[str, Any] = {"slots": 30, "tick": 0.2, "beat": 0.05, "grace": 0.1}
 PATIENCE = 25.0  # seconds on a loaded machine; a quiet one needs one
 TAKEN_AT_ONCE = 2  # so that a few jobs of a dead runner are more than one bite
-MET = 0.3  # seconds one of a pair waits for the other, which may have ended long ago
+MET = 1.0  # seconds one of a pair waits for the other, which may have ended long ago
 
 
 class Stories:
@@ -39,7 +39,8 @@ class Stories:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._pair = asyncio.Barrier(2)
+        self._came = 0
+        self._both_came = asyncio.Event()
         self._zombies: dict[int, Context] = {}
 
     async def chain(self, ctx: Context, n: int) -> list[str]:
@@ -104,9 +105,13 @@ class Stories:
         return value
 
     async def _other_came(self) -> None:
-        with suppress(TimeoutError, asyncio.BrokenBarrierError):
+        self._came += 1
+        if self._came == 2:
+            # Both wake in one turn of the loop, so what they write goes out in one group.
+            asyncio.get_running_loop().call_soon(self._both_came.set)
+        with suppress(TimeoutError):
             async with asyncio.timeout(MET):
-                await self._pair.wait()
+                await self._both_came.wait()
 
 
 class CrashWorld:
