@@ -129,7 +129,7 @@ def test_an_empty_list_says_so(url, verb):
 
 
 async def awkward_job(app):
-    await app.submit_many("note", ["[red]:smile:\x1b[2J[/nope]"], name="\x1b]0;owned\x07")
+    await app.submit_many("note", ["[red]:smile:\x1b[2J[/nope]"], name="[red]lote[/nope]")
 
 
 def test_what_came_from_outside_is_shown_as_it_is_and_steers_no_terminal(url, verb):
