@@ -36,6 +36,32 @@ async def test_an_error_beside_a_runner_ends_the_runner_and_then_the_program(dat
         assert [EventType.SUBMITTED, EventType.CLAIMED] == events  # its end was not made up
 
 
+async def test_what_a_cancelled_runner_held_is_taken_back_without_waiting_for_its_lease(
+    database_url,
+):
+    at_work = asyncio.Event()
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def hold(ctx: Context) -> str:
+            if ctx.epoch == 1:
+                at_work.set()
+                await asyncio.sleep(60)
+            return "held again"
+
+        job = await app.submit(hold)
+        first = asyncio.create_task(app.run())
+        await at_work.wait()
+        first.cancel()
+        await asyncio.wait([first])
+
+        await asyncio.wait_for(app.run(until_idle=True), 20)
+
+        assert '"held again"' == (await app.get(job.id)).result
+        assert ["released", "done"] == [each.ended for each in await app.attempts(job.id)]
+        assert 0 == (await app.get(job.id)).failures
+
+
 async def test_closing_twice_does_nothing_more(database_url):
     app = Retoma(database_url)
     await app.upgrade()

@@ -43,6 +43,28 @@ async def failed_and_due(database, me, held: Held):
 # --- submitting
 
 
+async def test_a_submission_too_heavy_for_one_statement_goes_in_several(database_url):
+    """Ten jobs of a megabyte each are one submission, in order, however they travelled."""
+    heavy = [f'"{n}{"x" * 1_000_000}"' for n in range(10)]
+    keyed = [NewJob(text, f"k{n}", digest(text)) for n, text in enumerate(heavy)]
+    async with Retoma(database_url) as app:
+        database = await app.database()
+
+        plain = await database.write(
+            lambda tx: store.submit_jobs(tx, about(), heavy), verb="submit"
+        )
+        named = await database.write(
+            lambda tx: store.submit_keyed_jobs(tx, about("other"), keyed), verb="submit"
+        )
+
+        assert (10, (10, 0)) == (plain, named)
+        by_turn = await rows(
+            database,
+            "SELECT kind, substr(CAST(payload AS text), 2, 1) FROM jobs ORDER BY kind, turn",
+        )
+        assert [(kind, str(n)) for kind in ("other", "work") for n in range(10)] == by_turn
+
+
 async def test_e8_the_same_key_and_payload_is_the_same_job(database_url):
     async with Retoma(database_url) as app:
         database = await app.database()

@@ -148,6 +148,7 @@ class _Life:
         self._clock = house.clock
         self._kinds = house.kinds
         self._leaving = False
+        self._left = False
         self._boot = Boot(
             id=house.ids.new(),
             name=self._knobs.name,
@@ -213,6 +214,8 @@ class _Life:
             self._pulse.stop()
             await self._stop_all(Why.LOST)
             await self._writer.flush()
+            if not (self._lost or self._left):
+                await self._move("gone")  # cancelled: what it held is taken back at once
         return not self._lost
 
     def leave(self) -> None:
@@ -419,6 +422,7 @@ class _Life:
         await self._writer.flush()
         await self._fold()
         await self._move("gone")
+        self._left = True
 
     async def _move(self, to: str) -> None:
         try:

@@ -1,11 +1,10 @@
 """Jobs come in: all of a submission, or nothing of it."""
 
-import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from retoma.db import Call, Row, Transaction, moment
 from retoma.engine.errors import IdempotencyMismatch
@@ -14,7 +13,10 @@ from retoma.engine.states import State
 from retoma.engine.store.rows import job_by_key
 from retoma.engine.store.verb import quoted, verb
 
+T = TypeVar("T")
+
 CHUNK = 5_000  # jobs in one statement of a bulk submission
+WEIGHT = 8 * 1024 * 1024  # characters of payload in one statement, about
 BATCH_BY_KEY = verb("batch_by_key")
 LAST_JOB = verb("last_job")
 OPEN_BATCH = verb("open_batch")
@@ -57,13 +59,11 @@ class NewJob:
 
 def submit_jobs(tx: Transaction, about: Submission, payloads: Iterable[str]) -> int:
     """Take in all of them or none; how many that was. Encoded while the database works."""
-    remaining = iter(payloads)
-    chunks = iter(lambda: list(itertools.islice(remaining, CHUNK)), [])
     spans = [
         rows[0]
         for rows in tx.together(
-            Call(SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=CHUNK * place))
-            for place, chunk in enumerate(chunks)
+            Call(SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=offset))
+            for offset, chunk in _chunks(payloads, len)
         )
     ]
     if spans:
@@ -77,15 +77,28 @@ def submit_keyed_jobs(
 ) -> tuple[int, int]:
     """As `submit_jobs`; how many are new, and how many were there already under their keys."""
     new = 0
-    for start in range(0, len(jobs), CHUNK):
-        chunk = jobs[start : start + CHUNK]
-        added = tx.all(SUBMIT_KEYED_JOBS, **_keyed(tx, about, chunk, offset=start))
+    for offset, chunk in _chunks(jobs, lambda job: len(job.payload)):
+        added = tx.all(SUBMIT_KEYED_JOBS, **_keyed(tx, about, chunk, offset=offset))
         _refuse_other_payloads(tx, about.kind, chunk, {key for _, key, *_ in added})
         new += len(added)
         if added:
             _span(tx, about, added[0][0], added[-1][0])
     tx.ring(about.queue)
     return new, len(jobs) - new
+
+
+def _chunks(items: Iterable[T], size: Callable[[T], int]) -> Iterator[tuple[int, list[T]]]:
+    """As many together as one statement may carry, and how many came before them."""
+    before, weight = 0, 0
+    chunk: list[T] = []
+    for item in items:
+        chunk.append(item)
+        weight += size(item)
+        if len(chunk) == CHUNK or weight > WEIGHT:
+            yield before, chunk
+            before, weight, chunk = before + len(chunk), 0, []
+    if chunk:
+        yield before, chunk
 
 
 def submit_job(tx: Transaction, about: Submission, job: NewJob) -> Job:
