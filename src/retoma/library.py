@@ -20,6 +20,7 @@ from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
 from retoma.engine.states import State
 from retoma.engine.store import NewJob, Submission
+from retoma.engine.submitter import Submitter
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -94,9 +95,7 @@ class Retoma:
         new = _new_job(wanted, payload, key)
         database = await self._open()
         try:
-            made = await database.write(
-                lambda tx: store.submit_alone(tx, about, new), verb="submit"
-            )
+            made = await self._submitter.submit(about, new)
         except ReplyLost as error:
             if key is None:
                 raise Unsure(
@@ -298,6 +297,7 @@ class Retoma:
     def _opened(self) -> Database:
         if self._database is None:
             self._database = db.open(self.url)
+            self._submitter = Submitter(self._database)
         return self._database
 
     async def _open(self) -> Database:
