@@ -33,7 +33,7 @@ TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
 LOOK = 1.0  # seconds between two looks whether a process beside us has died
 FOLD = 1.0  # seconds between two foldings while jobs move
 GRACE = 25.0  # seconds a leaving runner lets its jobs finish; deploy tools kill after 30
-PARTS = 4  # claims in which a runner fills its slots
+PARTS = 2  # claims in which a runner fills its slots
 # Objects between two looks for garbage: a thousand jobs at once make more than the usual 700 in a
 # breath, nearly none of them in cycles, and the looking took a fifth of a runner's time.
 GARBAGE = (50_000, 20, 100)
