@@ -34,6 +34,8 @@ FAST = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """With xdist one server serves all workers: they find its address in their environment."""
+    # A shell that starts us in the background lets us ignore Ctrl-C; what we start must not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         return
     # A run that is told to stop cleans up as it does after Ctrl-C.

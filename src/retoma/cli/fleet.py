@@ -38,8 +38,12 @@ class Fleet:
         try:
             async with asyncio.TaskGroup() as group:
                 kept = [group.create_task(self._keep(name)) for name in names]
-        except* Stop as stopped:
-            raise stopped.exceptions[0] from None
+        except BaseExceptionGroup as group_of_errors:
+            # Not `except*`: what is raised there comes out wrapped, by some Pythons.
+            stops = group_of_errors.subgroup(Stop)
+            if stops is None:
+                raise
+            raise stops.exceptions[0] from None
         finally:
             self.kill()
         return all(each.result() for each in kept)
