@@ -149,6 +149,7 @@ class _Life:
         self._kinds = house.kinds
         self._leaving = False
         self._left = False
+        self._folding: asyncio.Task[None] | None = None
         self._boot = Boot(
             id=house.ids.new(),
             name=self._knobs.name,
@@ -212,6 +213,8 @@ class _Life:
                 await self._leave()
         finally:
             self._pulse.stop()
+            if self._folding is not None:
+                self._folding.cancel()
             await self._stop_all(Why.LOST)
             await self._writer.flush()
             if not (self._lost or self._left):
@@ -241,8 +244,9 @@ class _Life:
             ticking = now >= next_tick
             if ticking:
                 next_tick = now + self._knobs.tick
-            if now >= next_fold and self._writer.moved != self._last_moved:
-                await self._fold()
+            if now >= self._fold_due(next_fold):
+                # Beside the loop: nobody's start waits for the counters.
+                self._folding = self._loop.create_task(self._fold())
                 next_fold = now + FOLD
             if self._cancels_rung or ticking:
                 await self._stop_canceled()
@@ -278,7 +282,9 @@ class _Life:
         return self._knobs.tick if found.next_due is None else found.next_due
 
     def _fold_due(self, next_fold: float) -> float:
-        return next_fold if self._writer.moved != self._last_moved else float("inf")
+        at_it = self._folding is not None and not self._folding.done()
+        wanted = self._writer.moved != self._last_moved and not at_it
+        return next_fold if wanted else float("inf")
 
     async def _claim(self, free: int, *, ticking: bool) -> Found | None:
         """Take up what waits, on a tick also what the lost left; None: no answer came."""
@@ -420,6 +426,8 @@ class _Life:
         await self._wait_for_attempts(self._knobs.grace)
         await self._stop_all(Why.RELEASE)
         await self._writer.flush()
+        if self._folding is not None:
+            await self._folding
         await self._fold()
         await self._move("gone")
         self._left = True
