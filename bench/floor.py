@@ -123,7 +123,7 @@ class Floor:
         while True:
             found = await self.database.write(
                 lambda tx, spot=spot: claim_jobs(  # type: ignore[misc]
-                    tx, BOOT, [spot], KNOWS, slots=self.batch, suspects=0
+                    tx, BOOT, [spot], KNOWS, slots=self.batch, suspects=0, promote=False
                 ),
                 verb="claim",
                 lane=Lane.CLAIM,

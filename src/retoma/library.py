@@ -87,11 +87,16 @@ class Retoma:
         priority: int | None = None,
         run_at: datetime | None = None,
         delay: Any = None,
+        deadline: Any = None,
         correlation: str | None = None,
     ) -> Job:
-        """One job, committed when this returns. The same key and payload give the same job."""
+        """One job, committed when this returns. The same key and payload give the same job.
+
+        `deadline`: a length of time from now, waits and all attempts included; a job that has not
+        ended by then is buried.
+        """
         wanted = self.kinds.of(kind)
-        about = _submission(wanted, priority, run_at, delay, correlation)
+        about = _submission(wanted, priority, run_at, delay, deadline, correlation)
         new = _new_job(wanted, payload, key)
         database = await self._open()
         try:
@@ -118,11 +123,12 @@ class Retoma:
         priority: int | None = None,
         run_at: datetime | None = None,
         delay: Any = None,
+        deadline: Any = None,
         correlation: str | None = None,
     ) -> Batch:
         """A batch of jobs, all of them or none, in one transaction."""
         wanted = self.kinds.of(kind)
-        about = _submission(wanted, priority, run_at, delay, correlation)
+        about = _submission(wanted, priority, run_at, delay, deadline, correlation)
         listed = payloads if isinstance(payloads, Sequence) else list(payloads)
         jobs = None if keys is None else _new_jobs(wanted, listed, keys)
         batch_key = _checked("key", key) or self._ids.new()
@@ -316,6 +322,7 @@ def _submission(
     priority: int | None,
     run_at: datetime | None,
     delay: Any,
+    deadline: Any,
     correlation: str | None,
 ) -> Submission:
     if priority is not None and priority not in PRIORITIES:
@@ -333,9 +340,17 @@ def _submission(
         priority=kind.priority if priority is None else priority,
         run_at=None if run_at is None else run_at.astimezone(UTC),
         delay=None if delay is None else seconds(delay),
+        lasts=None if deadline is None else _lasting(deadline),
         correlation=_checked("correlation", correlation),
         actor=ACTOR,
     )
+
+
+def _lasting(deadline: Any) -> float:
+    length = seconds(deadline)
+    if not length:
+        raise BadInput("a deadline of no length leaves no time to run at all")
+    return length
 
 
 def _encoded(kind: Kind, payload: Any) -> str:

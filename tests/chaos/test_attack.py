@@ -69,7 +69,9 @@ WRITES: dict[str, Write] = {
 OWN: dict[str, Write] = {
     "beat": lambda tx, boot, _: store.beat_runner(tx, boot, LEASE, reconnected=False),
     "claim": lambda tx, boot, _: (
-        store.claim_jobs(tx, boot, [Spot("chain")], ["chain@1"], slots=9, suspects=9).claims
+        store.claim_jobs(
+            tx, boot, [Spot("chain")], ["chain@1"], slots=9, suspects=9, promote=True
+        ).claims
     ),
     "leave": lambda tx, boot, _: store.move_runner(tx, boot, "leaving", actor=boot),
     "lose others": lambda tx, boot, _: store.lose_runners(tx, boot, LEASE),
@@ -262,7 +264,9 @@ def boot(name: str) -> Boot:
 async def claim(database: Database, who: str) -> Held:
     found = await write(
         database,
-        lambda tx: store.claim_jobs(tx, who, [Spot("chain")], ["chain@1"], slots=1, suspects=1),
+        lambda tx: store.claim_jobs(
+            tx, who, [Spot("chain")], ["chain@1"], slots=1, suspects=1, promote=True
+        ),
     )
     [claimed] = found.claims
     held: Held = claimed.held

@@ -138,7 +138,7 @@ async def hold_all(world: World, me: Boot) -> None:
     await database.write(lambda tx: store.boot_runner(tx, me, 60.0), verb="boot")
     await database.write(
         lambda tx: store.claim_jobs(
-            tx, me.id, [Spot("chain")], me.knows, slots=500, suspects=1
+            tx, me.id, [Spot("chain")], me.knows, slots=500, suspects=1, promote=True
         ),
         verb="claim",
     )

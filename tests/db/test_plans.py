@@ -95,7 +95,7 @@ async def plans_of_hot_verbs(database: db.Database) -> dict[str, list[str]]:
     def work(tx: Transaction) -> None:
         explaining: Any = Explaining(tx, plans)
         held = store.claim_jobs(
-            explaining, "me", [Spot("work")], ["work@1"], slots=50, suspects=1
+            explaining, "me", [Spot("work")], ["work@1"], slots=50, suspects=1, promote=True
         ).claims
         assert 50 <= len(held) <= 51
         store.load_steps(explaining, held)

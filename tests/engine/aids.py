@@ -90,7 +90,9 @@ async def look(
 ) -> Found:
     spots = [Spot(queue, after) for queue in queues]
     return await database.write(
-        lambda tx: store.claim_jobs(tx, me, spots, knows, slots=slots, suspects=suspects),
+        lambda tx: store.claim_jobs(
+            tx, me, spots, knows, slots=slots, suspects=suspects, promote=True
+        ),
         verb="claim",
         lane=Lane.CLAIM,
     )

@@ -41,11 +41,19 @@ def returned(file: str) -> list[str]:
     """The columns a file gives back, by its last RETURNING or SELECT."""
     text = (SOURCE / "engine" / "sql" / file).read_text()
     columns = re.split(r"\bRETURNING\b|\nSELECT\b", text)[-1]
-    return re.findall(r"[a-z_]+", columns.split("FROM")[0].split(";")[0])
+    flat = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", columns))
+    listed = re.split(r"\bFROM\b|;", re.sub(r"\([^()]*\)", "", flat))[0]
+    return [column.split()[-1] for column in listed.split(",")]
 
 
 @pytest.mark.parametrize(
-    "file", ["claim_jobs.sqlite.sql", "claim_jobs.postgres.sql", "recall_jobs.sql"]
+    "file",
+    [
+        "claim_jobs.sqlite.sql",
+        "claim_jobs.postgres.sql",
+        "recall_jobs.sqlite.sql",
+        "recall_jobs.postgres.sql",
+    ],
 )
 def test_a_claim_is_read_in_the_order_in_which_it_is_asked_for(file):
     names = ["job" if name == "id" else name for name in returned(file)]

@@ -323,7 +323,8 @@ class PostgresTransaction:
         self._topics.add(topic)
 
     def finish(self, *calls: Call) -> list[list[Row]]:
-        crashpoint(f"{self._verb}.before_commit")
+        if not self.read_only:
+            crashpoint(f"{self._verb}.before_commit")
         self.committing = True
         texts = [(text, call.params) for call in calls for text in call.statement.postgres]
         if len(texts) == 1 and not (self._begun or self._topics or self._pooled):
@@ -333,7 +334,8 @@ class PostgresTransaction:
         else:
             answers = self._pipelined(calls)
         self._finished = True
-        crashpoint(f"{self._verb}.after_commit")
+        if not self.read_only:
+            crashpoint(f"{self._verb}.after_commit")
         return answers
 
     def commit(self) -> None:

@@ -443,6 +443,8 @@ def _connect(path: Path, synchronous: str) -> apsw.Connection:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(BUSY_MS)
+    # Without it a statement whose plan might gain from a bound value is prepared anew each time.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     clock = database_clock()
     flags = apsw.SQLITE_INNOCUOUS
 

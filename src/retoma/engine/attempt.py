@@ -137,9 +137,13 @@ class Attempt:
 
     async def _told(self) -> Settlement | None:
         """The story's end, whatever it is; None where the job is no longer ours."""
+        if self.claim.time_left is not None and self.claim.time_left <= 0:
+            return self._out_of_time()
         try:
             value = await self._story()
             return self._succeeded(value)
+        except _OutOfTime:
+            return self._out_of_time()
         except asyncio.CancelledError as error:
             return self._stopped(error)
         except LeaseLost:
@@ -160,17 +164,24 @@ class Attempt:
         )
         if crashpoint.live:
             crashpoint("attempt.before_story")
-        if kind.timeout is None:
+        left = self.claim.time_left
+        if kind.timeout is None and left is None:
             return await kind.story(context, payload)
         try:
-            async with asyncio.timeout(kind.timeout) as limit:
+            async with asyncio.timeout(_sooner(kind.timeout, left)) as limit:
                 return await kind.story(context, payload)
         except TimeoutError as error:
-            if limit.expired():
-                raise TimeoutError(
-                    f"the attempt took longer than {kind.timeout:g} s"
-                ) from error
-            raise
+            if not limit.expired():
+                raise
+            if kind.timeout is None or (left is not None and left <= kind.timeout):
+                raise _OutOfTime from error
+            raise TimeoutError(f"the attempt took longer than {kind.timeout:g} s") from error
+
+    def _out_of_time(self) -> Settlement:
+        self._log(State.DEAD).error("job.buried", code="deadline", reason=DeadReason.DEADLINE)
+        return settlement.buried(
+            DeadReason.DEADLINE, "deadline", {"message": "the job's deadline has passed"}
+        )
 
     def _succeeded(self, value: Any) -> Settlement:
         if not isinstance(value, Snooze | Skip | Park):
@@ -314,6 +325,14 @@ class Attempt:
 
     def cancel_wanted(self) -> None:
         self.stop(Why.CANCEL)
+
+
+class _OutOfTime(Exception):
+    """The job's own deadline came before its story ended."""
+
+
+def _sooner(timeout: float | None, left: float | None) -> float:
+    return min(length for length in (timeout, left) if length is not None)
 
 
 def _would_print(logger: Any, level: int) -> bool:

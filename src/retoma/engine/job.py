@@ -75,7 +75,7 @@ class Claim(NamedTuple):
     released: int
     checkpoint: str | None
     correlation: str | None
-    deadline: datetime | int | None
+    time_left: float | None  # seconds to the job's deadline when it was claimed
     payload: str
     queue: str
     priority: int

@@ -40,6 +40,7 @@ GARBAGE = (50_000, 20, 100)
 # Seconds the interpreter stays with one thread: at the usual five milliseconds the threads of the
 # database, and the pulse, wait for the stories at every statement.
 TURN = 0.0002
+NO_ANSWER = 1.0  # seconds until a database that did not answer is asked again
 HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
 STUBBORN = 5.0  # seconds for stories to let go once they were stopped
 
@@ -252,10 +253,12 @@ class _Life:
                 await self._stop_canceled()
             free = min(self._free(), self._bite)
             if ticking or (free > 0 and (more or self._rung or now >= next_due)):
-                self._rung = False
-                found = await self._claim(max(free, 0), ticking=ticking)
+                rung, self._rung = self._rung, False
+                due = ticking or now >= next_due
+                found = await self._claim(max(free, 0), ticking=ticking, promote=due)
                 more = found is not None and len(found.claims) >= free
-                next_due = now + self._until_due(found)
+                if rung or due:
+                    next_due = now + await self._until_due(found, asked=due)
                 if found is not None and found.claims:
                     continue
                 if self._until_idle and found is not None and await self._idle():
@@ -276,17 +279,24 @@ class _Life:
             pass
         self._wake.clear()
 
-    def _until_due(self, found: Found | None) -> float:
+    async def _until_due(self, found: Found | None, *, asked: bool) -> float:
+        """Seconds until something scheduled wants its turn."""
         if found is None:
-            return 1.0  # the claim got no answer
-        return self._knobs.tick if found.next_due is None else found.next_due
+            return NO_ANSWER
+        due = found.next_due
+        if not asked:
+            await asyncio.sleep(0)  # what has just been claimed begins first
+            queues = self._kinds.queues()
+            with _Outliving(self._boot.id, "due"):
+                due = await self._database.read(lambda tx: store.next_due(tx, queues))
+        return self._knobs.tick if due is None else due
 
     def _fold_due(self, next_fold: float) -> float:
         at_it = self._folding is not None and not self._folding.done()
         wanted = self._writer.moved != self._last_moved and not at_it
         return next_fold if wanted else float("inf")
 
-    async def _claim(self, free: int, *, ticking: bool) -> Found | None:
+    async def _claim(self, free: int, *, ticking: bool, promote: bool) -> Found | None:
         """Take up what waits, on a tick also what the lost left; None: no answer came."""
         spots = [self._hints.spot(queue) for queue in self._kinds.queues()]
 
@@ -300,6 +310,7 @@ class _Life:
                 self._boot.knows,
                 slots=free,
                 suspects=int(self._suspect is None and free > 0),
+                promote=promote,
             )
 
         with _Outliving(self._boot.id, "tick" if ticking else "claim"):

@@ -30,8 +30,9 @@ WITH queues AS MATERIALIZED (
     FROM (SELECT place FROM plain UNION ALL SELECT place FROM suspect) p
     WHERE j.ctid = p.place AND j.state = 'waiting'
     RETURNING j.id, j.epoch, j.seq, j.kind, j.version, j.batch, j.generation, j.fresh_from,
-        j.failures, j.lost, j.released, j.checkpoint, j.correlation, j.deadline, j.payload,
-        j.queue, j.priority, j.turn, j.started_at
+        j.failures, j.lost, j.released, j.checkpoint, j.correlation,
+        CAST(extract(epoch FROM j.deadline - (SELECT clock())) AS double precision) AS time_left,
+        j.payload, j.queue, j.priority, j.turn, j.started_at
 ), told AS (
     INSERT INTO events (job, seq, epoch, type, at, actor)
     SELECT id, seq, epoch, 'claimed', started_at, :boot FROM taken
@@ -42,5 +43,5 @@ WITH queues AS MATERIALIZED (
     FROM taken GROUP BY batch, kind
 )
 SELECT id, epoch, kind, version, batch, generation, fresh_from, failures, lost, released,
-       checkpoint, correlation, deadline, payload, queue, priority, turn
+       checkpoint, correlation, time_left, payload, queue, priority, turn
 FROM taken;

@@ -1,23 +1,30 @@
--- Hand waiting jobs of one queue to a living runner, at most one suspect. Each is a new epoch.
--- Twin: SQLite has no LATERAL and no data-modifying CTE; what was chosen stands in a temp table.
+-- Hand waiting jobs to a living runner, at most one suspect among them. Each claim is a new epoch.
+-- Twin: SQLite has no data-modifying CTE, so what was chosen stands in a temp table; nor LATERAL: a
+-- queue's first rows are a list of ids that `IN` looks up. No hint: there are no dead entries here.
 -- CROSS JOIN keeps the order: after ANALYZE a temp table is taken for larger than jobs.
 CREATE TEMP TABLE IF NOT EXISTS picked (id INTEGER PRIMARY KEY);
 
 DELETE FROM temp.picked;
 
 INSERT INTO temp.picked
-SELECT id FROM jobs
-WHERE queue = :queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
-  AND lost < 2 AND (SELECT state FROM runners WHERE boot = :boot) = 'alive'
-  AND kind || '@' || version IN (SELECT value FROM json_each(:knows))
-ORDER BY priority, turn, id LIMIT :slots;
+SELECT j.id FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
+    SELECT w.id FROM jobs w
+    WHERE w.queue = o.value ->> 'queue' AND w.state = 'waiting' AND w.turn IS NOT NULL
+      AND w.aside IS NULL AND w.lost < 2
+      AND w.kind || '@' || w.version IN (SELECT value FROM json_each(:knows))
+    ORDER BY w.priority, w.turn, w.id LIMIT :slots)
+WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+ORDER BY j.priority, j.turn, j.id LIMIT :slots;
 
 INSERT INTO temp.picked
-SELECT id FROM jobs
-WHERE queue = :queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
-  AND lost >= 2 AND (SELECT state FROM runners WHERE boot = :boot) = 'alive'
-  AND kind || '@' || version IN (SELECT value FROM json_each(:knows))
-ORDER BY priority, turn, id LIMIT :suspects;
+SELECT j.id FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
+    SELECT w.id FROM jobs w
+    WHERE w.queue = o.value ->> 'queue' AND w.state = 'waiting' AND w.turn IS NOT NULL
+      AND w.aside IS NULL AND w.lost >= 2
+      AND w.kind || '@' || w.version IN (SELECT value FROM json_each(:knows))
+    ORDER BY w.priority, w.turn, w.id LIMIT :suspects)
+WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+ORDER BY j.priority, j.turn, j.id LIMIT :suspects;
 
 INSERT INTO events (job, seq, epoch, type, at, actor)
 SELECT j.id, j.seq + 1, j.epoch + 1, 'claimed', (SELECT clock()), :boot
@@ -33,4 +40,5 @@ UPDATE jobs SET state = 'running', runner = :boot, epoch = epoch + 1, seq = seq 
     failures = failures + 1, started_at = (SELECT clock()), reason = NULL
 WHERE id IN (SELECT id FROM temp.picked)
 RETURNING id, epoch, kind, version, batch, generation, fresh_from, failures, lost, released,
-    checkpoint, correlation, deadline, payload, queue, priority, turn;
+    checkpoint, correlation, (deadline - (SELECT clock())) / 1000000.0 AS time_left, payload, queue,
+    priority, turn;

@@ -1,11 +1,13 @@
 -- Give due jobs their turn, as many as this claim may take. No move: they wait as before.
--- Twin: one queue at a time, because SQLite has no LATERAL.
+-- Twin: SQLite has no LATERAL: a queue's first due rows are a list of ids that `IN` looks up.
 -- The epoch stays: nobody holds a waiting job.
 UPDATE jobs SET turn = coalesce((
     SELECT min(w.turn) FROM jobs w
     WHERE w.queue = jobs.queue AND w.priority = jobs.priority AND w.state = 'waiting'
       AND w.turn IS NOT NULL AND w.aside IS NULL AND w.lost < 2), 0)
 WHERE id IN (
-    SELECT id FROM jobs
-    WHERE queue = :queue AND state = 'waiting' AND turn IS NULL AND run_at <= (SELECT clock())
-    ORDER BY run_at LIMIT :slots);
+    SELECT j.id FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
+        SELECT d.id FROM jobs d
+        WHERE d.queue = o.value ->> 'queue' AND d.state = 'waiting' AND d.turn IS NULL
+          AND d.run_at <= (SELECT clock())
+        ORDER BY d.run_at LIMIT :slots));

@@ -1,6 +1,7 @@
 -- End many claims, each in its own way. Touches nothing whose runner or epoch has passed.
 -- Twin: one statement with data-modifying CTEs here, several on SQLite.
 -- A job somebody wants canceled ends so, unless its story got through first: never a retry.
+-- Nobody waits past the job's deadline: it is taken up then, and buried.
 WITH sent AS (
     SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS t(job bigint, epoch integer,
         event text, state text, reason text, code text, after double precision, result json,
@@ -17,7 +18,8 @@ WITH sent AS (
                                        THEN 0 ELSE 1 END,
         released = j.released + CASE WHEN s.event = 'released' THEN 1 ELSE 0 END,
         lost = 0, turn = NULL,
-        run_at = CASE WHEN s.state = 'waiting' THEN clock_in(coalesce(s.after, 0)) END,
+        run_at = CASE WHEN s.state = 'waiting' 
+            THEN least(clock_in(coalesce(s.after, 0)), j.deadline) END,
         ended_at = CASE WHEN s.state IN ('done', 'skipped', 'dead', 'canceled')
                           OR j.cancel_at IS NOT NULL THEN (SELECT clock()) END
     FROM sent s

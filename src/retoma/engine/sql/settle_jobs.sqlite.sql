@@ -2,6 +2,7 @@
 -- Twin: SQLite has no data-modifying CTE; what may end stands in a temp table first (without a
 -- key of its own: it would be looked into for every job there is).
 -- A job somebody wants canceled ends so, unless its story got through first: never a retry.
+-- Nobody waits past the job's deadline: it is taken up then, and buried.
 CREATE TEMP TABLE IF NOT EXISTS ended (
     job integer, epoch integer, seq integer, event text, state text, reason text,
     code text, after real, result text, details text, batch integer, kind text, ms real);
@@ -39,7 +40,8 @@ UPDATE jobs SET state = e.state, reason = e.reason, code = e.code,
     failures = failures - CASE WHEN e.event IN ('failed', 'buried') THEN 0 ELSE 1 END,
     released = released + CASE WHEN e.event = 'released' THEN 1 ELSE 0 END,
     lost = 0, turn = NULL,
-    run_at = CASE WHEN e.state = 'waiting' THEN clock_in(coalesce(e.after, 0)) END,
+    run_at = CASE WHEN e.state = 'waiting' 
+        THEN min(clock_in(coalesce(e.after, 0)), coalesce(deadline, 9223372036854775807)) END,
     ended_at = CASE WHEN e.state IN ('done', 'skipped', 'dead', 'canceled')
                     THEN (SELECT clock()) END
 FROM temp.ended e

@@ -9,6 +9,7 @@ from retoma.engine.store.claim import (
     cancels,
     claim_jobs,
     load_steps,
+    next_due,
     recall_jobs,
 )
 from retoma.engine.store.operate import (
@@ -87,6 +88,7 @@ __all__ = [
     "job_by_key",
     "job_from",
     "load_steps",
+    "next_due",
     "lose_runners",
     "move_runner",
     "neighbours",

@@ -31,7 +31,7 @@ class Found:
     """What a look at the queues gave."""
 
     claims: list[Claim]
-    next_due: float | None  # seconds until something scheduled wants its turn
+    next_due: float | None = None  # seconds until something scheduled wants its turn, if asked
 
 
 def claim_jobs(
@@ -42,10 +42,13 @@ def claim_jobs(
     *,
     slots: int,
     suspects: int,
+    promote: bool,
 ) -> Found:
-    """Hand over at most `slots` jobs, and `suspects` more that must run alone of their sort."""
-    if tx.dialect == "sqlite":
-        return _claim_queue_by_queue(tx, boot, spots, knows, slots=slots, suspects=suspects)
+    """Hand over at most `slots` jobs, and `suspects` more that must run alone of their sort.
+
+    What was scheduled and is due stands in line only before a claim that promotes; it also tells
+    when the next is due.
+    """
     queues = json.dumps(
         [
             {"queue": spot.queue, "priority": p, "turn": t, "id": i}
@@ -60,10 +63,19 @@ def claim_jobs(
         "slots": slots,
         "suspects": suspects,
     }
-    _, claimed, due = tx.finish(
-        Call(PROMOTE_JOBS, params), Call(CLAIM_JOBS, params), Call(NEXT_DUE, params)
-    )
+    claim = Call(CLAIM_JOBS, params)
+    if not promote:
+        [claimed] = tx.finish(claim)
+        return Found([Claim._make(row) for row in claimed])
+    _, claimed, due = tx.finish(Call(PROMOTE_JOBS, params), claim, Call(NEXT_DUE, params))
     return Found([Claim._make(row) for row in claimed], _seconds_until(due))
+
+
+def next_due(tx: Transaction, queues: Sequence[str]) -> float | None:
+    """Seconds until something scheduled wants its turn."""
+    named = json.dumps([{"queue": queue} for queue in queues])
+    [due] = tx.finish(Call(NEXT_DUE, {"queues": named}))
+    return _seconds_until(due)
 
 
 def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
@@ -89,32 +101,6 @@ def cancels(tx: Transaction, boot: str) -> list[Held]:
 def any_open(tx: Transaction, queues: Sequence[str]) -> bool:
     """Whether anything in these queues waits or runs."""
     return tx.one(ANY_OPEN, queues=json.dumps(list(queues))) is not None
-
-
-def _claim_queue_by_queue(
-    tx: Transaction,
-    boot: str,
-    spots: Sequence[Spot],
-    knows: Sequence[str],
-    *,
-    slots: int,
-    suspects: int,
-) -> Found:
-    claims: list[Claim] = []
-    for spot in spots:
-        params = {
-            "boot": boot,
-            "queue": spot.queue,
-            "knows": json.dumps(list(knows)),
-            "slots": max(slots - len(claims), 0),
-            "suspects": suspects,
-        }
-        tx.run(PROMOTE_JOBS, **params)
-        rows = tx.all(CLAIM_JOBS, **params)
-        claims += [Claim._make(row) for row in rows]
-        suspects -= sum(claim.suspect for claim in claims[-len(rows) :]) if rows else 0
-    due = tx.all(NEXT_DUE, queues=json.dumps([{"queue": spot.queue} for spot in spots]))
-    return Found(claims, _seconds_until(due))
 
 
 def _seconds_until(due: list[Row]) -> float | None:
