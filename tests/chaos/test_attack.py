@@ -153,11 +153,13 @@ async def test_a_group_tells_the_stale_from_the_rightful(new_world):
         writer = Writer(scene.database, "holder", Clock())
         stale = Held(scene.held.job, scene.held.epoch - 1)
 
+        settled: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        writer.settle(stale, "chain", ENDS["done"], settled)
         answers = await asyncio.gather(
             writer.save(stale, "chain", STEP, '"old"'),
             writer.save(scene.held, "chain", STEP, '"new"'),
             writer.report(stale, "chain", 0.1, None),
-            writer.settle(stale, "chain", ENDS["done"]),
+            settled,
             return_exceptions=True,
         )
         await writer.flush()

@@ -13,6 +13,7 @@ from retoma.engine.errors import LeaseLost
 from retoma.engine.events import EventType
 from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock
+from retoma.engine.settlement import Settlement
 from retoma.engine.states import State
 from retoma.engine.writer import ROWS, Writer
 from tests.engine import aids
@@ -80,7 +81,12 @@ class Desk:
         return self.writer.save(held, "work", StepId(name), value)
 
     def settle(self, held: Held, result: str = "1") -> "asyncio.Future[Any]":
-        return self.writer.settle(held, "work", settlement.done(result))
+        return self.end(held, settlement.done(result))
+
+    def end(self, held: Held, end: Settlement) -> "asyncio.Future[Any]":
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.writer.settle(held, "work", end, answer)
+        return answer
 
     async def told(self, *answers: "asyncio.Future[Any]") -> list[Any]:
         # An answer cannot be cancelled, so a timeout around it would wait as well.
@@ -375,7 +381,7 @@ async def test_every_end_is_recognised_when_its_answer_was_lost(database, end, s
     [held] = desk.held
     desk.troubled.after = [ReplyLost("lost")]
 
-    assert [state] == await desk.told(desk.writer.settle(held, "work", end))
+    assert [state] == await desk.told(desk.end(held, end))
 
     assert [SUBMITTED, CLAIMED, end.event] == await desk.events(held)
 

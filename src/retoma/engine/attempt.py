@@ -50,6 +50,7 @@ class Tools:
         "clock",
         "database",
         "debugging",
+        "ended",
         "isolate",
         "log",
         "look",
@@ -71,6 +72,7 @@ class Tools:
         rng: Random,
         look: Callable[[], None],
         story_over: Callable[[Held], None],
+        ended: Callable[[Held, BaseException | None], None],
     ) -> None:
         self.boot = boot
         self.database = database
@@ -81,6 +83,7 @@ class Tools:
         self.rng = rng
         self.look = look
         self.story_over = story_over
+        self.ended = ended
         self.log = log.bind(runner=boot)  # bound once: a filtered line must cost nothing
         self.debugging = _would_print(self.log, logging.DEBUG)
 
@@ -90,7 +93,9 @@ class Attempt:
 
     __slots__ = (
         "_began",
+        "_begun",
         "_context",
+        "_end",
         "_kind",
         "_steps",
         "_tools",
@@ -110,7 +115,9 @@ class Attempt:
         self._steps = steps
         self._why: Why | None = None
         self._began = tools.clock.now()
+        self._begun = False
         self._context: Context | None = None
+        self._end: Settlement = settlement.RELEASED
         self.task: asyncio.Task[None] | None = None
 
     def start(self) -> "asyncio.Task[None]":
@@ -121,26 +128,47 @@ class Attempt:
         """End it from outside; what its step has already brought home is still kept."""
         if self._why is None and self.task is not None:
             self._why = why
-            self.task.cancel()
+            if self._begun:  # else it finds out in its first line
+                self.task.cancel()
 
     async def _run(self) -> None:
+        """Tell the story and hand in how it ended; the writer's answer comes to `set_result`."""
+        self._begun = True
         try:
-            end = await self._told()
-        except Exception as error:  # noqa: BLE001 — settled below
-            # Ours, not the story's. It must end all the same, and within its budget.
-            self._log(State.RUNNING).exception("attempt.broke")
-            end = self._decided(error)
-        # Its slot is free from here on: the next job is claimed while this one is settled.
-        self._tools.story_over(self.held)
-        if end is not None and self._why is not Why.LOST:
-            await self._settle(end)
+            try:
+                end = await self._told()
+            except Exception as error:  # noqa: BLE001 — settled below
+                # Ours, not the story's. It must end all the same, and within its budget.
+                self._log(State.RUNNING).exception("attempt.broke")
+                end = self._decided(error)
+            # Its slot is free from here on: the next job is claimed while this one is settled.
+            self._tools.story_over(self.held)
+            if end is None or self._why is Why.LOST:
+                self._tools.ended(self.held, None)
+            else:
+                self._hand_in(end)
+        except BaseException as error:
+            self._tools.ended(self.held, error)
+            raise
 
     async def _told(self) -> Settlement | None:
         """The story's end, whatever it is; None where the job is no longer ours."""
-        if self.claim.time_left is not None and self.claim.time_left <= 0:
-            return self._out_of_time()
+        claim, kind = self.claim, self._kind
+        if self._why is not None:
+            return self._stopped(asyncio.CancelledError())  # before its first line
         try:
-            value = await self._story()
+            if claim.time_left is not None and claim.time_left <= 0:
+                return self._out_of_time()
+            payload = kind.payload(claim.payload)
+            context = self._context = Context(
+                claim, self, self._tools.isolate, self._steps, self.task
+            )
+            if crashpoint.live:
+                crashpoint("attempt.before_story")
+            if kind.timeout is None and claim.time_left is None:
+                value = await kind.story(context, payload)
+            else:
+                value = await self._in_time(context, payload)
             return self._succeeded(value)
         except _OutOfTime:
             return self._out_of_time()
@@ -156,26 +184,17 @@ class Attempt:
             if self._context is not None and self._context.close():
                 await self._context.join_side_tasks()
 
-    async def _story(self) -> Any:
-        kind = self._kind
-        payload = kind.payload(self.claim.payload)
-        context = self._context = Context(
-            self.claim, self, self._tools.isolate, self._steps, self.task
-        )
-        if crashpoint.live:
-            crashpoint("attempt.before_story")
-        left = self.claim.time_left
-        if kind.timeout is None and left is None:
-            return await kind.story(context, payload)
+    async def _in_time(self, context: Context, payload: Any) -> Any:
+        timeout, left = self._kind.timeout, self.claim.time_left
         try:
-            async with asyncio.timeout(_sooner(kind.timeout, left)) as limit:
-                return await kind.story(context, payload)
+            async with asyncio.timeout(_sooner(timeout, left)) as limit:
+                return await self._kind.story(context, payload)
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            if kind.timeout is None or (left is not None and left <= kind.timeout):
+            if timeout is None or (left is not None and left <= timeout):
                 raise _OutOfTime from error
-            raise TimeoutError(f"the attempt took longer than {kind.timeout:g} s") from error
+            raise TimeoutError(f"the attempt took longer than {timeout:g} s") from error
 
     def _out_of_time(self) -> Settlement:
         self._log(State.DEAD).error("job.buried", code="deadline", reason=DeadReason.DEADLINE)
@@ -247,30 +266,51 @@ class Attempt:
             case unexpected:
                 assert_never(unexpected)
 
-    async def _settle(self, end: Settlement) -> None:
+    def _hand_in(self, end: Settlement) -> None:
         if crashpoint.live:
             crashpoint("attempt.before_settle")
-        claim = self.claim
-        while True:
-            try:
-                state = await self._tools.writer.settle(self.held, claim.kind, end)
-            except LeaseLost:
-                self._log("lost").warning("job.settle_refused", end=end.event)
-                return
-            except BadRow as error:
-                if end.code == "unstorable_result":
-                    raise
+        self._end = end
+        self._tools.writer.settle(self.held, self.claim.kind, end, answer=self)
+
+    # — what the writer answers: it takes us for the future of our settling, which spares one —
+
+    def done(self) -> bool:
+        return False  # each settling is answered once
+
+    def set_result(self, state: State) -> None:
+        if self._tools.debugging:
+            self._log(state).debug("job.settled")
+        self._tools.ended(self.held, None)
+        if state is State.WAITING:
+            self._tools.look()  # it may be due before the next tick
+
+    def set_exception(self, error: BaseException) -> None:
+        if isinstance(error, LeaseLost):
+            self._log("lost").warning("job.settle_refused", end=self._end.event)
+            self._tools.ended(self.held, None)
+        else:
+            self.task = asyncio.get_running_loop().create_task(self._settle_after_all(error))
+
+    async def _settle_after_all(self, error: BaseException) -> None:
+        """The job is still ours and must end: nothing else will take it up."""
+        end = self._end
+        if isinstance(error, BadRow) and end.code == "unstorable_result":
+            self._tools.ended(self.held, error)
+            return
+        try:
+            if isinstance(error, BadRow):
                 end = await self._unstorable_after_all(end, error)
-            except Exception:  # noqa: BLE001 — tried again below
-                # The job is still ours and must end: nothing else will take it up.
-                self._log(State.RUNNING).exception("job.settle_failed", end=end.event)
-                await self._tools.clock.sleep(PAUSE)
             else:
-                if self._tools.debugging:
-                    self._log(state).debug("job.settled")
-                if state is State.WAITING:
-                    self._tools.look()  # it may be due before the next tick
-                return
+                self._log(State.RUNNING).error(
+                    "job.settle_failed", end=end.event, exc_info=error
+                )
+                await self._tools.clock.sleep(PAUSE)
+            self._hand_in(end)
+        except LeaseLost:
+            self._tools.ended(self.held, None)
+        except BaseException as broken:
+            self._tools.ended(self.held, broken)
+            raise
 
     async def _unstorable_after_all(self, end: Settlement, error: BadRow) -> Settlement:
         """The database refused what the codec had let pass: keep the bytes, end it for good."""

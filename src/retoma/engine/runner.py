@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from random import Random
 
 from structlog.contextvars import bound_contextvars
@@ -191,6 +190,7 @@ class _Life:
             rng=house.rng,
             look=self.look,
             story_over=self._story_over,
+            ended=self._ended,
         )
         self._last_moved = 0
         self._recall = False
@@ -347,7 +347,7 @@ class _Life:
             self._telling.add(held)
             if claim.suspect:
                 self._suspect = held
-            attempt.start().add_done_callback(partial(self._ended, held))
+            attempt.start()
 
     async def _steps_of(self, claims: list[Claim]) -> dict[int, list[SavedStep]]:
         """Only jobs that have reached something can have steps."""
@@ -366,8 +366,8 @@ class _Life:
         if self._wake_on_free:
             self._wake.set()
 
-    def _ended(self, held: Held, task: "asyncio.Task[None]") -> None:
-        del self._running[held]
+    def _ended(self, held: Held, error: BaseException | None) -> None:
+        self._running.pop(held, None)
         self._telling.discard(held)
         if self._suspect == held:
             self._suspect = None
@@ -376,11 +376,10 @@ class _Life:
             self._rung = True
         if self._wake_on_free or self._rung:
             self._wake.set()
-        if task.cancelled():
-            self._recall = True  # stopped while it settled: perhaps it never did
-        elif (error := task.exception()) is not None:
-            log.error("attempt.broke", job=held.job, epoch=held.epoch, exc_info=error)
-            self._recall = True
+        if error is not None:
+            self._recall = True  # perhaps it was never settled
+            if not isinstance(error, asyncio.CancelledError):
+                log.error("attempt.broke", job=held.job, epoch=held.epoch, exc_info=error)
 
     async def _idle(self) -> bool:
         if self._running:

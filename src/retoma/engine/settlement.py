@@ -1,14 +1,13 @@
 """How a claim ends, as the row that settles it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from retoma.codec import encode
 from retoma.engine.events import EventType
 from retoma.engine.states import DeadReason, ParkReason, State
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """One end of one claim. `result` and `details` are JSON text already."""
 
     event: EventType

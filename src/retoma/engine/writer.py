@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import structlog
 
@@ -25,6 +25,7 @@ from retoma.engine.states import State
 
 ROWS = 500  # in one group: while one is committed, the stories of another go on
 BYTES = 8 * 1024 * 1024  # characters, near enough
+STATES = {str(state): state for state in State}
 PAUSE = 0.05  # seconds before a group is sent again, doubled up to a second
 
 log = structlog.get_logger("retoma.writer")
@@ -37,12 +38,20 @@ class Answer(asyncio.Future[Any]):
         return False
 
 
+class Answerable(Protocol):
+    """Whoever waits for a settling: a future, or what behaves as one."""
+
+    def done(self) -> bool: ...
+    def set_result(self, told: Any, /) -> None: ...
+    def set_exception(self, error: BaseException, /) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class _Waiter:
     held: Held
     kind: str
     row: str
-    answer: Answer
+    answer: Answerable
     step: StepId | None = None  # of a save
 
 
@@ -67,23 +76,24 @@ class Writer:
     ) -> Answer:
         """Keep a step. The answer is whether somebody wants the job canceled, or LeaseLost."""
         row = store.step_fields(step, value, begun=begun)
-        return self._put(self._saves, _Waiter(held, kind, row, self._answer(), step))
+        answer = Answer(loop=self._loop)
+        self._saves.append(_Waiter(held, kind, row, answer, step))
+        self._start()
+        return answer
 
-    def settle(self, held: Held, kind: str, end: Settlement) -> Answer:
+    def settle(self, held: Held, kind: str, end: Settlement, answer: Answerable) -> None:
         """End a claim. The answer is the state the job is in now, or LeaseLost."""
-        row = store.settle_row(held, end)
-        return self._put(self._settles, _Waiter(held, kind, row, self._answer()))
+        self._settles.append(_Waiter(held, kind, store.settle_row(held, end), answer))
+        self._start()
 
     def report(self, held: Held, kind: str, progress: float | None, note: str | None) -> Answer:
         """Tell how far a job is; of several in one group only the last is written."""
         row = store.report_row(held, progress, note)
-        waiter = _Waiter(held, kind, row, self._answer())
         before = self._reports.pop(held, None)
-        if before is not None:
-            waiter.answer = before.answer
-        self._reports[held] = waiter
+        answer = Answer(loop=self._loop) if before is None else cast("Answer", before.answer)
+        self._reports[held] = _Waiter(held, kind, row, answer)
         self._start()
-        return waiter.answer
+        return answer
 
     def give_up(self) -> None:
         """This boot is over: nobody's write counts any more."""
@@ -99,14 +109,6 @@ class Writer:
     async def flush(self) -> None:
         while self._busy is not None:
             await asyncio.shield(self._busy)
-
-    def _answer(self) -> Answer:
-        return Answer(loop=self._loop)
-
-    def _put(self, queue: list[_Waiter], waiter: _Waiter) -> Answer:
-        queue.append(waiter)
-        self._start()
-        return waiter.answer
 
     def _start(self) -> None:
         if self._busy is None:
@@ -299,7 +301,7 @@ def _first_rows(queue: list[_Waiter]) -> list[_Waiter]:
 
 def _succeed(waiter: _Waiter, told: Any) -> None:
     if not waiter.answer.done():
-        waiter.answer.set_result(State(told) if isinstance(told, str) else bool(told))
+        waiter.answer.set_result(STATES[told] if isinstance(told, str) else bool(told))
 
 
 def _fail(waiter: _Waiter, error: BaseException) -> None:
