@@ -333,14 +333,18 @@ def _submission(
         raise BadInput(f"run_at is a datetime with a time zone, not {run_at!r}")
     if run_at is not None and run_at.tzinfo is None:
         raise BadInput(f"run_at needs a time zone: {run_at.isoformat()} could be any instant")
+    wait = None if delay is None else seconds(delay)
+    lasts = None if deadline is None else _lasting(deadline)
+    if wait is not None and lasts is not None and wait >= lasts:
+        raise BadInput(f"a delay of {wait:g} s leaves nothing of a deadline of {lasts:g} s")
     return Submission(
         kind=kind.name,
         version=kind.version,
         queue=kind.queue,
         priority=kind.priority if priority is None else priority,
         run_at=None if run_at is None else run_at.astimezone(UTC),
-        delay=None if delay is None else seconds(delay),
-        lasts=None if deadline is None else _lasting(deadline),
+        delay=wait,
+        lasts=lasts,
         correlation=_checked("correlation", correlation),
         actor=ACTOR,
     )
