@@ -2,32 +2,26 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from random import Random
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 from retoma import db
-from retoma.codec import digest
 from retoma.db import Database, ReplyLost, migrations
 from retoma.engine import insights, store
 from retoma.engine.batch import Batch
-from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput, Code, IdempotencyMismatch, NotFound, Unsure
+from retoma.engine.errors import BadInput, Code, NotFound, Unsure
 from retoma.engine.job import Job
-from retoma.engine.kind import PRIORITIES, Kind, Kinds, job
+from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
 from retoma.engine.states import State
-from retoma.engine.store import NewJob, Submission
+from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
-
-KEY_LENGTH = 500
-NAME_LENGTH = 200
-ACTOR = "library"
 
 
 class Retoma:
@@ -96,8 +90,15 @@ class Retoma:
         ended by then is buried.
         """
         wanted = self.kinds.of(kind)
-        about = _submission(wanted, priority, run_at, delay, deadline, correlation)
-        new = _new_job(wanted, payload, key)
+        about = submission(
+            wanted,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            deadline=deadline,
+            correlation=correlation,
+        )
+        new = new_job(wanted, payload, key)
         database = await self._open()
         try:
             made = await self._submitter.submit(about, new)
@@ -128,34 +129,25 @@ class Retoma:
     ) -> Batch:
         """A batch of jobs, all of them or none, in one transaction."""
         wanted = self.kinds.of(kind)
-        about = _submission(wanted, priority, run_at, delay, deadline, correlation)
-        listed = payloads if isinstance(payloads, Sequence) else list(payloads)
-        jobs = None if keys is None else _new_jobs(wanted, listed, keys)
-        batch_key = _checked("key", key) or self._ids.new()
-        batch_name = (
-            _checked("batch name", name, NAME_LENGTH) or f"{wanted.name} {batch_key[:8]}"
+        about = submission(
+            wanted,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            deadline=deadline,
+            correlation=correlation,
         )
+        batch_key = checked("key", key) or self._ids.new()
+        submit = new_batch(wanted, payloads, about, name=name, key=batch_key, keys=keys)
         database = await self._open()
-
-        def submit(tx: db.Transaction) -> Batch:
-            batch, opened = store.open_batch(
-                tx, name=batch_name, key=batch_key, kind=wanted.name
-            )
-            if not opened:
-                return self._batch(batch, batch_name, wanted.name, 0, len(listed))
-            inside = store.in_batch(about, batch)
-            if jobs is None:
-                texts = (_encoded(wanted, payload) for payload in listed)
-                new, already = store.submit_jobs(tx, inside, texts), 0
-            else:
-                new, already = store.submit_keyed_jobs(tx, inside, jobs)
-            return self._batch(batch, batch_name, wanted.name, new, already)
-
         while True:
             try:
-                return await database.write(submit, verb="submit_many")
+                return self._submitted(await database.write(submit, verb="submit_many"))
             except ReplyLost:
                 continue  # the batch's key tells whether it happened
+
+    def _submitted(self, made: Submitted) -> Batch:
+        return self._batch(made.batch, made.name, made.kind, made.new, made.already)
 
     def _batch(self, id_: int, name: str, kind: str, new: int, already: int) -> Batch:
         return Batch(id_, name, kind, new, already, self._opened(), self._clock)
@@ -315,83 +307,6 @@ class Retoma:
 
     async def _read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self._open()).read(fn)
-
-
-def _submission(
-    kind: Kind,
-    priority: int | None,
-    run_at: datetime | None,
-    delay: Any,
-    deadline: Any,
-    correlation: str | None,
-) -> Submission:
-    if priority is not None and priority not in PRIORITIES:
-        raise BadInput(f"a priority is from -1000 to 1000, not {priority!r}")
-    if run_at is not None and delay is not None:
-        raise BadInput("run_at and delay say the same thing twice: give one of them")
-    if run_at is not None and not isinstance(run_at, datetime):
-        raise BadInput(f"run_at is a datetime with a time zone, not {run_at!r}")
-    if run_at is not None and run_at.tzinfo is None:
-        raise BadInput(f"run_at needs a time zone: {run_at.isoformat()} could be any instant")
-    wait = None if delay is None else seconds(delay)
-    lasts = None if deadline is None else _lasting(deadline)
-    if wait is not None and lasts is not None and wait >= lasts:
-        raise BadInput(f"a delay of {wait:g} s leaves nothing of a deadline of {lasts:g} s")
-    return Submission(
-        kind=kind.name,
-        version=kind.version,
-        queue=kind.queue,
-        priority=kind.priority if priority is None else priority,
-        run_at=None if run_at is None else run_at.astimezone(UTC),
-        delay=wait,
-        lasts=lasts,
-        correlation=_checked("correlation", correlation),
-        actor=ACTOR,
-    )
-
-
-def _lasting(deadline: Any) -> float:
-    length = seconds(deadline)
-    if not length:
-        raise BadInput("a deadline of no length leaves no time to run at all")
-    return length
-
-
-def _encoded(kind: Kind, payload: Any) -> str:
-    if kind.takes_nothing and payload is not None:
-        raise BadInput(f"{kind.name} takes no payload")
-    return kind.encoded(payload)
-
-
-def _new_job(kind: Kind, payload: Any, key: str | None) -> NewJob:
-    text = _encoded(kind, payload)
-    if _checked("key", key) is None:
-        return NewJob(text)
-    return NewJob(text, key, digest(text))
-
-
-def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[NewJob]:
-    if len(keys) != len(payloads):
-        raise BadInput(f"{len(payloads)} payloads and {len(keys)} keys: one key for each")
-    by_key: dict[str, NewJob] = {}
-    for payload, key in zip(payloads, keys, strict=True):
-        new = _new_job(kind, payload, key)
-        before = by_key.setdefault(key, new)
-        if before.hash != new.hash:
-            raise IdempotencyMismatch(
-                f"{kind.name}: the key {key} stands for two payloads in this submission;"
-                " nothing was submitted"
-            )
-    return list(by_key.values())
-
-
-def _checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:
-    if text is None:
-        return None
-    given = cast("object", text)
-    if not isinstance(given, str) or not 0 < len(given) <= most or not given.isprintable():
-        raise BadInput(f"a {what} has 1 to {most} printable characters: {text!r}")
-    return text
 
 
 def _check_id(what: str, id_: object) -> None:
