@@ -8,173 +8,17 @@ import pytest
 
 from retoma import BadInput, Context, Park, Permanent, Retoma, Retry, State, Transient
 from retoma.db import adhoc
-from retoma.engine import insights, settlement, store
-from retoma.engine.states import ParkReason
+from retoma.engine import insights, store
 from retoma.engine.testing import drain
 from tests.engine.aids import (
     AT_ONCE,
     about,
     boot,
-    change,
-    claim,
     rows,
     running,
-    settle,
     submit,
 )
 from tests.house.files import SOURCE
-
-# --- explain: the first reason why it is not running
-
-
-async def test_explain_says_that_a_job_is_backing_off_and_until_when(database_url):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await boot(database)
-        await submit(database)
-        [held] = await claim(database, "me")
-        await settle(database, "me", held.held, settlement.failed(90.0, "ERROR502", {}))
-
-        said = await app.explain(held.job)
-
-        assert said.startswith(f"job {held.job}: backing off after 1 failed attempts")
-        assert "(code ERROR502): next try " in said
-        assert said.endswith(("in 90 s", "in 89 s"))
-
-
-async def test_explain_says_that_a_job_is_scheduled(database_url):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await boot(database)
-        await submit(database, delay=3600.0)
-
-        assert "scheduled for " in await app.explain(1)
-
-
-async def test_explain_says_that_no_runner_lives(database_url):
-    async with Retoma(database_url) as app:
-        await submit(await app.database())
-
-        assert "no runner for work version 1 is alive: start one" in await app.explain(1)
-
-
-@pytest.mark.parametrize("knows", ["other@1", "work@2"])
-async def test_explain_says_that_no_living_runner_knows_the_kind_or_version(
-    database_url, knows
-):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await boot(database, knows=[knows])
-        await submit(database)
-
-        said = await app.explain(1)
-
-        assert (
-            "no runner for work version 1 is alive; 1 runners live, none of them knows" in said
-        )
-
-
-async def test_explain_does_not_count_on_a_runner_whose_lease_is_over(database_url, test_clock):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        test_clock.jump(0)
-        await boot(database)
-        await submit(database)
-
-        before = await app.explain(1)
-        test_clock.jump(61)
-
-        assert "waiting its turn; 1 runners know its kind" in before
-        assert "no runner for work version 1 is alive" in await app.explain(1)
-
-
-async def test_explain_says_that_a_job_is_parked_and_why(database_url):
-    async with Retoma(database_url) as app:
-
-        @app.job
-        async def story(ctx: Context) -> Any:
-            return Park("May is spent", ParkReason.BUDGET)
-
-        job = await app.submit(story)
-        await drain(app)
-
-        assert "parked (budget)" in await app.explain(job.id)
-        assert "resume or cancel it" in await app.explain(job.id)
-
-
-async def test_explain_says_why_a_job_is_dead_in_the_words_of_its_error(database_url):
-    async with Retoma(database_url) as app:
-
-        @app.job
-        async def story(ctx: Context) -> Any:
-            raise Permanent("no such product", code="GONE")
-
-        job = await app.submit(story)
-        await drain(app)
-
-        assert "dead (permanent, code GONE): no such product" in await app.explain(job.id)
-
-
-async def test_explain_says_that_a_job_is_done_or_canceled(database_url):
-    async with Retoma(database_url) as app:
-
-        @app.job
-        async def story(ctx: Context) -> Any: ...
-
-        done = await app.submit(story)
-        await drain(app)
-        canceled = await app.submit(story)
-        await app.cancel(canceled.id)
-
-        assert ": done since 20" in await app.explain(done.id)
-        assert ": canceled since 20" in await app.explain(canceled.id)
-
-
-async def test_explain_says_where_a_job_runs_that_it_was_asked_to_stop_or_is_left_alone(
-    database_url, test_clock
-):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        test_clock.jump(0)
-        await boot(database, "ana")
-        await submit(database)
-        await claim(database, "ana")
-
-        runs = await app.explain(1)
-        test_clock.jump(61)
-        silent = await app.explain(1)
-        await app.cancel(1)
-        asked = await app.explain(1)
-        await database.write(
-            lambda tx: store.move_runner(tx, "ana", "lost", actor=""), verb="t"
-        )
-        lost = await app.explain(1)
-
-        assert "running on ana since 20" in runs
-        assert "its runner ana is silent since 20" in silent
-        assert "another runner takes the job back on its next tick" in silent
-        assert "running; asked to stop at 20" in asked
-        assert "its runner is lost: it is taken back within seconds" in lost
-
-
-async def test_explain_says_that_a_job_is_a_suspect(database_url):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await boot(database)
-        await submit(database)
-        await change(database, "UPDATE jobs SET lost = 2")
-
-        assert "a suspect: it was on 2 runners that died" in await app.explain(1)
-
-
-async def test_explain_says_which_gate_set_a_job_aside(database_url):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await submit(database)
-        await change(database, "UPDATE jobs SET aside = 'limit:openai'")
-
-        assert "set aside by limit:openai" in await app.explain(1)
-
 
 # --- counts
 

@@ -1,0 +1,42 @@
+"""Every question about jobs. Nothing here writes, and nothing counts history."""
+
+from retoma.engine.insights.batches import BatchSeen, get_batch, list_batches
+from retoma.engine.insights.counters import (
+    count_codes,
+    count_jobs,
+    count_kinds,
+    refused_writes,
+)
+from retoma.engine.insights.jobs import (
+    PAGE,
+    AttemptSeen,
+    Event,
+    StepSeen,
+    job_attempts,
+    job_events,
+    job_steps,
+    list_jobs,
+)
+from retoma.engine.insights.reasons import explain
+from retoma.engine.insights.runners import RunnerSeen, list_runners
+
+__all__ = [
+    "PAGE",
+    "AttemptSeen",
+    "BatchSeen",
+    "Event",
+    "RunnerSeen",
+    "StepSeen",
+    "count_codes",
+    "count_jobs",
+    "count_kinds",
+    "explain",
+    "get_batch",
+    "job_attempts",
+    "job_events",
+    "job_steps",
+    "list_batches",
+    "list_jobs",
+    "list_runners",
+    "refused_writes",
+]

@@ -1,0 +1,24 @@
+"""What every question needs: its statement, the bounds of a page, a time that is always there."""
+
+from datetime import datetime
+from typing import Any, cast
+
+from retoma.db import Statement, moment, statement
+from retoma.engine.errors import BadInput
+
+PAGE = 200  # rows at most
+
+
+def sql(verb: str) -> Statement:
+    return statement("retoma.engine.sql", verb)
+
+
+def checked(limit: int, what: str) -> int:
+    if not 1 <= limit <= PAGE:
+        raise BadInput(f"a page has 1 to {PAGE} {what}, not {limit}")
+    return limit
+
+
+def at(value: Any) -> datetime:
+    """A time that is always there."""
+    return cast("datetime", moment(value))
