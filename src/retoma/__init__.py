@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from retoma.engine.outcome import Park, Skip, Snooze
     from retoma.engine.retry import Retry
     from retoma.engine.states import State
+    from retoma.engine.transaction import Transaction
     from retoma.library import Retoma
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Skip",
     "Snooze",
     "State",
+    "Transaction",
     "Transient",
     "Unsure",
 ]
@@ -65,6 +67,7 @@ _HOMES = {
     "Skip": "retoma.engine.outcome",
     "Snooze": "retoma.engine.outcome",
     "State": "retoma.engine.states",
+    "Transaction": "retoma.engine.transaction",
     "Transient": "retoma.engine.errors",
     "Unsure": "retoma.engine.errors",
 }

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from inspect import iscoroutinefunction
 from random import Random
 from typing import Any, TypeVar, overload
 
 from retoma import db
-from retoma.db import Database, ReplyLost, migrations
+from retoma.db import Database, ReplyLost, Unfit, migrations
 from retoma.engine import insights, store
 from retoma.engine.batch import Batch
 from retoma.engine.errors import BadInput, Code, NotFound, Unsure
@@ -19,6 +20,7 @@ from retoma.engine.runner import Knobs, Runner
 from retoma.engine.states import State
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
+from retoma.engine.transaction import Carried, Transaction
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -146,6 +148,70 @@ class Retoma:
             except ReplyLost:
                 continue  # the batch's key tells whether it happened
 
+    async def write(self, fn: Callable[[Transaction], T]) -> T:
+        """Your own statements and submissions in one transaction: all of it, or nothing.
+
+        `fn` is a plain function and does nothing but ask its transaction: it runs where all writes
+        of this process go through, and is called again where the database was away or busy and
+        nothing had been changed. What it raises undoes everything: no job, no event, no bell.
+        """
+        if iscoroutinefunction(fn):
+            raise BadInput(f"{fn!r} is async; app.write takes a plain function")
+        database = await self._open()
+
+        def lent(tx: db.Transaction) -> T:
+            return Transaction(tx, self.kinds, self._ids, self._submitted).lend(fn)
+
+        try:
+            return await database.write(lent, verb="write")
+        except Carried as carried:
+            raise carried.error from None
+        except ReplyLost as error:
+            raise Unsure(
+                "the connection broke while app.write was being committed; it may have happened."
+                " Look for what it wrote before you ask again"
+            ) from error
+
+    def submit_on(
+        self,
+        connection: Any,
+        kind: "Kind | Callable[..., Any] | str",
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: Any = None,
+        deadline: Any = None,
+        correlation: str | None = None,
+    ) -> Job:
+        """One job in the open transaction of your own psycopg connection (PostgreSQL only).
+
+        Not async, and commits nothing: the job is there when you commit, and its bell rings then.
+        If it is refused, your transaction goes on as if it had not been asked.
+        """
+        wanted = self.kinds.of(kind)
+        about = submission(
+            wanted,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            deadline=deadline,
+            correlation=correlation,
+        )
+        new = new_job(wanted, payload, key)
+        if self.url.startswith("sqlite:"):
+            raise BadInput(
+                "submit_on needs PostgreSQL: a SQLite file must not be opened by two copies of"
+                " SQLite in one process. Use app.write"
+            )
+        try:
+            with db.borrow(connection) as tx:
+                migrations.check(tx)
+                return store.submit_job(tx, about, new)
+        except Unfit as error:
+            raise BadInput(f"{wanted.name} was not submitted: {error}") from error
+
     def _submitted(self, made: Submitted) -> Batch:
         return self._batch(made.batch, made.name, made.kind, made.new, made.already)
 
@@ -202,9 +268,42 @@ class Retoma:
     async def counts(self) -> dict[State, int]:
         return await self._read(insights.count_jobs)
 
-    async def events(self, job: int) -> list[insights.Event]:
+    async def counts_by_kind(self, batch: int | None = None) -> dict[str, dict[State, int]]:
+        return await self._read(lambda tx: insights.count_kinds(tx, batch))
+
+    async def dead_codes(self, batch: int | None = None) -> dict[str, int]:
+        """How many are dead by which code, the most first."""
+        return await self._read(lambda tx: insights.count_codes(tx, batch))
+
+    async def funnel(self, kind: str | None = None) -> list[insights.Stand]:
+        """How many run, or are parked, at which checkpoint, and since when."""
+        return await self._read(lambda tx: insights.funnel(tx, kind))
+
+    async def stuck(
+        self, *, quiet: Any = insights.QUIET, limit: int = 50
+    ) -> list[insights.Stuck]:
+        """Running without progress for that long, or on a runner whose lease is over."""
+        return await self._read(lambda tx: insights.stuck(tx, quiet=quiet, limit=limit))
+
+    async def throughput(
+        self, *, last: Any = "1h", kind: str | None = None
+    ) -> list[insights.Minute]:
+        """How many came to which state, minute by minute."""
+        return await self._read(lambda tx: insights.throughput(tx, last=last, kind=kind))
+
+    async def durations(
+        self, *, last: Any = "1h", kind: str | None = None, state: State | str = State.DONE
+    ) -> list[insights.Durations]:
+        """How long attempts that ended so took, for each kind."""
+        ended = _state(state)
+        return await self._read(
+            lambda tx: insights.durations(tx, last=last, kind=kind, state=ended)
+        )
+
+    async def events(self, job: int, *, after: int = 0) -> list[insights.Event]:
+        """The timeline of a job; `after`: only what follows that line of it."""
         _check_id("job", job)
-        return await self._read(lambda tx: insights.job_events(tx, job))
+        return await self._read(lambda tx: insights.job_events(tx, job, after=after))
 
     async def attempts(self, job: int) -> list[insights.AttemptSeen]:
         _check_id("job", job)

@@ -1,5 +1,6 @@
 """Two databases, one way of asking. The only room that speaks to a driver."""
 
+from contextlib import AbstractContextManager
 from urllib.parse import urlsplit
 
 from retoma.db.crashpoint import crashpoint
@@ -37,6 +38,7 @@ __all__ = [
     "Transaction",
     "Unfit",
     "adhoc",
+    "borrow",
     "crashpoint",
     "moment",
     "open",
@@ -56,3 +58,10 @@ def open(url: str) -> Database:  # noqa: A001 — `db.open(url)` is the word
 
         return Postgres(url)
     raise Unfit(f"{scheme or 'no scheme'}: write sqlite:///work.db or postgresql://host/name")
+
+
+def borrow(connection: object) -> AbstractContextManager[Transaction]:
+    """A caller's psycopg connection as a transaction of ours, which its owner commits."""
+    from retoma.db import borrowed  # noqa: PLC0415 — likewise
+
+    return borrowed.borrow(connection)

@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Literal
 
@@ -97,6 +98,26 @@ async def ready(database: Database) -> None:
     """As `upgrade`, but asks first: a role without the right to change the schema may run."""
     if (await status(database)).pending:
         await upgrade(database)
+
+
+def check(tx: Transaction) -> None:
+    """Refuse, in somebody else's transaction, a schema this retoma cannot submit to."""
+    if tx.one(HAS_TABLE) is None:
+        raise Unfit("this database has no schema of retoma: call `await app.upgrade()` on it")
+    applied: dict[int, str] = dict(tx.all(APPLIED, room=ROOM))
+    known = _known(tx.dialect)
+    _refuse_unknown(applied, known)
+    if any(each.number not in applied for each in known):
+        raise Unfit(
+            f"the database is at schema {max(applied, default=0)} and this retoma needs"
+            f" {known[-1].number}: call `await app.upgrade()` on it"
+        )
+
+
+@cache
+def _known(dialect: str) -> list[Migration]:
+    """Read once: this is asked for every job that comes by a caller's connection."""
+    return migrations(dialect)
 
 
 def _apply_next(

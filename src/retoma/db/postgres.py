@@ -34,6 +34,7 @@ from retoma.db.database import (
     ReplyLost,
     Row,
     Transaction,
+    no_room,
 )
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.statements import Statement
@@ -69,6 +70,12 @@ def _settings(*, local: bool) -> str:
 
 SET_SESSION = _settings(local=False)
 SET_TRANSACTION = _settings(local=True)  # behind a pooler the next one may be another's session
+# A caller's own statements find the caller's tables, and plans made for them and not for ours.
+FOR_CALLER = "; ".join(
+    f"SET LOCAL {name} TO DEFAULT"
+    for name in SESSION
+    if name in ("search_path", "plan_cache_mode", "jit") or name.startswith("enable_")
+)
 
 
 class Postgres:
@@ -270,7 +277,7 @@ class _Line:
             return ReplyLost(f"{error}: the answer to the commit was lost")
         if transaction.read_only and isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
             return error  # the question's own fault, not a server that is only a standby
-        return _translated(error)
+        return translated(error)
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -300,6 +307,7 @@ class PostgresTransaction:
         self.committing = False  # from here on a broken connection says nothing of the outcome
         self._finished = False
         self._sent_together = False
+        self._for_caller = False  # whose settings hold
 
     def run(self, statement: Statement, **params: Any) -> int:
         return self._execute(statement, params)[1]
@@ -311,9 +319,21 @@ class PostgresTransaction:
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         return self._execute(statement, params)[0]
 
+    def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
+        if not self._begun:
+            self._begin()
+        if not self._for_caller:
+            self._for_caller = True
+            self._connection.execute(FOR_CALLER)
+        [text] = statement.postgres
+        # Never prepared: a caller may change a table, and with it what the plan answers.
+        cursor = self._connection.execute(text.sql, params, prepare=False)
+        return (cursor.fetchall() if cursor.description else []), max(cursor.rowcount, 0)
+
     def together(self, calls: Iterable[Call]) -> list[list[Row]]:
         if not self._begun:
             self._begin()
+        self._for_us()
         self._sent_together = True
         with self._connection.pipeline():
             kept = [self._sent(call) for call in calls]
@@ -323,6 +343,7 @@ class PostgresTransaction:
         self._topics.add(topic)
 
     def finish(self, *calls: Call) -> list[list[Row]]:
+        self._for_us()
         if not self.read_only:
             crashpoint(f"{self._verb}.before_commit")
         self.committing = True
@@ -381,6 +402,7 @@ class PostgresTransaction:
     def _execute(self, statement: Statement, params: dict[str, Any]) -> tuple[list[Row], int]:
         if not self._begun:
             self._begin()
+        self._for_us()
         rows: list[Row] = []
         changed = 0
         for text in statement.postgres:
@@ -395,6 +417,11 @@ class PostgresTransaction:
         mode = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.read_only else ""
         self._connection.execute(f"BEGIN{mode}")
         if self._pooled:
+            self._connection.execute(SET_TRANSACTION)
+
+    def _for_us(self) -> None:
+        if self._for_caller:
+            self._for_caller = False
             self._connection.execute(SET_TRANSACTION)
 
     def _notify(self) -> None:
@@ -421,7 +448,8 @@ def _plain(error: BaseException) -> str:
     return re.sub(r"://[^@\s]+@", "://…@", first)
 
 
-def _translated(error: BaseException) -> BaseException:
+def translated(error: BaseException) -> BaseException:
+    """What happened, in the words of the seam."""
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""
@@ -436,4 +464,4 @@ def _translated(error: BaseException) -> BaseException:
         kind = Away
     else:
         return error
-    return kind(_plain(error))
+    return kind(no_room(_plain(error)) if kind is Full else _plain(error))

@@ -42,6 +42,7 @@ from retoma.db.database import (
     Transaction,
     Unfit,
     microseconds,
+    no_room,
 )
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.statements import Statement
@@ -301,6 +302,12 @@ class SqliteTransaction:
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         return self._execute(statement, params)
 
+    def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
+        before = self._connection.total_changes()
+        rows = self._execute(statement, params)
+        told = self._connection.total_changes() > before
+        return rows, self._connection.changes() if told else 0
+
     def together(self, calls: Iterable[Call]) -> list[list[Row]]:
         return [self._execute(call.statement, call.params) for call in calls]
 
@@ -503,6 +510,7 @@ def _translated(error: BaseException, path: Path) -> BaseException:
             kind = BadRow
         case _:
             return error
-    told = kind(f"{path}: {error}" if path.name else str(error))
+    said = f"{path}: {error}" if path.name else str(error)
+    told = kind(no_room(said) if kind is Full else said)
     told.__cause__ = error
     return told
