@@ -41,7 +41,8 @@ def borrow(connection: object) -> Iterator["Borrowed"]:
                 cursor.execute("ROLLBACK TO SAVEPOINT retoma", prepare=False)
             raise
         cursor.execute("RELEASE SAVEPOINT retoma", prepare=False)
-    except psycopg.errors.InsufficientPrivilege as error:
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable) as error:
+        # Where a role may not look, a table of ours is not even there.
         raise Unfit(f"the role of this connection may not submit: {error}".strip()) from error
     except psycopg.Error as error:
         raise translated(error) from error

@@ -71,10 +71,18 @@ def _settings(*, local: bool) -> str:
 SET_SESSION = _settings(local=False)
 SET_TRANSACTION = _settings(local=True)  # behind a pooler the next one may be another's session
 # A caller's own statements find the caller's tables, and plans made for them and not for ours.
+# Our schema is in nobody's path, not even where the role has its name and the path says "$user".
 FOR_CALLER = "; ".join(
-    f"SET LOCAL {name} TO DEFAULT"
-    for name in SESSION
-    if name in ("search_path", "plan_cache_mode", "jit") or name.startswith("enable_")
+    [
+        f"SET LOCAL {name} TO DEFAULT"
+        for name in SESSION
+        if name in ("search_path", "plan_cache_mode", "jit") or name.startswith("enable_")
+    ]
+    + [
+        "SELECT set_config('search_path', coalesce(string_agg(quote_ident(name), ', ')"  # noqa: S608
+        f" FILTER (WHERE name <> '{SCHEMA}'), ''), true)"
+        f" FROM unnest(current_schemas(false)) AS name HAVING bool_or(name = '{SCHEMA}')"
+    ]
 )
 
 
