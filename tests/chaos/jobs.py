@@ -25,7 +25,7 @@ def build(url: str, folder: Path) -> Retoma:
     for story in (
         *(stories.chain, stories.poison, stories.neighbour, stories.hold),
         *(stories.late_save, stories.late_report, stories.late_settle),
-        *(stories.late_evidence, stories.late_start, stories.hopeless),
+        *(stories.late_evidence, stories.late_start, stories.hopeless, stories.heavy),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
     return app
@@ -78,6 +78,13 @@ class Stories:
             await self._step(ctx, "after", 5),
         ]
 
+    async def heavy(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Waits for its gate, and then has much to keep: evidence, a step, a result."""
+        if payload.get("evidence"):
+            await self._gate(ctx, payload["gate"])
+            await ctx.attach("page", os.urandom(payload["size"]))
+        return await ctx.step("kept", self._heavy, ctx, payload["gate"], payload["size"])
+
     async def hopeless(self, ctx: Context, payload: dict[str, Any]) -> None:
         """Never succeeds."""
         await asyncio.sleep(payload.get("ms", 10) / 1000)
@@ -127,6 +134,13 @@ class Stories:
         await self._gate(ctx, gate)
         value = f"held until the gate by epoch {ctx.epoch}"
         self._ledger.effect(ctx, "held", "end", value)
+        return value
+
+    async def _heavy(self, ctx: Context, gate: str, size: int) -> str:
+        self._ledger.effect(ctx, "kept", "start")
+        await self._gate(ctx, gate)
+        value = f"job {ctx.job} by epoch {ctx.epoch} ".ljust(size, "x")
+        self._ledger.effect(ctx, "kept", "end", value)
         return value
 
     async def _gate(self, ctx: Context, gate: str) -> None:

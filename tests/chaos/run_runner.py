@@ -14,7 +14,7 @@ import structlog
 
 from retoma import db
 from retoma.db import Database, Transaction
-from tests.chaos import jobs
+from tests.chaos import disk, jobs
 
 
 async def main(knobs: dict[str, Any]) -> None:
@@ -45,4 +45,6 @@ class MuteDatabase:
 
 if __name__ == "__main__":
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    if disk.VARIABLE in os.environ:
+        disk.watch()
     asyncio.run(main(json.loads(sys.argv[1])))

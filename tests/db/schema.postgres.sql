@@ -103,6 +103,7 @@ runners.pid_started text NOT NULL
 runners.since timestamp with time zone NOT NULL
 runners.slots integer NOT NULL
 runners.state text COLLATE C NOT NULL
+runners.trouble text
 runners.version text NOT NULL
 schedules.cron text NOT NULL
 schedules.kind text COLLATE C NOT NULL

@@ -157,7 +157,7 @@ CREATE TABLE runners (
     lease_until  integer NOT NULL,
     slots        integer NOT NULL,
     knows        text NOT NULL
-) STRICT
+, trouble text) STRICT
 CREATE TABLE schedules (
     name        text PRIMARY KEY,
     kind        text NOT NULL,

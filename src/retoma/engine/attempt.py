@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, assert_never
 
 from retoma.codec import Unstorable, encode
-from retoma.db import BadRow, Database, crashpoint
+from retoma.db import BadRow, Database, Full, crashpoint
 from retoma.engine import settlement, store
 from retoma.engine.context import Context
 from retoma.engine.errors import LeaseLost
@@ -29,7 +29,7 @@ from retoma.engine.writer import Answer, Writer
 MESSAGE = 2_000  # characters of an error that go into the timeline
 STACK = 8_000
 KEPT = 1024 * 1024  # bytes of a result that could not be stored
-PAUSE = 0.5  # seconds between looks whether the lease is good again
+PAUSE = 0.5  # seconds between looks whether the lease is good, or room there, again
 
 log = get_logger("retoma.attempt")
 
@@ -347,12 +347,21 @@ class Attempt:
         return self._tools.writer.report(self.held, self.claim.kind, progress, note)
 
     async def attach(self, evidence: Evidence) -> None:
-        held, boot = self.held, self._tools.boot
-        if not await self._tools.database.write(
-            lambda tx: store.attach(tx, boot, held, evidence), verb="attach"
-        ):
+        while (kept := await self._attached(evidence)) is None:
+            await self._tools.clock.sleep(PAUSE)  # a full disk is not the story's failure
+        if not kept:
             await self._tools.writer.refuse(self.claim.kind)
-            raise LeaseLost(held.job)
+            raise LeaseLost(self.held.job)
+
+    async def _attached(self, evidence: Evidence) -> bool | None:
+        """Whether this runner may still write on the job; None while there is no room."""
+        held, boot = self.held, self._tools.boot
+        try:
+            return await self._tools.database.write(
+                lambda tx: store.attach(tx, boot, held, evidence), verb="attach"
+            )
+        except Full:
+            return None
 
     def free_to_start(self) -> bool:
         return self._why is None and self._tools.pulse.valid()

@@ -14,7 +14,16 @@ from random import Random
 
 from structlog.contextvars import bound_contextvars
 
-from retoma.db import EVERYTHING, Database, DatabaseError, Lane, Transaction, crashpoint
+from retoma.db import (
+    EVERYTHING,
+    Away,
+    Database,
+    DatabaseError,
+    Full,
+    Lane,
+    Transaction,
+    crashpoint,
+)
 from retoma.engine import store
 from retoma.engine.attempt import Attempt, Tools, Why
 from retoma.engine.errors import BadInput
@@ -25,8 +34,9 @@ from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
 from retoma.engine.store import Boot, Found, Spot
+from retoma.engine.trouble import Trouble
 from retoma.engine.watchdog import Watchdog
-from retoma.engine.writer import Writer
+from retoma.engine.writer import WRITE, Writer
 
 TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
 LOOK = 1.0  # seconds between two looks whether a process beside us has died
@@ -108,9 +118,11 @@ class Runner:
             await self._live(until_idle=until_idle)
 
     async def _live(self, *, until_idle: bool) -> None:
+        lives = 0
         try:
             while not self._stopping:
-                life = self._life = _Life(self._house, until_idle=until_idle)
+                life = self._life = _Life(self._house, until_idle=until_idle, again=lives > 0)
+                lives += 1
                 try:
                     if await life.lived():
                         return
@@ -142,11 +154,12 @@ class _House:
 class _Life:
     """One boot of a runner."""
 
-    def __init__(self, house: _House, *, until_idle: bool) -> None:
+    def __init__(self, house: _House, *, until_idle: bool, again: bool = False) -> None:
         self._database = house.database
         self._knobs = house.knobs
         self._clock = house.clock
         self._kinds = house.kinds
+        self._again = again
         self._leaving = False
         self._left = False
         self._folding: asyncio.Task[None] | None = None
@@ -167,7 +180,8 @@ class _Life:
         self._telling: set[Held] = set()  # those whose story is still being told
         self._suspect: Held | None = None
         self._hints = _Hints(self._clock, self._database.dialect == "postgres")
-        self._writer = Writer(self._database, self._boot.id, self._clock)
+        self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
+        self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
         self._watchdog = Watchdog(
             self._database, self._boot.id, self._boot.process, self._knobs.lease
         )
@@ -201,9 +215,7 @@ class _Life:
 
     async def lived(self) -> bool:
         """Live until stopped or idle (True), or until this boot is over (False)."""
-        await self._database.write(
-            lambda tx: store.boot_runner(tx, self._boot, self._knobs.lease), verb="boot"
-        )
+        await self._begin()
         self._pulse.start()
         log.info("runner.booted", runner=self._boot.id, name=self._boot.name)
         try:
@@ -221,6 +233,21 @@ class _Life:
             if not (self._lost or self._left):
                 await self._move("gone")  # cancelled: what it held is taken back at once
         return not self._lost
+
+    async def _begin(self) -> None:
+        """A first boot that cannot be is told to whoever started it; a later one waits."""
+        while True:
+            try:
+                await self._database.write(
+                    lambda tx: store.boot_runner(tx, self._boot, self._knobs.lease), verb="boot"
+                )
+            except (Away, Full) as error:
+                if not self._again or self._leaving:
+                    raise
+                log.warning("runner.boot_failed", runner=self._boot.id, error=str(error))
+                await self._clock.sleep(NO_ANSWER)
+            else:
+                return
 
     def leave(self) -> None:
         self._leaving = True
@@ -287,7 +314,7 @@ class _Life:
         if not asked:
             await asyncio.sleep(0)  # what has just been claimed begins first
             queues = self._kinds.queues()
-            with _Outliving(self._boot.id, "due"):
+            with self._outliving("due"):
                 due = await self._database.read(lambda tx: store.next_due(tx, queues))
         return self._knobs.tick if due is None else due
 
@@ -313,7 +340,7 @@ class _Life:
                 promote=promote,
             )
 
-        with _Outliving(self._boot.id, "tick" if ticking else "claim"):
+        with self._outliving("claim"):
             if self._recall:
                 await self._take_up_unknown()
             found = await self._database.write(
@@ -357,7 +384,10 @@ class _Life:
         return await self._database.read(lambda tx: store.load_steps(tx, begun))
 
     def _free(self) -> int:
-        """Slots no story is in; fewer while settling lags so far behind that they fill twice."""
+        """Slots no story is in; fewer while settling lags so far behind that they fill twice, and
+        none while there is no room: what ends meanwhile could not be settled either."""
+        if self._trouble.at(WRITE):
+            return 0
         slots = self._knobs.slots
         return min(slots - len(self._telling), 2 * slots - len(self._running))
 
@@ -387,18 +417,24 @@ class _Life:
         queues = self._kinds.queues()
         return not await self._database.read(lambda tx: store.any_open(tx, queues))
 
+    def _tell_of_trouble(self, told: str | None) -> None:
+        self._pulse.tell(told)
+
+    def _outliving(self, what: str) -> "_Outliving":
+        return _Outliving(self._boot.id, what, self._trouble)
+
     # — looking after others, and after our own —
 
     async def _fold(self) -> None:
         self._last_moved = self._writer.moved
-        with _Outliving(self._boot.id, "fold"):
+        with self._outliving("fold"):
             await self._watchdog.fold()
 
     async def _stop_canceled(self) -> None:
         self._cancels_rung = False
         if not self._running:
             return
-        with _Outliving(self._boot.id, "cancel"):
+        with self._outliving("cancel"):
             for held in await self._database.read(lambda tx: store.cancels(tx, self._boot.id)):
                 if held in self._running:
                     self._running[held].stop(Why.CANCEL)
@@ -478,15 +514,20 @@ def _interpreter_at_our_pace() -> Iterator[None]:
 class _Outliving:
     """Nothing that goes wrong in here ends the runner: it is told, and tried again later."""
 
-    def __init__(self, boot: str, what: str) -> None:
+    def __init__(self, boot: str, what: str, trouble: Trouble) -> None:
         self._boot = boot
         self._what = what
+        self._trouble = trouble
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         match error:
+            case None:
+                self._trouble.over(self._what)
+            case Full():
+                self._trouble.met(self._what, error)
             case DatabaseError():
                 log.warning(
                     "runner.trouble", at=self._what, runner=self._boot, error=str(error)

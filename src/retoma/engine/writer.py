@@ -22,10 +22,12 @@ from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State
+from retoma.engine.trouble import Trouble
 
 ROWS = 500  # in one group: while one is committed, the stories of another go on
 BYTES = 8 * 1024 * 1024  # characters, near enough
 STATES = {str(state): state for state in State}
+WRITE = "write"  # where trouble is met
 PAUSE = 0.05  # seconds before a group is sent again, doubled up to a second
 
 log = structlog.get_logger("retoma.writer")
@@ -58,7 +60,10 @@ class _Waiter:
 class Writer:
     """One per boot of a runner; its groups go out under that boot."""
 
-    def __init__(self, database: Database, boot: str, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, boot: str, clock: Clock, trouble: Trouble | None = None
+    ) -> None:
+        self._trouble = trouble or Trouble(boot, lambda _: None)
         self.refused = 0
         self.moved = 0
         self._database = database
@@ -144,6 +149,8 @@ class Writer:
                 await self._split(group, error)
                 return
             except (Away, Busy, Full) as error:
+                if isinstance(error, Full):
+                    self._trouble.met(WRITE, error)
                 await self._clock.sleep(pause)
                 pause = min(pause * 2, 1.0)
                 if self._over:
@@ -155,6 +162,7 @@ class Writer:
                 group.fail_all(error)
                 return
             else:
+                self._trouble.over(WRITE)
                 await self._tell(group.answered(answers))
                 return
 

@@ -26,6 +26,7 @@ class RunnerSeen:
     knows: list[str]
     expired: bool
     held: int = 0  # jobs it runs now
+    trouble: str | None = None  # why it claims nothing, if it does not
 
     @property
     def living(self) -> bool:
@@ -39,7 +40,7 @@ def list_runners(tx: Transaction) -> list[RunnerSeen]:
 
 
 def _runner(row: Row) -> RunnerSeen:
-    boot, name, host, pid, state, beat_at, lease_until, slots, knows, now, held = row
+    boot, name, host, pid, state, beat_at, lease_until, slots, knows, now, held, trouble = row
     known: Sequence[str] = decode(knows)
     return RunnerSeen(
         boot=boot,
@@ -53,4 +54,5 @@ def _runner(row: Row) -> RunnerSeen:
         knows=list(known),
         expired=at(lease_until) < at(now),
         held=held,
+        trouble=trouble,
     )

@@ -1,4 +1,4 @@
 -- Runners, the latest beat first, each with how many jobs it holds: never more than its slots.
 SELECT r.boot, r.name, r.host, r.pid, r.state, r.beat_at, r.lease_until, r.slots, r.knows,
-       (SELECT clock()), (SELECT count(*) FROM jobs j WHERE j.runner = r.boot)
+       (SELECT clock()), (SELECT count(*) FROM jobs j WHERE j.runner = r.boot), r.trouble
 FROM runners r ORDER BY r.beat_at DESC LIMIT 200;

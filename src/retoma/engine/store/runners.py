@@ -49,11 +49,22 @@ def boot_runner(tx: Transaction, me: Boot, lease: float) -> None:
     tell(tx, actor=me.id, verb="runner.booted", subject=me.name)
 
 
-def beat_runner(tx: Transaction, boot: str, lease: float, *, reconnected: bool) -> bool:
+def beat_runner(
+    tx: Transaction,
+    boot: str,
+    lease: float,
+    *,
+    reconnected: bool,
+    trouble: str | None = None,
+) -> bool:
     """Whether this boot still counts."""
-    [[*rows]] = tx.finish(
-        Call(BEAT_RUNNER, {"boot": boot, "lease": lease, "reconnected": int(reconnected)})
-    )
+    told = {
+        "boot": boot,
+        "lease": lease,
+        "reconnected": int(reconnected),
+        "trouble": trouble,
+    }
+    [[*rows]] = tx.finish(Call(BEAT_RUNNER, told))
     return bool(rows)
 
 
