@@ -33,6 +33,11 @@ def connected(url: str, **how: Any) -> Iterator[Any]:
         connection.rollback()
 
 
+def roll_back() -> None:
+    """As a caller says it inside `connection.transaction()`."""
+    raise psycopg.Rollback
+
+
 def path_of(connection: Any) -> str:
     return str(connection.execute("SHOW search_path").fetchone()[0])
 
@@ -196,7 +201,7 @@ async def test_what_a_savepoint_of_the_caller_undoes_is_undone(postgres_url):
             kept = app.submit_on(connection, "ship", 1)
             with connection.transaction():
                 app.submit_on(connection, "ship", 2)
-                raise psycopg.Rollback
+                roll_back()
             connection.commit()
 
         assert [kept.id] == [job.id for job in await app.jobs()]
