@@ -75,9 +75,18 @@ def test_our_name_holds_over_the_older_one(monkeypatch):
 @pytest.mark.parametrize(
     ("environment", "rule"),
     [
-        ({"RETOMA_LEASE": "30", "RETOMA_BEAT": "20"}, "3 beats"),
-        ({"RETOMA_TICK": "60"}, "tick"),
-        ({"RETOMA_LEASE": "60", "JOB_LOCK_TTL_MS": "90000"}, "give one of them"),
+        ({"RETOMA_LEASE": "30", "RETOMA_BEAT": "20"}, r"RETOMA_LEASE .*RETOMA_BEAT .*3 beats"),
+        (
+            {"JOB_LOCK_TTL_MS": "30000", "JOB_HEARTBEAT_INTERVAL_MS": "20000"},
+            r"JOB_LOCK_TTL_MS \(30 s\) and JOB_HEARTBEAT_INTERVAL_MS \(20 s\) contradict",
+        ),
+        ({"RETOMA_TICK": "60"}, r"RETOMA_TICK .*RETOMA_LEASE .*must be seen"),
+        (
+            {"RETOMA_LEASE": "60", "JOB_LOCK_TTL_MS": "90000"},
+            r"RETOMA_LEASE .*JOB_LOCK_TTL_MS .*give one of them",
+        ),
+        ({"RETOMA_LANGUAGE": "klingon"}, "RETOMA_LANGUAGE"),
+        ({"RETOMA_DATABASE_URL": "mysql://x"}, "mysql is no database of ours"),
         ({"RETOMA_SLOTS": "0"}, "RETOMA_SLOTS"),
         ({"RETOMA_SLOTS": "many"}, "RETOMA_SLOTS"),
         ({"RETOMA_GRACE": "-1"}, "RETOMA_GRACE"),

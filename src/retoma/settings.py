@@ -5,6 +5,7 @@ the same knobs are heard too. What contradicts itself does not start.
 """
 
 from enum import StrEnum
+from functools import reduce
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
 from retoma.engine.pulse import BEAT, BEATS, LEASE
 from retoma.engine.runner import GRACE, TICK
+from retoma.words import Language, Said, say
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
 MOST_SLOTS = 10_000  # jobs at a time in one process; beyond it the loop is the limit
@@ -47,9 +49,9 @@ def _read_length(value: Any) -> float:
     try:
         length = _length(value)
     except BadInput as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(*error.args) from error
     if not 0 < length < float("inf"):
-        raise ValueError("a length of time here is more than nothing, and finite")
+        raise ValueError(say("a length of time here is more than nothing, and finite"))
     return length
 
 
@@ -111,6 +113,11 @@ class Settings(BaseSettings):
         validation_alias="RETOMA_LOG_LEVEL",
         description="How much a runner tells; `debug` has a line for every job.",
     )
+    language: Language | None = Field(
+        None,
+        validation_alias="RETOMA_LANGUAGE",
+        description="`en` or `pt_BR`: what the programs say to people; else as the locale is.",
+    )
     lease_ms: int | None = Field(
         None,
         ge=1,
@@ -131,8 +138,11 @@ class Settings(BaseSettings):
         if scheme not in SCHEMES:
             # Never the whole of it: it may hold a password.
             raise ValueError(
-                f"{scheme or 'an address without a scheme'} is no database of ours: write"
-                " sqlite:///work.db or postgresql://host/name"
+                say(
+                    "{scheme} is no database of ours: write sqlite:///work.db or"
+                    " postgresql://host/name",
+                    scheme=scheme or say("an address without a scheme"),
+                )
             )
         return url
 
@@ -141,6 +151,13 @@ class Settings(BaseSettings):
     def _lower_level(cls, given: Any) -> Any:
         level = given.get("RETOMA_LOG_LEVEL") if isinstance(given, dict) else None
         return {**given, "RETOMA_LOG_LEVEL": level.lower()} if isinstance(level, str) else given
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _known_language(cls, language: Any) -> Any:
+        """`pt-BR`, `pt` and `en_US` mean what they seem to mean."""
+        short = str(language)[:2].lower()
+        return {"pt": Language.PT_BR, "en": Language.EN}.get(short, language)
 
     @model_validator(mode="after")
     def _fold_milliseconds(self) -> "Settings":
@@ -152,8 +169,14 @@ class Settings(BaseSettings):
                 continue
             if name in self.model_fields_set and getattr(self, name) != older / 1000:
                 raise ValueError(
-                    f"RETOMA_{name.upper()} and {alias} say two things about the {name}:"
-                    " give one of them"
+                    say(
+                        "{ours} ({given:g} s) and {theirs} ({older:g} s) contradict each other:"
+                        " give one of them",
+                        ours=f"RETOMA_{name.upper()}",
+                        given=getattr(self, name),
+                        theirs=alias,
+                        older=older / 1000,
+                    )
                 )
             # Frozen from outside; this is still the making of it.
             object.__setattr__(self, name, older / 1000)
@@ -161,15 +184,29 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _agree(self) -> "Settings":
+        lease = "RETOMA_LEASE" if self.lease_ms is None else "JOB_LOCK_TTL_MS"
+        beat = "RETOMA_BEAT" if self.beat_ms is None else "JOB_HEARTBEAT_INTERVAL_MS"
         if self.beat * BEATS > self.lease:
             raise ValueError(
-                f"a lease outlasts {BEATS} beats, or one late beat loses every job: lease"
-                f" {self.lease:g} s, beat {self.beat:g} s"
+                say(
+                    "{lease} ({has:g} s) and {beat} ({every:g} s) contradict each other: a lease"
+                    " outlasts {beats} beats, or one late beat loses every job",
+                    lease=lease,
+                    has=self.lease,
+                    beat=beat,
+                    every=self.beat,
+                    beats=BEATS,
+                )
             )
         if self.tick >= self.lease:
             raise ValueError(
-                f"what a lease lets go must be seen before the next one ends: tick"
-                f" {self.tick:g} s, lease {self.lease:g} s"
+                say(
+                    "RETOMA_TICK ({every:g} s) and {lease} ({has:g} s) contradict each other: what a"
+                    " lease lets go must be seen before the next one ends",
+                    every=self.tick,
+                    lease=lease,
+                    has=self.lease,
+                )
             )
         return self
 
@@ -180,10 +217,14 @@ def read(**given: Any) -> Settings:
     try:
         return Settings(**said)
     except ValidationError as error:
-        raise BadInput("; ".join(_told(each) for each in error.errors())) from error
+        told = [_told(each) for each in error.errors()]
+        raise BadInput(reduce(lambda a, b: say("{a}; {b}", a=a, b=b), told)) from error
 
 
-def _told(error: Any) -> str:
+def _told(error: Any) -> Said:
     where = ".".join(str(part) for part in error["loc"])
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+    ours = error.get("ctx", {}).get("error")
+    message = ours.args[0] if isinstance(ours, ValueError) else error["msg"]
+    if not where:
+        return say("{message}", message=message)
+    return say("{where}: {message}", where=where, message=message)
