@@ -1,6 +1,7 @@
 """The library face: register, submit, run, ask. Opens nothing until it is used."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from inspect import iscoroutinefunction
@@ -11,13 +12,17 @@ from retoma import db
 from retoma.db import Database, ReplyLost, Unfit, migrations
 from retoma.engine import insights, store
 from retoma.engine.batch import Batch
+from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, NotFound, Unsure
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
+from retoma.engine.retention import Keep, Retention, Retired
 from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
+from retoma.engine.schedule import TIMEZONE, plan
 from retoma.engine.states import State
+from retoma.engine.store import Missed, Plan, Reference, Refers, Schedule
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
 from retoma.engine.transaction import Carried, Transaction
@@ -36,14 +41,20 @@ class Retoma:
         clock: Clock | None = None,
         ids: Ids | None = None,
         rng: Random | None = None,
+        timezone: str | None = None,
     ) -> None:
+        """`timezone`: of schedules that name none; else `RETOMA_TIMEZONE`, else São Paulo's."""
         self.url = url
+        self.timezone = timezone or os.environ.get("RETOMA_TIMEZONE") or TIMEZONE
         self.kinds = Kinds()
         self._clock = clock or Clock()
         self._ids = ids or Ids()
         self._rng = rng
         self._database: Database | None = None
         self._ready = False
+        self._plans: dict[str, Plan] = {}
+        self._references: list[Reference] = []
+        self._undeclared = False
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
 
     # — registering —
@@ -71,6 +82,44 @@ class Retoma:
             return made
 
         return registered if fn is None else registered(fn)
+
+    def schedule(
+        self,
+        name: str,
+        kind: "Kind | Callable[..., Any] | str",
+        *,
+        cron: str,
+        payload: Any = None,
+        timezone: str | None = None,
+        missed: Missed | str = Missed.ONE,
+    ) -> None:
+        """Submit a job at every tick of a cron line (minute hour day month weekday), each tick once.
+
+        Written down when the database is first used; a changed declaration changes the schedule.
+        Ticks that nobody could do in time are made up for by one run, or with `missed="skip"` by
+        none.
+        """
+        if name in self._plans:
+            raise BadInput(f"there is already a schedule {name}")
+        wanted = self.kinds.of(kind)
+        made = plan(
+            name,
+            wanted,
+            cron=cron,
+            payload=new_job(wanted, payload, None).payload,
+            timezone=timezone or self.timezone,
+            missed=missed,
+        )
+        self._plans[made.name] = made
+        self._undeclared = True
+
+    def refers(self, table: str, column: str, to: Refers | str = Refers.JOB) -> None:
+        """Say that a column of yours holds ids of jobs, or of batches: what it names is never
+        deleted by retention. On PostgreSQL name the schema too, if it is not `public`."""
+        if to not in list(Refers):
+            raise BadInput(f"a column refers to a 'job' or a 'batch', not {to!r}")
+        self._references.append(Reference(table, column, Refers(to)))
+        self._undeclared = True
 
     # — submitting —
 
@@ -360,6 +409,47 @@ class Retoma:
             lambda tx: store.unpark(tx, job, actor=actor), verb="unpark"
         )
 
+    # — schedules and retention —
+
+    async def schedules(self) -> list[Schedule]:
+        return await self._read(store.list_schedules)
+
+    async def pause_schedule(self, name: str, *, actor: str = ACTOR) -> Schedule:
+        """It ticks no more until it is unpaused."""
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.pause_schedule(tx, name, actor=actor), verb="pause_schedule"
+        )
+
+    async def unpause_schedule(self, name: str, *, actor: str = ACTOR) -> Schedule:
+        """It goes on with its next tick; those of the pause are not made up for."""
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.unpause_schedule(tx, name, actor=actor), verb="unpause_schedule"
+        )
+
+    async def run_schedule(self, name: str, *, actor: str = ACTOR) -> Job:
+        """One run now, beside its ticks."""
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.run_schedule(tx, name, actor=actor), verb="run_schedule"
+        )
+
+    async def remove_schedule(self, name: str, *, actor: str = ACTOR) -> None:
+        """It is no more, until some process that declares it starts again."""
+        database = await self._open()
+        await database.write(
+            lambda tx: store.remove_schedule(tx, name, actor=actor), verb="remove_schedule"
+        )
+
+    async def retire(
+        self, *, done: Any = None, dead: Any = None, events: Any = None, actor: str = ACTOR
+    ) -> Retired:
+        """Delete now what ended longer ago than this; None keeps for ever."""
+        lengths = {"done": done, "dead": dead, "events": events}
+        keep = Keep(**{k: None if v is None else seconds(v) for k, v in lengths.items()})
+        return await Retention(keep, actor).run_once(await self._open())
+
     # — the database —
 
     async def upgrade(self) -> migrations.Status:
@@ -402,7 +492,20 @@ class Retoma:
         if not self._ready:
             await migrations.ready(database)
             self._ready = True
+        if self._undeclared:
+            await self._declare(database)
         return database
+
+    async def _declare(self, database: Database) -> None:
+        """What the code says of schedules and references, for every process to know."""
+        plans, references = list(self._plans.values()), list(self._references)
+
+        def declare(tx: db.Transaction) -> None:
+            store.declare_schedules(tx, plans, actor=ACTOR)
+            store.keep_references(tx, references)
+
+        await database.write(declare, verb="declare")
+        self._undeclared = False
 
     async def _read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self._open()).read(fn)

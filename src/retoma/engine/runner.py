@@ -24,8 +24,9 @@ from retoma.db import (
     Transaction,
     crashpoint,
 )
-from retoma.engine import store
+from retoma.engine import retention, schedule, store
 from retoma.engine.attempt import Attempt, Tools, Why
+from retoma.engine.duty import Duties, Duty
 from retoma.engine.errors import BadInput
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, SavedStep
@@ -33,6 +34,7 @@ from retoma.engine.kind import Kinds
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
+from retoma.engine.retention import FOREVER, Keep, Retention
 from retoma.engine.store import Boot, Found, Spot
 from retoma.engine.trouble import Trouble
 from retoma.engine.watchdog import Watchdog
@@ -40,7 +42,6 @@ from retoma.engine.writer import WRITE, Writer
 
 TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
 LOOK = 1.0  # seconds between two looks whether a process beside us has died
-FOLD = 1.0  # seconds between two foldings while jobs move
 GRACE = 25.0  # seconds a leaving runner lets its jobs finish; deploy tools kill after 30
 PARTS = 2  # claims in which a runner fills its slots
 # Objects between two looks for garbage: a thousand jobs at once make more than the usual 700 in a
@@ -67,6 +68,7 @@ class Knobs:
     beat: float = BEAT
     tick: float = TICK
     grace: float = GRACE
+    keep: Keep = FOREVER
 
     def __post_init__(self) -> None:
         problems = [what for what, well in self._checks() if not well]
@@ -162,7 +164,6 @@ class _Life:
         self._again = again
         self._leaving = False
         self._left = False
-        self._folding: asyncio.Task[None] | None = None
         self._boot = Boot(
             id=house.ids.new(),
             name=self._knobs.name,
@@ -175,6 +176,7 @@ class _Life:
         self._wake = asyncio.Event()
         self._rung = False
         self._cancels_rung = False
+        self._booted_beside = False
         self._lost = False
         self._running: dict[Held, Attempt] = {}  # until they are settled
         self._telling: set[Held] = set()  # those whose story is still being told
@@ -184,6 +186,18 @@ class _Life:
         self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
         self._watchdog = Watchdog(
             self._database, self._boot.id, self._boot.process, self._knobs.lease
+        )
+        self._duties = Duties(
+            self._database,
+            self._boot.id,
+            self._clock,
+            chores={
+                Duty.FOLD: self._watchdog.fold_chore,
+                Duty.RETENTION: Retention(self._knobs.keep, self._boot.id).chore,
+                Duty.SCHEDULE: schedule.tick,
+            },
+            first={Duty.RETENTION: retention.FIRST},
+            wake=self._wake.set,
         )
         self._pulse = Pulse(
             self._database,
@@ -206,7 +220,6 @@ class _Life:
             story_over=self._story_over,
             ended=self._ended,
         )
-        self._last_moved = 0
         self._recall = False
         self._wake_on_free = True
         self._until_idle = until_idle
@@ -226,8 +239,7 @@ class _Life:
                 await self._leave()
         finally:
             self._pulse.stop()
-            if self._folding is not None:
-                self._folding.cancel()
+            await self._duties.stop()
             await self._stop_all(Why.LOST)
             await self._writer.flush()
             if not (self._lost or self._left):
@@ -261,21 +273,20 @@ class _Life:
     # — the loop —
 
     async def _work(self) -> None:
-        next_tick = next_fold = next_due = next_look = 0.0
+        next_tick = next_due = next_look = 0.0
         more = True
         while not (self._leaving or self._lost):
             now = self._clock.now()
             if now >= next_look:
                 next_look = now + LOOK
-                if self._watchdog.somebody_died():
+                if self._watchdog.somebody_died() or self._booted_beside:
+                    self._booted_beside = False
                     next_tick = now
             ticking = now >= next_tick
             if ticking:
                 next_tick = now + self._knobs.tick
-            if now >= self._fold_due(next_fold):
-                # Beside the loop: nobody's start waits for the counters.
-                self._folding = self._loop.create_task(self._fold())
-                next_fold = now + FOLD
+            if now >= self._duties.next():
+                self._duties.begin()  # beside the loop: nobody's start waits for the counters
             if self._cancels_rung or ticking:
                 await self._stop_canceled()
             free = min(self._free(), self._bite)
@@ -290,7 +301,7 @@ class _Life:
                     continue
                 if self._until_idle and found is not None and await self._idle():
                     return
-            until = min(next_tick, next_due, next_look, self._fold_due(next_fold))
+            until = min(next_tick, next_due, next_look, self._duties.next())
             await self._wait(until, more=more)
 
     async def _wait(self, until: float, *, more: bool) -> None:
@@ -318,17 +329,13 @@ class _Life:
                 due = await self._database.read(lambda tx: store.next_due(tx, queues))
         return self._knobs.tick if due is None else due
 
-    def _fold_due(self, next_fold: float) -> float:
-        at_it = self._folding is not None and not self._folding.done()
-        wanted = self._writer.moved != self._last_moved and not at_it
-        return next_fold if wanted else float("inf")
-
     async def _claim(self, free: int, *, ticking: bool, promote: bool) -> Found | None:
         """Take up what waits, on a tick also what the lost left; None: no answer came."""
         spots = [self._hints.spot(queue) for queue in self._kinds.queues()]
 
         def look(tx: Transaction) -> Found:
             if ticking:
+                self._duties.take(tx)
                 self._watchdog.recover(tx)
             return store.claim_jobs(
                 tx,
@@ -350,6 +357,7 @@ class _Life:
             await self._start(found.claims)
             self._hints.claimed(found.claims, short=len(found.claims) < free)
             if ticking:
+                self._duties.took()
                 await self._watchdog.take_back_the_rest()
             return found
         self._recall = True  # it may have happened all the same
@@ -414,8 +422,11 @@ class _Life:
     async def _idle(self) -> bool:
         if self._running:
             return False
-        queues = self._kinds.queues()
-        return not await self._database.read(lambda tx: store.any_open(tx, queues))
+        if await self._duties.done(Duty.SCHEDULE):
+            self._rung = True  # a tick may have submitted something
+            return False
+        queues, knows = self._kinds.queues(), self._boot.knows
+        return not await self._database.read(lambda tx: store.any_open(tx, queues, knows))
 
     def _tell_of_trouble(self, told: str | None) -> None:
         self._pulse.tell(told)
@@ -426,7 +437,7 @@ class _Life:
     # — looking after others, and after our own —
 
     async def _fold(self) -> None:
-        self._last_moved = self._writer.moved
+        """What this runner moved is counted before it goes, whoever has the duty."""
         with self._outliving("fold"):
             await self._watchdog.fold()
 
@@ -450,7 +461,9 @@ class _Life:
 
     def _hear(self, topics: set[str]) -> None:
         self._cancels_rung |= bool(topics & {f"cancel:{self._boot.id}", EVERYTHING})
-        if topics - {topic for topic in topics if topic.startswith("cancel:")}:
+        booted = {topic for topic in topics if topic.startswith(store.BOOTED)}
+        self._booted_beside |= bool(booted - {f"{store.BOOTED}{self._boot.id}"})
+        if topics - booted - {topic for topic in topics if topic.startswith("cancel:")}:
             self._hints.forget()
             self._rung = True
         self._wake.set()
@@ -468,12 +481,11 @@ class _Life:
 
     async def _leave(self) -> None:
         log.info("runner.leaving", runner=self._boot.id, running=len(self._running))
+        await self._duties.stop()
         await self._move("leaving")
         await self._wait_for_attempts(self._knobs.grace)
         await self._stop_all(Why.RELEASE)
         await self._writer.flush()
-        if self._folding is not None:
-            await self._folding
         await self._fold()
         await self._move("gone")
         self._left = True

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 from retoma.db import Database, Transaction
 from retoma.engine import store
+from retoma.engine.duty import NEVER, Fence
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Process
+
+FOLD = 1.0  # seconds between two foldings while jobs move
 
 log = get_logger("retoma.watchdog")
 
@@ -68,4 +71,10 @@ class Watchdog:
         return swept
 
     async def fold(self) -> int:
+        """Add up what moved. Anybody may: it is one transaction, and whoever comes second finds
+        nothing. The duty only keeps every runner from doing it all the time."""
         return await self._database.write(store.fold_tallies, verb="fold")
+
+    async def fold_chore(self, fence: Fence) -> float:
+        folded = await fence.write(store.fold_tallies, verb="fold")
+        return FOLD if folded else NEVER

@@ -98,9 +98,10 @@ def cancels(tx: Transaction, boot: str) -> list[Held]:
     return [Held(job, epoch) for job, epoch in tx.all(CANCELS, boot=boot)]
 
 
-def any_open(tx: Transaction, queues: Sequence[str]) -> bool:
-    """Whether anything in these queues waits or runs."""
-    return tx.one(ANY_OPEN, queues=json.dumps(list(queues))) is not None
+def any_open(tx: Transaction, queues: Sequence[str], knows: Sequence[str]) -> bool:
+    """Whether anything in these queues waits or runs that one who knows these kinds could do."""
+    known = json.dumps(list(knows))
+    return tx.one(ANY_OPEN, queues=json.dumps(list(queues)), knows=known) is not None
 
 
 def _seconds_until(due: list[Row]) -> float | None:

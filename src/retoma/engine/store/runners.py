@@ -12,6 +12,7 @@ from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 
 BITE = 500  # jobs taken back in one pass
+BOOTED = "booted:"  # a topic, with a boot: somebody new may be beside us
 BEAT_RUNNER = verb("beat_runner")
 BOOT_RUNNER = verb("boot_runner")
 FOLD_TALLIES = verb("fold_tallies")
@@ -47,6 +48,7 @@ def boot_runner(tx: Transaction, me: Boot, lease: float) -> None:
         lease=lease,
     )
     tell(tx, actor=me.id, verb="runner.booted", subject=me.name)
+    tx.ring(f"{BOOTED}{me.id}")
 
 
 def beat_runner(
