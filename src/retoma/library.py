@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 from retoma import db
 from retoma.db import Database, ReplyLost, Unfit, migrations
 from retoma.engine import insights, store
-from retoma.engine.batch import Batch
+from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, NotFound, Unsure
 from retoma.engine.job import Job
@@ -407,6 +407,40 @@ class Retoma:
         database = await self._open()
         return await database.write(
             lambda tx: store.unpark(tx, job, actor=actor), verb="unpark"
+        )
+
+    async def skip(self, job: int, why: str, *, actor: str = ACTOR) -> Job:
+        """A job that waits, is parked or is dead ends without being done: a person says so."""
+        _check_id("job", job)
+        said = reason(why)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.skip_job(tx, job, said, actor=actor), verb="skip"
+        )
+
+    async def discard(self, job: int, why: str | None = None, *, actor: str = ACTOR) -> Job:
+        """Put a dead letter away: off the list of `dead`, its history kept. It can be retried."""
+        _check_id("job", job)
+        said = None if why is None else reason(why)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.discard_job(tx, job, said, actor=actor), verb="discard"
+        )
+
+    async def dead(
+        self,
+        *,
+        kind: str | None = None,
+        batch: int | None = None,
+        code: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Job]:
+        """Dead letters that nobody has discarded, newest first, a page at a time."""
+        return await self._read(
+            lambda tx: insights.list_dead(
+                tx, kind=kind, batch=batch, code=code, before=before, limit=limit
+            )
         )
 
     # — schedules and retention —

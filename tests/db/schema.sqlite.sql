@@ -16,6 +16,12 @@ CREATE TABLE audit (
     subject  text NOT NULL,
     details  text
 ) STRICT
+CREATE TABLE batch_pace (
+    batch   integer NOT NULL,
+    minute  integer NOT NULL,
+    n       integer NOT NULL,
+    PRIMARY KEY (batch, minute)
+) STRICT
 CREATE TABLE batches (
     id          INTEGER PRIMARY KEY,
     name        text NOT NULL,
@@ -111,13 +117,14 @@ CREATE TABLE jobs (
     result        text,
     created_at    integer NOT NULL,
     started_at    integer,
-    ended_at      integer,
+    ended_at      integer, discarded_at integer,
     CHECK ((state = 'running') = (runner IS NOT NULL))
 ) STRICT
 CREATE INDEX jobs_aside ON jobs (aside, priority, turn, id)
     WHERE state = 'waiting' AND aside IS NOT NULL
 CREATE INDEX jobs_batch ON jobs (batch, state, id)
     WHERE batch IS NOT NULL AND state IN ('parked', 'skipped', 'dead', 'canceled')
+CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead' AND discarded_at IS NULL
 CREATE INDEX jobs_held ON jobs (runner) WHERE runner IS NOT NULL
 CREATE UNIQUE INDEX jobs_key ON jobs (kind, key) WHERE key IS NOT NULL
 CREATE INDEX jobs_not_due ON jobs (queue, run_at) WHERE state = 'waiting' AND turn IS NULL
@@ -140,6 +147,12 @@ CREATE TABLE pace (
     n       integer NOT NULL,
     ms      real NOT NULL,
     PRIMARY KEY (kind, minute, state, code, bucket)
+) STRICT
+CREATE TABLE refers (
+    table_name   text NOT NULL,
+    column_name  text NOT NULL,
+    what         text NOT NULL CHECK (what IN ('job', 'batch')),
+    PRIMARY KEY (table_name, column_name)
 ) STRICT
 CREATE TABLE retoma_migrations (
     room text NOT NULL, number integer NOT NULL, name text NOT NULL, checksum text NOT NULL,
@@ -167,7 +180,7 @@ CREATE TABLE schedules (
     missed      text NOT NULL,
     paused_at   integer,
     next_at     integer
-) STRICT
+, version integer NOT NULL DEFAULT 1, queue text NOT NULL DEFAULT '', priority integer NOT NULL DEFAULT 0) STRICT
 CREATE TABLE steps (
     job         integer NOT NULL,
     name        text NOT NULL,

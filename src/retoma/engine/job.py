@@ -50,6 +50,7 @@ class Job:
     created_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    discarded_at: datetime | None = None
 
     @property
     def ended(self) -> bool:

@@ -1,12 +1,13 @@
 """Every question about jobs. Nothing here writes, and nothing counts history."""
 
-from retoma.engine.insights.batches import BatchSeen, get_batch, list_batches
+from retoma.engine.insights.batches import BatchSeen, Pace, batch_pace, get_batch, list_batches
 from retoma.engine.insights.counters import (
     count_codes,
     count_jobs,
     count_kinds,
     refused_writes,
 )
+from retoma.engine.insights.dead import list_dead
 from retoma.engine.insights.jobs import (
     PAGE,
     AttemptSeen,
@@ -25,8 +26,10 @@ __all__ = [
     "AttemptSeen",
     "BatchSeen",
     "Event",
+    "Pace",
     "RunnerSeen",
     "StepSeen",
+    "batch_pace",
     "count_codes",
     "count_jobs",
     "count_kinds",
@@ -36,6 +39,7 @@ __all__ = [
     "job_events",
     "job_steps",
     "list_batches",
+    "list_dead",
     "list_jobs",
     "list_runners",
     "refused_writes",

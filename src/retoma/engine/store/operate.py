@@ -1,17 +1,19 @@
 """What a person does to a job: compare and set on the state somebody saw."""
 
+from retoma.codec import encode
 from retoma.db import Row, Transaction
 from retoma.engine.errors import IllegalMove
 from retoma.engine.events import EventType
 from retoma.engine.job import Job
 from retoma.engine.states import State
+from retoma.engine.store.bulk import TALLY_MOVE, Picked, skip_jobs
 from retoma.engine.store.rows import append_event, get_job
 from retoma.engine.store.verb import verb
 
 AGAIN = verb("again")
 CANCEL_JOB = verb("cancel_job")
+DISCARD_JOB = verb("discard_job")
 REQUEST_CANCEL = verb("request_cancel")
-TALLY_MOVE = verb("tally_move")
 UNPARK = verb("unpark")
 
 
@@ -60,6 +62,33 @@ def unpark(tx: Transaction, job: int, *, actor: str) -> Job:
     return found
 
 
+def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
+    """Ended without being done, because a person says so. Skipped already: the same answer again."""
+    found = get_job(tx, job)
+    if found.state is State.SKIPPED:
+        return found
+    if found.state not in (State.WAITING, State.PARKED, State.DEAD):
+        raise IllegalMove(
+            f"job {job} is {found.state}: only one that waits, is parked or is dead can be skipped"
+        )
+    picked = [Picked(job, found.code, found.queue, found.kind, found.batch)]
+    if not skip_jobs(tx, picked, 0, was=found.state, why=why, actor=actor):
+        raise IllegalMove(f"job {job} was moved by somebody else meanwhile: look again")
+    return get_job(tx, job)
+
+
+def discard_job(tx: Transaction, job: int, why: str | None, *, actor: str) -> Job:
+    """Put a dead letter away: off the list, still dead. Put away already: the same answer again."""
+    row = tx.one(DISCARD_JOB, job=job)
+    if row is not None:
+        details = None if why is None else encode({"why": why})
+        append_event(tx, job, row[0], EventType.DISCARDED, actor, details)
+    found = get_job(tx, job)
+    if found.state is not State.DEAD:
+        raise IllegalMove(f"job {job} is {found.state}: only a dead letter can be discarded")
+    return found
+
+
 def _moved(
     tx: Transaction,
     row: Row,
@@ -73,4 +102,4 @@ def _moved(
     job, seq, batch, kind = row
     append_event(tx, job, seq, event, actor, None)
     at_stake = code if State.DEAD in (was, to) else None
-    tx.run(TALLY_MOVE, batch=batch, kind=kind, was=was, to=to, code=at_stake)
+    tx.run(TALLY_MOVE, batch=batch, kind=kind, was=was, to=to, code=at_stake, n=1)

@@ -33,6 +33,7 @@ def job_from(row: Row) -> Job:
         id_, kind, version, queue, batch, key, generation, state, reason, code, priority,
         run_at, turn, aside, epoch, runner, failures, lost, checkpoint, progress, note,
         progress_at, cancel_at, correlation, payload, result, created_at, started_at, ended_at,
+        discarded_at,
     ) = row  # fmt: skip
     return Job(
         id=id_,
@@ -64,6 +65,7 @@ def job_from(row: Row) -> Job:
         created_at=moment(created_at),
         started_at=moment(started_at),
         ended_at=moment(ended_at),
+        discarded_at=moment(discarded_at),
     )
 
 
@@ -88,6 +90,8 @@ def append_event(
     )
 
 
-def tell(tx: Transaction, *, actor: str, verb: str, subject: str) -> None:
+def tell(
+    tx: Transaction, *, actor: str, verb: str, subject: str, details: str | None = None
+) -> None:
     """A line of the audit log that belongs to no job."""
-    tx.run(TELL, actor=actor, verb=verb, subject=subject)
+    tx.run(TELL, actor=actor, verb=verb, subject=subject, details=details)

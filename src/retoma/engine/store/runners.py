@@ -20,6 +20,7 @@ LOSE_RUNNERS = verb("lose_runners")
 MOVE_RUNNER = verb("move_runner")
 NEIGHBOURS = verb("neighbours")
 TAKE_BACK_JOBS = verb("take_back_jobs")
+TELL_FINISHED = verb("tell_finished")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,5 +102,12 @@ def take_back(tx: Transaction, me: str) -> list[tuple[Held, State]]:
 
 
 def fold_tallies(tx: Transaction) -> int:
-    """Add up what moved since the last time; how many rows that was."""
-    return len(tx.all(FOLD_TALLIES))
+    """Add up what moved since the last time; how many rows that was.
+
+    A batch that has finished by it is told of, once: nobody else can see that moment.
+    """
+    folded = tx.all(FOLD_TALLIES)
+    touched = {batch for (batch,) in folded if batch is not None}
+    if touched:
+        tx.run(TELL_FINISHED, batches=json.dumps(dict.fromkeys(touched, 1)), actor="fold")
+    return len(folded)
