@@ -57,6 +57,11 @@ class Retoma:
         self._undeclared = False
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
 
+    @property
+    def clock(self) -> Clock:
+        """Decides when to look; a test may hand in one of its own."""
+        return self._clock
+
     # — registering —
 
     @overload
@@ -70,6 +75,9 @@ class Retoma:
         queue: str | None = None,
         priority: int = 0,
         timeout: Any = None,
+        stall: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
         retry: Retry | None = None,
         codes: Mapping[str, Code] | None = None,
     ) -> Callable[[F], F]: ...
@@ -517,7 +525,10 @@ class Retoma:
 
     def _opened(self) -> Database:
         if self._database is None:
-            self._database = db.open(self.url)
+            # A clock in the hand of a test moves the database's time too.
+            fake = self._clock.moved() is not None
+            moved = (lambda: self._clock.moved() or 0) if fake else None
+            self._database = db.open(self.url, moved=moved)
             self._submitter = Submitter(self._database)
         return self._database
 
@@ -525,6 +536,8 @@ class Retoma:
         database = self._opened()
         if not self._ready:
             await migrations.ready(database)
+            if self._clock.moved() is not None:
+                await database.write(lambda tx: tx.run(db.MOVABLE_CLOCK), verb="test")
             self._ready = True
         if self._undeclared:
             await self._declare(database)

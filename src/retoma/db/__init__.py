@@ -1,8 +1,10 @@
 """Two databases, one way of asking. The only room that speaks to a driver."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from urllib.parse import urlsplit
 
+from retoma.db.clock import MOVABLE_CLOCK
 from retoma.db.crashpoint import crashpoint
 from retoma.db.database import (
     EVERYTHING,
@@ -24,6 +26,7 @@ from retoma.db.statements import Statement, adhoc, statement
 
 __all__ = [
     "EVERYTHING",
+    "MOVABLE_CLOCK",
     "Away",
     "BadRow",
     "Busy",
@@ -46,17 +49,22 @@ __all__ = [
 ]
 
 
-def open(url: str) -> Database:  # noqa: A001 — `db.open(url)` is the word
-    """The database behind an address. Nothing is opened until it is asked something."""
+def open(  # noqa: A001 — `db.open(url)` is the word
+    url: str, *, moved: Callable[[], int] | None = None
+) -> Database:
+    """The database behind an address. Nothing is opened until it is asked something.
+
+    `moved` is for tests: the microseconds by which this process has moved its time.
+    """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
         from retoma.db.sqlite import Sqlite  # noqa: PLC0415 — a driver costs its import
 
-        return Sqlite(url)
+        return Sqlite(url, moved)
     if scheme in ("postgresql", "postgres"):
         from retoma.db.postgres import Postgres  # noqa: PLC0415 — likewise
 
-        return Postgres(url)
+        return Postgres(url, moved)
     raise Unfit(f"{scheme or 'no scheme'}: write sqlite:///work.db or postgresql://host/name")
 
 

@@ -86,15 +86,20 @@ FOR_CALLER = "; ".join(
 )
 
 
+TELL_MOVED = "SELECT set_config('retoma.moved', %s, false)"
+
+
 class Postgres:
     """A PostgreSQL database shared by any number of machines."""
 
     dialect = "postgres"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, moved: Callable[[], int] | None = None) -> None:
         self.url = url
         dsn, self._pooled = _parse(url)
-        self._lines = {lane: _Line(dsn, lane, pooled=self._pooled) for lane in Lane}
+        self._lines = {
+            lane: _Line(dsn, lane, pooled=self._pooled, moved=moved) for lane in Lane
+        }
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_out, False)
         os.set_blocking(self._wake_in, False)
@@ -161,11 +166,15 @@ class Postgres:
 class _Line:
     """One connection, mended when it breaks, and the one thread that drives it."""
 
-    def __init__(self, dsn: str, lane: Lane, *, pooled: bool) -> None:
+    def __init__(
+        self, dsn: str, lane: Lane, *, pooled: bool, moved: Callable[[], int] | None
+    ) -> None:
         self.thread = ThreadPoolExecutor(1, f"retoma-{lane}")
         self._dsn = dsn
         self._lane = lane
         self._pooled = pooled
+        self._moved = moved
+        self._told_moved = 0
         self._connection: psycopg.Connection[Row] | None = None
         self._backend: tuple[int, datetime] | None = None
         self._topics: set[str] = set()
@@ -222,6 +231,9 @@ class _Line:
                 self._connection = self._connect()
             except psycopg.OperationalError as error:
                 raise Away(f"PostgreSQL cannot be reached: {_plain(error)}") from error
+        if self._moved is not None and self._moved() != self._told_moved:
+            self._told_moved = self._moved()
+            self._connection.execute(TELL_MOVED, [str(self._told_moved)])
         return self._connection
 
     def _connect(self) -> "psycopg.Connection[Row]":
@@ -241,6 +253,7 @@ class _Line:
 
     def _set_up(self, connection: "psycopg.Connection[Row]") -> None:
         connection.adapters.register_loader("json", TextLoader)
+        self._told_moved = 0
         if self._pooled:
             return
         connection.execute(SET_SESSION)

@@ -61,9 +61,10 @@ class Sqlite:
 
     dialect = "sqlite"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, moved: Callable[[], int] | None = None) -> None:
         self.url = url
         self._path, self._synchronous = _parse(url)
+        self._moved = moved
         self._asks: deque[_Ask] = deque()
         self._waiting = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -134,7 +135,7 @@ class Sqlite:
         while asks := self._next_asks():
             try:
                 if connection is None:
-                    connection = _connect(self._path, self._synchronous)
+                    connection = _connect(self._path, self._synchronous, self._moved)
                     turn = os.open(f"{self._path}-turn", os.O_RDWR | os.O_CREAT, 0o600)
                 self._commit_together(connection, turn, asks)
             except Exception as error:  # noqa: BLE001 — every asker gets an answer
@@ -200,7 +201,7 @@ class Sqlite:
     def _read(self, fn: Callable[[Transaction], T]) -> T:
         try:
             if self._reading is None:
-                self._reading = _connect(self._path, self._synchronous)
+                self._reading = _connect(self._path, self._synchronous, self._moved)
                 self._reading.execute("PRAGMA query_only = on")
             self._reading.execute("BEGIN")
             try:
@@ -443,7 +444,7 @@ def _parse(url: str) -> tuple[Path, str]:
     return Path(parts.path[1:]), synchronous
 
 
-def _connect(path: Path, synchronous: str) -> apsw.Connection:
+def _connect(path: Path, synchronous: str, moved: Callable[[], int] | None) -> apsw.Connection:
     if not path.parent.is_dir():
         raise Unfit(f"{path}: its folder does not exist")
     if not path.exists():
@@ -452,7 +453,7 @@ def _connect(path: Path, synchronous: str) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_MS)
     # Without it a statement whose plan might gain from a bound value is prepared anew each time.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    clock = database_clock()
+    clock = database_clock(moved)
     flags = apsw.SQLITE_INNOCUOUS
 
     def now(*_: Any) -> int:
