@@ -125,6 +125,8 @@ CREATE INDEX jobs_aside ON jobs (aside, priority, turn, id)
 CREATE INDEX jobs_batch ON jobs (batch, state, id)
     WHERE batch IS NOT NULL AND state IN ('parked', 'skipped', 'dead', 'canceled')
 CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead' AND discarded_at IS NULL
+CREATE INDEX jobs_ends ON jobs (kind, state, id)
+    WHERE state IN ('parked', 'skipped', 'dead', 'canceled')
 CREATE INDEX jobs_held ON jobs (runner) WHERE runner IS NOT NULL
 CREATE UNIQUE INDEX jobs_key ON jobs (kind, key) WHERE key IS NOT NULL
 CREATE INDEX jobs_not_due ON jobs (queue, run_at) WHERE state = 'waiting' AND turn IS NULL

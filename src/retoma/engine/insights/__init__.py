@@ -8,6 +8,8 @@ from retoma.engine.insights.counters import (
     refused_writes,
 )
 from retoma.engine.insights.dead import list_dead
+from retoma.engine.insights.health import Health, health
+from retoma.engine.insights.held import QUIET, Stand, Stuck, funnel, stuck
 from retoma.engine.insights.jobs import (
     PAGE,
     AttemptSeen,
@@ -18,23 +20,33 @@ from retoma.engine.insights.jobs import (
     job_steps,
     list_jobs,
 )
+from retoma.engine.insights.pace import Durations, Minute, durations, throughput
 from retoma.engine.insights.reasons import explain
 from retoma.engine.insights.runners import RunnerSeen, list_runners
 
 __all__ = [
     "PAGE",
+    "QUIET",
     "AttemptSeen",
     "BatchSeen",
+    "Durations",
     "Event",
+    "Health",
+    "Minute",
     "Pace",
     "RunnerSeen",
+    "Stand",
     "StepSeen",
+    "Stuck",
     "batch_pace",
     "count_codes",
     "count_jobs",
     "count_kinds",
+    "durations",
     "explain",
+    "funnel",
     "get_batch",
+    "health",
     "job_attempts",
     "job_events",
     "job_steps",
@@ -43,4 +55,6 @@ __all__ = [
     "list_jobs",
     "list_runners",
     "refused_writes",
+    "stuck",
+    "throughput",
 ]

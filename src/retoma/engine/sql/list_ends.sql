@@ -1,8 +1,5 @@
 -- Jobs of a kind that ended in an unusual way or are parked, newest first, by their own index.
-SELECT id, kind, version, queue, batch, key, generation, state, reason, code, priority, run_at,
-       turn, aside, epoch, runner, failures, lost, checkpoint, progress, note, progress_at,
-       cancel_at, correlation, payload, result, created_at, started_at, ended_at, discarded_at
-FROM jobs
+SELECT id FROM jobs
 WHERE kind = :kind AND state = :state AND state IN ('parked', 'skipped', 'dead', 'canceled')
   AND id < coalesce(CAST(:before AS bigint), 9223372036854775807)
 ORDER BY id DESC LIMIT :limit;

@@ -1,10 +1,10 @@
 -- Jobs that runners hold, newest first: as many are looked at as there are slots in use.
-SELECT id, kind, version, queue, batch, key, generation, state, reason, code, priority, run_at,
-       turn, aside, epoch, runner, failures, lost, checkpoint, progress, note, progress_at,
-       cancel_at, correlation, payload, result, created_at, started_at, ended_at, discarded_at
-FROM jobs
-WHERE runner IS NOT NULL
-  AND (CAST(:before AS bigint) IS NULL OR id < :before)
-  AND (CAST(:kind AS text) IS NULL OR kind = :kind)
-  AND (CAST(:batch AS bigint) IS NULL OR batch = :batch)
-ORDER BY id DESC LIMIT :limit;
+-- Materialized, or an order by id is taken from the primary key, past everything that has ended.
+WITH held AS MATERIALIZED (
+    SELECT id FROM jobs
+    WHERE runner > ''
+      AND (CAST(:before AS bigint) IS NULL OR id < :before)
+      AND (CAST(:kind AS text) IS NULL OR kind = :kind)
+      AND (CAST(:batch AS bigint) IS NULL OR batch = :batch)
+)
+SELECT DISTINCT id FROM held ORDER BY id DESC LIMIT :limit;
