@@ -56,6 +56,8 @@ SESSION = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
+    # A table without an index looks dear with seqscan off, and two processes would be started for it.
+    "max_parallel_workers_per_gather": "0",
     "jit": "off",
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "60s",
@@ -76,7 +78,8 @@ FOR_CALLER = "; ".join(
     [
         f"SET LOCAL {name} TO DEFAULT"
         for name in SESSION
-        if name in ("search_path", "plan_cache_mode", "jit") or name.startswith("enable_")
+        if name in ("search_path", "plan_cache_mode", "jit")
+        or name.startswith(("enable_", "max_parallel"))
     ]
     + [
         "SELECT set_config('search_path', coalesce(string_agg(quote_ident(name), ', ')"  # noqa: S608
