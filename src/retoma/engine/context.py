@@ -13,8 +13,9 @@ import structlog
 
 from retoma.codec import Unstorable, decode, encode
 from retoma.db import BadRow, crashpoint
+from retoma.engine import stacks
 from retoma.engine.errors import BadInput, LeaseLost
-from retoma.engine.isolate import Isolate, check_can_travel
+from retoma.engine.isolate import NO_LIMITS, Isolate, Limits, check_can_travel
 from retoma.engine.job import Claim, SavedStep, StepId
 from retoma.engine.store import Evidence
 from retoma.engine.writer import Answer
@@ -36,6 +37,17 @@ class Desk(Protocol):
 
     async def may_start(self) -> None:
         """Return when something may be started under this lease; raise when never again."""
+
+    @property
+    def limits(self) -> Limits:
+        """What a child of this kind may use."""
+
+    @property
+    def let_go(self) -> float:
+        """Seconds for a story that was stopped to end."""
+
+    def overdue(self, late: str) -> None:
+        """A step is past its time and does not let go."""
 
     def cancel_wanted(self) -> None:
         """Somebody wants the job canceled: this step boundary is where it ends."""
@@ -117,6 +129,9 @@ class Context:
         version: int = 1,
         key: str = "",
         where: str | None = None,
+        timeout: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
     ) -> T: ...
     @overload
     async def step(
@@ -127,6 +142,9 @@ class Context:
         version: int = 1,
         key: str = "",
         where: str | None = None,
+        timeout: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
     ) -> T: ...
     async def step(
         self,
@@ -136,12 +154,18 @@ class Context:
         version: int = 1,
         key: str = "",
         where: str | None = None,
+        timeout: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
     ) -> Any:
         """Do it once: after its commit it never runs again, its value is read back.
 
         An async `fn` runs on the loop; a sync one at the top of its module runs in a child
         process, or in a thread with `where="thread"`. What comes back is what would come back
         after a crash: the value as JSON keeps it, in the type `fn` says it returns.
+
+        `timeout` is for the function alone, not for its saving; past it, TimeoutError, and a child
+        is killed. `cpu` and `memory` are what a child may use, all that it has loaded included.
         """
         step = _step_id(name, version, key)
         saved = self._steps.get(step)
@@ -151,10 +175,15 @@ class Context:
         if beside is not None:
             return _read(await beside.landed(), fn)
         asynchronous = _on_the_loop(fn, where)
+        limits = None
+        if timeout is not None or cpu is not None or memory is not None:
+            limits = Limits.read(name, timeout=timeout, cpu=cpu, memory=memory)
+            if asynchronous or where is not None:
+                _check_no_child(name, limits)
         self._join_later()
         flight = self._in_flight[step] = _Flight()
         try:
-            text = await self._run_and_save(step, fn, args, asynchronous, where)
+            text = await self._run_and_save(step, fn, args, asynchronous, where, limits)
         except BaseException as error:
             flight.crash(error)
             raise
@@ -174,11 +203,14 @@ class Context:
         concurrency: int = AT_ONCE,
         version: int = 1,
         where: str | None = None,
+        timeout: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
     ) -> list[Any]:
         """A durable loop: every item a step of its own, finished ones are read back.
 
         An item's key is its place unless `key` names it; a list that may change between tries
-        needs names.
+        needs names. `timeout`, `cpu` and `memory` are for each item.
         """
         if concurrency < 1:
             raise BadInput(f"{name}: concurrency is at least 1, not {concurrency}")
@@ -190,12 +222,19 @@ class Context:
             twice = next(k for k in keys if keys.count(k) > 1)
             raise BadInput(f"{name}: two items of this loop have the key {twice!r}")
         results: list[Any] = [None] * len(work)
+        limits = {"timeout": timeout, "cpu": cpu, "memory": memory}
         places = iter(range(len(work)))
 
         async def take_turns() -> None:
             for place in places:
                 results[place] = await self.step(
-                    name, fn, work[place], key=keys[place], version=version, where=where
+                    name,
+                    fn,
+                    work[place],
+                    key=keys[place],
+                    version=version,
+                    where=where,
+                    **limits,
                 )
 
         await _all_or_first_error(take_turns, min(concurrency, len(work)))
@@ -222,15 +261,24 @@ class Context:
         self._over = True
         return bool(self._side_tasks)
 
-    async def join_side_tasks(self) -> None:
-        """Nothing of this attempt may still be at work when it is settled."""
-        for task in self._side_tasks:
+    async def join_side_tasks(self, patience: float) -> "set[asyncio.Task[Any]]":
+        """Nothing of this attempt should be at work when it is settled; those that still are."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        waiting = set(self._side_tasks)
+        for task in waiting:
             task.cancel()
-        joined = asyncio.gather(*self._side_tasks, return_exceptions=True)
-        while not joined.done():
+            task.add_done_callback(_look_at)
+        while waiting and (left := until - loop.time()) > 0:
             # Whoever stops us now is too late: the story has ended, and that must be settled.
             with suppress(asyncio.CancelledError):
-                await asyncio.shield(joined)
+                _, waiting = await asyncio.wait(waiting, timeout=left)
+        return waiting
+
+    def stack(self) -> str:
+        """Where the story stands, and what it has going beside it."""
+        story = [] if self._story_task is None else [self._story_task]
+        return stacks.of_tasks([*story, *self._side_tasks])
 
     async def _run_and_save(
         self,
@@ -239,6 +287,7 @@ class Context:
         args: tuple[Any, ...],
         asynchronous: bool,
         where: str | None,
+        limits: Limits | None,
     ) -> str:
         if self._over:
             raise LeaseLost(self.job)  # a task the story forgot; its attempt has ended
@@ -247,11 +296,14 @@ class Context:
         if crashpoint.live:
             crashpoint("step.before_function")
         if asynchronous:
-            text = encode(await fn(*args))
+            work = fn(*args)
+            text = encode(await (work if limits is None else self._in_time(step, work, limits)))
         elif where == "thread":
-            text = encode(await self._isolate.in_thread(fn, args))
+            work = self._isolate.in_thread(fn, args)
+            text = encode(await (work if limits is None else self._in_time(step, work, limits)))
         else:
-            text = await self._isolate.in_child(fn, args)
+            own = (limits or NO_LIMITS).over(self._desk.limits)
+            text = await self._isolate.in_child(fn, args, owner=self._claim.held, limits=own)
         if crashpoint.live:
             crashpoint("step.after_function")
         try:
@@ -261,6 +313,21 @@ class Context:
         if cancel:
             self._desk.cancel_wanted()
         return text
+
+    async def _in_time(self, step: StepId, work: Awaitable[Any], limits: Limits) -> Any:
+        limit = cast("float", limits.timeout)
+        late = f"step {step.name} took longer than {limit:g} s"
+        loop = asyncio.get_running_loop()
+        last = loop.call_later(limit + self._desk.let_go, self._desk.overdue, late)
+        try:
+            async with asyncio.timeout(limit) as clock:
+                return await work
+        except TimeoutError as error:
+            if not clock.expired():
+                raise
+            raise TimeoutError(late) from error
+        finally:
+            last.cancel()
 
     def _join_later(self) -> None:
         task = asyncio.current_task()
@@ -328,6 +395,19 @@ def _on_the_loop(fn: Callable[..., Any], where: str | None) -> bool:
     if where is None:
         check_can_travel(fn)
     return False
+
+
+def _check_no_child(name: str, limits: Limits) -> None:
+    if limits.cpu is not None or limits.memory is not None:
+        raise BadInput(
+            f"{name}: cpu and memory are limits of a child, and it does not run in one"
+        )
+
+
+def _look_at(task: "asyncio.Task[Any]") -> None:
+    """Its error is nobody's any more, and need not be told as one that was forgotten."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _read(text: str | None, fn: Callable[..., Any]) -> Any:

@@ -204,7 +204,14 @@ ENGINE_CODES: Final = table(
         ErrorClass.BUG,
         Action.RETRY,
         None,
-        "The child process of a step died (segfault, out of memory, exit); only this job pays.",
+        "The child process of a step died (segfault, kill, exit); only this job pays.",
+    ),
+    Code(
+        "out_of_memory",
+        ErrorClass.BUG,
+        Action.RETRY,
+        None,
+        "The child process of a step used up the memory it may have; only this job pays.",
     ),
     Code(
         "lease_lost",

@@ -10,7 +10,7 @@ from retoma.codec import decode, encode
 from retoma.engine.context import Context, is_async
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, UnknownKind
-from retoma.engine.isolate import check_can_travel
+from retoma.engine.isolate import NO_LIMITS, Limits, check_can_travel
 from retoma.engine.retry import Retry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,6 +32,8 @@ class Kind:
     queue: str = ""
     priority: int = 0
     timeout: float | None = None  # seconds of one attempt
+    stall: float | None = None  # seconds without a saved step or a report of progress
+    limits: Limits = NO_LIMITS  # of the children of its steps
     retry: Retry = field(default_factory=Retry)
     codes: Mapping[str, Code] = field(default_factory=dict)
 
@@ -110,6 +112,9 @@ def job(
     queue: str | None = None,
     priority: int = 0,
     timeout: Any = None,
+    stall: Any = None,
+    cpu: Any = None,
+    memory: Any = None,
     retry: Retry | None = None,
     codes: Mapping[str, Code] | None = None,
 ) -> Callable[[F], F]: ...
@@ -122,13 +127,18 @@ def job(
     queue: str | None = None,
     priority: int = 0,
     timeout: Any = None,
+    stall: Any = None,
+    cpu: Any = None,
+    memory: Any = None,
     retry: Retry | None = None,
     codes: Mapping[str, Code] | None = None,
 ) -> Any:
     """Make a kind of an async story `(ctx, payload)`, or of a sync function `(payload)`.
 
     A sync function is a job of one step, run in a child process. The function stays what it was;
-    its kind is in its attribute `kind`.
+    its kind is in its attribute `kind`. One attempt may take `timeout`; one that neither saves a
+    step nor reports progress for `stall` is marked as stalled, with its stack in its timeline.
+    `cpu` and `memory` are what each child of its steps may use.
     """
 
     def made(story: Any) -> Any:
@@ -145,7 +155,9 @@ def job(
             version=version,
             queue=queue or (called if version == 1 else f"{called}@{version}"),
             priority=priority,
-            timeout=None if timeout is None else _positive(timeout, called),
+            timeout=None if timeout is None else _positive("timeout", timeout, called),
+            stall=None if stall is None else _positive("stall", stall, called),
+            limits=Limits.read(called, timeout=None, cpu=cpu, memory=memory),
             retry=retry or Retry(),
             codes=codes or {},
         )
@@ -197,8 +209,8 @@ def _check_name(what: str, name: str) -> None:
         raise BadInput(f"a {what} needs a printable name of 1 to {NAME_LENGTH} characters")
 
 
-def _positive(timeout: Any, name: str) -> float:
-    length = seconds(timeout)
+def _positive(what: str, given: Any, name: str) -> float:
+    length = seconds(given)
     if length <= 0:
-        raise BadInput(f"{name}: a timeout is longer than nothing")
+        raise BadInput(f"{name}: a {what} is longer than nothing")
     return length

@@ -7,10 +7,11 @@ stopped, nothing of it is written, and a new boot begins.
 import asyncio
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from structlog.contextvars import bound_contextvars
 
@@ -28,6 +29,7 @@ from retoma.engine import retention, schedule, store
 from retoma.engine.attempt import Attempt, Tools, Why
 from retoma.engine.duty import Duties, Duty
 from retoma.engine.errors import BadInput
+from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, SavedStep
 from retoma.engine.kind import Kinds
@@ -35,6 +37,7 @@ from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
 from retoma.engine.retention import FOREVER, Keep, Retention
+from retoma.engine.stalls import StallWatch
 from retoma.engine.store import Boot, Found, Spot
 from retoma.engine.trouble import Trouble
 from retoma.engine.watchdog import Watchdog
@@ -52,7 +55,8 @@ GARBAGE = (50_000, 20, 100)
 TURN = 0.0002
 NO_ANSWER = 1.0  # seconds until a database that did not answer is asked again
 HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
-STUBBORN = 5.0  # seconds for stories to let go once they were stopped
+LET_GO = 3.0  # seconds for a story that was stopped to end; with the grace less than 30
+ABANDONED = 10  # stories and threads that did not let go: with more of them a life is worn out
 
 log = get_logger("retoma.runner")
 
@@ -68,6 +72,9 @@ class Knobs:
     beat: float = BEAT
     tick: float = TICK
     grace: float = GRACE
+    let_go: float = LET_GO
+    loop_limit: float = LOOP_LIMIT  # 0: the loop may be held for ever
+    stop_stalled: bool = False
     keep: Keep = FOREVER
 
     def __post_init__(self) -> None:
@@ -86,6 +93,8 @@ class Knobs:
             ),
             (f"tick must be longer than nothing, not {self.tick:g} s", self.tick > 0),
             (f"grace must not be negative: {self.grace:g} s", self.grace >= 0),
+            (f"let_go must not be negative: {self.let_go:g} s", self.let_go >= 0),
+            (f"loop_limit must not be negative: {self.loop_limit:g} s", self.loop_limit >= 0),
         ]
 
 
@@ -109,7 +118,6 @@ class Runner:
             clock=clock or Clock(),
             ids=ids or Ids(),
             rng=rng or chance(),
-            isolate=Isolate(),
         )
         self._stopping = False
         self._life: _Life | None = None
@@ -121,17 +129,14 @@ class Runner:
 
     async def _live(self, *, until_idle: bool) -> None:
         lives = 0
-        try:
-            while not self._stopping:
-                life = self._life = _Life(self._house, until_idle=until_idle, again=lives > 0)
-                lives += 1
-                try:
-                    if await life.lived():
-                        return
-                finally:
-                    self._life = None
-        finally:
-            self._house.isolate.close()
+        while not self._stopping:
+            life = self._life = _Life(self._house, until_idle=until_idle, again=lives > 0)
+            lives += 1
+            try:
+                if await life.lived():
+                    return
+            finally:
+                self._life = None
 
     def stop(self) -> None:
         """Claim nothing more; finish or give back what is running, then leave."""
@@ -150,7 +155,6 @@ class _House:
     clock: Clock
     ids: Ids
     rng: Random
-    isolate: Isolate
 
 
 class _Life:
@@ -178,6 +182,7 @@ class _Life:
         self._cancels_rung = False
         self._booted_beside = False
         self._lost = False
+        self._worn = False
         self._running: dict[Held, Attempt] = {}  # until they are settled
         self._telling: set[Held] = set()  # those whose story is still being told
         self._suspect: Held | None = None
@@ -199,6 +204,12 @@ class _Life:
             first={Duty.RETENTION: retention.FIRST},
             wake=self._wake.set,
         )
+        self._isolate = Isolate()
+        self._abandoned: set[asyncio.Task[Any]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
+        self._loop_watch = LoopWatch(self._boot.id, self._knobs.loop_limit)
+        self._stalls = StallWatch(self._clock, stop=self._knobs.stop_stalled)
+        self._may_stall = any(kind.stall is not None for kind in self._kinds)
         self._pulse = Pulse(
             self._database,
             self._boot.id,
@@ -213,12 +224,15 @@ class _Life:
             database=self._database,
             writer=self._writer,
             pulse=self._pulse,
-            isolate=house.isolate,
+            isolate=self._isolate,
             clock=self._clock,
             rng=house.rng,
+            let_go=self._knobs.let_go,
             look=self.look,
             story_over=self._story_over,
             ended=self._ended,
+            abandoned=self._abandon,
+            beside=self._run_beside,
         )
         self._recall = False
         self._wake_on_free = True
@@ -230,6 +244,7 @@ class _Life:
         """Live until stopped or idle (True), or until this boot is over (False)."""
         await self._begin()
         self._pulse.start()
+        self._loop_watch.start()
         log.info("runner.booted", runner=self._boot.id, name=self._boot.name)
         try:
             # Every line that a story writes says on which runner it ran.
@@ -242,9 +257,11 @@ class _Life:
             await self._duties.stop()
             await self._stop_all(Why.LOST)
             await self._writer.flush()
+            self._isolate.close()
+            self._loop_watch.stop()
             if not (self._lost or self._left):
                 await self._move("gone")  # cancelled: what it held is taken back at once
-        return not self._lost
+        return not (self._lost or self._worn)
 
     async def _begin(self) -> None:
         """A first boot that cannot be is told to whoever started it; a later one waits."""
@@ -275,13 +292,15 @@ class _Life:
     async def _work(self) -> None:
         next_tick = next_due = next_look = 0.0
         more = True
-        while not (self._leaving or self._lost):
+        while not (self._leaving or self._lost or self._worn):
             now = self._clock.now()
             if now >= next_look:
                 next_look = now + LOOK
                 if self._watchdog.somebody_died() or self._booted_beside:
                     self._booted_beside = False
                     next_tick = now
+                if self._may_stall and not self._beside:
+                    self._run_beside(self._look_for_stalls())
             ticking = now >= next_tick
             if ticking:
                 next_tick = now + self._knobs.tick
@@ -450,6 +469,27 @@ class _Life:
                 if held in self._running:
                     self._running[held].stop(Why.CANCEL)
 
+    async def _look_for_stalls(self) -> None:
+        with self._outliving("stall"):
+            await self._stalls.run_once(list(self._running.values()))
+
+    def _run_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    def _abandon(self, task: "asyncio.Task[Any]") -> None:
+        """Its attempt has ended without it. Only the end of this process will end it."""
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+        # Else whoever closes the loop waits for it, for ever.
+        asyncio._unregister_task(task)  # noqa: SLF001 — documented, for those who extend asyncio
+        left = len(self._abandoned) + self._isolate.deserted
+        if left > ABANDONED and not self._worn:
+            log.error("runner.worn", runner=self._boot.id, abandoned=left)
+            self._worn = True
+            self._wake.set()
+
     # — what the pulse tells —
 
     def _from_thread(self, tell: Callable[..., None]) -> Callable[..., None]:
@@ -500,14 +540,24 @@ class _Life:
             log.warning("runner.move_failed", runner=self._boot.id, to=to, error=str(error))
 
     async def _wait_for_attempts(self, seconds: float) -> None:
-        tasks = [a.task for a in self._running.values() if a.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+        """Until every story has ended; one that is abandoned meanwhile is not waited for."""
+        until = self._loop.time() + seconds
+        while (left := until - self._loop.time()) > 0:
+            tasks = [
+                attempt.task
+                for attempt in self._running.values()
+                if attempt.task is not None and attempt.task not in self._abandoned
+            ]
+            if all(task.done() for task in tasks):
+                return
+            await asyncio.wait(tasks, timeout=min(left, LOOK))
 
     async def _stop_all(self, why: Why) -> None:
         for attempt in list(self._running.values()):
             attempt.stop(why)
-        await self._wait_for_attempts(STUBBORN)
+        await self._wait_for_attempts(self._knobs.let_go)
+        for attempt in list(self._running.values()):
+            attempt.abandon()
 
 
 @contextmanager

@@ -106,6 +106,7 @@ from retoma.engine.store.write import (
     settle_row,
     settles,
     step_fields,
+    tell_stalled,
 )
 
 __all__ = [
@@ -196,6 +197,7 @@ __all__ = [
     "take_back",
     "take_duties",
     "tell",
+    "tell_stalled",
     "tick_schedules",
     "unpark",
     "unpark_jobs",

@@ -134,6 +134,15 @@ def attach(tx: Transaction, boot: str, held: Held, evidence: Evidence) -> bool:
     return True
 
 
+def tell_stalled(tx: Transaction, boot: str, held: Held, details: str) -> bool:
+    """Put into its timeline where a silent job stands; whether this runner still holds it."""
+    row = tx.one(HOLD_FOR_EVIDENCE, boot=boot, job=held.job, epoch=held.epoch)
+    if row is None:
+        return False
+    append_event(tx, held.job, row[0], EventType.STALLED, boot, details, epoch=held.epoch)
+    return True
+
+
 def _job_with_steps(held: Held, steps: list[tuple[StepId, str]]) -> str:
     (_, first), *others = steps
     more = f',"more":[{",".join(f"{{{fields}}}" for _, fields in others)}]' if others else ""
