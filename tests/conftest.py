@@ -21,7 +21,7 @@ from tests.clock import TestClock
 ADDRESS = "RETOMA_TEST_POSTGRES"
 
 # Quick enough to run before every commit: no server, no child process, no waiting.
-RULES = ("duration", "errors", "events", "job", "outcome", "retry", "states")
+RULES = ("cron", "duration", "errors", "events", "job", "outcome", "retry", "states")
 FAST = (
     "tests/house/",
     "tests/test_codec.py",
