@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from retoma import Context, LeaseLost, Retoma, Retry, Transient
+from tests.chaos import hang_jobs
 from tests.chaos.ledger import Ledger
 
 FOLDER = "RETOMA_TEST_LEDGER"
@@ -21,13 +22,15 @@ RETRY = Retry(attempts=3, base=0.05, cap=1.0)
 def build(url: str, folder: Path) -> Retoma:
     """An app that knows every story of these tests."""
     app = Retoma(url)
-    stories = Stories(Ledger(folder), folder)
+    ledger = Ledger(folder)
+    stories = Stories(ledger, folder)
     for story in (
         *(stories.chain, stories.poison, stories.neighbour, stories.hold),
         *(stories.late_save, stories.late_report, stories.late_settle),
         *(stories.late_evidence, stories.late_start, stories.hopeless, stories.heavy),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
+    hang_jobs.register(app, ledger, RETRY)
     return app
 
 

@@ -8,7 +8,6 @@ from retoma.engine.job import Held
 from retoma.engine.stalls import StallWatch
 from retoma.engine.testing import FakeClock
 
-
 HELD = Held(1, 1)
 
 

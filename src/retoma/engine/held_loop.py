@@ -10,6 +10,7 @@ import faulthandler
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -23,15 +24,15 @@ class LoopWatch:
     """Wound up by the loop; when nobody winds it, the process leaves (exit code 1)."""
 
     def __init__(self, boot: str, limit: float) -> None:
+        self._boot = boot
         self._limit = limit
-        self._path = _place(boot)
         self._file: TextIO | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         # Whoever steps through a story in a debugger holds the loop on purpose.
         if self._limit and sys.gettrace() is None:
-            self._file = self._path.open("w")
+            self._file = _place(self._boot).open("w")
             self._wind()
 
     def stop(self) -> None:
@@ -40,7 +41,7 @@ class LoopWatch:
         self._timer.cancel()
         faulthandler.cancel_dump_traceback_later()
         self._file.close()
-        self._path.unlink(missing_ok=True)
+        forget(self._boot)
 
     def _wind(self) -> None:
         if self._file is not None:
@@ -58,7 +59,8 @@ def stacks_of(boot: str) -> str:
 
 
 def forget(boot: str) -> None:
-    _place(boot).unlink(missing_ok=True)
+    with suppress(OSError):
+        _place(boot).unlink()
 
 
 def _place(boot: str) -> Path:

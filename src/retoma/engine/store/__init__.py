@@ -86,6 +86,7 @@ from retoma.engine.store.submit import (
     CHUNK,
     NewJob,
     Submission,
+    tell_held_loop,
     in_batch,
     open_batch,
     submit_job,
@@ -203,3 +204,4 @@ __all__ = [
     "unpark_jobs",
     "unpause_schedule",
 ]
+    "tell_held_loop",

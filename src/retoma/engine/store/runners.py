@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retoma.db import Call, Transaction
+from retoma.engine.events import EventType
 from retoma.engine.job import Held
 from retoma.engine.ports import Process
 from retoma.engine.states import State
-from retoma.engine.store.rows import tell
+from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
 
 BITE = 500  # jobs taken back in one pass
@@ -19,6 +20,7 @@ FOLD_TALLIES = verb("fold_tallies")
 LOSE_RUNNERS = verb("lose_runners")
 MOVE_RUNNER = verb("move_runner")
 NEIGHBOURS = verb("neighbours")
+NUMBER_LEFT_JOBS = verb("number_left_jobs")
 TAKE_BACK_JOBS = verb("take_back_jobs")
 TELL_FINISHED = verb("tell_finished")
 
@@ -91,6 +93,14 @@ def lose_runners(tx: Transaction, me: str, lease: float) -> list[str]:
 def neighbours(tx: Transaction, me: str, host: str) -> list[tuple[str, Process]]:
     rows = tx.all(NEIGHBOURS, boot=me, host=host)
     return [(boot, Process(host, pid, started)) for boot, pid, started in rows]
+
+
+def tell_held_loop(tx: Transaction, boot: str, details: str) -> int:
+    """Put into the timelines of what a lost runner left where it stood; in its own name."""
+    left = tx.all(NUMBER_LEFT_JOBS, boot=boot)
+    for job, epoch, seq in left:
+        append_event(tx, job, seq, EventType.STALLED, boot, details, epoch=epoch)
+    return len(left)
 
 
 def take_back(tx: Transaction, me: str) -> list[tuple[Held, State]]:
