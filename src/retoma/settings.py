@@ -21,8 +21,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
+from retoma.engine.held_loop import LOOP_LIMIT
 from retoma.engine.pulse import BEAT, BEATS, LEASE
-from retoma.engine.runner import GRACE, TICK
+from retoma.engine.runner import GRACE, LET_GO, TICK
 from retoma.words import Language, Said, say
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
@@ -55,7 +56,12 @@ def _read_length(value: Any) -> float:
     return length
 
 
+def _read_limit(value: Any) -> float:
+    return 0.0 if str(value).strip() in ("0", "0.0", "0s") else _read_length(value)
+
+
 Seconds = Annotated[float, BeforeValidator(_read_length)]
+SecondsOrNone = Annotated[float, BeforeValidator(_read_limit)]
 
 
 def _named(*names: str) -> AliasChoices:
@@ -100,6 +106,21 @@ class Settings(BaseSettings):
         GRACE,
         validation_alias="RETOMA_GRACE",
         description="How long a leaving runner lets its jobs finish; deploy tools kill after 30.",
+    )
+    let_go: Seconds = Field(
+        LET_GO,
+        validation_alias="RETOMA_LET_GO",
+        description="How long a story that was stopped may take to end; then it is left behind.",
+    )
+    loop_limit: SecondsOrNone = Field(
+        LOOP_LIMIT,
+        validation_alias="RETOMA_LOOP_LIMIT",
+        description="How long the loop may be held before the process leaves; 0: for ever.",
+    )
+    stop_stalled: bool = Field(
+        False,
+        validation_alias="RETOMA_STOP_STALLED",
+        description="Whether a stalled job is also stopped and has failed; else it is only marked.",
     )
     runner_name: str = Field(
         "runner",

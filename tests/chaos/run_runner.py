@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from retoma import db
+from retoma.cli.processes import leave_anyway
 from retoma.db import Database, Transaction
 from tests.chaos import disk, jobs
 
@@ -47,4 +48,6 @@ if __name__ == "__main__":
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     if disk.VARIABLE in os.environ:
         disk.watch()
-    asyncio.run(main(json.loads(sys.argv[1])))
+    with asyncio.Runner() as loop:
+        loop.run(main(json.loads(sys.argv[1])))
+        leave_anyway(1.0)
