@@ -120,6 +120,8 @@ class Retention:
     async def _batches(self, place: Writes, bounds: Bounds) -> int:
         if self._keep.done is None:
             return 0
+        # A batch whose last move is not folded stays: its ledger would come back without it.
+        await place.write(store.fold_tallies, verb="fold")
         gone, page = 0, Page([], 0, True)
         while page.more:
             bite = partial(

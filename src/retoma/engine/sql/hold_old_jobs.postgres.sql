@@ -3,5 +3,5 @@
 SELECT id FROM jobs
 WHERE id IN (SELECT CAST(job AS bigint) FROM json_array_elements_text(CAST(:jobs AS json)) AS j(job))
   AND (state IN ('done', 'skipped', 'canceled') AND ended_at < :done_before
-       OR state = 'dead' AND ended_at < :dead_before)
+       OR state = 'dead' AND (ended_at < :dead_before OR discarded_at < :done_before))
 ORDER BY id FOR UPDATE SKIP LOCKED;

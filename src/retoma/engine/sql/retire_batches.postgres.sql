@@ -3,6 +3,9 @@
 DELETE FROM counts WHERE batch IN (
     SELECT CAST(batch AS bigint) FROM json_array_elements_text(CAST(:batches AS json)) AS b(batch));
 
+DELETE FROM batch_pace WHERE batch IN (
+    SELECT CAST(batch AS bigint) FROM json_array_elements_text(CAST(:batches AS json)) AS b(batch));
+
 DELETE FROM batches WHERE id IN (
     SELECT CAST(batch AS bigint) FROM json_array_elements_text(CAST(:batches AS json)) AS b(batch))
 RETURNING id;

@@ -19,7 +19,6 @@ RUNNERS = timedelta(days=1)  # how long the row of a runner that ended is shown
 PACE = timedelta(days=30)  # how long throughput is told by the minute
 TICKS = timedelta(days=30)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # nothing of ours is older
-HOLD_OLD_EVIDENCE = verb("hold_old_evidence")
 HOLD_OLD_JOBS = verb("hold_old_jobs")
 KEEP_REFERENCE = verb("keep_reference")
 LIST_REFERENCES = verb("list_references")
@@ -30,12 +29,10 @@ OLD_JOBS = verb("old_jobs")
 RETIRE_AUDIT = verb("retire_audit")
 RETIRE_BATCHES = verb("retire_batches")
 RETIRE_EVENTS = verb("retire_events")
-RETIRE_EVIDENCE = verb("retire_evidence")
 RETIRE_JOBS = verb("retire_jobs")
 RETIRE_PACE = verb("retire_pace")
 RETIRE_RUNNERS = verb("retire_runners")
 RETIRE_TICKS = verb("retire_ticks")
-SHOWN_EVIDENCE = verb("shown_evidence")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
@@ -147,10 +144,7 @@ def retire_jobs(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor: 
     goes = _unreferred(tx, Refers.JOB, [job for (job,) in held])
     if not goes:
         return 0
-    ids = json.dumps(goes)
-    shown = [sha256 for (sha256,) in tx.all(SHOWN_EVIDENCE, jobs=ids)]
-    gone = len(tx.all(RETIRE_JOBS, jobs=ids))
-    _retire_evidence(tx, shown)
+    gone = len(tx.all(RETIRE_JOBS, jobs=json.dumps(goes)))
     tell(
         tx, actor=actor, verb="retention.jobs", subject=f"{gone} jobs, {goes[0]} to {goes[-1]}"
     )
@@ -195,14 +189,6 @@ def retire_own(tx: Transaction) -> int:
     pace = tx.all(RETIRE_PACE, pace_before=now - PACE)
     ticks = tx.all(RETIRE_TICKS, ticks_before=now - TICKS)
     return len(runners) + len(pace) + len(ticks)
-
-
-def _retire_evidence(tx: Transaction, shown: Sequence[str]) -> None:
-    """Bytes that no job shows any more; held first, so that nobody attaches them meanwhile."""
-    if not shown:
-        return
-    held = [sha256 for (sha256,) in tx.all(HOLD_OLD_EVIDENCE, shown=json.dumps(list(shown)))]
-    tx.run(RETIRE_EVIDENCE, shown=json.dumps(held))
 
 
 def _unreferred(tx: Transaction, what: Refers, ids: list[int]) -> list[int]:
