@@ -26,6 +26,7 @@ from retoma.engine.store import Missed, Plan, Reference, Refers, Schedule
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
 from retoma.engine.transaction import Carried, Transaction
+from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -108,7 +109,7 @@ class Retoma:
         none.
         """
         if name in self._plans:
-            raise BadInput(f"there is already a schedule {name}")
+            raise BadInput(say("there is already a schedule {name}", name=name))
         wanted = self.kinds.of(kind)
         made = plan(
             name,
@@ -125,7 +126,7 @@ class Retoma:
         """Say that a column of yours holds ids of jobs, or of batches: what it names is never
         deleted by retention. On PostgreSQL name the schema too, if it is not `public`."""
         if to not in list(Refers):
-            raise BadInput(f"a column refers to a 'job' or a 'batch', not {to!r}")
+            raise BadInput(say("a column refers to a 'job' or a 'batch', not {to!r}", to=to))
         self._references.append(Reference(table, column, Refers(to)))
         self._undeclared = True
 
@@ -164,8 +165,12 @@ class Retoma:
         except ReplyLost as error:
             if key is None:
                 raise Unsure(
-                    f"{wanted.name}: the connection broke while the job was being committed; it"
-                    " may have been accepted. Submit with key=… and asking again is safe"
+                    say(
+                        "{name}: the connection broke while the job was being committed; it"
+                        " may have been accepted. Submit with key=… and asking again is"
+                        " safe",
+                        name=wanted.name,
+                    )
                 ) from error
             made = None
         if made is not None:
@@ -213,7 +218,7 @@ class Retoma:
         nothing had been changed. What it raises undoes everything: no job, no event, no bell.
         """
         if iscoroutinefunction(fn):
-            raise BadInput(f"{fn!r} is async; app.write takes a plain function")
+            raise BadInput(say("{fn!r} is async; app.write takes a plain function", fn=fn))
         database = await self._open()
 
         def lent(tx: db.Transaction) -> T:
@@ -225,8 +230,10 @@ class Retoma:
             raise carried.error from None
         except ReplyLost as error:
             raise Unsure(
-                "the connection broke while app.write was being committed; it may have happened."
-                " Look for what it wrote before you ask again"
+                say(
+                    "the connection broke while app.write was being committed; it may"
+                    " have happened. Look for what it wrote before you ask again"
+                )
             ) from error
 
     def submit_on(
@@ -259,15 +266,19 @@ class Retoma:
         new = new_job(wanted, payload, key)
         if self.url.startswith("sqlite:"):
             raise BadInput(
-                "submit_on needs PostgreSQL: a SQLite file must not be opened by two copies of"
-                " SQLite in one process. Use app.write"
+                say(
+                    "submit_on needs PostgreSQL: a SQLite file must not be opened by"
+                    " two copies of SQLite in one process. Use app.write"
+                )
             )
         try:
             with db.borrow(connection) as tx:
                 migrations.check(tx)
                 return store.submit_job(tx, about, new)
         except Unfit as error:
-            raise BadInput(f"{wanted.name} was not submitted: {error}") from error
+            raise BadInput(
+                say("{name} was not submitted: {error}", name=wanted.name, error=error)
+            ) from error
 
     def _submitted(self, made: Submitted) -> Batch:
         return self._batch(made.batch, made.name, made.kind, made.new, made.already)
@@ -561,11 +572,17 @@ class Retoma:
 def _check_id(what: str, id_: object) -> None:
     """What cannot be an id is nobody's, and no database need be asked."""
     if not isinstance(id_, int) or not 0 < id_ < 2**63:
-        raise NotFound(f"there is no {what} {id_!r}")
+        raise NotFound(say("there is no {what} {id!r}", what=what, id=id_))
 
 
 def _state(state: State | str) -> State:
     try:
         return State(state)
     except ValueError:
-        raise BadInput(f"no state is called {state!r}; there are {', '.join(State)}") from None
+        raise BadInput(
+            say(
+                "no state is called {state!r}; there are {known}",
+                state=state,
+                known=", ".join(State),
+            )
+        ) from None

@@ -23,6 +23,7 @@ from retoma.db.database import (
     moment,
 )
 from retoma.db.statements import Statement, adhoc, statement
+from retoma.words import say
 
 __all__ = [
     "EVERYTHING",
@@ -65,7 +66,12 @@ def open(  # noqa: A001 — `db.open(url)` is the word
         from retoma.db.postgres import Postgres  # noqa: PLC0415 — likewise
 
         return Postgres(url, moved)
-    raise Unfit(f"{scheme or 'no scheme'}: write sqlite:///work.db or postgresql://host/name")
+    raise Unfit(
+        say(
+            "{scheme}: write sqlite:///work.db or postgresql://host/name",
+            scheme=scheme or "no scheme",
+        )
+    )
 
 
 def borrow(connection: object) -> AbstractContextManager[Transaction]:

@@ -18,6 +18,7 @@ from psycopg.types.string import TextLoader
 from retoma.db.database import Call, Row, Unfit
 from retoma.db.postgres import CHANNEL, SCHEMA, translated
 from retoma.db.statements import Statement
+from retoma.words import say
 
 OURS = f"{SCHEMA}, pg_temp"  # last, or what is temporary would come first
 
@@ -65,22 +66,31 @@ def _set_path(cursor: "psycopg.Cursor[Row]", path: str) -> None:
 
 def _checked(connection: object) -> "psycopg.Connection[Any]":
     if isinstance(connection, psycopg.AsyncConnection):
-        raise Unfit("an AsyncConnection: submit_on takes a plain psycopg.Connection")
+        raise Unfit(say("an AsyncConnection: submit_on takes a plain psycopg.Connection"))
     if not isinstance(connection, psycopg.Connection):
         kind = type(connection)
         raise Unfit(
-            f"{kind.__module__}.{kind.__qualname__} is no connection of psycopg 3, and submit_on"
-            " knows no other driver"
+            say(
+                "{module}.{qualname} is no connection of psycopg 3, and submit_on"
+                " knows no other driver",
+                module=kind.__module__,
+                qualname=kind.__qualname__,
+            )
         )
     if connection.closed:
-        raise Unfit("the connection is closed")
+        raise Unfit(say("the connection is closed"))
     status = connection.info.transaction_status
     if status == TransactionStatus.INERROR:
-        raise Unfit("the connection is in a transaction that has failed: roll it back first")
+        raise Unfit(
+            say("the connection is in a transaction that has failed: roll it back first")
+        )
     if status == TransactionStatus.IDLE and connection.autocommit:
         raise Unfit(
-            "the connection commits each statement by itself and has no transaction open: write"
-            " `with connection.transaction():` around it, or use app.submit"
+            say(
+                "the connection commits each statement by itself and has no"
+                " transaction open: write `with connection.transaction():` around"
+                " it, or use app.submit"
+            )
         )
     return connection
 
@@ -106,7 +116,12 @@ class Borrowed:
         return self._execute(statement, params)
 
     def for_caller(self, statement: Statement, **_: Any) -> tuple[list[Row], int]:
-        raise Unfit(f"{statement.name}: a caller has the connection for its own statements")
+        raise Unfit(
+            say(
+                "{name}: a caller has the connection for its own statements",
+                name=statement.name,
+            )
+        )
 
     def together(self, calls: Iterable[Call]) -> list[list[Row]]:
         return [self._execute(call.statement, call.params) for call in calls]

@@ -14,6 +14,7 @@ from typing import Literal
 
 from retoma.db.database import OURS, Database, Transaction, Unfit
 from retoma.db.statements import Statement, Text, adhoc, split
+from retoma.words import say
 
 ROOM = "engine"
 PACKAGE = "retoma.engine.migrations"
@@ -103,14 +104,20 @@ async def ready(database: Database) -> None:
 def check(tx: Transaction) -> None:
     """Refuse, in somebody else's transaction, a schema this retoma cannot submit to."""
     if tx.one(HAS_TABLE) is None:
-        raise Unfit("this database has no schema of retoma: call `await app.upgrade()` on it")
+        raise Unfit(
+            say("this database has no schema of retoma: call `await app.upgrade()` on it")
+        )
     applied: dict[int, str] = dict(tx.all(APPLIED, room=ROOM))
     known = _known(tx.dialect)
     _refuse_unknown(applied, known)
     if any(each.number not in applied for each in known):
         raise Unfit(
-            f"the database is at schema {max(applied, default=0)} and this retoma needs"
-            f" {known[-1].number}: call `await app.upgrade()` on it"
+            say(
+                "the database is at schema {at} and this retoma needs {needs}: call"
+                " `await app.upgrade()` on it",
+                at=max(applied, default=0),
+                needs=known[-1].number,
+            )
         )
 
 
@@ -183,8 +190,12 @@ def _refuse_strangers(tx: Transaction, dialect: str) -> None:
     if strange is not None:
         what = "file" if dialect == "sqlite" else "schema retoma"
         raise Unfit(
-            f"this {what} is not retoma's: it holds {strange[0]!r} and no migrations of ours;"
-            " name another database"
+            say(
+                "this {what} is not retoma's: it holds {found!r} and no migrations"
+                " of ours; name another database",
+                what=what,
+                found=strange[0],
+            )
         )
 
 
@@ -193,8 +204,13 @@ def _refuse_unknown(applied: dict[int, str], known: list[Migration]) -> None:
     beyond = max(applied, default=0)
     if beyond > newest:
         raise Unfit(
-            f"the database is at schema {beyond}, this retoma knows up to {newest}:"
-            " run a newer retoma, or downgrade the database with the one that made it"
+            say(
+                "the database is at schema {beyond}, this retoma knows up to"
+                " {newest}: run a newer retoma, or downgrade the database with the"
+                " one that made it",
+                beyond=beyond,
+                newest=newest,
+            )
         )
 
 

@@ -46,6 +46,7 @@ from retoma.db.database import (
 )
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.statements import Statement
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -436,17 +437,22 @@ def _parse(url: str) -> tuple[Path, str]:
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2:
         raise Unfit(
-            f"{url}: write sqlite:///work.db, or sqlite:////folder/work.db from the root"
+            say(
+                "{url}: write sqlite:///work.db, or sqlite:////folder/work.db from the root",
+                url=url,
+            )
         )
     synchronous = parse_qs(parts.query).get("synchronous", ["full"])[0].lower()
     if synchronous not in SYNCHRONOUS:
-        raise Unfit(f"{url}: synchronous is one of {', '.join(SYNCHRONOUS)}")
+        raise Unfit(
+            say("{url}: synchronous is one of {known}", url=url, known=", ".join(SYNCHRONOUS))
+        )
     return Path(parts.path[1:]), synchronous
 
 
 def _connect(path: Path, synchronous: str, moved: Callable[[], int] | None) -> apsw.Connection:
     if not path.parent.is_dir():
-        raise Unfit(f"{path}: its folder does not exist")
+        raise Unfit(say("{path}: its folder does not exist", path=path))
     if not path.exists():
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = apsw.Connection(str(path))

@@ -11,6 +11,7 @@ from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.ports import Clock
 from retoma.engine.states import ENDED, BatchState, State, batch_state
 from retoma.engine.store import Move, Which
+from retoma.words import say
 
 LOOK = 0.2  # seconds between two looks while somebody waits
 PAUSE = (
@@ -113,8 +114,11 @@ class Batch:
         progress = await self.progress()
         if progress.state in FINISHED:
             raise IllegalMove(
-                f"batch {self.id} has finished, nothing in it can be resumed: retry_failed()"
-                " tries its dead jobs again, again() all of them"
+                say(
+                    "batch {id} has finished, nothing in it can be resumed:"
+                    " retry_failed() tries its dead jobs again, again() all of them",
+                    id=self.id,
+                )
             )
         move = partial(store.unpark_jobs, actor=actor)
         return await self._each([State.PARKED], lambda _: move, actor, "batch.resumed")
@@ -156,7 +160,7 @@ class Batch:
         """
         said = reason(why)
         if (job is None) == (codes is None):
-            raise BadInput("say what to skip: one job, or the codes of those that failed")
+            raise BadInput(say("say what to skip: one job, or the codes of those that failed"))
         if job is not None:
             return await self._skip_one(job, said, actor)
 
@@ -183,7 +187,7 @@ class Batch:
         def skip(tx: Transaction) -> int:
             before = store.get_job(tx, job)
             if before.batch != self.id:
-                raise NotFound(f"there is no job {job} in batch {self.id}")
+                raise NotFound(say("there is no job {job} in batch {id}", job=job, id=self.id))
             after = store.skip_job(tx, job, why, actor=actor)
             return int(after.state is not before.state)
 
@@ -245,7 +249,13 @@ class Batch:
 def reason(why: object) -> str:
     """A reason somebody gave, if it is one."""
     if not isinstance(why, str) or not why.strip() or len(why) > REASON or "\0" in why:
-        raise BadInput(f"a reason is a text of 1 to {REASON} characters, not {why!r}")
+        raise BadInput(
+            say(
+                "a reason is a text of 1 to {most} characters, not {why!r}",
+                most=REASON,
+                why=why,
+            )
+        )
     return why.strip()
 
 
@@ -255,5 +265,7 @@ def _codes(codes: str | Iterable[str] | None) -> Sequence[str] | None:
     given: list[object] = [codes] if isinstance(codes, str) else list(codes)
     wanted = [code for code in given if isinstance(code, str) and code]
     if not wanted or len(wanted) < len(given):
-        raise BadInput(f"codes are names such as 'ERROR202', one at least, not {codes!r}")
+        raise BadInput(
+            say("codes are names such as 'ERROR202', one at least, not {codes!r}", codes=codes)
+        )
     return wanted

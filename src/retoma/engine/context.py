@@ -19,6 +19,7 @@ from retoma.engine.isolate import NO_LIMITS, Isolate, Limits, check_can_travel
 from retoma.engine.job import Claim, SavedStep, StepId
 from retoma.engine.store import Evidence
 from retoma.engine.writer import Answer
+from retoma.words import say
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -213,14 +214,26 @@ class Context:
         needs names. `timeout`, `cpu` and `memory` are for each item.
         """
         if concurrency < 1:
-            raise BadInput(f"{name}: concurrency is at least 1, not {concurrency}")
+            raise BadInput(
+                say(
+                    "{name}: concurrency is at least 1, not {concurrency}",
+                    name=name,
+                    concurrency=concurrency,
+                )
+            )
         work = list(items)
         keys = [
             str(place) if key is None else str(key(item)) for place, item in enumerate(work)
         ]
         if len(set(keys)) < len(keys):
             twice = next(k for k in keys if keys.count(k) > 1)
-            raise BadInput(f"{name}: two items of this loop have the key {twice!r}")
+            raise BadInput(
+                say(
+                    "{name}: two items of this loop have the key {twice!r}",
+                    name=name,
+                    twice=twice,
+                )
+            )
         results: list[Any] = [None] * len(work)
         limits = {"timeout": timeout, "cpu": cpu, "memory": memory}
         places = iter(range(len(work)))
@@ -243,16 +256,32 @@ class Context:
     async def progress(self, share: float | None = None, note: str | None = None) -> None:
         """Say how far the work is (0 to 1), in words if you like. Keeps the job from stalling."""
         if share is not None and not 0 <= share <= 1:
-            raise BadInput(f"job {self.job}: progress is from 0 to 1, not {share}")
+            raise BadInput(
+                say(
+                    "job {job}: progress is from 0 to 1, not {share}", job=self.job, share=share
+                )
+            )
         if note is not None and not _storable(note):
-            raise BadInput(f"job {self.job}: a note is text without a NUL, not {note!r}")
+            raise BadInput(
+                say(
+                    "job {job}: a note is text without a NUL, not {note!r}",
+                    job=self.job,
+                    note=note,
+                )
+            )
         await self._desk.report(share, note)
 
     async def attach(self, name: str, content: bytes | str, media: str | None = None) -> None:
         """Keep something to look at later: a page, a picture, an answer."""
         guess = media or mimetypes.guess_type(_named(name))[0] or "application/octet-stream"
         if not _storable(guess):
-            raise BadInput(f"{name}: a media type is text without a NUL, not {guess!r}")
+            raise BadInput(
+                say(
+                    "{name}: a media type is text without a NUL, not {guess!r}",
+                    name=name,
+                    guess=guess,
+                )
+            )
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         await self._desk.attach(Evidence(name, guess, data))
 
@@ -387,10 +416,12 @@ def _called(fn: Any) -> Callable[..., Any]:
 def _on_the_loop(fn: Callable[..., Any], where: str | None) -> bool:
     """Whether a step runs here, and not in a child or a thread; refuses what can run nowhere."""
     if where not in (None, "thread"):
-        raise BadInput(f'where={where!r}: a step runs where it belongs, or where="thread"')
+        raise BadInput(
+            say('where={where!r}: a step runs where it belongs, or where="thread"', where=where)
+        )
     if is_async(fn):
         if where is not None:
-            raise BadInput(f"{fn!r} is async: it runs on the loop, not in a thread")
+            raise BadInput(say("{fn!r} is async: it runs on the loop, not in a thread", fn=fn))
         return True
     if where is None:
         check_can_travel(fn)
@@ -400,7 +431,10 @@ def _on_the_loop(fn: Callable[..., Any], where: str | None) -> bool:
 def _check_no_child(name: str, limits: Limits) -> None:
     if limits.cpu is not None or limits.memory is not None:
         raise BadInput(
-            f"{name}: cpu and memory are limits of a child, and it does not run in one"
+            say(
+                "{name}: cpu and memory are limits of a child, and it does not run in one",
+                name=name,
+            )
         )
 
 
@@ -430,9 +464,13 @@ def _returns(function: Callable[..., Any]) -> Any:
 def _step_id(name: object, version: object, key: object) -> StepId:
     """Refuses what would come back as something else, and so never be found again."""
     if type(version) is not int or version < 1:
-        raise BadInput(f"a step's version is a number from 1, not {version!r}")
+        raise BadInput(
+            say("a step's version is a number from 1, not {version!r}", version=version)
+        )
     if not isinstance(key, str) or len(key) > 500 or not _storable(key):
-        raise BadInput(f"a step's key is a text of at most 500 characters, not {key!r}")
+        raise BadInput(
+            say("a step's key is a text of at most 500 characters, not {key!r}", key=key)
+        )
     return StepId(_named(name), version, key)
 
 
@@ -450,7 +488,12 @@ def _refused(text: str, error: BadRow) -> Unstorable:
 
 def _named(name: object) -> str:
     if not isinstance(name, str) or not name or len(name) > 200 or not _storable(name):
-        raise BadInput(f"a step or evidence needs a name of 1 to 200 characters, not {name!r}")
+        raise BadInput(
+            say(
+                "a step or evidence needs a name of 1 to 200 characters, not {name!r}",
+                name=name,
+            )
+        )
     return name
 
 

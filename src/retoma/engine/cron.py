@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from retoma.engine.errors import BadInput
+from retoma.words import say
 
 FIELDS = 5
 SECOND = timedelta(seconds=1)
@@ -32,8 +33,13 @@ class Cron:
         fields = line.split() if isinstance(line, str) else []
         if len(fields) != FIELDS:
             raise BadInput(
-                f"{self.line!r} is no cron line: it has {len(fields)} fields, not {FIELDS} (minute"
-                " hour day month weekday)"
+                say(
+                    "{line!r} is no cron line: it has {has} fields, not {fields}"
+                    " (minute hour day month weekday)",
+                    line=self.line,
+                    has=len(fields),
+                    fields=FIELDS,
+                )
             )
         self.after(datetime(2000, 1, 1, tzinfo=UTC))
 
@@ -67,15 +73,21 @@ class Cron:
                     last = at
                     yield at
         except CronSimError as error:
-            raise BadInput(f"{self.line!r} is no cron line: {_plain(error)}") from error
-        raise BadInput(f"{self.line!r} never ticks: no year has such a day")
+            raise BadInput(
+                say("{line!r} is no cron line: {why}", line=self.line, why=_plain(error))
+            ) from error
+        raise BadInput(say("{line!r} never ticks: no year has such a day", line=self.line))
 
     def _zone(self) -> ZoneInfo:
         try:
             return ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
             raise BadInput(
-                f"no time zone is called {self.timezone!r}; write one like America/Sao_Paulo or UTC"
+                say(
+                    "no time zone is called {timezone!r}; write one like"
+                    " America/Sao_Paulo or UTC",
+                    timezone=self.timezone,
+                )
             ) from error
 
 

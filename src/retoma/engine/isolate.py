@@ -39,6 +39,7 @@ from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Transient
 from retoma.engine.job import Held
 from retoma.engine.size import size
+from retoma.words import say
 
 CHILDREN = max(2, os.cpu_count() or 1)
 THREADS = 32
@@ -311,8 +312,12 @@ def _address(fn: Callable[..., Any]) -> tuple[str, str]:
     name = getattr(fn, "__qualname__", "")
     if not module or not name.isidentifier():
         raise BadInput(
-            f"{name or fn!r} is sync and not at the top of a module, so it cannot run in a child"
-            ' process: move it there, make it async, or ask for where="thread"'
+            say(
+                "{step!r} is sync and not at the top of a module, so it cannot run"
+                " in a child process: move it there, make it async, or ask for"
+                ' where="thread"',
+                step=name or fn,
+            )
         )
     return module, name
 
@@ -322,7 +327,7 @@ def _length(name: str, what: str, given: Any) -> float | None:
         return None
     length = seconds(given)
     if length <= 0:
-        raise BadInput(f"{name}: a {what} is longer than nothing")
+        raise BadInput(say("{name}: a {what} is longer than nothing", name=name, what=what))
     return length
 
 
@@ -332,7 +337,12 @@ def _memory(name: str, given: Any) -> int | None:
     memory = size(given)
     if memory < LEAST_MEMORY:
         raise BadInput(
-            f"{name}: a child needs some {LEAST_MEMORY:,} bytes for itself, not {memory:,}"
+            say(
+                "{name}: a child needs some {least:,} bytes for itself, not {memory:,}",
+                name=name,
+                least=LEAST_MEMORY,
+                memory=memory,
+            )
         )
     return memory
 

@@ -12,6 +12,7 @@ from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, UnknownKind
 from retoma.engine.isolate import NO_LIMITS, Limits, check_can_travel
 from retoma.engine.retry import Retry
+from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 Story = Callable[[Context, Any], Awaitable[Any]]
@@ -41,10 +42,20 @@ class Kind:
         _check_name("kind", self.name)
         _check_name("queue", self.queue)
         if self.version < 1:
-            raise BadInput(f"{self.name}: a version is at least 1, not {self.version}")
+            raise BadInput(
+                say(
+                    "{name}: a version is at least 1, not {version}",
+                    name=self.name,
+                    version=self.version,
+                )
+            )
         if self.priority not in PRIORITIES:
             raise BadInput(
-                f"{self.name}: a priority is from -1000 to 1000, not {self.priority}"
+                say(
+                    "{name}: a priority is from -1000 to 1000, not {priority}",
+                    name=self.name,
+                    priority=self.priority,
+                )
             )
 
     @property
@@ -71,7 +82,13 @@ class Kinds:
 
     def add(self, kind: Kind) -> None:
         if kind.tag in self._by_tag:
-            raise BadInput(f"there is already a job {kind.name} of version {kind.version}")
+            raise BadInput(
+                say(
+                    "there is already a job {name} of version {version}",
+                    name=kind.name,
+                    version=kind.version,
+                )
+            )
         self._by_tag[kind.tag] = kind
 
     def of(self, job: "Kind | Callable[..., Any] | str") -> Kind:
@@ -80,10 +97,22 @@ class Kinds:
         if isinstance(kind, str):
             versions = [each for each in self if each.name == kind]
             if not versions:
-                raise UnknownKind(f"no job is called {kind!r} here; known: {self._names()}")
+                raise UnknownKind(
+                    say(
+                        "no job is called {kind!r} here; known: {known}",
+                        kind=kind,
+                        known=self._names(),
+                    )
+                )
             return max(versions, key=lambda each: each.version)
         if not isinstance(kind, Kind) or self._by_tag.get(kind.tag) is not kind:
-            raise UnknownKind(f"{job!r} is not a job of this app; known: {self._names()}")
+            raise UnknownKind(
+                say(
+                    "{job!r} is not a job of this app; known: {known}",
+                    job=job,
+                    known=self._names(),
+                )
+            )
         return kind
 
     def tagged(self, name: str, version: int) -> Kind:
@@ -171,8 +200,12 @@ def _payload_of(fn: Callable[..., Any], *, first: int) -> tuple[Any, bool]:
     parameters = [*inspect.signature(fn).parameters.values()][first:]
     if len(parameters) > 1:
         raise BadInput(
-            f"{fn.__name__}: a story takes one payload, not {len(parameters)}; put them together"
-            " in a dataclass or a dict"
+            say(
+                "{name}: a story takes one payload, not {n}; put them together in a"
+                " dataclass or a dict",
+                name=fn.__name__,
+                n=len(parameters),
+            )
         )
     if not parameters:
         return None, True
@@ -206,11 +239,17 @@ def _one_step(fn: Callable[..., Any], *, takes_nothing: bool) -> Story:
 
 def _check_name(what: str, name: str) -> None:
     if not name or len(name) > NAME_LENGTH or not name.isprintable():
-        raise BadInput(f"a {what} needs a printable name of 1 to {NAME_LENGTH} characters")
+        raise BadInput(
+            say(
+                "a {what} needs a printable name of 1 to {most} characters",
+                what=what,
+                most=NAME_LENGTH,
+            )
+        )
 
 
 def _positive(what: str, given: Any, name: str) -> float:
     length = seconds(given)
     if length <= 0:
-        raise BadInput(f"{name}: a {what} is longer than nothing")
+        raise BadInput(say("{name}: a {what} is longer than nothing", name=name, what=what))
     return length

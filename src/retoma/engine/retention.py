@@ -16,6 +16,7 @@ from retoma.engine.duty import Fence
 from retoma.engine.errors import BadInput
 from retoma.engine.log import get_logger
 from retoma.engine.store import Bounds, Page
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -38,13 +39,20 @@ class Keep:
             length = getattr(self, name)
             if length is not None and not seconds(length):
                 raise BadInput(
-                    f"keep {name}: a job that ends must stay for longer than nothing"
+                    say(
+                        "keep {name}: a job that ends must stay for longer than nothing",
+                        name=name,
+                    )
                 )
         longest = max(self.done or 0.0, self.dead or 0.0)
         if self.events is not None and self.events < longest:
             raise BadInput(
-                f"events tell of jobs that are gone: keep them at least as long as jobs, not"
-                f" {self.events:g} s against {longest:g} s"
+                say(
+                    "events tell of jobs that are gone: keep them at least as long as"
+                    " jobs, not {events:g} s against {longest:g} s",
+                    events=self.events,
+                    longest=longest,
+                )
             )
 
 

@@ -42,6 +42,7 @@ from retoma.engine.store import Boot, Found, Spot
 from retoma.engine.trouble import Trouble
 from retoma.engine.watchdog import Watchdog
 from retoma.engine.writer import WRITE, Writer
+from retoma.words import say
 
 TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
 LOOK = 1.0  # seconds between two looks whether a process beside us has died
@@ -80,7 +81,9 @@ class Knobs:
     def __post_init__(self) -> None:
         problems = [what for what, well in self._checks() if not well]
         if problems:
-            raise BadInput(f"a runner cannot run so: {'; '.join(problems)}")
+            raise BadInput(
+                say("a runner cannot run so: {problems}", problems="; ".join(problems))
+            )
 
     def _checks(self) -> list[tuple[str, bool]]:
         return [

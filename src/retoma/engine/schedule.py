@@ -9,6 +9,7 @@ from retoma.engine.errors import BadInput
 from retoma.engine.kind import Kind
 from retoma.engine.log import get_logger
 from retoma.engine.store import Missed, Plan
+from retoma.words import say
 
 TIMEZONE = "America/Sao_Paulo"
 NAME_LENGTH = 100
@@ -28,12 +29,16 @@ def plan(
         or not called.isprintable()
     ):
         raise BadInput(
-            f"a schedule has a printable name of 1 to {NAME_LENGTH} characters: {name!r}"
+            say(
+                "a schedule has a printable name of 1 to {most} characters: {name!r}",
+                most=NAME_LENGTH,
+                name=name,
+            )
         )
     try:
         Cron(cron, timezone)
     except BadInput as error:
-        raise BadInput(f"schedule {name}: {error}") from error
+        raise BadInput(say("schedule {name}: {error}", name=name, error=error)) from error
     return Plan(
         name=name,
         kind=kind.name,
@@ -63,6 +68,10 @@ def _missed(name: str, missed: Any) -> Missed:
         return Missed(missed)
     except ValueError:
         raise BadInput(
-            f"schedule {name}: missed ticks are run once ('one') or not at all ('skip'), not"
-            f" {missed!r}"
+            say(
+                "schedule {name}: missed ticks are run once ('one') or not at all"
+                " ('skip'), not {missed!r}",
+                name=name,
+                missed=missed,
+            )
         ) from None

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from retoma.engine.errors import BadInput
+from retoma.words import say
 
 UNITS = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9,
@@ -18,6 +19,8 @@ def size(value: Any) -> int:
         return value
     written = WRITTEN.fullmatch(value) if isinstance(value, str) else None
     if written is None:
-        raise BadInput(f"{value!r} is no size: write 512MB, 2GiB, or bytes as a number")
+        raise BadInput(
+            say("{value!r} is no size: write 512MB, 2GiB, or bytes as a number", value=value)
+        )
     number, unit = written.groups()
     return int(float(number) * UNITS[unit.upper()])

@@ -12,6 +12,7 @@ from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, IdempotencyMismatch
 from retoma.engine.kind import PRIORITIES, Kind
 from retoma.engine.store import NewJob, Submission
+from retoma.words import say
 
 KEY_LENGTH = 500
 NAME_LENGTH = 200
@@ -29,17 +30,32 @@ def submission(
 ) -> Submission:
     """What the jobs of one submission have in common."""
     if priority is not None and priority not in PRIORITIES:
-        raise BadInput(f"a priority is from -1000 to 1000, not {priority!r}")
+        raise BadInput(
+            say("a priority is from -1000 to 1000, not {priority!r}", priority=priority)
+        )
     if run_at is not None and delay is not None:
-        raise BadInput("run_at and delay say the same thing twice: give one of them")
+        raise BadInput(say("run_at and delay say the same thing twice: give one of them"))
     if run_at is not None and not isinstance(run_at, datetime):
-        raise BadInput(f"run_at is a datetime with a time zone, not {run_at!r}")
+        raise BadInput(
+            say("run_at is a datetime with a time zone, not {run_at!r}", run_at=run_at)
+        )
     if run_at is not None and run_at.tzinfo is None:
-        raise BadInput(f"run_at needs a time zone: {run_at.isoformat()} could be any instant")
+        raise BadInput(
+            say(
+                "run_at needs a time zone: {run_at} could be any instant",
+                run_at=run_at.isoformat(),
+            )
+        )
     wait = None if delay is None else seconds(delay)
     lasts = None if deadline is None else _lasting(deadline)
     if wait is not None and lasts is not None and wait >= lasts:
-        raise BadInput(f"a delay of {wait:g} s leaves nothing of a deadline of {lasts:g} s")
+        raise BadInput(
+            say(
+                "a delay of {wait:g} s leaves nothing of a deadline of {lasts:g} s",
+                wait=wait,
+                lasts=lasts,
+            )
+        )
     return Submission(
         kind=kind.name,
         version=kind.version,
@@ -104,33 +120,50 @@ def checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:
         return None
     given = cast("object", text)
     if not isinstance(given, str) or not 0 < len(given) <= most or not given.isprintable():
-        raise BadInput(f"a {what} has 1 to {most} printable characters: {text!r}")
+        raise BadInput(
+            say(
+                "a {what} has 1 to {most} printable characters: {text!r}",
+                what=what,
+                most=most,
+                text=text,
+            )
+        )
     return text
 
 
 def _lasting(deadline: Any) -> float:
     length = seconds(deadline)
     if not length:
-        raise BadInput("a deadline of no length leaves no time to run at all")
+        raise BadInput(say("a deadline of no length leaves no time to run at all"))
     return length
 
 
 def _encoded(kind: Kind, payload: Any) -> str:
     if kind.takes_nothing and payload is not None:
-        raise BadInput(f"{kind.name} takes no payload")
+        raise BadInput(say("{name} takes no payload", name=kind.name))
     return kind.encoded(payload)
 
 
 def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[NewJob]:
     if len(keys) != len(payloads):
-        raise BadInput(f"{len(payloads)} payloads and {len(keys)} keys: one key for each")
+        raise BadInput(
+            say(
+                "{payloads} payloads and {keys} keys: one key for each",
+                payloads=len(payloads),
+                keys=len(keys),
+            )
+        )
     by_key: dict[str, NewJob] = {}
     for payload, key in zip(payloads, keys, strict=True):
         new = new_job(kind, payload, key)
         before = by_key.setdefault(key, new)
         if before.hash != new.hash:
             raise IdempotencyMismatch(
-                f"{kind.name}: the key {key} stands for two payloads in this submission;"
-                " nothing was submitted"
+                say(
+                    "{name}: the key {key} stands for two payloads in this submission;"
+                    " nothing was submitted",
+                    name=kind.name,
+                    key=key,
+                )
             )
     return list(by_key.values())

@@ -17,6 +17,7 @@ from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds
 from retoma.engine.ports import Ids
 from retoma.engine.submission import Submitted, checked, new_batch, new_job, submission
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -115,14 +116,22 @@ class Transaction:
         statement, wanted = _read(sql)
         if wanted != params.keys():
             raise BadInput(
-                f"the statement names {_listed(wanted)} and was given {_listed(params)}: {sql!r}"
+                say(
+                    "the statement names {wanted} and was given {given}: {sql!r}",
+                    wanted=_listed(wanted),
+                    given=_listed(params),
+                    sql=sql,
+                )
             )
         return self._do(lambda tx: tx.for_caller(statement, **params))
 
     def _do(self, fn: Callable[[db.Transaction], T]) -> T:
         if self._over:
             raise BadInput(
-                "this transaction has ended: use it only inside the function it was given to"
+                say(
+                    "this transaction has ended: use it only inside the function it was"
+                    " given to"
+                )
             )
         if self._failed is not None:
             raise self._failed
@@ -146,7 +155,7 @@ class Transaction:
             if iscoroutine(result):
                 result.close()
             raise BadInput(
-                "app.write takes a plain function: nothing is awaited in a transaction"
+                say("app.write takes a plain function: nothing is awaited in a transaction")
             )
         if self._failed is not None:
             raise self._failed
@@ -165,13 +174,16 @@ class Carried(Exception):
 def _read(sql: str) -> tuple[Statement, frozenset[str]]:
     plain = bare(sql).strip().rstrip(";").strip()
     if not plain:
-        raise BadInput("an empty statement")
+        raise BadInput(say("an empty statement"))
     if OURS.match(plain):
         raise BadInput(
-            f"the transaction is app.write's own, which commits when fn returns: {sql!r}"
+            say(
+                "the transaction is app.write's own, which commits when fn returns: {sql!r}",
+                sql=sql,
+            )
         )
     if ";" in plain and not HAS_A_BODY.match(plain):
-        raise BadInput(f"one statement at a time: {sql!r}")
+        raise BadInput(say("one statement at a time: {sql!r}", sql=sql))
     return verbatim(sql), frozenset(parameters(sql))
 
 

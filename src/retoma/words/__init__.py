@@ -16,6 +16,23 @@ class Language(StrEnum):
     PT_BR = "pt_BR"
 
 
+# What a template may call `{what}`. Its other values are names, and the same in every language.
+NOUNS = (
+    *(
+        "job",
+        "jobs",
+        "batch",
+        "batches",
+        "batch name",
+        "key",
+        "correlation",
+        "schedule",
+        "kind",
+    ),
+    *("queue", "timeout", "stall", "cpu", "file", "schema retoma"),
+)
+
+
 class Said(str):
     """A sentence in English that remembers what it was made of."""
 
@@ -23,6 +40,10 @@ class Said(str):
 
     template: str
     values: dict[str, Any]
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Between processes the sentence alone travels: what stood in it may not be able to."""
+        return str, (str(self),)
 
 
 def say(template: str, /, **values: Any) -> Said:
@@ -43,11 +64,17 @@ def tell(text: str, language: Language | None = None) -> str:
     if not isinstance(text, Said):
         return known.get(text) or text
     template = known.get(text.template) or text.template
-    values = {
-        name: tell(value, wanted) if isinstance(value, Said) else value
-        for name, value in text.values.items()
-    }
+    values = {name: _value(name, value, wanted) for name, value in text.values.items()}
     return template.format(**values) if values else template
+
+
+def _value(name: str, value: Any, language: Language) -> Any:
+    """A sentence in a sentence is told too, also inside an error; so is a noun, called `what`."""
+    if isinstance(value, BaseException) and value.args and isinstance(value.args[0], Said):
+        value = value.args[0]
+    if isinstance(value, Said) or (name == "what" and isinstance(value, str)):
+        return tell(value, language)
+    return value
 
 
 def speak(template: str, /, **values: Any) -> str:

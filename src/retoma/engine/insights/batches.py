@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from retoma.db import Row, Transaction, moment
 from retoma.engine.errors import NotFound
 from retoma.engine.insights.page import at, checked, sql
+from retoma.words import say
 
 WINDOW = timedelta(minutes=5)  # of a batch's past: what it will do next it did last
 MINUTE = timedelta(minutes=1)
@@ -27,7 +28,7 @@ class BatchSeen:
 def get_batch(tx: Transaction, batch: int) -> BatchSeen:
     row = tx.one(GET_BATCH, batch=batch)
     if row is None:
-        raise NotFound(f"there is no batch {batch}")
+        raise NotFound(say("there is no batch {batch}", batch=batch))
     return _batch(row)
 
 
@@ -42,7 +43,7 @@ class Pace:
 def batch_pace(tx: Transaction, batch: int) -> Pace:
     row = tx.one(BATCH_PACE, batch=batch, window=-WINDOW.total_seconds())
     if row is None:
-        raise NotFound(f"there is no batch {batch}")
+        raise NotFound(say("there is no batch {batch}", batch=batch))
     paused_at, created_at, now, ended, since = row
     # Over a minute at least, if it is that old: one job ended just now is no pace yet.
     began = max(at(created_at), min(moment(since) or at(now), at(now) - MINUTE))

@@ -11,6 +11,7 @@ from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
 from retoma.engine.insights.page import at, sql
 from retoma.engine.states import State
+from retoma.words import say
 
 DURATIONS = sql("durations")
 THROUGHPUT = sql("throughput")
@@ -70,7 +71,7 @@ def durations(
 def _span(last: Any) -> float:
     span = seconds(last)
     if not 0 < span <= MOST:
-        raise BadInput(f"the pace is told for up to a week, not for {span:g} s")
+        raise BadInput(say("the pace is told for up to a week, not for {span:g} s", span=span))
     return span
 
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from retoma.db import Statement, moment, statement
 from retoma.engine.errors import BadInput
+from retoma.words import say
 
 PAGE = 200  # rows at most
 
@@ -15,7 +16,9 @@ def sql(verb: str) -> Statement:
 
 def checked(limit: int, what: str) -> int:
     if not 1 <= limit <= PAGE:
-        raise BadInput(f"a page has 1 to {PAGE} {what}, not {limit}")
+        raise BadInput(
+            say("a page has 1 to {most} {what}, not {limit}", most=PAGE, what=what, limit=limit)
+        )
     return limit
 
 

@@ -9,6 +9,7 @@ from retoma.engine.states import State
 from retoma.engine.store.bulk import TALLY_MOVE, Picked, skip_jobs
 from retoma.engine.store.rows import append_event, get_job
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 AGAIN = verb("again")
 CANCEL_JOB = verb("cancel_job")
@@ -33,7 +34,9 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
     found = get_job(tx, job)
     if found.state in (State.RUNNING, State.CANCELED):
         return found.state  # asked before: the same answer again
-    raise IllegalMove(f"job {job} is {found.state} and cannot be canceled any more")
+    raise IllegalMove(
+        say("job {job} is {state} and cannot be canceled any more", job=job, state=found.state)
+    )
 
 
 def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
@@ -41,11 +44,17 @@ def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
     found = get_job(tx, job)
     if not found.ended:
         raise IllegalMove(
-            f"job {job} is {found.state}: only a job that has ended can be tried again"
+            say(
+                "job {job} is {state}: only a job that has ended can be tried again",
+                job=job,
+                state=found.state,
+            )
         )
     row = tx.one(AGAIN, job=job, was=found.state, generation=found.generation, fresh=int(fresh))
     if row is None:
-        raise IllegalMove(f"job {job} was moved by somebody else meanwhile: look again")
+        raise IllegalMove(
+            say("job {job} was moved by somebody else meanwhile: look again", job=job)
+        )
     _moved(tx, row, found.state, State.WAITING, EventType.AGAIN, actor, code=found.code)
     tx.ring(found.queue)
     return get_job(tx, job)
@@ -55,7 +64,9 @@ def unpark(tx: Transaction, job: int, *, actor: str) -> Job:
     """A parked job waits its turn again, in the same generation."""
     row = tx.one(UNPARK, job=job)
     if row is None:
-        raise IllegalMove(f"job {job} is {get_job(tx, job).state}, not parked")
+        raise IllegalMove(
+            say("job {job} is {state}, not parked", job=job, state=get_job(tx, job).state)
+        )
     _moved(tx, row, State.PARKED, State.WAITING, EventType.UNPARKED, actor)
     found = get_job(tx, job)
     tx.ring(found.queue)
@@ -69,11 +80,18 @@ def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
         return found
     if found.state not in (State.WAITING, State.PARKED, State.DEAD):
         raise IllegalMove(
-            f"job {job} is {found.state}: only one that waits, is parked or is dead can be skipped"
+            say(
+                "job {job} is {state}: only one that waits, is parked or is dead"
+                " can be skipped",
+                job=job,
+                state=found.state,
+            )
         )
     picked = [Picked(job, found.code, found.queue, found.kind, found.batch)]
     if not skip_jobs(tx, picked, 0, was=found.state, why=why, actor=actor):
-        raise IllegalMove(f"job {job} was moved by somebody else meanwhile: look again")
+        raise IllegalMove(
+            say("job {job} was moved by somebody else meanwhile: look again", job=job)
+        )
     return get_job(tx, job)
 
 
@@ -85,7 +103,13 @@ def discard_job(tx: Transaction, job: int, why: str | None, *, actor: str) -> Jo
         append_event(tx, job, row[0], EventType.DISCARDED, actor, details)
     found = get_job(tx, job)
     if found.state is not State.DEAD:
-        raise IllegalMove(f"job {job} is {found.state}: only a dead letter can be discarded")
+        raise IllegalMove(
+            say(
+                "job {job} is {state}: only a dead letter can be discarded",
+                job=job,
+                state=found.state,
+            )
+        )
     return found
 
 

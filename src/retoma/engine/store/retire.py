@@ -12,6 +12,7 @@ from retoma.db import Statement, Transaction, adhoc, moment
 from retoma.engine.errors import BadInput
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 PAGE = 2_000  # jobs looked at in one question
 RETIRE_CHUNK = 500  # jobs that go in one transaction
@@ -56,8 +57,12 @@ class Reference:
         names = [*self.table.split("."), self.column]
         if len(names) > 3 or not all(_NAME.fullmatch(name) for name in names):
             raise BadInput(
-                f"{self.table!r}, {self.column!r}: a reference is the name of a table, or of a"
-                " schema and a table, and of a column"
+                say(
+                    "{table!r}, {column!r}: a reference is the name of a table, or of a"
+                    " schema and a table, and of a column",
+                    table=self.table,
+                    column=self.column,
+                )
             )
 
 

@@ -6,6 +6,7 @@ from retoma.engine.events import EventType
 from retoma.engine.job import Job
 from retoma.engine.states import State
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 GET_JOB = verb("get_job")
 JOB_BY_KEY = verb("job_by_key")
@@ -16,14 +17,14 @@ TELL = verb("tell")
 def get_job(tx: Transaction, job: int) -> Job:
     row = tx.one(GET_JOB, job=job)
     if row is None:
-        raise NotFound(f"there is no job {job}")
+        raise NotFound(say("there is no job {job}", job=job))
     return job_from(row)
 
 
 def job_by_key(tx: Transaction, kind: str, key: str) -> Job:
     row = tx.one(JOB_BY_KEY, kind=kind, key=key)
     if row is None:
-        raise NotFound(f"there is no {kind} with the key {key}")
+        raise NotFound(say("there is no {kind} with the key {key}", kind=kind, key=key))
     return get_job(tx, row[0])
 
 

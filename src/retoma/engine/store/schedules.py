@@ -14,6 +14,7 @@ from retoma.engine.log import get_logger
 from retoma.engine.store.rows import tell
 from retoma.engine.store.submit import NewJob, Submission, submit_job
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 # Two leases: whoever held the duty has then died, been missed and been followed by another.
 LATE = timedelta(seconds=120)
@@ -98,7 +99,7 @@ def list_schedules(tx: Transaction, name: str | None = None) -> list[Schedule]:
 def get_schedule(tx: Transaction, name: str) -> Schedule:
     found = list_schedules(tx, name)
     if not found:
-        raise NotFound(f"there is no schedule {name!r}")
+        raise NotFound(say("there is no schedule {name!r}", name=name))
     return found[0]
 
 
@@ -120,7 +121,7 @@ def unpause_schedule(tx: Transaction, name: str, *, actor: str) -> Schedule:
 
 def remove_schedule(tx: Transaction, name: str, *, actor: str) -> None:
     if tx.one(REMOVE_SCHEDULE, name=name) is None:
-        raise NotFound(f"there is no schedule {name!r}")
+        raise NotFound(say("there is no schedule {name!r}", name=name))
     tell(tx, actor=actor, verb="schedule.removed", subject=name)
 
 

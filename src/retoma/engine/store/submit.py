@@ -12,6 +12,7 @@ from retoma.engine.job import Job
 from retoma.engine.states import State
 from retoma.engine.store.rows import job_by_key
 from retoma.engine.store.verb import quoted, verb
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -214,6 +215,10 @@ def _refuse_other_payloads(
     if other:
         named = ", ".join(other[:10]) + (" …" if len(other) > 10 else "")
         raise IdempotencyMismatch(
-            f"{kind}: already submitted with another payload under the same key: {named};"
-            " nothing was submitted"
+            say(
+                "{kind}: already submitted with another payload under the same key:"
+                " {named}; nothing was submitted",
+                kind=kind,
+                named=named,
+            )
         )
