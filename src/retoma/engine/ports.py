@@ -29,10 +29,6 @@ class Clock:
         """What this host takes for the time, in seconds since 1970. Only a doctor wants to know."""
         return time.time() + self._offset() / 1_000_000  # noqa: TID251 — this is the door
 
-    def wall(self) -> float:
-        """What this host takes for the time, in seconds since 1970. Only a doctor wants to know."""
-        return time.time() + self._offset() / 1_000_000  # noqa: TID251 — this is the door
-
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
