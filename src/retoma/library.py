@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from inspect import iscoroutinefunction
 from random import Random
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from retoma import db
 from retoma.db import Database, ReplyLost, Unfit, migrations
@@ -14,6 +15,7 @@ from retoma.engine import insights, store
 from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, NotFound, Unsure
+from retoma.engine.evidence import Keeper
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
@@ -26,10 +28,13 @@ from retoma.engine.store import Missed, Plan, Reference, Refers, Schedule
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
 from retoma.engine.transaction import Carried, Transaction
+from retoma.shelves import DATABASE, shelf_at
 from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Retoma:
@@ -43,14 +48,21 @@ class Retoma:
         ids: Ids | None = None,
         rng: Random | None = None,
         timezone: str | None = None,
+        evidence: str | None = None,
     ) -> None:
-        """`timezone`: of schedules that name none; else `RETOMA_TIMEZONE`, else São Paulo's."""
+        """`timezone`: of schedules that name none; else `RETOMA_TIMEZONE`, else São Paulo's.
+
+        `evidence`: where its bytes lie: `database`, `folder:///path` or
+        `s3://bucket/prefix?endpoint=https://…`; else `RETOMA_EVIDENCE`, else the database.
+        """
         self.url = url
         self.timezone = timezone or os.environ.get("RETOMA_TIMEZONE") or TIMEZONE
         self.kinds = Kinds()
         self._clock = clock or Clock()
         self._ids = ids or Ids()
         self._rng = rng
+        where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
+        self._keeper = Keeper(shelf_at(where), self._ids)
         self._database: Database | None = None
         self._ready = False
         self._plans: dict[str, Plan] = {}
@@ -298,6 +310,7 @@ class Retoma:
             clock=self._clock,
             ids=self._ids,
             rng=self._rng,
+            keeper=self._keeper,
         )
         self._runners[runner] = asyncio.current_task()
         try:
@@ -380,6 +393,22 @@ class Retoma:
     async def steps(self, job: int) -> list[insights.StepSeen]:
         _check_id("job", job)
         return await self._read(lambda tx: insights.job_steps(tx, job))
+
+    async def evidence(self, job: int) -> list[insights.EvidenceSeen]:
+        """What its attempts have attached, the oldest first."""
+        _check_id("job", job)
+        return await self._read(lambda tx: insights.job_evidence(tx, job))
+
+    async def evidence_bytes(self, sha256: str) -> bytes:
+        """The bytes of a piece of evidence, wherever they lie."""
+        if not isinstance(cast("object", sha256), str) or not DIGEST.fullmatch(sha256):
+            raise BadInput(
+                say(
+                    "evidence is asked for by its sha256, 64 hex digits, not {sha256!r}",
+                    sha256=sha256,
+                )
+            )
+        return await self._keeper.get(await self._open(), sha256)
 
     async def runners(self) -> list[insights.RunnerSeen]:
         return await self._read(insights.list_runners)
@@ -501,7 +530,7 @@ class Retoma:
         """Delete now what ended longer ago than this; None keeps for ever."""
         lengths = {"done": done, "dead": dead, "events": events}
         keep = Keep(**{k: None if v is None else seconds(v) for k, v in lengths.items()})
-        return await Retention(keep, actor).run_once(await self._open())
+        return await Retention(keep, actor, self._keeper).run_once(await self._open())
 
     # — the database —
 
@@ -511,6 +540,7 @@ class Retoma:
     async def close(self) -> None:
         """Let go of the database. A runner that still runs is ended: others take up its jobs."""
         await self._end_runners()
+        await self._keeper.close()
         if self._database is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._database.close)
             self._database = None

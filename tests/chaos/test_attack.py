@@ -54,7 +54,8 @@ def reporting(tx: Transaction, boot: str, held: Held) -> Any:
 
 
 def attaching(tx: Transaction, boot: str, held: Held) -> Any:
-    return store.attach(tx, boot, held, Evidence("page.html", "text/html", b"stolen"))
+    page = Evidence("page.html", "text/html", b"stolen")
+    return store.attach(tx, boot, held, store.pack(page))
 
 
 # Everything a runner can send about a job; each gives nothing where it is refused.

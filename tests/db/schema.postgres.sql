@@ -34,9 +34,13 @@ events.type text NOT NULL
 events.xid xid8 NOT NULL DEFAULT pg_current_xact_id()
 evidence.bytes bytea
 evidence.codec text NOT NULL
+evidence.place text
 evidence.sha256 text NOT NULL
 evidence.size bigint NOT NULL
+evidence.stored_at timestamp with time zone
+evidence.used_at timestamp with time zone NOT NULL DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone
 job_evidence.at timestamp with time zone NOT NULL
+job_evidence.cut_from bigint
 job_evidence.epoch integer NOT NULL
 job_evidence.job bigint NOT NULL
 job_evidence.media text NOT NULL
@@ -91,6 +95,8 @@ pace.minute timestamp with time zone NOT NULL
 pace.ms double precision NOT NULL
 pace.n bigint NOT NULL
 pace.state text COLLATE C NOT NULL
+places_left.at timestamp with time zone NOT NULL
+places_left.place text NOT NULL
 refers.column_name text COLLATE C NOT NULL
 refers.table_name text COLLATE C NOT NULL
 refers.what text COLLATE C NOT NULL
@@ -168,6 +174,7 @@ limits: PRIMARY KEY (key)
 limits: CHECK ((used >= 0))
 meta: PRIMARY KEY (name)
 pace: PRIMARY KEY (kind, minute, state, code, bucket)
+places_left: PRIMARY KEY (place)
 refers: PRIMARY KEY (table_name, column_name)
 refers: CHECK ((what = ANY (ARRAY['job'::text, 'batch'::text])))
 retoma_migrations: PRIMARY KEY (room, number)
@@ -203,6 +210,7 @@ CREATE INDEX jobs_waiting ON retoma.jobs USING btree (queue, priority, turn, id)
 CREATE UNIQUE INDEX limits_pkey ON retoma.limits USING btree (key)
 CREATE UNIQUE INDEX meta_pkey ON retoma.meta USING btree (name)
 CREATE UNIQUE INDEX pace_pkey ON retoma.pace USING btree (kind, minute, state, code, bucket)
+CREATE UNIQUE INDEX places_left_pkey ON retoma.places_left USING btree (place)
 CREATE UNIQUE INDEX refers_pkey ON retoma.refers USING btree (table_name, column_name)
 CREATE UNIQUE INDEX retoma_migrations_pkey ON retoma.retoma_migrations USING btree (room, number)
 CREATE UNIQUE INDEX runners_pkey ON retoma.runners USING btree (boot)
@@ -211,6 +219,8 @@ CREATE UNIQUE INDEX steps_pkey ON retoma.steps USING btree (job, name, version, 
 CREATE UNIQUE INDEX tallies_pkey ON retoma.tallies USING btree (id)
 CREATE UNIQUE INDEX ticks_pkey ON retoma.ticks USING btree (schedule, at)
 CREATE TRIGGER events_are_immutable BEFORE DELETE OR UPDATE ON retoma.events FOR EACH ROW EXECUTE FUNCTION refuse_change_of_events()
+CREATE TRIGGER evidence_leaves_its_place AFTER DELETE ON retoma.evidence FOR EACH ROW WHEN ((old.place IS NOT NULL)) EXECUTE FUNCTION leave_place_of_evidence()
+CREATE TRIGGER evidence_moves_in AFTER UPDATE OF place ON retoma.evidence FOR EACH ROW WHEN (((old.place IS NOT NULL) AND (new.place IS NULL))) EXECUTE FUNCTION leave_place_of_evidence()
 CREATE OR REPLACE FUNCTION retoma.clock()
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -219,6 +229,15 @@ CREATE OR REPLACE FUNCTION retoma.clock_in(seconds double precision)
  RETURNS timestamp with time zone
  LANGUAGE sql
 AS $function$SELECT retoma.clock() + seconds * interval '1 second'$function$
+CREATE OR REPLACE FUNCTION retoma.leave_place_of_evidence()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    INSERT INTO retoma.places_left (place, at) VALUES (OLD.place, retoma.clock())
+    ON CONFLICT (place) DO NOTHING;
+    RETURN NULL;
+END $function$
 CREATE OR REPLACE FUNCTION retoma.refuse_change_of_events()
  RETURNS trigger
  LANGUAGE plpgsql

@@ -64,19 +64,29 @@ CREATE TABLE events (
     details  text,
     PRIMARY KEY (job, seq)
 ) STRICT
+CREATE TRIGGER evidence_leaves_its_place AFTER DELETE ON evidence
+WHEN OLD.place IS NOT NULL
+BEGIN
+    INSERT INTO places_left (place, at) VALUES (OLD.place, clock()) ON CONFLICT (place) DO NOTHING;
+END
+CREATE TRIGGER evidence_moves_in AFTER UPDATE OF place ON evidence
+WHEN OLD.place IS NOT NULL AND NEW.place IS NULL
+BEGIN
+    INSERT INTO places_left (place, at) VALUES (OLD.place, clock()) ON CONFLICT (place) DO NOTHING;
+END
 CREATE TABLE evidence (
     sha256  text PRIMARY KEY,
     codec   text NOT NULL,
     size    integer NOT NULL,
     bytes   blob
-) STRICT
+, place text, stored_at integer, used_at integer NOT NULL DEFAULT 0) STRICT
 CREATE TABLE job_evidence (
     job     integer NOT NULL,
     name    text NOT NULL,
     epoch   integer NOT NULL,
     media   text NOT NULL,
     sha256  text NOT NULL REFERENCES evidence,
-    at      integer NOT NULL,
+    at      integer NOT NULL, cut_from integer,
     PRIMARY KEY (job, name, epoch)
 ) STRICT
 CREATE INDEX job_evidence_sha256 ON job_evidence (sha256)
@@ -149,6 +159,10 @@ CREATE TABLE pace (
     n       integer NOT NULL,
     ms      real NOT NULL,
     PRIMARY KEY (kind, minute, state, code, bucket)
+) STRICT
+CREATE TABLE places_left (
+    place  text PRIMARY KEY,
+    at     integer NOT NULL
 ) STRICT
 CREATE TABLE refers (
     table_name   text NOT NULL,

@@ -32,7 +32,7 @@ async def report(database, me, held: Held):
 
 
 async def attach(database, me, held: Held):
-    page = Evidence("page", "text/html", b"<p>")
+    page = store.pack(Evidence("page", "text/html", b"<p>"))
     return await database.write(lambda tx: store.attach(tx, me, held, page), verb="attach")
 
 

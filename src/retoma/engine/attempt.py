@@ -13,6 +13,7 @@ from retoma.db import BadRow, Database, Full, crashpoint
 from retoma.engine import settlement, store
 from retoma.engine.context import Context
 from retoma.engine.errors import LeaseLost, Transient
+from retoma.engine.evidence import Keeper
 from retoma.engine.isolate import ChildDied, Isolate, Limits
 from retoma.engine.job import RELEASES, Claim, Held, SavedStep, StepId
 from retoma.engine.kind import Kind
@@ -57,6 +58,7 @@ class Tools:
         "debugging",
         "ended",
         "isolate",
+        "keeper",
         "let_go",
         "log",
         "look",
@@ -74,6 +76,7 @@ class Tools:
         writer: Writer,
         pulse: Pulse,
         isolate: Isolate,
+        keeper: Keeper,
         clock: Clock,
         rng: Random,
         let_go: float,
@@ -88,6 +91,7 @@ class Tools:
         self.writer = writer
         self.pulse = pulse
         self.isolate = isolate
+        self.keeper = keeper
         self.clock = clock
         self.rng = rng
         self.let_go = let_go
@@ -442,9 +446,7 @@ class Attempt:
         """Whether this runner may still write on the job; None while there is no room."""
         held, boot = self.held, self._tools.boot
         try:
-            return await self._tools.database.write(
-                lambda tx: store.attach(tx, boot, held, evidence), verb="attach"
-            )
+            return await self._tools.keeper.attach(self._tools.database, boot, held, evidence)
         except Full:
             return None
 

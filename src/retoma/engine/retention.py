@@ -14,6 +14,7 @@ from retoma.engine import store
 from retoma.engine.duration import seconds
 from retoma.engine.duty import Fence
 from retoma.engine.errors import BadInput
+from retoma.engine.evidence import Keeper
 from retoma.engine.log import get_logger
 from retoma.engine.store import Bounds, Page
 from retoma.words import say
@@ -66,6 +67,7 @@ class Retired:
     jobs: int = 0
     batches: int = 0
     events: int = 0
+    evidence: int = 0  # bytes that no job shows any more
     own: int = 0  # rows of runners, minutes and ticks that nobody asks for any more
 
 
@@ -80,9 +82,10 @@ class Writes(Protocol):
 class Retention:
     """One pass after another, each from the oldest job on."""
 
-    def __init__(self, keep: Keep, actor: str) -> None:
+    def __init__(self, keep: Keep, actor: str, keeper: Keeper | None = None) -> None:
         self._keep = keep
         self._actor = actor
+        self._keeper = keeper or Keeper()
 
     async def chore(self, fence: Fence) -> float:
         await self.run_once(fence)
@@ -98,6 +101,7 @@ class Retention:
             jobs=await self._jobs(place, bounds),
             batches=await self._batches(place, bounds),
             events=await self._events(place, bounds),
+            evidence=await self._keeper.collect(place),
             own=await place.write(store.retire_own, verb="retire"),
         )
         if retired != Retired():

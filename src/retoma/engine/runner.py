@@ -29,6 +29,7 @@ from retoma.engine import retention, schedule, store
 from retoma.engine.attempt import Attempt, Tools, Why
 from retoma.engine.duty import Duties, Duty
 from retoma.engine.errors import BadInput
+from retoma.engine.evidence import Keeper
 from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, SavedStep
@@ -113,6 +114,7 @@ class Runner:
         clock: Clock | None = None,
         ids: Ids | None = None,
         rng: Random | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self._house = _House(
             database=database,
@@ -121,6 +123,7 @@ class Runner:
             clock=clock or Clock(),
             ids=ids or Ids(),
             rng=rng or chance(),
+            keeper=keeper or Keeper(),
         )
         self._stopping = False
         self._life: _Life | None = None
@@ -158,6 +161,7 @@ class _House:
     clock: Clock
     ids: Ids
     rng: Random
+    keeper: Keeper
 
 
 class _Life:
@@ -201,7 +205,7 @@ class _Life:
             self._clock,
             chores={
                 Duty.FOLD: self._watchdog.fold_chore,
-                Duty.RETENTION: Retention(self._knobs.keep, self._boot.id).chore,
+                Duty.RETENTION: Retention(self._knobs.keep, self._boot.id, house.keeper).chore,
                 Duty.SCHEDULE: schedule.tick,
             },
             first={Duty.RETENTION: retention.FIRST},
@@ -228,6 +232,7 @@ class _Life:
             writer=self._writer,
             pulse=self._pulse,
             isolate=self._isolate,
+            keeper=house.keeper,
             clock=self._clock,
             rng=house.rng,
             let_go=self._knobs.let_go,
@@ -259,6 +264,7 @@ class _Life:
             self._pulse.stop()
             await self._duties.stop()
             await self._stop_all(Why.LOST)
+            await self._stop_beside()
             await self._writer.flush()
             self._isolate.close()
             self._loop_watch.stop()
@@ -480,6 +486,11 @@ class _Life:
         task = self._loop.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
+
+    async def _stop_beside(self) -> None:
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
 
     def _abandon(self, task: "asyncio.Task[Any]") -> None:
         """Its attempt has ended without it. Only the end of this process will end it."""

@@ -8,6 +8,7 @@ from retoma.engine.insights.counters import (
     refused_writes,
 )
 from retoma.engine.insights.dead import list_dead
+from retoma.engine.insights.evidence import EvidenceSeen, job_evidence
 from retoma.engine.insights.health import Health, health
 from retoma.engine.insights.held import QUIET, Stand, Stuck, funnel, stuck
 from retoma.engine.insights.jobs import (
@@ -31,6 +32,7 @@ __all__ = [
     "BatchSeen",
     "Durations",
     "Event",
+    "EvidenceSeen",
     "Health",
     "Minute",
     "Pace",
@@ -49,6 +51,7 @@ __all__ = [
     "health",
     "job_attempts",
     "job_events",
+    "job_evidence",
     "job_steps",
     "list_batches",
     "list_dead",
