@@ -4,6 +4,7 @@ import pytest
 
 from retoma import settings
 from retoma.engine.errors import BadInput
+from retoma.engine.retention import Keep
 from retoma.settings import Settings
 from tests.house.files import ROOT
 from tests.house.tables import rows_of
@@ -111,3 +112,28 @@ def test_the_page_names_every_setting_with_its_default_and_its_reason():
         expected.append([f"`{first}`", heard, f"`{field.default}`", field.description])
 
     assert expected == rows_of(PAGE, "setting")
+
+
+def test_the_zone_of_schedules_is_one_there_is(monkeypatch):
+    assert "America/Sao_Paulo" == settings.read().timezone
+
+    monkeypatch.setenv("RETOMA_TIMEZONE", "Mars/Olympus")
+
+    with pytest.raises(
+        BadInput, match="RETOMA_TIMEZONE: no time zone is called 'Mars/Olympus'"
+    ):
+        settings.read()
+
+
+def test_nothing_is_deleted_unasked_and_events_outlive_their_jobs(monkeypatch):
+    assert Keep() == settings.read().keep
+
+    monkeypatch.setenv("RETOMA_KEEP_DONE", "30d")
+    monkeypatch.setenv("RETOMA_KEEP_EVENTS", "7d")
+
+    with pytest.raises(
+        BadInput, match=r"RETOMA_KEEP_DONE .* and RETOMA_KEEP_EVENTS .* contradict"
+    ):
+        settings.read()
+    monkeypatch.setenv("RETOMA_KEEP_EVENTS", "365d")
+    assert Keep(done=30 * 86_400.0, events=365 * 86_400.0) == settings.read().keep

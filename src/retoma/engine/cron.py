@@ -67,9 +67,8 @@ class Cron:
         try:
             for tick in CronSim(self.line, after.astimezone(self._zone())):
                 at = tick.astimezone(UTC)
-                if (
-                    at > last
-                ):  # in the hour that comes twice the line is read by the wall once more
+                # In the hour that comes twice the line is read by the wall once more.
+                if at > last:
                     last = at
                     yield at
         except CronSimError as error:
