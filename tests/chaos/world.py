@@ -105,13 +105,19 @@ class World:
     def start_submitter(self, name: str, **told: Any) -> Process:
         return self._start(name, "tests.chaos.run_submits", told)
 
-    def _start(self, name: str, module: str, told: dict[str, Any]) -> Process:
+    def _start(
+        self,
+        name: str,
+        module: str,
+        told: dict[str, Any],
+        environment: dict[str, str] | None = None,
+    ) -> Process:
         path = self.folder / f"{len(self.processes)}-{name}.log"
         with path.open("wb") as log:
             popen = subprocess.Popen(
                 [sys.executable, "-m", module, json.dumps(told)],
                 cwd=ROOT,
-                env=os.environ | self.environment,
+                env=os.environ | self.environment | (environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
