@@ -326,6 +326,32 @@ async def test_e30_a_child_past_its_time_is_killed_and_says_where_it_was(isolate
     assert "4" == await isolate.in_child(double, (2,))
 
 
+async def test_e30_a_child_past_its_time_is_gone(isolate, tmp_path):
+    note = tmp_path / "pid"
+    with pytest.raises(TimeoutError):
+        await isolate.in_child(write_down_and_hang, (str(note),), limits=Limits(timeout=0.3))
+
+    async def gone() -> bool:
+        return not alive(int(note.read_text()))
+
+    assert await eventually(gone, within=5)
+
+
+async def test_a_call_let_go_before_it_began_never_begins_and_costs_no_child(tmp_path):
+    isolate, notes = Isolate(), [tmp_path / str(n) for n in range(4)]
+    try:
+        for note in notes:  # each of them given up long before a child can have started
+            call = asyncio.create_task(isolate.in_child(write_down_and_hang, (str(note),)))
+            await asyncio.sleep(0.02)
+            call.cancel()
+        pids = {await isolate.in_child(who, (1,)) for _ in range(3)}
+
+        assert [False] * 4 == [note.exists() for note in notes]
+        assert len(pids) <= CHILDREN
+    finally:
+        isolate.close()
+
+
 async def test_a_step_in_time_is_not_disturbed_and_waiting_for_a_child_is_not_counted(isolate):
     limits = Limits(timeout=2.0)
     naps = [isolate.in_child(pause_for, (0.6,), limits=limits) for _ in range(4 * CHILDREN)]

@@ -126,17 +126,22 @@ class Isolate:
         arguments = encode(list(args))
         async with self._free_children:
             for _ in range(BROKEN):
-                call = _Call(f"{module}.{name}", limits, owner, self._note())
-                told = [str(call.notes), module, name, arguments, limits.memory, limits.cpu]
+                notes = self._note()
+                told = [str(notes), module, name, arguments, limits.memory, limits.cpu]
+                pool, home = self._schedule(told)
+                call = _Call(f"{module}.{name}", limits, owner, notes, home)
+                self._calls.add(call)
                 try:
-                    return await self._came_home(call, told)
+                    return await call.came_home()
                 except ProcessExpired as error:
                     raise call.died(error.exitcode) from error
                 except BrokenProcessPool as error:
+                    self._drop(pool)
                     if call.pid is not None:
                         raise call.died(1) from error
                 finally:
-                    call.notes.unlink(missing_ok=True)
+                    self._calls.discard(call)
+                    call.let_go()
         raise Transient(f"{module}.{name}: no child process can be started", code="child_died")
 
     async def in_thread(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -165,29 +170,14 @@ class Isolate:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def _came_home(self, call: "_Call", told: list[Any]) -> str:
-        pool, future = self._schedule(told)
-        call.home = asyncio.wrap_future(future)
-        self._calls.add(call)
-        try:
-            if call.limits.timeout is not None:
-                await call.in_time(call.limits.timeout)
-            return str(await call.home)
-        except BrokenProcessPool:
-            self._drop(pool)
-            raise
-        finally:
-            call.home.cancel()  # where it is not done its child is killed
-            self._calls.discard(call)
-
-    def _schedule(self, told: list[Any]) -> tuple[ProcessPool, Any]:
+    def _schedule(self, told: list[Any]) -> "tuple[ProcessPool, asyncio.Future[Any]]":
         pool = self._pool()
         try:
-            return pool, pool.schedule(_call, args=told)
+            return pool, asyncio.wrap_future(pool.schedule(_call, args=told))
         except RuntimeError:  # broken: an idle child was killed
             self._drop(pool)
             pool = self._pool()
-            return pool, pool.schedule(_call, args=told)
+            return pool, asyncio.wrap_future(pool.schedule(_call, args=told))
 
     def _pool(self) -> ProcessPool:
         if self._children is None:
@@ -228,18 +218,47 @@ class _Call:
 
     __slots__ = ("home", "limits", "name", "notes", "owner")
 
-    def __init__(self, name: str, limits: Limits, owner: Held | None, notes: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        owner: Held | None,
+        notes: Path,
+        home: "asyncio.Future[Any]",
+    ) -> None:
         self.name = name
         self.limits = limits
         self.owner = owner
         self.notes = notes
-        self.home: asyncio.Future[Any]
+        self.home = home
 
     @property
     def pid(self) -> int | None:
         """None: its function has not begun."""
         pid, line, _ = self._read()
         return int(pid) if line else None
+
+    async def came_home(self) -> str:
+        if self.limits.timeout is not None:
+            await self.in_time(self.limits.timeout)
+        return str(await asyncio.shield(self.home))
+
+    def let_go(self) -> None:
+        """Nobody waits for it any more: if it has begun its child is killed, else it never begins."""
+        if not self.home.done():
+            with contextlib.suppress(FileExistsError):
+                # Whoever makes this file first, we or the child, has decided it. (A call that is
+                # canceled before it began would cost the child that is just being started.)
+                self.notes.touch(exist_ok=False)
+                self.home.add_done_callback(self._forget)
+                return
+            self.home.cancel()
+        self._forget(self.home)
+
+    def _forget(self, home: "asyncio.Future[Any]") -> None:
+        self.notes.unlink(missing_ok=True)
+        if not home.cancelled():
+            home.exception()
 
     async def in_time(self, limit: float) -> None:
         """Return when it is done; TimeoutError when its function has taken longer than it may."""
@@ -405,7 +424,11 @@ def _call(
         decode(encode(value), hints.get(names[place]) if place < len(names) else None)
         for place, value in enumerate(decode(arguments))
     ]
-    with Path(notes).open("w") as file, _noting(file):
+    try:
+        file = Path(notes).open("x")  # noqa: SIM115 — closed below
+    except FileExistsError:
+        return "null"  # nobody waits for it any more
+    with file, _noting(file):
         try:
             with _limited(memory, cpu):
                 return encode(fn(*values))
