@@ -383,7 +383,8 @@ class _Life:
             )
             crashpoint("runner.claimed")
             await self._start(found.claims)
-            self._hints.claimed(found.claims, short=len(found.claims) < free)
+            if self._hints.claimed(found.claims, short=len(found.claims) < free):
+                self._rung = True  # nobody has looked at what stands before the hint
             if ticking:
                 self._duties.took()
                 await self._watchdog.take_back_the_rest()
@@ -631,13 +632,17 @@ class _Hints:
         after = self._last.get(queue)
         return Spot(queue) if after is None else Spot(queue, after)
 
-    def claimed(self, claims: list[Claim], *, short: bool) -> None:
+    def claimed(self, claims: list[Claim], *, short: bool) -> bool:
+        """Learn from a claim; whether it came back short because of a hint."""
         if short:
+            hinted = bool(self._last)
             self.forget()
-        elif self._useful:
+            return hinted
+        if self._useful:
             for claim in claims:
                 at = (claim.priority, claim.turn, claim.job)
                 self._last[claim.queue] = max(at, self._last.get(claim.queue, at))
+        return False
 
     def forget(self) -> None:
         self._last.clear()
