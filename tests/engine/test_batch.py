@@ -121,6 +121,24 @@ async def test_the_fold_tells_once_of_each_finishing_of_a_batch(database_url):
         assert {"done": 3} == (await finishings(app))[-1][1]
 
 
+async def test_a_batch_whose_tallies_are_not_all_folded_is_left_to_the_next_fold(database_url):
+    """What is folded says finished; what is not says that it was opened again."""
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        batch, me = await batch_of(app, 2), await boot(database)
+        await run_all(app, DONE, DONE, me=me)
+        await database.write(store.fold_tallies, verb="fold")
+        await batch.again()
+
+        touched = f'{{"{batch.id}": 1}}'
+        await database.write(
+            lambda tx: tx.run(store.runners.TELL_FINISHED, batches=touched, actor="fold"),
+            verb="fold",
+        )
+
+        assert 1 == len(await finishings(app))
+
+
 async def test_of_k_folds_at_once_one_tells_that_a_batch_has_finished(database_url):
     async with Retoma(database_url) as app:
         batch, me = await batch_of(app, 40), await boot(await app.database())

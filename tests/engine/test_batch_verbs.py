@@ -1,18 +1,21 @@
 """What a person does to a batch: each job is moved once, however many ask at the same time (E12)."""
 
 import asyncio
-from collections import Counter
+import re
+from collections import Counter, defaultdict
+from functools import partial
 from typing import Any
 
 import pytest
 
 from retoma import BadInput, IllegalMove, NotFound, Retoma, State
-from retoma.db import adhoc
-from retoma.engine import settlement, store
+from retoma.db import Transaction, adhoc
+from retoma.engine import insights, settlement, store
 from retoma.engine.batch import Batch
 from retoma.engine.job import Claim, StepId
 from retoma.engine.states import BatchState, DeadReason, ParkReason
 from retoma.engine.store import Submission
+from tests.db.test_plans import ANALYZE, Explaining
 from tests.engine.aids import boot, change, claim, eventually, rows, settle
 
 PARKED = settlement.parked("look at it", ParkReason.OPERATOR, "config")
@@ -281,6 +284,51 @@ async def test_a_running_job_cannot_be_tried_again(database_url):
         assert (0, 0) == (await batch.retry_failed(), await batch.again())
 
         assert [(got.job, State.RUNNING, 1)] == await standing(app, batch)
+
+
+async def test_what_a_verb_is_about_is_found_by_an_index(database_url):
+    """A few dead among many: nobody reads the whole history for them, analysed or not."""
+    plans: dict[str, list[str]] = defaultdict(list)
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        batch, me = await batch_of(app, 3_000), await boot(database)
+        await run_all(app, *[dead()] * 20, me=me)
+        await change(database, "UPDATE jobs SET state = 'done' WHERE state = 'waiting'")
+
+        def look(tx: Transaction) -> None:
+            explaining: Any = Explaining(tx, plans)
+            for was in (State.DEAD, State.DONE):
+                which = store.Which(batch.id, was, store.now(tx), ["ERROR202"])
+                store.any_left(explaining, which)
+                store.move_bite(
+                    explaining,
+                    which,
+                    partial(store.again_jobs, was=was, actor="ana"),
+                    after=0,
+                    offset=0,
+                    actor="ana",
+                    told="batch.retried",
+                )
+            insights.list_dead(explaining)
+
+        await database.write(look, verb="explain")
+        await database.write(lambda tx: tx.run(ANALYZE), verb="test")
+        await run_all(app, *[dead()] * 20, me=me)
+        await database.write(look, verb="explain")
+
+    by_key = "jobs_pkey" if app.url.startswith("postgres") else "INTEGER PRIMARY KEY"
+    for verb, index in {
+        "pick_stopped": "jobs_batch",
+        "left_stopped": "jobs_batch",
+        "pick_others": by_key,
+        "left_others": by_key,
+        "again_jobs": by_key,
+        "tell_moves": by_key,
+        "list_dead": "jobs_dead",
+    }.items():
+        plan = "\n".join(plans[verb])
+        assert index in plan, f"{verb}: {plan}"
+        assert not re.search(r"Seq Scan on jobs|SCAN (j|jobs)\b", plan), f"{verb}: {plan}"
 
 
 # --- skip
