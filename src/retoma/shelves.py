@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from retoma.engine.errors import BadInput
 from retoma.engine.evidence import Shelf, ShelfAway
 from retoma.engine.ports import Clock
+from retoma.words import say
 
 if TYPE_CHECKING:
     import httpx2
@@ -44,20 +45,25 @@ def shelf_at(where: str, environment: Mapping[str, str] = os.environ) -> Shelf |
         return _folder(unquote(parts.path), elsewhere=bool(parts.netloc or parts.query))
     if parts.scheme == "s3":
         if "@" in where:
-            raise BadInput("evidence: keys do not belong into an address; set them beside it")
+            raise BadInput(
+                say("evidence: keys do not belong into an address; set them beside it")
+            )
         return _bucket(
             parts.netloc, parts.path.strip("/"), dict(parse_qsl(parts.query)), environment
         )
     raise BadInput(
-        "evidence lies in database, folder:///path or s3://bucket/prefix?endpoint=…, not in"
-        f" {parts.scheme or 'a place without a scheme'!r}"
+        say(
+            "evidence lies in database, folder:///path or"
+            " s3://bucket/prefix?endpoint=…, not in {place!r}",
+            place=parts.scheme or "a place without a scheme",
+        )
     )
 
 
 def _folder(path: str, *, elsewhere: bool) -> "Folder":
     if elsewhere or not path.startswith("/") or ".." in path.split("/"):
         raise BadInput(
-            "evidence in a folder: write its whole path, as in folder:///var/evidence"
+            say("evidence in a folder: write its whole path, as in folder:///var/evidence")
         )
     return Folder(Path(path))
 
@@ -68,21 +74,27 @@ def _bucket(
     if not BUCKET.fullmatch(name):
         # Never what was said: it may be half of a secret that has a slash in it.
         raise BadInput(
-            "evidence: the name of a bucket has 3 to 63 of a to z, 0 to 9, dot, dash"
+            say("evidence: the name of a bucket has 3 to 63 of a to z, 0 to 9, dot, dash")
         )
     if unknown := set(said) - {"endpoint", "region"}:
         raise BadInput(
-            f"evidence in S3 is told an endpoint and a region, not {sorted(unknown)}"
+            say(
+                "evidence in S3 is told an endpoint and a region, not {unknown}",
+                unknown=sorted(unknown),
+            )
         )
     keys = [environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")]
     if not all(keys):
         raise BadInput(
-            "evidence in S3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
+            say(
+                "evidence in S3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                " in the environment"
+            )
         )
     region = said.get("region") or environment.get("AWS_REGION") or "us-east-1"
     endpoint = said.get("endpoint") or f"https://s3.{region}.amazonaws.com"
     if urlsplit(endpoint).scheme not in ("http", "https") or not urlsplit(endpoint).netloc:
-        raise BadInput("evidence: an endpoint is written as https://host:port")
+        raise BadInput(say("evidence: an endpoint is written as https://host:port"))
     credentials = Credentials(
         str(keys[0]), str(keys[1]), region, environment.get("AWS_SESSION_TOKEN")
     )

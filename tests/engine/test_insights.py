@@ -396,8 +396,10 @@ async def test_every_list_by_state_or_kind_finds_the_same_as_looking_at_everythi
         await app.cancel(24)
         everything = await app.jobs(limit=100)
 
-        for state in (None, *State):
-            for kind in (None, "work", "other", "none"):
+        states: list[State | None] = [None, *State]
+        kinds: list[str | None] = [None, "work", "other", "none"]
+        for state in states:
+            for kind in kinds:
                 wanted = [
                     job
                     for job in everything
@@ -428,8 +430,8 @@ async def test_a_list_of_what_is_unusual_walks_its_own_index(database_url):
         await submit(database, 20)
         await change(database, "UPDATE jobs SET state = 'dead', turn = NULL WHERE id % 100 = 0")
         await claim(database, "me", slots=5)
-        asked = {"before": None, "kind": "work", "batch": 1, "state": "dead", "limit": 9}
-        asked |= {"quiet": 600.0}
+        asked: dict[str, Any] = {"before": None, "kind": "work", "batch": 1, "state": "dead"}
+        asked |= {"quiet": 600.0, "limit": 9}
 
         for _ in range(2):
             for verb, index in INDICES.items():

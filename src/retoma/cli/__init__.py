@@ -1,9 +1,11 @@
 """The command line: every verb and what it takes. What a verb does is imported when it is run,
 so that `retoma --help` costs one import."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from retoma.words import Language, chosen, tell
 
 LARGEST = 2**63 - 1  # ids are 64 bits in both databases
 
@@ -59,7 +61,24 @@ def main() -> None:
     from retoma.cli.exits import end_with_the_reader, guarded
 
     end_with_the_reader()
-    guarded(cli)
+    guarded(program())
+
+
+def program() -> Any:
+    """Every verb, explained in the language of whoever types it."""
+    made = typer.main.get_command(cli)
+    if chosen() is not Language.EN:
+        _translate(made)
+    return made
+
+
+def _translate(command: Any) -> None:
+    """A command, what it takes, and those below it."""
+    for each in (command, *command.params):
+        if getattr(each, "help", None):
+            each.help = tell(each.help)
+    for below in getattr(command, "commands", {}).values():
+        _translate(below)
 
 
 def _version(wanted: bool) -> None:

@@ -19,6 +19,7 @@ from retoma.engine.job import Held
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Ids
 from retoma.engine.store import Evidence, Intent, Packed
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -74,15 +75,27 @@ class Keeper:
         """The bytes, as they were attached (or as much of them as was kept)."""
         kept = await database.read(lambda tx: store.get_evidence(tx, sha256))
         if kept is None:
-            raise NotFound(f"there is no evidence {sha256}")
+            raise NotFound(say("there is no evidence {sha256}", sha256=sha256))
         data = kept.data
         if data is None and kept.place is not None:
             data = await self._fetched(kept.place, kept.at)
         if data is None:
-            raise NotFound(f"evidence {sha256}: its bytes are no longer at {kept.place}")
+            raise NotFound(
+                say(
+                    "evidence {sha256}: its bytes are no longer at {place}",
+                    sha256=sha256,
+                    place=kept.place,
+                )
+            )
         content = await _beside(data, partial(store.unpack, kept, data))
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise NotFound(f"evidence {sha256}: what lies at {kept.place} is something else")
+            raise NotFound(
+                say(
+                    "evidence {sha256}: what lies at {place} is something else",
+                    sha256=sha256,
+                    place=kept.place,
+                )
+            )
         return content
 
     async def collect(self, database: Writes) -> int:
