@@ -20,15 +20,12 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from retoma.engine.cron import Cron
-from retoma.engine.cron import Cron
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
 from retoma.engine.held_loop import LOOP_LIMIT
 from retoma.engine.pulse import BEAT, BEATS, LEASE
 from retoma.engine.retention import Keep
-from retoma.engine.retention import Keep
 from retoma.engine.runner import GRACE, LET_GO, TICK
-from retoma.engine.schedule import TIMEZONE
 from retoma.engine.schedule import TIMEZONE
 from retoma.shelves import DATABASE, shelf_at
 from retoma.words import Language, Said, say
@@ -172,26 +169,6 @@ class Settings(BaseSettings):
         validation_alias="RETOMA_KEEP_EVENTS",
         description="How long the events of deleted jobs and the audit log stay.",
     )
-    timezone: str = Field(
-        TIMEZONE,
-        validation_alias="RETOMA_TIMEZONE",
-        description="Whose clock schedules go by that name no time zone of their own.",
-    )
-    keep_done: Seconds | None = Field(
-        None,
-        validation_alias="RETOMA_KEEP_DONE",
-        description="How long done, skipped and canceled jobs stay. Nothing is deleted unasked.",
-    )
-    keep_dead: Seconds | None = Field(
-        None,
-        validation_alias="RETOMA_KEEP_DEAD",
-        description="How long dead letters stay; those put away go with the done.",
-    )
-    keep_events: Seconds | None = Field(
-        None,
-        validation_alias="RETOMA_KEEP_EVENTS",
-        description="How long the events of deleted jobs and the audit log stay.",
-    )
     lease_ms: int | None = Field(
         None,
         ge=1,
@@ -237,14 +214,6 @@ class Settings(BaseSettings):
         except BadInput as error:
             raise ValueError(*error.args) from error
 
-    @field_validator("timezone")
-    @classmethod
-    def _known_zone(cls, timezone: str) -> str:
-        try:
-            return Cron("0 0 * * *", timezone).timezone
-        except BadInput as error:
-            raise ValueError(*error.args) from error
-
     @model_validator(mode="before")
     @classmethod
     def _lower_level(cls, given: Any) -> Any:
@@ -279,26 +248,6 @@ class Settings(BaseSettings):
                 )
             # Frozen from outside; this is still the making of it.
             object.__setattr__(self, name, older / 1000)
-        return self
-
-    @property
-    def keep(self) -> Keep:
-        return Keep(done=self.keep_done, dead=self.keep_dead, events=self.keep_events)
-
-    @model_validator(mode="after")
-    def _keep_events_longest(self) -> "Settings":
-        for name in ("keep_done", "keep_dead"):
-            jobs = getattr(self, name)
-            if None not in (jobs, self.keep_events) and jobs > self.keep_events:
-                raise ValueError(
-                    say(
-                        "{ours} ({jobs:g} s) and RETOMA_KEEP_EVENTS ({events:g} s) contradict each"
-                        " other: events outlive the job they tell of",
-                        ours=f"RETOMA_{name.upper()}",
-                        jobs=jobs,
-                        events=self.keep_events,
-                    )
-                )
         return self
 
     @property
