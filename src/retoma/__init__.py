@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Transient,
         Unsure,
     )
+    from retoma.engine.gate import Limit
     from retoma.engine.job import Job
     from retoma.engine.outcome import Park, Skip, Snooze
     from retoma.engine.retry import Retry
@@ -37,6 +38,7 @@ __all__ = [
     "IllegalMove",
     "Job",
     "LeaseLost",
+    "Limit",
     "NotFound",
     "Park",
     "Permanent",
@@ -59,6 +61,7 @@ _HOMES = {
     "IllegalMove": "retoma.engine.errors",
     "Job": "retoma.engine.job",
     "LeaseLost": "retoma.engine.errors",
+    "Limit": "retoma.engine.gate",
     "NotFound": "retoma.engine.errors",
     "Park": "retoma.engine.outcome",
     "Permanent": "retoma.engine.errors",

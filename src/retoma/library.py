@@ -16,6 +16,7 @@ from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, NotFound, Unsure
 from retoma.engine.evidence import Keeper
+from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
@@ -87,6 +88,7 @@ class Retoma:
         version: int = 1,
         queue: str | None = None,
         priority: int = 0,
+        limit: "int | Limit | Sequence[int | Limit] | None" = None,
         timeout: Any = None,
         stall: Any = None,
         cpu: Any = None,
@@ -531,6 +533,22 @@ class Retoma:
         lengths = {"done": done, "dead": dead, "events": events}
         keep = Keep(**{k: None if v is None else seconds(v) for k, v in lengths.items()})
         return await Retention(keep, actor, self._keeper).run_once(await self._open())
+
+    # — limits —
+
+    async def set_limit(self, key: str, cap: int | None, *, actor: str = ACTOR) -> None:
+        """Let so many jobs of this key run at once from now on, whatever the code says; None: what
+        the code says holds again."""
+        wanted = check_key(key)
+        most = None if cap is None else check_cap(cap)
+        database = await self._open()
+        await database.write(
+            lambda tx: store.set_limit(tx, wanted, most, actor=actor), verb="set_limit"
+        )
+
+    async def limits(self, *, after: str = "", limit: int = 50) -> list[insights.LimitSeen]:
+        """By their keys, a page at a time."""
+        return await self._read(lambda tx: insights.list_limits(tx, after=after, limit=limit))
 
     # — the database —
 

@@ -83,6 +83,7 @@ jobs.state text COLLATE C NOT NULL DEFAULT 'waiting'::text
 jobs.traceparent text
 jobs.turn bigint
 jobs.version integer NOT NULL
+limits.by_hand integer
 limits.cap integer NOT NULL
 limits.key text COLLATE C NOT NULL
 limits.used integer NOT NULL DEFAULT 0
@@ -120,6 +121,7 @@ runners.trouble text
 runners.version text NOT NULL
 schedules.cron text NOT NULL
 schedules.kind text COLLATE C NOT NULL
+schedules.limits text NOT NULL DEFAULT '{}'::text
 schedules.missed text NOT NULL
 schedules.name text COLLATE C NOT NULL
 schedules.next_at timestamp with time zone
@@ -189,6 +191,7 @@ CREATE UNIQUE INDEX audit_pkey ON retoma.audit USING btree (id)
 CREATE INDEX audit_xid ON retoma.audit USING btree (xid)
 CREATE UNIQUE INDEX batch_pace_pkey ON retoma.batch_pace USING btree (batch, minute)
 CREATE UNIQUE INDEX batches_key_key ON retoma.batches USING btree (key)
+CREATE INDEX batches_paused ON retoma.batches USING btree (id) WHERE (paused_at IS NOT NULL)
 CREATE UNIQUE INDEX batches_pkey ON retoma.batches USING btree (id)
 CREATE UNIQUE INDEX counts_pkey ON retoma.counts USING btree (batch, kind, state, code)
 CREATE UNIQUE INDEX duties_pkey ON retoma.duties USING btree (name)

@@ -32,6 +32,7 @@ CREATE TABLE batches (
     created_at  integer NOT NULL,
     paused_at   integer
 ) STRICT
+CREATE INDEX batches_paused ON batches (id) WHERE paused_at IS NOT NULL
 CREATE TABLE counts (
     batch  integer NOT NULL,
     kind   text NOT NULL,
@@ -148,7 +149,7 @@ CREATE TABLE limits (
     key   text PRIMARY KEY,
     cap   integer NOT NULL CHECK (cap >= 0),
     used  integer NOT NULL DEFAULT 0 CHECK (used >= 0)
-) STRICT
+, by_hand integer) STRICT
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL) STRICT
 CREATE TABLE pace (
     kind    text NOT NULL,
@@ -196,7 +197,7 @@ CREATE TABLE schedules (
     missed      text NOT NULL,
     paused_at   integer,
     next_at     integer
-, version integer NOT NULL DEFAULT 1, queue text NOT NULL DEFAULT '', priority integer NOT NULL DEFAULT 0) STRICT
+, version integer NOT NULL DEFAULT 1, queue text NOT NULL DEFAULT '', priority integer NOT NULL DEFAULT 0, limits text NOT NULL DEFAULT '{}') STRICT
 CREATE TABLE steps (
     job         integer NOT NULL,
     name        text NOT NULL,

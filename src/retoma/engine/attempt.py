@@ -357,7 +357,7 @@ class Attempt:
         if crashpoint.live:
             crashpoint("attempt.before_settle")
         self._end = end
-        self._tools.writer.settle(self.held, self.claim.kind, end, answer=self)
+        self._tools.writer.settle(self.held, self.claim.kind, end, self, self.claim.limit_key)
 
     # — what the writer answers: it takes us for the future of our settling, which spares one —
 

@@ -101,6 +101,27 @@ class Batch:
         )
         return Progress(counts, pace.paused, pace.rate)
 
+    async def pause(self, *, actor: str = ACTOR) -> bool:
+        """Start no more of its jobs; what runs ends. Whether it went on until now."""
+        return await self._database.write(
+            lambda tx: store.pause_batch(tx, self.id, actor=actor), verb="pause"
+        )
+
+    async def unpause(self, *, actor: str = ACTOR) -> bool:
+        """Let it go on: what was set aside stands in line again. Whether it was paused until now."""
+        was_paused = await self._database.write(
+            lambda tx: store.unpause_batch(tx, self.id, actor=actor), verb="unpause"
+        )
+        back = 0
+        while bite := await self._put_back(back):
+            back += bite
+        return was_paused
+
+    async def _put_back(self, offset: int) -> int:
+        return await self._database.write(
+            lambda tx: store.put_back_batch(tx, self.id, offset=offset), verb="put_back"
+        )
+
     async def wait(self) -> Progress:
         """Return when every job of it has ended."""
         while True:

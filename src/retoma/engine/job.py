@@ -81,6 +81,7 @@ class Claim(NamedTuple):
     queue: str
     priority: int
     turn: int
+    limit_key: str | None = None
 
     @property
     def held(self) -> Held:

@@ -1,7 +1,7 @@
 """A kind of job: its story, its payload, and how it is tried."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar, get_type_hints, overload
@@ -10,6 +10,7 @@ from retoma.codec import decode, encode
 from retoma.engine.context import Context, is_async
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, UnknownKind
+from retoma.engine.gate import Limit, limits_of
 from retoma.engine.isolate import NO_LIMITS, Limits, check_can_travel
 from retoma.engine.retry import Retry
 from retoma.words import say
@@ -32,6 +33,7 @@ class Kind:
     version: int = 1
     queue: str = ""
     priority: int = 0
+    at_once: tuple[Limit, ...] = ()  # how many of its jobs, over all runners
     timeout: float | None = None  # seconds of one attempt
     stall: float | None = None  # seconds without a saved step or a report of progress
     limits: Limits = NO_LIMITS  # of the children of its steps
@@ -73,6 +75,17 @@ class Kind:
     def payload(self, text: str) -> Any:
         return decode(text, self.takes)
 
+    def caps(self) -> dict[str | None, int]:
+        return {limit.prefix(self.name): limit.cap for limit in self.at_once}
+
+    def keys_on(self, text: str) -> dict[str, int]:
+        """The keys under which a job with this payload counts, and how many of each may run."""
+        if not self.at_once:
+            return {}
+        payload = self.payload(text)
+        keys = ((limit.key_of(self.name, payload), limit.cap) for limit in self.at_once)
+        return {key: cap for key, cap in keys if key is not None}
+
 
 class Kinds:
     """The kinds a process knows."""
@@ -89,6 +102,17 @@ class Kinds:
                     version=kind.version,
                 )
             )
+        for other in self:
+            if other.name == kind.name and other.caps() != kind.caps():
+                raise BadInput(
+                    say(
+                        "{name}: versions {one} and {other} have different limits; they share what"
+                        " they are limited by",
+                        name=kind.name,
+                        one=other.version,
+                        other=kind.version,
+                    )
+                )
         self._by_tag[kind.tag] = kind
 
     def of(self, job: "Kind | Callable[..., Any] | str") -> Kind:
@@ -121,6 +145,9 @@ class Kinds:
     def tags(self) -> list[str]:
         return sorted(self._by_tag)
 
+    def at_once(self) -> list[tuple[str, Limit]]:
+        return [(kind.name, limit) for kind in self for limit in kind.at_once]
+
     def queues(self) -> list[str]:
         return sorted({kind.queue for kind in self})
 
@@ -140,6 +167,7 @@ def job(
     version: int = 1,
     queue: str | None = None,
     priority: int = 0,
+    limit: "int | Limit | Sequence[int | Limit] | None" = None,
     timeout: Any = None,
     stall: Any = None,
     cpu: Any = None,
@@ -155,6 +183,7 @@ def job(
     version: int = 1,
     queue: str | None = None,
     priority: int = 0,
+    limit: "int | Limit | Sequence[int | Limit] | None" = None,
     timeout: Any = None,
     stall: Any = None,
     cpu: Any = None,
@@ -184,6 +213,7 @@ def job(
             version=version,
             queue=queue or (called if version == 1 else f"{called}@{version}"),
             priority=priority,
+            at_once=limits_of(called, limit),
             timeout=None if timeout is None else _positive("timeout", timeout, called),
             stall=None if stall is None else _positive("stall", stall, called),
             limits=Limits.read(called, timeout=None, cpu=cpu, memory=memory),

@@ -56,6 +56,7 @@ GARBAGE = (50_000, 20, 100)
 # database, and the pulse, wait for the stories at every statement.
 TURN = 0.0002
 NO_ANSWER = 1.0  # seconds until a database that did not answer is asked again
+FAR = 1_000  # jobs one claim looks at, at most, when gates are shut
 HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
 LET_GO = 3.0  # seconds for a story that was stopped to end; with the grace less than 30
 ABANDONED = 10  # stories and threads that did not let go: with more of them a life is worn out
@@ -194,6 +195,7 @@ class _Life:
         self._telling: set[Held] = set()  # those whose story is still being told
         self._suspect: Held | None = None
         self._hints = _Hints(self._clock, self._database.dialect == "postgres")
+        self._gates = _Gates()
         self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
         self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
         self._watchdog = Watchdog(
@@ -277,7 +279,10 @@ class _Life:
         while True:
             try:
                 await self._database.write(
-                    lambda tx: store.boot_runner(tx, self._boot, self._knobs.lease), verb="boot"
+                    lambda tx: store.boot_runner(
+                        tx, self._boot, self._knobs.lease, self._kinds.at_once()
+                    ),
+                    verb="boot",
                 )
             except (Away, Full) as error:
                 if not self._again or self._leaving:
@@ -322,10 +327,10 @@ class _Life:
                 rung, self._rung = self._rung, False
                 due = ticking or now >= next_due
                 found = await self._claim(max(free, 0), ticking=ticking, promote=due)
-                more = found is not None and len(found.claims) >= free
+                more = found is not None and (found.more or len(found.claims) >= free)
                 if rung or due:
                     next_due = now + await self._until_due(found, asked=due)
-                if found is not None and found.claims:
+                if found is not None and (found.claims or found.more):
                     continue
                 if self._until_idle and found is not None and await self._idle():
                     return
@@ -360,20 +365,23 @@ class _Life:
     async def _claim(self, free: int, *, ticking: bool, promote: bool) -> Found | None:
         """Take up what waits, on a tick also what the lost left; None: no answer came."""
         spots = [self._hints.spot(queue) for queue in self._kinds.queues()]
+        # Not on a tick: taking back has locked limits already, and there is one order for them.
+        meet = 0 if ticking else self._gates.meet(free)
+        how: dict[str, Any] = {
+            "slots": free,
+            "suspects": int(self._suspect is None and free > 0),
+            "promote": promote,
+        }
 
         def look(tx: Transaction) -> Found:
             if ticking:
                 self._duties.take(tx)
                 self._watchdog.recover(tx)
-            return store.claim_jobs(
-                tx,
-                self._boot.id,
-                spots,
-                self._boot.knows,
-                slots=free,
-                suspects=int(self._suspect is None and free > 0),
-                promote=promote,
-            )
+                store.open_gates(tx)
+            me, knows = self._boot.id, self._boot.knows
+            if meet:
+                return store.claim_past_gates(tx, me, spots, knows, meet=meet, **how)
+            return store.claim_jobs(tx, me, spots, knows, **how)
 
         with self._outliving("claim"):
             if self._recall:
@@ -383,8 +391,10 @@ class _Life:
             )
             crashpoint("runner.claimed")
             await self._start(found.claims)
-            if self._hints.claimed(found.claims, short=len(found.claims) < free):
+            short = found.gated or len(found.claims) < free
+            if self._hints.claimed(found.claims, short=short):
                 self._rung = True  # nobody has looked at what stands before the hint
+            self._gates.met(found, free)
             if ticking:
                 self._duties.took()
                 await self._watchdog.take_back_the_rest()
@@ -614,6 +624,25 @@ class _Outliving:
             case _:
                 return False
         return True
+
+
+class _Gates:
+    """Whether the next claim goes past gates, and how far it looks. It does after one that met
+    some; where most were shut it looks twice as far, so that a long line of them is soon aside."""
+
+    def __init__(self) -> None:
+        self._met = False
+        self._far = 0
+
+    def meet(self, free: int) -> int:
+        """How many waiting jobs to look at; 0: a plain claim, that leaves them where they stand."""
+        return max(free, self._far) if self._met else 0
+
+    def met(self, found: Found, free: int) -> None:
+        looked = self.meet(free)
+        shut = found.more and len(found.claims) < free
+        self._met = found.gated
+        self._far = min(2 * looked, FAR) if shut else 0
 
 
 class _Hints:

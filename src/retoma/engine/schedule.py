@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+from retoma.codec import encode
 from retoma.engine import store
 from retoma.engine.cron import Cron
 from retoma.engine.duty import NEVER, Fence
@@ -49,6 +50,7 @@ def plan(
         timezone=timezone,
         payload=payload,
         missed=_missed(name, missed),
+        limits=encode(kind.keys_on(payload)),
     )
 
 

@@ -71,9 +71,10 @@ def submission(
 
 def new_job(kind: Kind, payload: Any, key: str | None) -> NewJob:
     text = _encoded(kind, payload)
+    limits = kind.keys_on(text)
     if checked("key", key) is None:
-        return NewJob(text)
-    return NewJob(text, key, digest(text))
+        return NewJob(text, limits=limits)
+    return NewJob(text, key, digest(text), limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,10 @@ def new_batch(
         if not opened:
             return Submitted(batch, called, kind.name, 0, len(listed))
         inside = store.in_batch(about, batch)
+        if jobs is None and kind.at_once:
+            limited = [new_job(kind, payload, None) for payload in listed]
+            new = store.submit_limited_jobs(tx, inside, limited)
+            return Submitted(batch, called, kind.name, new, 0)
         if jobs is None:
             texts = (_encoded(kind, payload) for payload in listed)
             return Submitted(batch, called, kind.name, store.submit_jobs(tx, inside, texts), 0)

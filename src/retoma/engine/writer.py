@@ -55,6 +55,7 @@ class _Waiter:
     row: str
     answer: Answerable
     step: StepId | None = None  # of a save
+    limit_key: str | None = None  # of a settling: what it counted under while it ran
 
 
 class Writer:
@@ -86,9 +87,17 @@ class Writer:
         self._start()
         return answer
 
-    def settle(self, held: Held, kind: str, end: Settlement, answer: Answerable) -> None:
+    def settle(
+        self,
+        held: Held,
+        kind: str,
+        end: Settlement,
+        answer: Answerable,
+        limit_key: str | None = None,
+    ) -> None:
         """End a claim. The answer is the state the job is in now, or LeaseLost."""
-        self._settles.append(_Waiter(held, kind, store.settle_row(held, end), answer))
+        row = store.settle_row(held, end)
+        self._settles.append(_Waiter(held, kind, row, answer, limit_key=limit_key))
         self._start()
 
     def report(self, held: Held, kind: str, progress: float | None, note: str | None) -> Answer:
@@ -143,7 +152,7 @@ class Writer:
         while group:
             try:
                 answers = await self._database.write(
-                    lambda tx: tx.finish(*group.calls(self._boot)), verb=group.verb, patience=0
+                    lambda tx: group.write(tx, self._boot), verb=group.verb, patience=0
                 )
             except BadRow as error:
                 await self._split(group, error)
@@ -226,6 +235,16 @@ class _Group:
         if saves:
             return "save_and_settle" if settles else "save"
         return "settle" if settles else "report"
+
+    def write(self, tx: Transaction, boot: str) -> list[list[Any]]:
+        """In one round trip, unless jobs with limits end: what they leave free is given to others."""
+        limited = {w.held: w.limit_key for w in self._kinds[-1] if w.limit_key is not None}
+        if not limited:
+            return tx.finish(*self.calls(boot))
+        answers = tx.together(self.calls(boot))
+        ended = (Held(job, epoch) for job, epoch, _ in answers[-1])
+        store.give_back(tx, [limited[held] for held in ended if held in limited])
+        return answers
 
     def calls(self, boot: str) -> list[Call]:
         saves, reports, settles = self._kinds

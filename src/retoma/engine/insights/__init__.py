@@ -21,6 +21,7 @@ from retoma.engine.insights.jobs import (
     job_steps,
     list_jobs,
 )
+from retoma.engine.insights.limits import LimitSeen, list_limits
 from retoma.engine.insights.pace import Durations, Minute, durations, throughput
 from retoma.engine.insights.reasons import explain
 from retoma.engine.insights.runners import RunnerSeen, list_runners
@@ -34,6 +35,7 @@ __all__ = [
     "Event",
     "EvidenceSeen",
     "Health",
+    "LimitSeen",
     "Minute",
     "Pace",
     "RunnerSeen",
@@ -56,6 +58,7 @@ __all__ = [
     "list_batches",
     "list_dead",
     "list_jobs",
+    "list_limits",
     "list_runners",
     "refused_writes",
     "stuck",

@@ -1,2 +1,2 @@
 -- A limit: how many may run, and how many do.
-SELECT cap, used FROM limits WHERE key = :key;
+SELECT coalesce(by_hand, cap), used FROM limits WHERE key = :key;

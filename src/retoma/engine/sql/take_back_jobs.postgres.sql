@@ -26,7 +26,7 @@ WITH absent AS MATERIALIZED (
                           OR l.runner_state = 'lost' AND j.lost >= 2 THEN (SELECT clock()) END
     FROM left_over l
     WHERE j.id = l.id AND j.state = 'running'
-    RETURNING j.id, j.epoch, j.seq, j.batch, j.kind, j.queue, j.state, j.code,
+    RETURNING j.id, j.epoch, j.seq, j.batch, j.kind, j.queue, j.limit_key, j.state, j.code,
         CASE j.state WHEN 'canceled' THEN 'canceled' WHEN 'dead' THEN 'buried'
              ELSE CASE l.runner_state WHEN 'lost' THEN 'lost' ELSE 'released' END END AS event
 ), told AS (
@@ -40,4 +40,4 @@ WITH absent AS MATERIALIZED (
            count(*)
     FROM back GROUP BY batch, kind, state, code
 )
-SELECT id, epoch, state, queue FROM back;
+SELECT id, epoch, state, queue, limit_key FROM back;

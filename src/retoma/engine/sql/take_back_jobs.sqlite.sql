@@ -34,4 +34,4 @@ UPDATE jobs SET state = b.state, reason = CASE WHEN b.state = 'dead' THEN 'poiso
     ended_at = CASE WHEN b.state <> 'waiting' THEN (SELECT clock()) END
 FROM temp.back b
 WHERE jobs.id = b.job AND jobs.epoch = b.epoch
-RETURNING id, jobs.epoch, jobs.state, queue;
+RETURNING id, jobs.epoch, jobs.state, queue, limit_key;

@@ -1,14 +1,16 @@
 """The rows of runners, and what the lost among them leave behind."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from retoma.db import Call, Transaction
 from retoma.engine.events import EventType
+from retoma.engine.gate import Limit
 from retoma.engine.job import Held
 from retoma.engine.ports import Process
 from retoma.engine.states import State
+from retoma.engine.store import gates
 from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
 
@@ -37,7 +39,11 @@ class Boot:
     knows: Sequence[str]
 
 
-def boot_runner(tx: Transaction, me: Boot, lease: float) -> None:
+def boot_runner(
+    tx: Transaction, me: Boot, lease: float, limits: Iterable[tuple[str, Limit]] = ()
+) -> None:
+    """A new life, which also says what its code lets run at once."""
+    gates.declare_kinds(tx, limits)
     tx.run(
         BOOT_RUNNER,
         boot=me.id,
@@ -106,9 +112,10 @@ def tell_held_loop(tx: Transaction, boot: str, details: str) -> int:
 def take_back(tx: Transaction, me: str) -> list[tuple[Held, State]]:
     """Jobs of lost runners wait again; one that lost three of them is buried."""
     back = tx.all(TAKE_BACK_JOBS, actor=me, bite=BITE)
-    for queue in {queue for *_, queue in back}:
+    for queue in {queue for *_, queue, _ in back}:
         tx.ring(queue)
-    return [(Held(job, epoch), State(state)) for job, epoch, state, _ in back]
+    gates.give_back(tx, (limit_key for *_, limit_key in back))
+    return [(Held(job, epoch), State(state)) for job, epoch, state, *_ in back]
 
 
 def fold_tallies(tx: Transaction) -> int:

@@ -1,5 +1,6 @@
 """Schedules and their ticks: each tick is a row, written with the job it submits or not at all."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -54,6 +55,7 @@ class Plan:
     timezone: str
     payload: str
     missed: Missed
+    limits: str = "{}"  # JSON: by key, how many may run; whoever ticks need not know the kind
 
     def submission(self, at: datetime) -> Submission:
         return Submission(
@@ -184,7 +186,9 @@ def _submit_tick(tx: Transaction, plan: Plan, at: datetime) -> Job | None:
     """The job of this tick; None where the tick has been submitted already."""
     if tx.one(KEEP_TICK, schedule=plan.name, at=at) is None:
         return None
-    job = submit_job(tx, plan.submission(at), NewJob(plan.payload))
+    job = submit_job(
+        tx, plan.submission(at), NewJob(plan.payload, limits=json.loads(plan.limits))
+    )
     tx.run(NAME_TICK, schedule=plan.name, at=at, job=job.id)
     return job
 
