@@ -32,6 +32,10 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
+    async def give_way(self) -> None:
+        """Whoever is ready goes first; no time passes."""
+        await asyncio.sleep(0)
+
     def moved(self) -> int | None:
         """Microseconds by which a test has moved the database's time too; None: it keeps its own."""
         return None

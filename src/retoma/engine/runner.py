@@ -356,7 +356,7 @@ class _Life:
             return NO_ANSWER
         due = found.next_due
         if not asked:
-            await asyncio.sleep(0)  # what has just been claimed begins first
+            await self._clock.give_way()  # what has just been claimed begins first
             queues = self._kinds.queues()
             with self._outliving("due"):
                 due = await self._database.read(lambda tx: store.next_due(tx, queues))

@@ -66,7 +66,6 @@ class Writer:
     ) -> None:
         self._trouble = trouble or Trouble(boot, lambda _: None)
         self.refused = 0
-        self.moved = 0
         self._database = database
         self._boot = boot
         self._clock = clock
@@ -193,7 +192,6 @@ class Writer:
             group.drop(repeats)
 
     async def _tell(self, refused: list[_Waiter]) -> None:
-        self.moved += 1
         if not refused:
             return
         self.refused += len(refused)
