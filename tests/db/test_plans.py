@@ -232,3 +232,42 @@ def postgres_scans(plans: dict[str, list[str]]) -> list[str]:
 
 
 SCANS = {"sqlite": sqlite_scans, "postgres": postgres_scans}
+
+
+async def plans_of_retention(database: db.Database) -> dict[str, list[str]]:
+    plans: dict[str, list[str]] = defaultdict(list)
+
+    def work(tx: Transaction) -> None:
+        explaining: Any = Explaining(tx, plans)
+        bounds = store.bounds(explaining, done=-60.0, dead=None, events=-60.0)
+        page = store.old_jobs(explaining, bounds, 0)
+        assert len(page.old) >= store.RETIRE_CHUNK
+        chunk = page.old[: store.RETIRE_CHUNK]
+        assert store.RETIRE_CHUNK == store.retire_jobs(explaining, bounds, chunk, actor="test")
+        store.old_events(explaining, bounds, 0)
+        assert store.RETIRE_CHUNK == store.retire_events(
+            explaining, bounds, chunk, actor="test"
+        )
+        store.retire_batches(explaining, bounds, 0, actor="test")
+        store.take_duties(explaining, "me", ["fold", "schedule"])
+
+    await database.write(work, verb="explain")
+    return plans
+
+
+async def test_retention_reads_a_page_and_not_the_history(database):
+    await fill(database)
+    await aids.change(database, "UPDATE jobs SET ended_at = created_at WHERE state = 'done'")
+
+    for analyze in (False, True):
+        if analyze:
+            await database.write(lambda tx: tx.run(ANALYZE), verb="test")
+        plans = await plans_of_retention(database)
+        for verb, table in (
+            ("old_jobs", "jobs"),
+            ("hold_old_jobs", "jobs"),
+            ("retire_jobs", "steps"),
+            ("retire_events", "events"),
+        ):
+            found = SCANS[database.dialect]({verb: plans[verb]})
+            assert not found, f"{verb} on {table}: {found}\n" + "\n".join(plans[verb])
