@@ -256,6 +256,21 @@ async def test_a_task_that_a_story_forgot_and_that_clings_does_not_hold_up_its_e
         assert '"done with it"' == (await app.get(job.id)).result
 
 
+def test_e29_whoever_closes_the_loop_does_not_wait_for_an_abandoned_story(database_url):
+    async def main() -> State:
+        async with Retoma(database_url) as app:
+
+            @app.job(timeout="100ms", retry=ONCE)
+            async def clings(ctx: Context) -> None:
+                await cling(asyncio.Event())
+
+            job = await app.submit(clings)
+            await drain(app, let_go=0.05)
+            return (await app.get(job.id)).state
+
+    assert State.DEAD is asyncio.run(main())
+
+
 async def test_e30_a_runner_with_too_many_abandoned_stories_begins_a_new_life(database_url):
     async with Retoma(database_url) as app:
         go_on = asyncio.Event()
