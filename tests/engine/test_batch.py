@@ -114,7 +114,7 @@ async def test_the_fold_tells_once_of_each_finishing_of_a_batch(database_url):
 
         assert [] == open_
         assert ended == still == reopened
-        first, second = f"batch:{batch.id}", f"batch:{other.id}"
+        first, second = str(batch.id), str(other.id)
         assert {first, second} == {name for name, _ in ended}
         assert [5] == [sum(sum(counts.values()) for _, counts in ended)]
         assert [first, first] == [name for name, _ in (await finishings(app))[2:]]
@@ -151,7 +151,7 @@ async def test_of_k_folds_at_once_one_tells_that_a_batch_has_finished(database_u
             await asyncio.gather(*folds)
 
         await databases[0].write(store.fold_tallies, verb="fold")
-        assert [(f"batch:{batch.id}", {"done": 40})] == await finishings(app)
+        assert [(str(batch.id), {"done": 40})] == await finishings(app)
         for other in others:
             await other.close()
 

@@ -88,6 +88,27 @@ async def test_resume_lets_parked_jobs_go_on_and_leaves_the_others_alone(databas
         await whole(app)
 
 
+async def test_resume_ends_a_pause_too(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        batch, me = await batch_of(app, 3), await boot(database)
+        await run_all(app, PARKED, me=me)
+        await batch.pause(actor="ana")
+        paused = (await batch.progress()).state
+
+        assert 1 == await batch.resume(actor="rui")
+
+        assert BatchState.PAUSED is paused
+        assert BatchState.RUNNING is (await batch.progress()).state
+        assert 3 == len(await claim(database, me, slots=9))
+        told = "SELECT verb, actor, subject FROM audit WHERE verb LIKE 'batch.%' ORDER BY id"
+        assert [
+            ("batch.paused", "ana", str(batch.id)),
+            ("batch.unpaused", "rui", str(batch.id)),
+            ("batch.resumed", "rui", str(batch.id)),
+        ] == await rows(database, told)
+
+
 async def test_resume_of_a_finished_batch_says_so_and_changes_nothing(database_url):
     async with Retoma(database_url) as app:
         batch, me = await batch_of(app, 2), await boot(await app.database())

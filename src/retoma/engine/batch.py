@@ -131,7 +131,10 @@ class Batch:
             await self._clock.sleep(LOOK)
 
     async def resume(self, *, actor: str = ACTOR) -> int:
-        """Go on where it stopped: parked jobs wait again; what was merely unfinished still does."""
+        """Go on where it stopped: parked jobs wait again, and nobody's pause holds it any more.
+
+        What was merely unfinished still waits, and needs nobody to say so.
+        """
         progress = await self.progress()
         if progress.state in FINISHED:
             raise IllegalMove(
@@ -141,6 +144,8 @@ class Batch:
                     id=self.id,
                 )
             )
+        if progress.paused:
+            await self.unpause(actor=actor)
         move = partial(store.unpark_jobs, actor=actor)
         return await self._each([State.PARKED], lambda _: move, actor, "batch.resumed")
 

@@ -2,7 +2,7 @@
 -- Twin: an object of counts is made by json_object_agg there, by json_group_object here.
 -- A batch with tallies still to be folded is left to the next fold, which will meet it again.
 INSERT INTO audit (at, actor, verb, subject, details)
-SELECT (SELECT clock()), :actor, 'batch.finished', 'batch:' || counted.batch,
+SELECT (SELECT clock()), :actor, 'batch.finished', CAST(counted.batch AS text),
        json_group_object(counted.state, counted.n ORDER BY counted.state) FILTER (WHERE counted.n <> 0)
 FROM (
     SELECT c.batch, c.state, sum(c.n) AS n

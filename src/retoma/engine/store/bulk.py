@@ -83,7 +83,7 @@ def move_bite(
     picked = [Picked(*row) for row in rows]
     moved = move(tx, picked, offset)
     details = encode({"jobs": moved})
-    tell(tx, actor=actor, verb=told, subject=f"batch:{which.batch}", details=details)
+    tell(tx, actor=actor, verb=told, subject=str(which.batch), details=details)
     return Bite(moved, picked[-1].id, last=len(picked) < BULK)
 
 
