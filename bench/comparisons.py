@@ -19,6 +19,7 @@ from bench.peers import (
 PGQUEUER, HUEY, DBOS = peer_pgqueuer.NAME, peer_huey.NAME, peer_dbos.NAME
 SLOTS = 1000  # jobs at a time in one runner, and rows in a statement of the floor
 CALLERS = 100  # that submit at the same time
+SLOW_BULK = 10_000  # jobs in bulk for a peer that takes long: a rate too
 PLACES: Mapping[str, Address] = {"postgres": ours.on_postgres, "sqlite": ours.on_sqlite}
 LONGER = "times as long"  # a unit: the same with much of something, by the same with little
 GROWTH = 1.3  # and no more, whatever stands behind or before
@@ -45,6 +46,7 @@ class Scale:
     blocked: int
     submitted: int  # at once, for its memory
     long_rounds: int
+    reclaim_rounds: int
 
 
 QUICK = Scale(
@@ -64,6 +66,7 @@ QUICK = Scale(
     blocked=10_000,
     submitted=100_000,
     long_rounds=1,
+    reclaim_rounds=1,
 )
 FULL = Scale(
     rounds=5,
@@ -75,13 +78,14 @@ FULL = Scale(
     workflows=300,
     latency_rounds=5,
     every_peer=True,
-    drained_by_slow_peers=5_000,
+    drained_by_slow_peers=2_000,
     history=(10_000, 1_000_000),
     samples=100,
     sustained=500_000,
     blocked=100_000,
     submitted=100_000,
     long_rounds=1,
+    reclaim_rounds=3,
 )
 
 
@@ -95,7 +99,7 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *blocked_claims(scale),
         *sustained_drains(scale),
         *memories(scale),
-        *reclaims(),
+        *reclaims(scale),
         heartbeats(),
         *start_ups(),
     ]
@@ -290,12 +294,12 @@ def memories(scale: Scale) -> list[Comparison]:
     ]
 
 
-def reclaims() -> list[Comparison]:
+def reclaims(scale: Scale) -> list[Comparison]:
     return [
         Comparison(
             rows=(Row(f"reclaim_same_host_{make}", "s", (AtMost(2),)),),
             ours=reclaim.reclaim(at, CALLERS),
-            rounds=3,
+            rounds=scale.reclaim_rounds,
         )
         for make, at in PLACES.items()
     ]

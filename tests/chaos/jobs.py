@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ def build(url: str, folder: Path) -> Retoma:
         *(stories.chain, stories.poison, stories.neighbour, stories.hold),
         *(stories.late_save, stories.late_report, stories.late_settle),
         *(stories.late_evidence, stories.late_start, stories.hopeless, stories.heavy),
+        *(stories.block,),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
     hang_jobs.register(app, ledger, RETRY)
@@ -80,6 +82,14 @@ class Stories:
             await ctx.step("held", self._held, ctx, payload["gate"]),
             await self._step(ctx, "after", 5),
         ]
+
+    async def block(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Holds the event loop until its gate opens: nothing else runs in this process."""
+        self._ledger.effect(ctx, payload["gate"], "waits")
+        until = time.monotonic() + NOBODY_WAITS_LONGER
+        while not (self._folder / payload["gate"]).exists() and time.monotonic() < until:
+            time.sleep(0.02)  # noqa: ASYNC251, TID251  # the very thing
+        return await self._step(ctx, "after", 5)
 
     async def heavy(self, ctx: Context, payload: dict[str, Any]) -> Any:
         """Waits for its gate, and then has much to keep: evidence, a step, a result."""
