@@ -8,7 +8,7 @@ from retoma.db import adhoc, moment
 from retoma.engine.cron import Cron
 from tests.chaos.world import Process, World
 
-MINUTES = 6
+MINUTES = 4
 CRON = Cron("* * * * *", "UTC")
 HOLDER = adhoc(
     "SELECT r.pid FROM duties d JOIN runners r ON r.boot = d.boot"
@@ -18,14 +18,14 @@ TICKS = adhoc("SELECT t.at, t.job FROM ticks t ORDER BY t.at")
 
 
 async def test_three_runners_and_a_holder_killed_before_every_tick_make_each_tick_once(
-    new_world,
+    new_world, soak
 ):
     async with new_world() as world:
         first = await schedule_minutely(world)
         runners = [world.start_runner(f"runner {n}") for n in range(3)]
         await world.booted(*runners)
 
-        for minute in range(MINUTES):
+        for minute in range(10 * MINUTES if soak else MINUTES):
             runners = await killed(world, runners, f"runner {3 + minute}")
             await world.travel(60, alive=runners)
         await world.eventually(lambda: up_to_date(world, first), "every tick is there")
