@@ -39,6 +39,11 @@ async def test_e14_runners_on_hosts_an_hour_apart_and_one_that_jumps(new_world, 
         await world.wait_ended(patience=60)
 
         jumping.cancel()
+        for wall in walls:
+            wall.set(-2 * HOUR)  # whoever looked at the wall would not beat for hours
+        await world.booted(*runners)
+        await world.travel(61, alive=runners)
+
         await judged(world)
         states = [seen.state for seen in await world.app.runners()]
         assert 1 == states.count("lost"), f"a living runner was taken for dead: {states}"

@@ -16,9 +16,10 @@ WITH sent AS (
         seq = j.seq + 1, runner = NULL,
         failures = j.failures - CASE WHEN s.event IN ('failed', 'buried') AND j.cancel_at IS NULL
                                        THEN 0 ELSE 1 END,
-        released = j.released + CASE WHEN s.event = 'released' THEN 1 ELSE 0 END,
+        released = j.released + CASE WHEN s.event = 'released' AND j.cancel_at IS NULL
+                                     THEN 1 ELSE 0 END,
         lost = 0, turn = NULL,
-        run_at = CASE WHEN s.state = 'waiting' 
+        run_at = CASE WHEN s.state = 'waiting' AND j.cancel_at IS NULL
             THEN least(clock_in(coalesce(s.after, 0)), j.deadline) END,
         ended_at = CASE WHEN s.state IN ('done', 'skipped', 'dead', 'canceled')
                           OR j.cancel_at IS NOT NULL THEN (SELECT clock()) END
