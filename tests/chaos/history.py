@@ -8,8 +8,8 @@ what cannot be; each has a test that plants one violation and sees it turn red.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate, pairwise
 from typing import Any
 
 from retoma.codec import decode
@@ -24,6 +24,7 @@ from retoma.engine.states import ENDED, MOVES, State
 SLACK = timedelta(milliseconds=50)
 # From a look at the lease to the first line of a step, on a machine that is busy.
 LATE_START = timedelta(seconds=2)
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 OPENS = frozenset({EventType.SUBMITTED, EventType.UNPARKED, EventType.AGAIN})
 WELL_ENDED = frozenset({EventType.DONE, EventType.SKIPPED})
@@ -129,6 +130,10 @@ class History:
     accepted: Sequence[Accepted] = ()
     counts: Mapping[int, Mapping[State, int]] = field(default_factory=dict)
     retries: Mapping[str, Retry] = field(default_factory=dict)
+    caps: Mapping[str, int] = field(
+        default_factory=dict
+    )  # how many may be inside of a key at once
+    deaths: Mapping[int, datetime] = field(default_factory=dict)  # of processes, by pid
     finished: bool = True
 
     def timelines(self) -> dict[int, list[Event]]:
@@ -412,6 +417,29 @@ def held_when_run(history: History) -> Iterator[str]:
             yield f"job {effect.job} ran under epoch {effect.epoch} in two processes"
 
 
+def caps_hold(history: History) -> Iterator[str]:
+    """E16: at no instant are more stories inside of a key than its cap."""
+    for key, most in most_inside(history).items():
+        if most > history.caps[key]:
+            yield f"{key}: {most} inside at once, at most {history.caps[key]} may be"
+
+
+def most_inside(history: History) -> dict[str, int]:
+    """Of each key, by what the stories told. Who did not tell that it left did so when its process
+    died, or never."""
+    left = {(e.job, e.epoch, e.step): e.at for e in history.effects if e.phase == "leave"}
+    turns: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    for effect in history.effects:
+        if effect.phase == "enter" and effect.step in history.caps:
+            until = left.get((effect.job, effect.epoch, effect.step))
+            turns[effect.step].append((effect.at, 1))
+            turns[effect.step].append((until or history.deaths.get(effect.pid, NEVER), -1))
+    return {
+        key: max(accumulate(change for _, change in sorted(line)))
+        for key, line in turns.items()
+    }
+
+
 def _step_name(event: Event) -> str:
     return _joined(event.details["step"], event.details.get("key", ""))
 
@@ -494,6 +522,7 @@ RULES: dict[str, Rule] = {
     "E13 cancel is final": cancel_is_final,
     "E15 not before due": not_before_due,
     "E15 backoff in bounds": backoff_in_bounds,
+    "E16 caps hold": caps_hold,
     "E18 all ended": all_ended,
     "Q4 counts add up": counts_add_up,
 }

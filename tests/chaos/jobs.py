@@ -8,13 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retoma import Context, LeaseLost, Retoma, Retry, Transient
+from retoma import Context, LeaseLost, Limit, Retoma, Retry, Transient
 from tests.chaos import hang_jobs
 from tests.chaos.ledger import Ledger
 
 FOLDER = "RETOMA_TEST_LEDGER"
 URL = "RETOMA_DATABASE_URL"
 NOBODY_WAITS_LONGER = 60.0  # seconds: a story whose gate never opens
+
+CAP = 3  # capped jobs of one site at once
+TOTAL = 60  # and of all sites
 
 # Quick, so that a run is short; the bounds are checked by the same numbers.
 RETRY = Retry(attempts=3, base=0.05, cap=1.0)
@@ -32,6 +35,9 @@ def build(url: str, folder: Path) -> Retoma:
         *(stories.block,),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
+    app.job(name="capped", retry=RETRY, limit=[TOTAL, Limit(CAP, per="site")])(
+        _plain(stories.capped)
+    )
     hang_jobs.register(app, ledger)
     return app
 
@@ -102,6 +108,18 @@ class Stories:
         """Never succeeds."""
         await asyncio.sleep(payload.get("ms", 10) / 1000)
         raise Transient("it never works")
+
+    async def capped(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Tells when it is inside of its key, and when no more."""
+        keys = (f"site:{payload['site']}", "kind:capped")
+        for key in keys:
+            self._ledger.effect(ctx, key, "enter")
+        value = await self._step(ctx, "work", payload["ms"])
+        for key in keys:
+            self._ledger.effect(ctx, key, "leave")
+        if ctx.attempt <= payload.get("fails", 0):
+            raise Transient("not this time")
+        return value
 
     # — stories of a runner that sleeps through its lease —
 

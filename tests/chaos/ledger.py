@@ -37,6 +37,10 @@ class Ledger:
         }
         append(self._folder / f"effects-{os.getpid()}.jsonl", line)
 
+    def death(self, pid: int) -> None:
+        """It does nothing from now on."""
+        append(self._folder / f"deaths-{os.getpid()}.jsonl", {"pid": pid, "at": self._clock()})
+
     def accepted(self, told: Accepted) -> None:
         line = {"job": told.job, "payload": told.payload, "key": told.key, "delay": told.delay}
         append(self._folder / f"accepted-{os.getpid()}.jsonl", line)
@@ -57,6 +61,10 @@ def effects(folder: Path) -> list[Effect]:
 
 def accepted(folder: Path) -> list[Accepted]:
     return [Accepted(**line) for line in lines(folder, "accepted-*")]
+
+
+def deaths(folder: Path) -> dict[int, datetime]:
+    return {line["pid"]: _at(line["at"]) for line in lines(folder, "deaths-*")}
 
 
 def lines(folder: Path, pattern: str) -> Iterator[dict[str, Any]]:

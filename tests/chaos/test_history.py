@@ -138,6 +138,17 @@ def waits(after: float) -> History:
 
 CANCELED = ((EventType.CLAIMED, 1), (EventType.CANCEL_REQUESTED, 1))
 
+
+def inside(*stays: tuple[float, float | None], pid: int = 20) -> History:
+    """A key of at most two; who does not leave is in the process 10, which died at 5."""
+    effects = []
+    for n, (enter, leave) in enumerate(stays):
+        effects.append(Effect(n, 1, 1, "site:a", 20 if leave else pid, "enter", at(enter)))
+        if leave is not None:
+            effects.append(Effect(n, 1, 1, "site:a", 20, "leave", at(leave)))
+    return replace(good(), effects=effects, caps={"site:a": 2}, deaths={10: at(5)})
+
+
 PLANTED: dict[str, list[Callable[[], History]]] = {
     "E1 legal moves": [
         lambda: then(good(), (EventType.CLAIMED, 4)),
@@ -215,6 +226,11 @@ PLANTED: dict[str, list[Callable[[], History]]] = {
         lambda: waits(0.4),
         lambda: waits(301.0),
     ],
+    "E16 caps hold": [
+        lambda: inside((1, 4), (2, 5), (3, 6)),
+        lambda: inside((1, 4), (2, None), (6, 8), (7, 9), pid=30),
+        lambda: inside((1, 4), (2, None), (3, 7), pid=10),
+    ],
     "E18 all ended": [
         lambda: with_job(good(), state=State.RUNNING),
         lambda: with_job(good(), state=State.PARKED),
@@ -225,6 +241,12 @@ PLANTED: dict[str, list[Callable[[], History]]] = {
 
 def test_a_good_history_is_green():
     assert [] == problems(good())
+
+
+def test_as_many_inside_as_may_be_is_green_also_where_one_died():
+    within = inside((1, 4), (2, None), (4, 6), (5, 7), pid=10)
+
+    assert [] == list(RULES["E16 caps hold"](within))
 
 
 def test_every_rule_has_a_planted_violation():

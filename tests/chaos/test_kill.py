@@ -58,7 +58,7 @@ async def kill_throughout(world: World, runners: list[Process], kills: int) -> l
         if not held or await holds_suspect(world, victim):
             victim.send(signal.SIGCONT)
             continue
-        victim.kill()
+        world.kill(victim)
         hits.append(held)
         runners[place] = world.start_runner(f"runner {place}", slots=4)
     return hits

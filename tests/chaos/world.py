@@ -22,6 +22,7 @@ import psycopg
 
 from retoma import Job, Retoma
 from retoma.db import adhoc, moment
+from retoma.engine import insights
 from retoma.engine.insights import RunnerSeen
 from retoma.engine.states import ENDED, State
 from tests import services
@@ -163,6 +164,12 @@ class World:
         with psycopg.connect(self.url) as connection:
             return connection.execute(OPEN_TRANSACTION, [LOOK]).fetchone() is not None
 
+    def kill(self, process: Process) -> None:
+        """With -9, and told: stopped first, so that all it ever did lies before."""
+        process.send(signal.SIGSTOP)
+        self.told.death(process.pid)
+        process.kill()
+
     async def booted(self, *processes: Process) -> None:
         """Return when each of them has a living boot."""
         wanted = {process.pid for process in processes}
@@ -218,6 +225,12 @@ class World:
     async def states(self) -> dict[int, State]:
         rows = await history.read_rows(await self.app.database())
         return {job.id: job.state for job in rows.jobs}
+
+    async def limits(self) -> list[insights.LimitSeen]:
+        found: list[insights.LimitSeen] = []
+        while page := await self.app.limits(after=found[-1].key if found else "", limit=200):
+            found += page
+        return found
 
     def effects(self) -> list[history.Effect]:
         return ledger.effects(self.folder)
@@ -281,6 +294,8 @@ class World:
             effects=self.effects(),
             accepted=ledger.accepted(self.folder),
             retries={kind.name: kind.retry for kind in self.app.kinds},
+            caps={limit.key: limit.cap for limit in await self.limits()},
+            deaths=ledger.deaths(self.folder),
             finished=finished,
         )
 
