@@ -20,7 +20,15 @@ from retoma.engine.errors import (
     Unsure,
 )
 
-OUGHT_TO_RETRY = {"exception", "transient", "timeout", "stalled", "child_died", "lease_lost"}
+OUGHT_TO_RETRY = {
+    "exception",
+    "transient",
+    "timeout",
+    "stalled",
+    "child_died",
+    "out_of_memory",
+    "lease_lost",
+}
 OUGHT_TO_PARK = {"config", "budget", "unknown_remote"}
 
 
