@@ -114,9 +114,9 @@ async def _skip_waits(app: App, clock: FakeClock) -> None:
     database, real = await app.database(), Clock()
     while True:
         await real.sleep(LOOK)
-        wait = clock.next_wake
+        wait = await database.read(lambda tx: _until_due(tx, app.kinds.queues()))
         if wait is None:
-            wait = await database.read(lambda tx: _until_due(tx, app.kinds.queues()))
+            wait = clock.next_wake
         if wait is not None:
             # A little at least: the runner's own look around is due by this clock too.
             clock.advance(max(wait, LOOK))
