@@ -32,7 +32,7 @@ def the_disk(
 async def test_a_full_disk_stops_claims_and_room_is_enough_to_go_on(new_world, the_disk):
     """F8 E7: with work under way on two runners; no restart, no step twice, no attempt spent."""
     async with new_world() as world:
-        runners = [world.start_runner(f"runner {n}", slots=8) for n in range(2)]
+        runners = [world.start_runner(f"runner {n}", slots=4) for n in range(2)]
         await world.booted(*runners)
         heavy = {"gate": "go", "size": BIG}
         held = await world.submit_all("heavy", [heavy] * 4 + [heavy | {"evidence": True}] * 4)

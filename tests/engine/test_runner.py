@@ -302,8 +302,8 @@ async def test_e7_a_claim_whose_answer_was_lost_is_found_and_run_under_its_epoch
         first = await app.submit(work, 0)
         with crash_at(f"{verb}.after_commit", "reply_lost"):
             async with running(app, tick=60):
-                second = await app.submit(work, 1)
                 await eventually(lambda: ended(app, first.id))
+                second = await app.submit(work, 1)
                 await eventually(lambda: ended(app, second.id))
 
         for job in (first, second):
