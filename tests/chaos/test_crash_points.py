@@ -26,13 +26,16 @@ from tests.conftest import soaking
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = Path(__file__).with_name("crash_points.txt")
 SAMPLE = 3  # cases beside those that are always tried; each is tried on both databases
-ALWAYS = ("claim", "save", "settle", "submit")
+ALWAYS = ("claim", "save", "settle", "submit", "unpause")
 
 # A process that dies here holds two jobs that never end and more: then there is what to take back.
 A_DEATH = "step.after_function=kill@2"
 AFTER_A_DEATH = ("take_back",)
 # Where only a client asks, its process ends by the exception; a runner must live through a lost reply.
-CLIENT = ("again", "boot", "cancel", "migrate", "recover", "submit", "unpark")
+CLIENT = (
+    *("again", "boot", "cancel", "migrate", "pause", "put_back", "recover", "submit", "unpark"),
+    "unpause",
+)
 
 
 def points() -> list[str]:
@@ -117,6 +120,17 @@ async def check(url: str, folder: Path, deaths: int) -> None:
     assert {State.DONE, State.SKIPPED, State.CANCELED} >= {job.state for job in told.jobs}
     assert len(told.jobs) == 13
     assert_steps_ran_once(told, deaths)
+    assert [("kind:chain", 0)] == await used(url)
+
+
+async def used(url: str) -> list[tuple[str, int]]:
+    """What is counted as running under each limit."""
+    database = db.open(url)
+    try:
+        found = await database.read(lambda tx: tx.all(db.adhoc("SELECT key, used FROM limits")))
+    finally:
+        database.close()
+    return [(key, n) for key, n in found]
 
 
 async def read_history(url: str, folder: Path) -> History:
