@@ -128,8 +128,7 @@ class Batch:
             progress = await self.progress()
             if progress.finished:
                 return progress
-            # By the world's clock: one held by a test would let nobody look again after the last job.
-            await Clock().sleep(LOOK)
+            await self._clock.sleep(LOOK)
 
     async def resume(self, *, actor: str = ACTOR) -> int:
         """Go on where it stopped: parked jobs wait again, and nobody's pause holds it any more.

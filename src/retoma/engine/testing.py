@@ -14,6 +14,7 @@ from retoma.engine.ports import Clock
 PATIENCE = 30.0  # seconds after which a drain says that it hangs
 # Somebody may stop at a breakpoint: then the loop is held for as long as he looks.
 DRAINING = {"tick": 0.5, "grace": 1.0, "loop_limit": 0.0}
+QUIET = 10  # looks in a row at which nobody slept: then nobody watches
 LOOK = 0.01  # seconds between two looks whether everybody only waits
 
 
@@ -84,6 +85,8 @@ async def drain(app: App, *, within: float = PATIENCE, **knobs: Any) -> None:
     try:
         async with asyncio.timeout(within) as limit:
             await app.run(until_idle=True, **{**DRAINING, **knobs})
+            if isinstance(app.clock, FakeClock):
+                await _wake_watchers(app.clock)
     except TimeoutError:
         if limit.expired():
             raise AssertionError(f"jobs were still open after {within:g} s") from None
@@ -108,6 +111,17 @@ def crash_at(point: str, harm: Harm | str = Harm.EXCEPTION, on_pass: int = 1) ->
             raise AssertionError(f"nothing passed {point} {on_pass} times: no harm was done")
     finally:
         crashpoint.disarm()
+
+
+async def _wake_watchers(clock: FakeClock) -> None:
+    """Whoever watched the work by this clock looks once more, now that it is done."""
+    real, quiet = Clock(), 0
+    while quiet < QUIET:
+        await real.sleep(LOOK)
+        wait = clock.next_wake
+        quiet = quiet + 1 if wait is None else 0
+        if wait is not None:
+            clock.advance(wait)
 
 
 async def _skip_waits(app: App, clock: FakeClock) -> None:
