@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         Unsure,
     )
     from retoma.engine.job import Job
-    from retoma.engine.outcome import Park, Skip, Snooze
+    from retoma.engine.outcome import Happened, Park, Skip, Snooze
+    from retoma.engine.remote import Edge, Remote, Status
     from retoma.engine.retry import Retry
     from retoma.engine.states import State
     from retoma.library import Retoma
@@ -32,6 +33,8 @@ __all__ = [
     "BadInput",
     "Batch",
     "Context",
+    "Edge",
+    "Happened",
     "IdempotencyMismatch",
     "IllegalMove",
     "Job",
@@ -39,11 +42,13 @@ __all__ = [
     "NotFound",
     "Park",
     "Permanent",
+    "Remote",
     "Retoma",
     "Retry",
     "Skip",
     "Snooze",
     "State",
+    "Status",
     "Transient",
     "Unsure",
 ]
@@ -53,6 +58,8 @@ _HOMES = {
     "BadInput": "retoma.engine.errors",
     "Batch": "retoma.engine.batch",
     "Context": "retoma.engine.context",
+    "Edge": "retoma.engine.remote",
+    "Happened": "retoma.engine.outcome",
     "IdempotencyMismatch": "retoma.engine.errors",
     "IllegalMove": "retoma.engine.errors",
     "Job": "retoma.engine.job",
@@ -60,11 +67,13 @@ _HOMES = {
     "NotFound": "retoma.engine.errors",
     "Park": "retoma.engine.outcome",
     "Permanent": "retoma.engine.errors",
+    "Remote": "retoma.engine.remote",
     "Retoma": "retoma.library",
     "Retry": "retoma.engine.retry",
     "Skip": "retoma.engine.outcome",
     "Snooze": "retoma.engine.outcome",
     "State": "retoma.engine.states",
+    "Status": "retoma.engine.remote",
     "Transient": "retoma.engine.errors",
     "Unsure": "retoma.engine.errors",
 }

@@ -16,6 +16,7 @@ from retoma.engine.errors import BadInput, Code, IdempotencyMismatch, NotFound, 
 from retoma.engine.job import Job
 from retoma.engine.kind import PRIORITIES, Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
+from retoma.engine.remote import checked_handle
 from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
 from retoma.engine.states import State
@@ -267,6 +268,23 @@ class Retoma:
         database = await self._open()
         return await database.write(
             lambda tx: store.unpark(tx, job, actor=actor), verb="unpark"
+        )
+
+    async def send_again(self, job: int, *, actor: str = ACTOR) -> Job:
+        """The remote work of a parked job is gone: have it sent again."""
+        _check_id("job", job)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.send_again(tx, job, actor=actor), verb="send_again"
+        )
+
+    async def adopt(self, job: int, handle: Any, *, actor: str = ACTOR) -> Job:
+        """The remote work of a parked job is this one: go on asking after it."""
+        _check_id("job", job)
+        text = checked_handle(handle)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.adopt(tx, job, text, actor=actor), verb="adopt"
         )
 
     # — the database —

@@ -14,21 +14,22 @@ from retoma.engine import settlement, store
 from retoma.engine.context import Context
 from retoma.engine.errors import LeaseLost
 from retoma.engine.isolate import Isolate
-from retoma.engine.job import RELEASES, Claim, Held, SavedStep, StepId
+from retoma.engine.job import RELEASES, Claim, Held, Memory, StepId
 from retoma.engine.kind import Kind
 from retoma.engine.log import get_logger
-from retoma.engine.outcome import Park, Skip, Snooze
+from retoma.engine.outcome import Park, Skip, Snooze, Unwound
 from retoma.engine.ports import Clock
 from retoma.engine.pulse import Pulse
 from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, State
+from retoma.engine.states import DeadReason, State, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.writer import Answer, Writer
 
 MESSAGE = 2_000  # characters of an error that go into the timeline
 STACK = 8_000
 KEPT = 1024 * 1024  # bytes of a result that could not be stored
+NOTHING = Memory([], 0.0, canceling=False)
 PAUSE = 0.5  # seconds between looks whether the lease is good again
 
 log = get_logger("retoma.attempt")
@@ -49,6 +50,7 @@ class Tools:
         "boot",
         "clock",
         "database",
+        "database_id",
         "debugging",
         "ended",
         "isolate",
@@ -76,6 +78,7 @@ class Tools:
     ) -> None:
         self.boot = boot
         self.database = database
+        self.database_id = ""  # known once the boot is written
         self.writer = writer
         self.pulse = pulse
         self.isolate = isolate
@@ -97,7 +100,7 @@ class Attempt:
         "_context",
         "_end",
         "_kind",
-        "_steps",
+        "_memory",
         "_tools",
         "_why",
         "claim",
@@ -106,13 +109,13 @@ class Attempt:
     )
 
     def __init__(
-        self, claim: Claim, kind: Kind, tools: Tools, steps: list[SavedStep] | tuple[()]
+        self, claim: Claim, kind: Kind, tools: Tools, memory: Memory = NOTHING
     ) -> None:
         self.claim = claim
         self.held = claim.held
         self._kind = kind
         self._tools = tools
-        self._steps = steps
+        self._memory = memory
         self._why: Why | None = None
         self._began = tools.clock.now()
         self._begun = False
@@ -161,7 +164,12 @@ class Attempt:
                 return self._out_of_time()
             payload = kind.payload(claim.payload)
             context = self._context = Context(
-                claim, self, self._tools.isolate, self._steps, self.task
+                claim,
+                self,
+                self._tools.isolate,
+                self._memory,
+                self.task,
+                f"{self._tools.database_id}-{claim.job}-{claim.fresh_from}",
             )
             if crashpoint.live:
                 crashpoint("attempt.before_story")
@@ -172,6 +180,8 @@ class Attempt:
             return self._succeeded(value)
         except _OutOfTime:
             return self._out_of_time()
+        except Unwound as unwound:
+            return self._succeeded(unwound.outcome)
         except asyncio.CancelledError as error:
             return self._stopped(error)
         except LeaseLost:
@@ -220,6 +230,8 @@ class Attempt:
             case Why.LOST:
                 return None
             case Why.CANCEL:
+                if self._holds_remote_work():
+                    return settlement.snoozed(0)  # taken up again at once, to stop that first
                 return settlement.CANCELED
             case Why.RELEASE:
                 if self.claim.released < RELEASES:
@@ -269,6 +281,8 @@ class Attempt:
     def _hand_in(self, end: Settlement) -> None:
         if crashpoint.live:
             crashpoint("attempt.before_settle")
+        if end.state is State.WAITING and self._holds_remote_work():
+            end = end._replace(stopping=True)
         self._end = end
         self._tools.writer.settle(self.held, self.claim.kind, end, answer=self)
 
@@ -312,6 +326,9 @@ class Attempt:
             self._tools.ended(self.held, broken)
             raise
 
+    def _holds_remote_work(self) -> bool:
+        return self._context is not None and self._context.holds_remote_work()
+
     async def _unstorable_after_all(self, end: Settlement, error: BadRow) -> Settlement:
         """The database refused what the codec had let pass: keep the bytes, end it for good."""
         await self.attach(Evidence("result", "application/json", (end.result or "").encode()))
@@ -340,8 +357,10 @@ class Attempt:
 
     # — what the context asks for —
 
-    def save(self, step: StepId, value: str | None, *, begun: bool = False) -> Answer:
-        return self._tools.writer.save(self.held, self.claim.kind, step, value, begun=begun)
+    def save(
+        self, step: StepId, value: str | None, state: StepState = StepState.SAVED
+    ) -> Answer:
+        return self._tools.writer.save(self.held, self.claim.kind, step, value, state)
 
     def report(self, progress: float | None, note: str | None) -> Answer:
         return self._tools.writer.report(self.held, self.claim.kind, progress, note)

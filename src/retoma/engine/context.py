@@ -7,15 +7,18 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import FunctionType
-from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
+from typing import Any, Never, Protocol, TypeVar, cast, get_type_hints, overload
 
 import structlog
 
 from retoma.codec import Unstorable, decode, encode
 from retoma.db import BadRow, crashpoint
-from retoma.engine.errors import BadInput, LeaseLost
+from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.isolate import Isolate, check_can_travel
-from retoma.engine.job import Claim, SavedStep, StepId
+from retoma.engine.job import REMOTE, Claim, Memory, SavedStep, StepId
+from retoma.engine.outcome import Happened, Park, Unknown, Unwound
+from retoma.engine.remote import Call, Remote
+from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.writer import Answer
 
@@ -28,7 +31,9 @@ AT_ONCE = 8  # items of a durable loop in flight
 class Desk(Protocol):
     """What the attempt does for its context."""
 
-    def save(self, step: StepId, value: str | None, *, begun: bool = False) -> Answer: ...
+    def save(
+        self, step: StepId, value: str | None, state: StepState = StepState.SAVED
+    ) -> Answer: ...
     def report(self, progress: float | None, note: str | None) -> Answer: ...
     async def attach(self, evidence: Evidence) -> None: ...
     def free_to_start(self) -> bool:
@@ -45,6 +50,7 @@ class Context:
     """Handed to a story as its first argument."""
 
     __slots__ = (
+        "_calling_from",
         "_claim",
         "_desk",
         "_in_flight",
@@ -54,6 +60,7 @@ class Context:
         "_side_tasks",
         "_steps",
         "_story_task",
+        "memory",
     )
 
     def __init__(
@@ -61,13 +68,16 @@ class Context:
         claim: Claim,
         desk: Desk,
         isolate: Isolate,
-        steps: Iterable[SavedStep],
+        memory: Memory,
         story_task: asyncio.Task[Any] | None,
+        calling_from: str = "",
     ) -> None:
         self._claim = claim
         self._desk = desk
         self._isolate = isolate
-        self._steps = {step.id: step for step in steps}
+        self.memory = memory
+        self._calling_from = calling_from
+        self._steps = {step.id: step for step in memory.steps}
         self._in_flight: dict[StepId, _Flight] = {}
         self._side_tasks: set[asyncio.Task[Any]] = set()
         self._story_task = story_task
@@ -136,12 +146,21 @@ class Context:
         version: int = 1,
         key: str = "",
         where: str | None = None,
+        once: bool = False,
+        unknown: Unknown | str = Unknown.PARK,
+        reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
     ) -> Any:
         """Do it once: after its commit it never runs again, its value is read back.
 
         An async `fn` runs on the loop; a sync one at the top of its module runs in a child
         process, or in a thread with `where="thread"`. What comes back is what would come back
         after a crash: the value as JSON keeps it, in the type `fn` says it returns.
+
+        `once` is for what must not happen twice without anybody knowing: that it is about to
+        happen is committed first. Where it raises Transient or Permanent it is known not to have
+        happened; after a crash or any other error nobody knows, and the next attempt asks
+        `reconcile(*args)` (Happened(value), or None where it did not happen), else follows
+        `unknown`: "park" it for a person, or "repeat".
         """
         step = _step_id(name, version, key)
         saved = self._steps.get(step)
@@ -153,14 +172,19 @@ class Context:
         asynchronous = _on_the_loop(fn, where)
         self._join_later()
         flight = self._in_flight[step] = _Flight()
+        run = partial(self._run, fn, args, asynchronous, where)
         try:
-            text = await self._run_and_save(step, fn, args, asynchronous, where)
+            if once:
+                text = await self._once(step, run, Unknown(unknown), reconcile, args)
+            else:
+                text = await run()
+                await self._save(step, text)
         except BaseException as error:
             flight.crash(error)
             raise
         finally:
             del self._in_flight[step]
-        self._steps[step] = SavedStep(step, True, text)
+        self._steps[step] = SavedStep(step, StepState.SAVED, text)
         flight.land(text)
         return _read(text, fn)
 
@@ -232,9 +256,82 @@ class Context:
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(joined)
 
-    async def _run_and_save(
+    async def remote(
+        self, name: str, remote: Remote, payload: Any = None, *, version: int = 1
+    ) -> Any:
+        """Have somebody else's machine do it, and wait for its end without holding anything.
+
+        Between two polls the story is left and told again from the top, so code between steps
+        must be free of effects, as after a crash.
+        """
+        step = _step_id(name, version, "")
+        call = Call(self, remote, step.name, step.version, self._calling_from)
+        saved = self._steps.get(step)
+        if saved is not None and saved.saved:
+            await call.close()
+            return decode(saved.value or "null")
+        return decode(await call.result(payload))
+
+    # — what a call of remote work asks for —
+
+    async def keep(self, step: StepId, text: str | None, state: StepState) -> None:
+        if self._over:
+            raise LeaseLost(self.job)
+        await self._desk.save(step, text, state)
+        self._steps[step] = SavedStep(step, state, text)
+
+    async def may_go_out(self) -> None:
+        if not self._desk.free_to_start():
+            await self._desk.may_start()
+
+    async def cancel_now(self) -> Never:
+        self._desk.cancel_wanted()
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    def holds_remote_work(self) -> bool:
+        """Whether something of this job may still be at work on another machine."""
+        return any(
+            step.name.startswith(REMOTE) and found.state in (StepState.BEGUN, StepState.SAVED)
+            for step, found in self._steps.items()
+        )
+
+    # — running and keeping a step —
+
+    async def _once(
         self,
         step: StepId,
+        run: Callable[[], Awaitable[str]],
+        unknown: Unknown,
+        reconcile: Callable[..., Awaitable[Happened | None]] | None,
+        args: tuple[Any, ...],
+    ) -> str:
+        begun = self._steps.get(step)
+        if begun is not None and begun.state is StepState.BEGUN:
+            if reconcile is not None:
+                happened = await reconcile(*args)
+                if happened is not None:
+                    text = encode(happened.value)
+                    await self._save(step, text)
+                    return text
+            elif unknown is Unknown.PARK:
+                raise Unwound(
+                    Park(
+                        f"the step {step.name} was begun and nobody knows whether it happened",
+                        ParkReason.UNKNOWN_REMOTE,
+                    )
+                )
+        await self.keep(step, None, StepState.BEGUN)
+        try:
+            text = await run()
+        except (Transient, Permanent) as error:
+            await self.keep(step, encode({"error": str(error)}), StepState.FAILED)
+            raise
+        await self._save(step, text)
+        return text
+
+    async def _run(
+        self,
         fn: Callable[..., Any],
         args: tuple[Any, ...],
         asynchronous: bool,
@@ -254,13 +351,15 @@ class Context:
             text = await self._isolate.in_child(fn, args)
         if crashpoint.live:
             crashpoint("step.after_function")
+        return text
+
+    async def _save(self, step: StepId, text: str) -> None:
         try:
             cancel = await self._desk.save(step, text)
         except BadRow as error:
             raise _refused(text, error) from error
         if cancel:
             self._desk.cancel_wanted()
-        return text
 
     def _join_later(self) -> None:
         task = asyncio.current_task()

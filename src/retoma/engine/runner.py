@@ -16,10 +16,10 @@ from structlog.contextvars import bound_contextvars
 
 from retoma.db import EVERYTHING, Database, DatabaseError, Lane, Transaction, crashpoint
 from retoma.engine import store
-from retoma.engine.attempt import Attempt, Tools, Why
+from retoma.engine.attempt import NOTHING, Attempt, Tools, Why
 from retoma.engine.errors import BadInput
 from retoma.engine.isolate import Isolate
-from retoma.engine.job import Claim, Held, SavedStep
+from retoma.engine.job import Claim, Held, Memory
 from retoma.engine.kind import Kinds
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
@@ -201,7 +201,7 @@ class _Life:
 
     async def lived(self) -> bool:
         """Live until stopped or idle (True), or until this boot is over (False)."""
-        await self._database.write(
+        self._tools.database_id = await self._database.write(
             lambda tx: store.boot_runner(tx, self._boot, self._knobs.lease), verb="boot"
         )
         self._pulse.start()
@@ -338,10 +338,10 @@ class _Life:
     async def _start(self, claims: list[Claim]) -> None:
         if not claims:
             return
-        steps = await self._steps_of(claims)
+        memories = await self._memories_of(claims)
         for claim in claims:
             kind = self._kinds.tagged(claim.kind, claim.version)
-            attempt = Attempt(claim, kind, self._tools, steps.get(claim.job, ()))
+            attempt = Attempt(claim, kind, self._tools, memories.get(claim.job, NOTHING))
             held = attempt.held
             self._running[held] = attempt
             self._telling.add(held)
@@ -349,7 +349,7 @@ class _Life:
                 self._suspect = held
             attempt.start()
 
-    async def _steps_of(self, claims: list[Claim]) -> dict[int, list[SavedStep]]:
+    async def _memories_of(self, claims: list[Claim]) -> dict[int, Memory]:
         """Only jobs that have reached something can have steps."""
         begun = [claim for claim in claims if claim.checkpoint is not None]
         if not begun:

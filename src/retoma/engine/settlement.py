@@ -17,6 +17,7 @@ class Settlement(NamedTuple):
     code: str | None = None
     after: float | None = None
     details: str | None = None
+    stopping: bool = False  # waits on although somebody wants it canceled: to stop remote work
 
 
 CANCELED = Settlement(EventType.CANCELED, State.CANCELED)

@@ -21,7 +21,7 @@ from retoma.engine.errors import LeaseLost
 from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import State
+from retoma.engine.states import State, StepState
 
 ROWS = 500  # in one group: while one is committed, the stories of another go on
 BYTES = 8 * 1024 * 1024  # characters, near enough
@@ -52,7 +52,7 @@ class _Waiter:
     kind: str
     row: str
     answer: Answerable
-    step: StepId | None = None  # of a save
+    step: tuple[StepId, StepState] | None = None  # of a save
 
 
 class Writer:
@@ -72,12 +72,17 @@ class Writer:
         self._over = False
 
     def save(
-        self, held: Held, kind: str, step: StepId, value: str | None, *, begun: bool = False
+        self,
+        held: Held,
+        kind: str,
+        step: StepId,
+        value: str | None,
+        state: StepState = StepState.SAVED,
     ) -> Answer:
         """Keep a step. The answer is whether somebody wants the job canceled, or LeaseLost."""
-        row = store.step_fields(step, value, begun=begun)
+        row = store.step_fields(step, value, state)
         answer = Answer(loop=self._loop)
-        self._saves.append(_Waiter(held, kind, row, answer, step))
+        self._saves.append(_Waiter(held, kind, row, answer, (step, state)))
         self._start()
         return answer
 
@@ -223,7 +228,7 @@ class _Group:
         saves, reports, settles = self._kinds
         calls = []
         if saves:
-            calls.append(store.saves(boot, [(w.held, _step(w), w.row) for w in saves]))
+            calls.append(store.saves(boot, [(w.held, _step(w)[0], w.row) for w in saves]))
         if reports:
             calls.append(store.reports(boot, [waiter.row for waiter in reports]))
         if settles:
@@ -247,7 +252,7 @@ class _Group:
         """Whose row is there already, and what they are to be told."""
         # Row by row: this is asked only after a connection broke in the middle of a commit.
         saves, _, settles = self._kinds
-        saved = [(w, False) for w in saves if store.saved_already(tx, w.held, _step(w))]
+        saved = [(w, False) for w in saves if store.saved_already(tx, w.held, *_step(w))]
         ended = [(w, store.ended_already(tx, w.held)) for w in settles]
         return [*saved, *((waiter, state) for waiter, state in ended if state is not None)]
 
@@ -281,9 +286,9 @@ class _Group:
             waiters.clear()
 
 
-def _step(waiter: _Waiter) -> StepId:
+def _step(waiter: _Waiter) -> tuple[StepId, StepState]:
     """What a save is of; only saves are asked."""
-    return cast("StepId", waiter.step)
+    return cast("tuple[StepId, StepState]", waiter.step)
 
 
 def _first_rows(queue: list[_Waiter]) -> list[_Waiter]:

@@ -13,8 +13,10 @@ from retoma.engine.store.claim import (
     recall_jobs,
 )
 from retoma.engine.store.operate import (
+    adopt,
     again,
     cancel_job,
+    send_again,
     unpark,
 )
 from retoma.engine.store.rows import (
@@ -71,6 +73,7 @@ __all__ = [
     "NewJob",
     "Spot",
     "Submission",
+    "adopt",
     "again",
     "any_open",
     "append_event",
@@ -98,6 +101,7 @@ __all__ = [
     "reports",
     "saved_already",
     "saves",
+    "send_again",
     "settle_row",
     "settles",
     "step_fields",

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retoma.db import Call, Row, Transaction, moment
-from retoma.engine.job import Claim, Held, SavedStep, StepId
+from retoma.engine.job import Claim, Held, Memory, SavedStep, StepId
+from retoma.engine.states import StepState
 from retoma.engine.store.verb import verb
 
 NOTHING_BEFORE = (-(2**31), -(2**63), 0)  # (priority, turn, id): the start of every queue
@@ -83,13 +84,14 @@ def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
     return [Claim._make(row) for row in tx.all(RECALL_JOBS, boot=boot)]
 
 
-def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, list[SavedStep]]:
-    """The steps each of these jobs may read back, in one question."""
+def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, Memory]:
+    """What each of these jobs may read back, in one question."""
     wanted = json.dumps([{"job": c.job, "fresh_from": c.fresh_from} for c in claims])
-    found: dict[int, list[SavedStep]] = {}
-    for job, name, version, key, state, value in tx.all(LOAD_STEPS, rows=wanted):
-        step = SavedStep(StepId(name, version, key), state == "saved", value)
-        found.setdefault(job, []).append(step)
+    found: dict[int, Memory] = {}
+    for row in tx.all(LOAD_STEPS, rows=wanted):
+        job, name, version, key, state, value, age, quiet, canceling = row
+        memory = found.setdefault(job, Memory([], quiet, bool(canceling)))
+        memory.steps.append(SavedStep(StepId(name, version, key), StepState(state), value, age))
     return found
 
 

@@ -1,27 +1,41 @@
 """What a person does to a job: compare and set on the state somebody saw."""
 
+from retoma.codec import encode
 from retoma.db import Row, Transaction
 from retoma.engine.errors import IllegalMove
 from retoma.engine.events import EventType
-from retoma.engine.job import Job
-from retoma.engine.states import State
+from retoma.engine.job import REMOTE, Job
+from retoma.engine.states import ParkReason, State, StepState
 from retoma.engine.store.rows import append_event, get_job
 from retoma.engine.store.verb import verb
 
 AGAIN = verb("again")
 CANCEL_JOB = verb("cancel_job")
+NEXT_EVENT = verb("next_event")
 REQUEST_CANCEL = verb("request_cancel")
+SAY_OF_STEP = verb("say_of_step")
+STOP_REMOTE = verb("stop_remote")
 TALLY_MOVE = verb("tally_move")
+UNKNOWN_STEPS = verb("unknown_steps")
 UNPARK = verb("unpark")
 
 
 def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
-    """Canceled at once where nobody holds it; else its runner is asked, and rung."""
+    """Canceled at once where nobody holds it; else its runner is asked, and rung.
+
+    A job that waits for remote work waits on until a runner has had that stopped.
+    """
     for was in (State.WAITING, State.PARKED):
         row = tx.one(CANCEL_JOB, job=job, was=was)
         if row is not None:
             _moved(tx, row, was, State.CANCELED, EventType.CANCELED, actor)
             return State.CANCELED
+    row = tx.one(STOP_REMOTE, job=job)
+    if row is not None:
+        seq, queue = row
+        append_event(tx, job, seq, EventType.CANCEL_REQUESTED, actor, None)
+        tx.ring(queue)
+        return State.WAITING
     row = tx.one(REQUEST_CANCEL, job=job)
     if row is not None:
         seq, epoch, runner = row
@@ -29,7 +43,7 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
         tx.ring(f"cancel:{runner}")
         return State.RUNNING
     found = get_job(tx, job)
-    if found.state in (State.RUNNING, State.CANCELED):
+    if found.state in (State.RUNNING, State.CANCELED) or found.cancel_at is not None:
         return found.state  # asked before: the same answer again
     raise IllegalMove(f"job {job} is {found.state} and cannot be canceled any more")
 
@@ -40,6 +54,11 @@ def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
     if not found.ended:
         raise IllegalMove(
             f"job {job} is {found.state}: only a job that has ended can be tried again"
+        )
+    if fresh and tx.one(UNKNOWN_STEPS, job=job) is not None:
+        raise IllegalMove(
+            f"job {job} has remote work nobody has seen end: starting afresh would do it twice;"
+            " try it again as it is, or say first that the work is gone"
         )
     row = tx.one(AGAIN, job=job, was=found.state, generation=found.generation, fresh=int(fresh))
     if row is None:
@@ -58,6 +77,48 @@ def unpark(tx: Transaction, job: int, *, actor: str) -> Job:
     found = get_job(tx, job)
     tx.ring(found.queue)
     return found
+
+
+def send_again(tx: Transaction, job: int, *, actor: str) -> Job:
+    """A person says that what a parked job had begun is gone, or never was: it is done again."""
+    return _said(tx, job, None, actor)
+
+
+def adopt(tx: Transaction, job: int, found: str, *, actor: str) -> Job:
+    """A person says what a parked job's begun step gave: a handle, or a value. JSON text."""
+    return _said(tx, job, found, actor)
+
+
+def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
+    found = get_job(tx, job)
+    if (found.state, found.reason) != (State.PARKED, ParkReason.UNKNOWN_REMOTE):
+        raise IllegalMove(
+            f"job {job} does not wait for somebody to say what became of its work"
+        )
+    step = tx.one(UNKNOWN_STEPS, job=job)
+    if step is None:
+        raise IllegalMove(f"job {job} has begun nothing that nobody has seen end")
+    name, version, key, was = step
+    gone = StepState.ENDED if name.startswith(REMOTE) else StepState.FAILED
+    state = gone if value is None else StepState.SAVED
+    told = encode({"step": name, "key": key, "said_by": actor})
+    if (
+        tx.one(
+            SAY_OF_STEP,
+            job=job,
+            name=name,
+            version=version,
+            key=key,
+            was=was,
+            state=state,
+            value=told if value is None else value,
+        )
+        is None
+    ):
+        raise IllegalMove(f"job {job} was moved by somebody else meanwhile: look again")
+    [(seq,)] = tx.all(NEXT_EVENT, job=job)
+    append_event(tx, job, seq, EventType(f"step_{state}"), actor, told)
+    return unpark(tx, job, actor=actor)
 
 
 def _moved(

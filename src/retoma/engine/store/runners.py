@@ -14,6 +14,7 @@ from retoma.engine.store.verb import verb
 BITE = 500  # jobs taken back in one pass
 BEAT_RUNNER = verb("beat_runner")
 BOOT_RUNNER = verb("boot_runner")
+DATABASE_ID = verb("database_id")
 FOLD_TALLIES = verb("fold_tallies")
 LOSE_RUNNERS = verb("lose_runners")
 MOVE_RUNNER = verb("move_runner")
@@ -33,7 +34,8 @@ class Boot:
     knows: Sequence[str]
 
 
-def boot_runner(tx: Transaction, me: Boot, lease: float) -> None:
+def boot_runner(tx: Transaction, me: Boot, lease: float) -> str:
+    """Write down a new life; the id of this database, for keys that leave it."""
     tx.run(
         BOOT_RUNNER,
         boot=me.id,
@@ -47,6 +49,8 @@ def boot_runner(tx: Transaction, me: Boot, lease: float) -> None:
         lease=lease,
     )
     tell(tx, actor=me.id, verb="runner.booted", subject=me.name)
+    [(database,)] = tx.all(DATABASE_ID)
+    return str(database).replace("-", "")[:12]
 
 
 def beat_runner(tx: Transaction, boot: str, lease: float, *, reconnected: bool) -> bool:

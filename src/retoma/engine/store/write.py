@@ -10,7 +10,7 @@ from retoma.db import Call, Transaction
 from retoma.engine.events import EventType
 from retoma.engine.job import Held, StepId
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import State
+from retoma.engine.states import State, StepState
 from retoma.engine.store.rows import append_event
 from retoma.engine.store.verb import quoted, verb
 
@@ -25,7 +25,7 @@ SETTLE_JOBS = verb("settle_jobs")
 
 
 def saves(boot: str, steps: Iterable[tuple[Held, StepId, str]]) -> Call:
-    """Finished and begun steps, each as `step_fields` makes it, folded by job and epoch."""
+    """Steps in any state, each as `step_fields` makes it, folded by job and epoch."""
     by_job: dict[Held, list[tuple[StepId, str]]] = {}
     for held, step, fields in steps:
         by_job.setdefault(held, []).append((step, fields))
@@ -43,9 +43,8 @@ def reports(boot: str, rows: Iterable[str]) -> Call:
     return Call(REPORT_PROGRESS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
 
 
-def step_fields(step: StepId, value: str | None, *, begun: bool = False) -> str:
+def step_fields(step: StepId, value: str | None, state: StepState = StepState.SAVED) -> str:
     """The inside of a JSON object."""
-    state = "begun" if begun else "saved"
     name, key = quoted(step.name), quoted(step.key)
     told = f'{{"step":{name},"key":{key}}}' if step.key else f'{{"step":{name}}}'
     return (
@@ -67,6 +66,8 @@ def settle_row(held: Held, end: Settlement) -> str:
         row += f',"reason":{json.dumps(end.reason)}'
     if end.code is not None:
         row += f',"code":{json.dumps(end.code)}'
+    if end.stopping:
+        row += ',"stopping":true'
     return row + "}"
 
 
@@ -77,7 +78,7 @@ def report_row(held: Held, progress: float | None, note: str | None) -> str:
     )
 
 
-def saved_already(tx: Transaction, held: Held, step: StepId) -> bool:
+def saved_already(tx: Transaction, held: Held, step: StepId, state: StepState) -> bool:
     """Whether this very save has happened: asked only after an answer was lost."""
     row = tx.one(
         SAVED_ALREADY,
@@ -86,6 +87,7 @@ def saved_already(tx: Transaction, held: Held, step: StepId) -> bool:
         name=step.name,
         version=step.version,
         key=step.key,
+        state=state,
     )
     return row is not None
 

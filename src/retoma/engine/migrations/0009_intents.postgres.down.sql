@@ -1,0 +1,7 @@
+DELETE FROM steps WHERE state = 'failed';
+
+UPDATE steps SET state = 'saved' WHERE state = 'ended';
+
+ALTER TABLE steps DROP CONSTRAINT steps_state_check;
+
+ALTER TABLE steps ADD CONSTRAINT steps_state_check CHECK (state IN ('begun', 'saved'));

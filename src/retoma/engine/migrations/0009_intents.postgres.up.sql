@@ -1,0 +1,4 @@
+ALTER TABLE steps DROP CONSTRAINT steps_state_check;
+
+ALTER TABLE steps ADD CONSTRAINT steps_state_check
+    CHECK (state IN ('begun', 'saved', 'failed', 'ended'));
