@@ -99,19 +99,23 @@ class World:
 
     # — processes —
 
-    def start_runner(self, name: str = "runner", **knobs: Any) -> Process:
-        return self._start(name, "tests.chaos.run_runner", {"name": name, "tick": 1.0, **knobs})
+    def start_runner(self, name: str = "runner", *, crash: str = "", **knobs: Any) -> Process:
+        """`crash`: where and how it is to die, as RETOMA_CRASHPOINT says it."""
+        told = {"name": name, "tick": 1.0, **knobs}
+        return self.start(name, "tests.chaos.run_runner", told, crash=crash)
 
     def start_submitter(self, name: str, **told: Any) -> Process:
-        return self._start(name, "tests.chaos.run_submits", told)
+        return self.start(name, "tests.chaos.run_submits", told)
 
-    def _start(self, name: str, module: str, told: dict[str, Any]) -> Process:
+    def start(
+        self, name: str, module: str, told: dict[str, Any], *, crash: str = ""
+    ) -> Process:
         path = self.folder / f"{len(self.processes)}-{name}.log"
         with path.open("wb") as log:
             popen = subprocess.Popen(
                 [sys.executable, "-m", module, json.dumps(told)],
                 cwd=ROOT,
-                env=os.environ | self.environment,
+                env=os.environ | self.environment | {"RETOMA_CRASHPOINT": crash},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

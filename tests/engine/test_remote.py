@@ -52,7 +52,13 @@ class Service:
         self.stopped.append(handle)
 
     def remote(self, **how: Any) -> Remote:
-        given = {"find": self.find, "stop": self.stop, "interval": 0.01, **how}
+        given = {
+            "find": self.find,
+            "stop": self.stop,
+            "absent_after": 0,
+            "interval": 0.01,
+            **how,
+        }
         return Remote(send=self.send, ask=self.ask, statuses=STATUSES, **given)
 
 
@@ -113,6 +119,19 @@ async def test_what_is_known_to_be_absent_is_sent_again_under_another_key(databa
     assert key.endswith("-scrape-1-2")
 
 
+async def test_absence_is_not_believed_while_a_request_may_be_on_its_way(database_url):
+    service = Service("completed", lose_first_reply=True)
+    looked = []
+
+    async def late(key: str) -> str | None:
+        looked.append(key)
+        return None if len(looked) == 1 else f"handle of {key}"
+
+    job, _ = await told(database_url, service, find=late, absent_after=0.2)
+
+    assert (State.DONE, 1, 2) == (job.state, len(service.sent), len(looked))
+
+
 async def test_work_that_failed_is_sent_again_as_the_next(database_url):
     service = Service("failed", "completed")
 
@@ -148,7 +167,7 @@ async def test_a_send_that_is_known_to_have_failed_is_tried_again(database_url):
 
 
 @pytest.mark.parametrize("handle", ["x" * 10_000, None, float("nan"), object()])
-async def test_a_handle_that_cannot_be_kept_ends_the_job_and_says_so(database_url, handle):
+async def test_a_handle_that_cannot_be_kept_leaves_the_work_to_a_person(database_url, handle):
     service = Service("completed")
 
     async def send(key: str, payload: Any) -> Any:
@@ -157,7 +176,7 @@ async def test_a_handle_that_cannot_be_kept_ends_the_job_and_says_so(database_ur
     service.send = send  # type: ignore[method-assign]
     job, _ = await told(database_url, service)
 
-    assert (State.DEAD, "bad_handle") == (job.state, job.code)
+    assert (State.PARKED, "bad_handle") == (job.state, job.code)
 
 
 async def test_e13_cancel_is_forwarded_and_confirmed(database_url):

@@ -22,7 +22,7 @@ from retoma.engine.ports import Clock
 from retoma.engine.pulse import Pulse
 from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, State, StepState
+from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.writer import Answer, Writer
 
@@ -267,6 +267,12 @@ class Attempt:
                 told = self._log(State.WAITING)
                 told.warning("job.failed", code=code, after=after, **_short(details))
                 return settlement.failed(after, code, details)
+            case GiveUp(_, code) if self._holds_remote_work():
+                # Buried, it would leave work behind that nobody asks after.
+                told = self._log(State.PARKED)
+                told.warning("job.parked", code=code, reason="remote", **_short(details))
+                why = f"it gave up while its remote work may still run: {details['message']}"
+                return settlement.parked(why, ParkReason.UNKNOWN_REMOTE, code)
             case GiveUp(reason, code):
                 told = self._log(State.DEAD)
                 told.error("job.buried", code=code, reason=reason, **_short(details))

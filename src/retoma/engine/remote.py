@@ -20,6 +20,7 @@ from retoma.engine.states import ParkReason, StepState
 
 HANDLE = 8_192  # characters of a handle
 INTERVAL = 30.0  # seconds between two polls
+ABSENT = 60.0  # seconds a request may be on its way
 TIMEOUT = 24 * 3600.0  # nothing is asked after for ever
 
 
@@ -51,7 +52,8 @@ class Remote:
     is known not to have been started; after any other error nobody knows.
     `ask(handle)` returns a Status, and `statuses` says where each leads: an unknown one leads
     nowhere, the work is asked after until `timeout`.
-    `find(key)` returns the handle of what was sent under a key, None where there is no such work.
+    `find(key)` returns the handle of what was sent under a key, None where there is no such work:
+    that is believed once `absent_after` has passed, for what was sent may still be on its way.
     `stop(handle)` asks the other side to stop; it has stopped when `ask` says so.
     """
 
@@ -64,13 +66,15 @@ class Remote:
     interval: Any = INTERVAL
     timeout: Any = TIMEOUT
     stall: Any = None
-    _lengths: tuple[float, float, float | None] = field(init=False, repr=False)
+    absent_after: Any = ABSENT
+    _lengths: tuple[float, float, float | None, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         lengths = (
             _positive("interval", self.interval),
             _positive("timeout", self.timeout),
             None if self.stall is None else _positive("stall", self.stall),
+            seconds(self.absent_after),
         )
         object.__setattr__(self, "_lengths", lengths)
         if Edge.DONE not in self.statuses.values():
@@ -80,13 +84,17 @@ class Remote:
     def every(self) -> float:
         return self._lengths[0]
 
+    @property
+    def believed_absent(self) -> float:
+        return self._lengths[3]
+
     def edge(self, status: Status) -> Edge:
         """A status that is not in the table ends nothing."""
         return self.statuses.get(status.status, Edge.GOING)
 
     def overdue(self, age: float, quiet: float) -> str | None:
         """The code of what took too long, if anything did."""
-        _, timeout, stall = self._lengths
+        _, timeout, stall, _ = self._lengths
         if age > timeout:
             return "remote_timeout"
         return "remote_stalled" if stall is not None and quiet > stall else None
@@ -158,6 +166,8 @@ class Call:
         except (Transient, Permanent) as error:
             await self._hands.keep(step, encode({"error": str(error)}), StepState.FAILED)
             raise
+        except Exception as error:
+            raise self._unsure(step, error) from error
         if crashpoint.live:
             crashpoint("remote.after_send")
         await self._hands.keep(step, checked_handle(handle), StepState.SAVED)
@@ -172,6 +182,12 @@ class Call:
 
     # — finding it again —
 
+    def _unsure(self, step: StepId, error: Exception) -> Unwound:
+        """No failure of the job yet: the next claim looks for the work."""
+        if self._remote.find is None:
+            return Unwound(_nobody_knows(f"sent under the key {self._key(step)}: {error}"))
+        return Unwound(Snooze(self._remote.every))
+
     async def _found_again(self, begun: SavedStep) -> SavedStep:
         """The work an earlier claim was about to send, as far as it got."""
         key = self._key(begun.id)
@@ -180,9 +196,12 @@ class Call:
                 _nobody_knows(f"its runner stopped while it was being sent under the key {key}")
             )
         handle = await self._remote.find(key)
+        too_early = self._remote.believed_absent - begun.age
+        if handle is None and too_early > 0:
+            raise Unwound(Snooze(too_early))
         if handle is None:
             await self._hands.keep(begun.id, encode({"found": None}), StepState.FAILED)
-            return begun._replace(state=StepState.FAILED)
+            raise Transient(f"what was sent under {key} never arrived", code="remote_gone")
         text = checked_handle(handle)
         await self._hands.keep(begun.id, text, StepState.SAVED)
         return begun._replace(state=StepState.SAVED, value=text)
