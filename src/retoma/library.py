@@ -16,6 +16,7 @@ from retoma.engine.errors import BadInput, Code, IdempotencyMismatch, NotFound, 
 from retoma.engine.job import Job
 from retoma.engine.kind import PRIORITIES, Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
+from retoma.engine.reach import Pools
 from retoma.engine.remote import checked_handle
 from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
@@ -50,6 +51,11 @@ class Retoma:
         self._database: Database | None = None
         self._ready = False
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
+
+    @property
+    def pools(self) -> Pools:
+        """Shared exclusive things."""
+        return Pools(self._open, ACTOR)
 
     # — registering —
 

@@ -17,13 +17,14 @@ from retoma.engine.isolate import Isolate
 from retoma.engine.job import RELEASES, Claim, Held, Memory, StepId
 from retoma.engine.kind import Kind
 from retoma.engine.log import get_logger
-from retoma.engine.outcome import Park, Skip, Snooze, Unwound
+from retoma.engine.outcome import Aside, Park, Skip, Snooze, Unwound
 from retoma.engine.ports import Clock
 from retoma.engine.pulse import Pulse
 from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
+from retoma.engine.store.pool import Item, Scope
 from retoma.engine.writer import Answer, Writer
 
 MESSAGE = 2_000  # characters of an error that go into the timeline
@@ -181,6 +182,8 @@ class Attempt:
         except _OutOfTime:
             return self._out_of_time()
         except Unwound as unwound:
+            if isinstance(unwound.outcome, Aside):
+                return settlement.set_aside(unwound.outcome.gate)
             return self._succeeded(unwound.outcome)
         except asyncio.CancelledError as error:
             return self._stopped(error)
@@ -193,6 +196,7 @@ class Attempt:
         finally:
             if self._context is not None and self._context.close():
                 await self._context.join_side_tasks()
+                await self._context.free_all()
 
     async def _in_time(self, context: Context, payload: Any) -> Any:
         timeout, left = self._kind.timeout, self.claim.time_left
@@ -378,6 +382,29 @@ class Attempt:
         ):
             await self._tools.writer.refuse(self.claim.kind)
             raise LeaseLost(held.job)
+
+    async def take(self, pool: str, scope: Scope) -> Item:
+        held, tools = self.held, self._tools
+        dice = tools.rng.randrange(1, 1_000_003)
+        found = await tools.database.write(
+            lambda tx: store.pool.take(
+                tx, tools.boot, held, self.claim.generation, pool, scope, dice
+            ),
+            verb="take",
+        )
+        if found is True:
+            raise Unwound(Aside(store.pool.gate(pool)))
+        if found is False:
+            await tools.writer.refuse(self.claim.kind)
+            raise LeaseLost(held.job)
+        return found
+
+    async def free(self, item: Item, *, worked: bool, by: str | None) -> bool:
+        held, boot = self.held, self._tools.boot
+        return await self._tools.database.write(
+            lambda tx: store.pool.free(tx, boot, held, item, worked=worked, by=by),
+            verb="free",
+        )
 
     def free_to_start(self) -> bool:
         return self._why is None and self._tools.pulse.valid()

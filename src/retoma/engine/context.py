@@ -12,14 +12,16 @@ from typing import Any, Never, Protocol, TypeVar, cast, get_type_hints, overload
 import structlog
 
 from retoma.codec import Unstorable, decode, encode
-from retoma.db import BadRow, crashpoint
+from retoma.db import BadRow, DatabaseError, crashpoint
 from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.isolate import Isolate, check_can_travel
 from retoma.engine.job import REMOTE, Claim, Memory, SavedStep, StepId
 from retoma.engine.outcome import Happened, Park, Unknown, Unwound
+from retoma.engine.pool import Hold, Use
 from retoma.engine.remote import Call, Remote
 from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store import Evidence
+from retoma.engine.store.pool import Item, Scope
 from retoma.engine.writer import Answer
 
 T = TypeVar("T")
@@ -36,6 +38,8 @@ class Desk(Protocol):
     ) -> Answer: ...
     def report(self, progress: float | None, note: str | None) -> Answer: ...
     async def attach(self, evidence: Evidence) -> None: ...
+    async def take(self, pool: str, scope: Scope) -> Item: ...
+    async def free(self, item: Item, *, worked: bool, by: str | None) -> bool: ...
     def free_to_start(self) -> bool:
         """Whether something may be started under this lease, now."""
 
@@ -53,6 +57,7 @@ class Context:
         "_calling_from",
         "_claim",
         "_desk",
+        "_holds",
         "_in_flight",
         "_isolate",
         "_log",
@@ -78,6 +83,7 @@ class Context:
         self.memory = memory
         self._calling_from = calling_from
         self._steps = {step.id: step for step in memory.steps}
+        self._holds: set[Hold] = set()
         self._in_flight: dict[StepId, _Flight] = {}
         self._side_tasks: set[asyncio.Task[Any]] = set()
         self._story_task = story_task
@@ -244,7 +250,13 @@ class Context:
     def close(self) -> bool:
         """Nothing more may begin; whether something is still at work."""
         self._over = True
-        return bool(self._side_tasks)
+        return bool(self._side_tasks or self._holds)
+
+    async def free_all(self) -> None:
+        """What was held for the attempt alone."""
+        for hold in [*self._holds]:
+            with suppress(DatabaseError):  # the end of the epoch frees it all the same
+                await hold.release()
 
     async def join_side_tasks(self) -> None:
         """Nothing of this attempt may still be at work when it is settled."""
@@ -271,6 +283,19 @@ class Context:
             await call.close()
             return decode(saved.value or "null")
         return decode(await call.result(payload))
+
+    def use(self, pool: str, *, scope: Scope | str = Scope.ATTEMPT) -> "Use":
+        """Hold a thing nobody else may use meanwhile: `async with ctx.use("proxies") as proxy:`.
+
+        With `scope="job"` it stays with the job over parking and crashes until the job ends, with
+        `scope="release"` until `release` says that its use has ended: `proxy = await ctx.use(…)`.
+        Where none is free, the job waits outside for one, at no cost.
+        """
+        try:
+            wanted = Scope(scope)
+        except ValueError:
+            raise BadInput(f"a scope is one of {', '.join(Scope)}, not {scope!r}") from None
+        return Use(self._desk, self._holds, _named(pool), wanted)
 
     # — what a call of remote work asks for —
 

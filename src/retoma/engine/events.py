@@ -20,6 +20,8 @@ class EventType(StrEnum):
     CANCEL_REQUESTED = "cancel_requested"
     STALLED = "stalled"
     EVIDENCE = "evidence"
+    HELD = "held"
+    FREED = "freed"
     DONE = "done"
     SKIPPED = "skipped"
     FAILED = "failed"
@@ -45,6 +47,8 @@ LEADS_TO: Final[Mapping[EventType, State | None]] = MappingProxyType(
         EventType.CANCEL_REQUESTED: None,
         EventType.STALLED: None,
         EventType.EVIDENCE: None,
+        EventType.HELD: None,
+        EventType.FREED: None,
         EventType.DONE: State.DONE,
         EventType.SKIPPED: State.SKIPPED,
         EventType.FAILED: State.WAITING,

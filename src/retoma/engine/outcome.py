@@ -49,6 +49,13 @@ class Park:
 Outcome = Snooze | Skip | Park
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Not while this gate is closed: the job holds nothing and spends nothing until it opens."""
+
+    gate: str
+
+
 class Unknown(StrEnum):
     """What follows where nobody knows whether a step that was begun has happened."""
 
@@ -69,7 +76,7 @@ class Unwound(BaseException):
     No Exception: a story that catches those must not catch this.
     """
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: "Outcome | Aside") -> None:
         super().__init__(outcome)
         self.outcome = outcome
 

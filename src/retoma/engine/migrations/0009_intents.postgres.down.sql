@@ -1,3 +1,4 @@
+-- Steps are begun or saved, as before.
 DELETE FROM steps WHERE state = 'failed';
 
 UPDATE steps SET state = 'saved' WHERE state = 'ended';

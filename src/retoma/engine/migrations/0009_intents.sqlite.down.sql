@@ -1,4 +1,4 @@
--- SQLite cannot change a CHECK: the table is made anew.
+-- Steps are begun or saved, as before. A CHECK cannot be changed here: the table is made anew.
 DELETE FROM steps WHERE state = 'failed';
 
 UPDATE steps SET state = 'saved' WHERE state = 'ended';

@@ -6,7 +6,7 @@
 WITH sent AS (
     SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS t(job bigint, epoch integer,
         event text, state text, reason text, code text, after double precision, result json,
-        details json, stopping boolean)
+        details json, aside text, stopping boolean)
 ), ended AS (
     UPDATE jobs j SET
         state = CASE WHEN j.cancel_at IS NULL OR s.state IN ('done', 'skipped')
@@ -19,7 +19,7 @@ WITH sent AS (
         failures = j.failures - CASE WHEN s.event IN ('failed', 'buried') AND j.cancel_at IS NULL
                                        THEN 0 ELSE 1 END,
         released = j.released + CASE WHEN s.event = 'released' THEN 1 ELSE 0 END,
-        lost = 0, turn = NULL,
+        lost = 0, turn = NULL, aside = s.aside,
         run_at = CASE WHEN s.state = 'waiting' 
             THEN least(clock_in(coalesce(s.after, 0)), j.deadline) END,
         ended_at = CASE WHEN s.state IN ('done', 'skipped', 'dead', 'canceled')

@@ -1,6 +1,7 @@
 """Every write on a job. Two families: a runner's carry its boot and each row's epoch; an operator's
 compare and set the state they read. Zero rows is an answer."""
 
+from retoma.engine.store import pool
 from retoma.engine.store.claim import (
     NOTHING_BEFORE,
     Found,
@@ -96,6 +97,7 @@ __all__ = [
     "neighbours",
     "next_due",
     "open_batch",
+    "pool",
     "recall_jobs",
     "report_row",
     "reports",

@@ -66,6 +66,8 @@ def settle_row(held: Held, end: Settlement) -> str:
         row += f',"reason":{json.dumps(end.reason)}'
     if end.code is not None:
         row += f',"code":{json.dumps(end.code)}'
+    if end.aside is not None:
+        row += f',"aside":{quoted(end.aside)}'
     if end.stopping:
         row += ',"stopping":true'
     return row + "}"
