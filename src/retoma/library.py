@@ -16,7 +16,7 @@ from retoma.engine.errors import BadInput, Code, IdempotencyMismatch, NotFound, 
 from retoma.engine.job import Job
 from retoma.engine.kind import PRIORITIES, Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
-from retoma.engine.reach import Pools
+from retoma.engine.reach import BreakersDesk, Pools, RatesDesk
 from retoma.engine.remote import checked_handle
 from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
@@ -56,6 +56,16 @@ class Retoma:
     def pools(self) -> Pools:
         """Shared exclusive things."""
         return Pools(self._open, ACTOR)
+
+    @property
+    def rates(self) -> RatesDesk:
+        """How often something may be called."""
+        return RatesDesk(self._open, ACTOR)
+
+    @property
+    def breakers(self) -> BreakersDesk:
+        """What guards services that may be down."""
+        return BreakersDesk(self._open, ACTOR)
 
     # — registering —
 

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from retoma.codec import Unstorable, encode
 from retoma.db import BadRow, Database, crashpoint
 from retoma.engine import settlement, store
+from retoma.engine.breaker import Breakers, Guard
 from retoma.engine.context import Context
 from retoma.engine.errors import LeaseLost
 from retoma.engine.isolate import Isolate
@@ -20,6 +21,7 @@ from retoma.engine.log import get_logger
 from retoma.engine.outcome import Aside, Park, Skip, Snooze, Unwound
 from retoma.engine.ports import Clock
 from retoma.engine.pulse import Pulse
+from retoma.engine.rate import Rates
 from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
@@ -49,6 +51,7 @@ class Tools:
 
     __slots__ = (
         "boot",
+        "breakers",
         "clock",
         "database",
         "database_id",
@@ -58,6 +61,7 @@ class Tools:
         "log",
         "look",
         "pulse",
+        "rates",
         "rng",
         "story_over",
         "writer",
@@ -78,6 +82,8 @@ class Tools:
         ended: Callable[[Held, BaseException | None], None],
     ) -> None:
         self.boot = boot
+        self.breakers = Breakers(database, clock)
+        self.rates = Rates(database, clock)
         self.database = database
         self.database_id = ""  # known once the boot is written
         self.writer = writer
@@ -382,6 +388,12 @@ class Attempt:
         ):
             await self._tools.writer.refuse(self.claim.kind)
             raise LeaseLost(held.job)
+
+    async def spend(self, key: str, n: int) -> None:
+        await self._tools.rates.spend(key, n)
+
+    def guard(self, name: str) -> Guard:
+        return self._tools.breakers.guard(name, self.held)
 
     async def take(self, pool: str, scope: Scope) -> Item:
         held, tools = self.held, self._tools

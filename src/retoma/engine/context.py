@@ -13,6 +13,7 @@ import structlog
 
 from retoma.codec import Unstorable, decode, encode
 from retoma.db import BadRow, DatabaseError, crashpoint
+from retoma.engine.breaker import Guard
 from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.isolate import Isolate, check_can_travel
 from retoma.engine.job import REMOTE, Claim, Memory, SavedStep, StepId
@@ -38,6 +39,8 @@ class Desk(Protocol):
     ) -> Answer: ...
     def report(self, progress: float | None, note: str | None) -> Answer: ...
     async def attach(self, evidence: Evidence) -> None: ...
+    async def spend(self, key: str, n: int) -> None: ...
+    def guard(self, name: str) -> Guard: ...
     async def take(self, pool: str, scope: Scope) -> Item: ...
     async def free(self, item: Item, *, worked: bool, by: str | None) -> bool: ...
     def free_to_start(self) -> bool:
@@ -296,6 +299,17 @@ class Context:
         except ValueError:
             raise BadInput(f"a scope is one of {', '.join(Scope)}, not {scope!r}") from None
         return Use(self._desk, self._holds, _named(pool), wanted)
+
+    async def rate(self, key: str, n: int = 1) -> None:
+        """Return when `n` more calls keep to the rate that all runners share."""
+        await self._desk.spend(_named(key), n)
+
+    def breaker(self, name: str) -> Guard:
+        """Around calls to a service that may be down: `async with ctx.breaker("serpapi"):`.
+
+        While it is down the job waits outside, and spends no attempt.
+        """
+        return self._desk.guard(_named(name))
 
     # — what a call of remote work asks for —
 

@@ -8,7 +8,9 @@ from retoma.db import Database
 from retoma.engine import store
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
+from retoma.engine.store.breaker import BreakerSeen
 from retoma.engine.store.pool import ItemSeen, PoolRules, PoolSeen
+from retoma.engine.store.rate import RateSeen
 
 Opener = Callable[[], Awaitable[Database]]
 NAME = 200  # characters
@@ -72,7 +74,7 @@ class Pools:
         actor: str | None = None,
     ) -> None:
         """Switch things on or off by hand, all of them or none, saying why."""
-        if not isinstance(reason, str) or not reason.strip():
+        if not reason.strip():
             raise BadInput("say why it is switched")
         await (await self._opened()).write(
             lambda tx: store.pool.switch(
@@ -93,6 +95,81 @@ class Pools:
 
     async def items(self, pool: str) -> "Sequence[ItemSeen]":
         return await (await self._opened()).read(lambda tx: store.pool.list_items(tx, pool))
+
+
+class RatesDesk:
+    """How often something may be called, by all runners together."""
+
+    def __init__(self, opened: Opener, actor: str) -> None:
+        self._opened = opened
+        self._actor = actor
+
+    async def set(
+        self,
+        key: str,
+        per_second: float,
+        *,
+        burst: float | None = None,
+        actor: str | None = None,
+    ) -> None:
+        """So many calls a second; `burst`: how many may come at once (a second's worth)."""
+        rate = _positive("a rate", per_second)
+        most = max(rate, 1.0) if burst is None else _positive("a burst", burst)
+        if most < 1:
+            raise BadInput(f"{key}: a burst below one lets nothing through")
+        await (await self._opened()).write(
+            lambda tx: store.rate.put_rate(
+                tx, _named(key), rate, most, actor=actor or self._actor
+            ),
+            verb="put_rate",
+        )
+
+    async def list(self) -> "Sequence[RateSeen]":
+        return await (await self._opened()).read(store.rate.list_rates)
+
+
+class BreakersDesk:
+    """What guards services that may be down."""
+
+    def __init__(self, opened: Opener, actor: str) -> None:
+        self._opened = opened
+        self._actor = actor
+
+    async def declare(self, name: str, *, threshold: int = 5, rest: Any = 30) -> None:
+        """Opens after so many outages in a row; lets a canary through after each `rest`."""
+        many, pause = _whole(1, "threshold", threshold), seconds(rest)
+        if not pause:
+            raise BadInput(f"{name}: a breaker needs some rest")
+        await (await self._opened()).write(
+            lambda tx: store.breaker.put_breaker(
+                tx, _named(name), many, pause, actor=self._actor
+            ),
+            verb="put_breaker",
+        )
+
+    async def list(self) -> "Sequence[BreakerSeen]":
+        return await (await self._opened()).read(store.breaker.list_breakers)
+
+    async def open(self, name: str, reason: str, *, actor: str | None = None) -> None:
+        """By hand: whoever needs it waits outside; a canary closes it again after its rest."""
+        await (await self._opened()).write(
+            lambda tx: store.breaker.open_by_hand(tx, name, reason, actor=actor or self._actor),
+            verb="open_breaker",
+        )
+
+    async def close(self, name: str, *, actor: str | None = None) -> None:
+        await (await self._opened()).write(
+            lambda tx: store.breaker.worked(tx, name, actor=actor or self._actor),
+            verb="close_breaker",
+        )
+
+
+def _positive(what: str, number: float) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise BadInput(f"{what} is a number, not {number!r}")
+    if not 0 < number < 1e9:
+        raise BadInput(f"{what} is more than nothing and finite, not {number!r}")
+    return float(number)
 
 
 def _named(name: object) -> str:

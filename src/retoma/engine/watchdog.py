@@ -49,6 +49,7 @@ class Watchdog:
         self._beside = [process for _, process in beside if not process.gone()]
         self._swept = Swept(lost, len(store.take_back(tx, self._boot)))
         store.pool.let_in_everywhere(tx)
+        store.breaker.let_in_everywhere(tx)
 
     async def take_back_the_rest(self) -> Swept:
         """What was more than one bite; then say what the whole look found."""

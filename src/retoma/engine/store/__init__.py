@@ -1,7 +1,7 @@
 """Every write on a job. Two families: a runner's carry its boot and each row's epoch; an operator's
 compare and set the state they read. Zero rows is an answer."""
 
-from retoma.engine.store import pool
+from retoma.engine.store import breaker, pool, rate
 from retoma.engine.store.claim import (
     NOTHING_BEFORE,
     Found,
@@ -81,6 +81,7 @@ __all__ = [
     "attach",
     "beat_runner",
     "boot_runner",
+    "breaker",
     "cancel_job",
     "cancels",
     "claim_jobs",
@@ -98,6 +99,7 @@ __all__ = [
     "next_due",
     "open_batch",
     "pool",
+    "rate",
     "recall_jobs",
     "report_row",
     "reports",
