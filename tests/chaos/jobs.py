@@ -3,12 +3,13 @@
 import asyncio
 import os
 import signal
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from retoma import Context, Edge, LeaseLost, Remote, Retoma, Retry, Status, Transient
-from tests.chaos.ledger import Ledger
+from tests.chaos.ledger import Ledger, append
 
 FOLDER = "RETOMA_TEST_LEDGER"
 URL = "RETOMA_DATABASE_URL"
@@ -26,7 +27,7 @@ def build(url: str, folder: Path) -> Retoma:
         *(stories.chain, stories.poison, stories.neighbour, stories.hold),
         *(stories.late_save, stories.late_report, stories.late_settle),
         *(stories.late_evidence, stories.late_start, stories.hopeless),
-        stories.mission,
+        *(stories.mission, stories.borrow, stories.call),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
     return app
@@ -107,6 +108,31 @@ class Stories:
         handle = await ctx.remote("scrape", Elsewhere(self._folder).remote(), payload)
         await self._step(ctx, "after", 1)
         return handle
+
+    async def borrow(self, ctx: Context, payload: dict[str, Any]) -> None:
+        """Hold a thing for a while, and say so."""
+        thing = await ctx.use("things", scope=payload["scope"])
+        self._hold_told(ctx, thing.name, "got")
+        await asyncio.sleep(payload.get("ms", 10) / 1000)
+        self._hold_told(ctx, thing.name, "let")
+        await thing.release()
+
+    async def call(self, ctx: Context, payload: Any) -> None:
+        """Call something whose rate is shared."""
+        await ctx.rate("site")
+        line = {"at": time.monotonic_ns(), "pid": os.getpid()}
+        append(self._folder / f"calls-{os.getpid()}.jsonl", line)
+
+    def _hold_told(self, ctx: Context, thing: str, event: str) -> None:
+        line = {
+            "event": event,
+            "thing": thing,
+            "job": ctx.job,
+            "epoch": ctx.epoch,
+            "pid": os.getpid(),
+            "at": time.monotonic_ns(),
+        }
+        append(self._folder / f"holds-{os.getpid()}.jsonl", line)
 
     async def chain(self, ctx: Context, payload: dict[str, Any]) -> list[Any]:
         """Steps one after another, then three at once; some fail the first time."""
