@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--json FILE] [--only NAME …]`: one table, ours beside the floor and the peers.
+"""`python -m bench [--quick] [--json FILE] [--plot FILE] [--only NAME …]`: ours beside the floor and the peers.
 
 Exit code 0 when everything of ours could be measured, whether or not a bar was met: a noisy machine is
 not a broken build. 1 when something of ours could not, 2 for arguments that make no sense.
@@ -16,6 +16,7 @@ from rich.console import Console
 from bench.compare import Comparison, compare
 from bench.comparisons import FULL, QUICK, comparisons
 from bench.places import Places, open_places
+from bench.plot import write_plot
 from bench.table import Result, show, write_json
 
 TABLE_WIDTH = 140
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     Console(stderr=True, highlight=False).print(f"{perf_counter() - began:.0f} s in all")
     if asked.json:
         write_json(results, asked.json)
+    if asked.plot:
+        write_plot(results, asked.plot)
     return 0 if all(result.ours is not None for result in results) else 1
 
 
@@ -53,6 +56,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="also write the rows as a list"
     )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw the rows, as SVG")
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help="only rows whose name begins so"
     )

@@ -71,6 +71,11 @@ class Child:
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
+    def kill(self) -> None:
+        """As the kernel does when memory is short: no last word, no clean-up."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
     def answer(self, limit: float = LIMIT) -> Any:
         """What the function returned, or Failed with the end of its standard error."""
         try:
@@ -90,12 +95,12 @@ class Child:
         return self._errors.read().decode(errors="replace")[-LAST_WORDS:]
 
 
-def call(function: str, **arguments: Any) -> Any:
+def call(function: str, *, limit: float = LIMIT, **arguments: Any) -> Any:
     """One function in one fresh process."""
-    return together(1, function, **arguments)[0]
+    return together(1, function, limit=limit, **arguments)[0]
 
 
-def together(count: int, function: str, **arguments: Any) -> list[Any]:
+def together(count: int, function: str, *, limit: float = LIMIT, **arguments: Any) -> list[Any]:
     """The same function in `count` processes, let go at the same moment."""
     with contextlib.ExitStack() as stack:
         family = [stack.enter_context(Child(function, arguments)) for _ in range(count)]
@@ -103,7 +108,7 @@ def together(count: int, function: str, **arguments: Any) -> list[Any]:
             child.wait_until_ready()
         for child in family:
             child.go()
-        return [child.answer() for child in family]
+        return [child.answer(limit) for child in family]
 
 
 @contextlib.contextmanager

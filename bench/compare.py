@@ -53,7 +53,20 @@ class AtMost:
         return ours <= self.limit
 
 
-Bar = AtLeast | AtMost
+@dataclass(frozen=True, slots=True)
+class NoLess:
+    """The other way round: a share that must be kept on any machine."""
+
+    limit: float
+
+    def __str__(self) -> str:
+        return f"≥ {self.limit:g}"
+
+    def met(self, ours: float, _others: Mapping[str, float | None]) -> bool | None:
+        return ours >= self.limit
+
+
+Bar = AtLeast | AtMost | NoLess
 
 
 @dataclass(frozen=True, slots=True)

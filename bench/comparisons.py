@@ -1,15 +1,29 @@
 """What is compared with what, how much of it, and the bars of the design it must reach."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench import floor, ours
-from bench.compare import FLOOR, AtLeast, AtMost, Comparison, Row
+from bench import blocked, floor, history, memory, ours, reclaim, sustained
+from bench.compare import FLOOR, AtLeast, AtMost, Comparison, Measure, NoLess, Row
 from bench.latency import Pace
-from bench.peers import peer_dbos, peer_huey, peer_pgqueuer
+from bench.ours import Address
+from bench.peers import (
+    peer_absurd,
+    peer_celery,
+    peer_dbos,
+    peer_huey,
+    peer_pgqueuer,
+    peer_procrastinate,
+)
 
 PGQUEUER, HUEY, DBOS = peer_pgqueuer.NAME, peer_huey.NAME, peer_dbos.NAME
 SLOTS = 1000  # jobs at a time in one runner, and rows in a statement of the floor
 CALLERS = 100  # that submit at the same time
+SLOW_BULK = 10_000  # jobs in bulk for a peer that takes long: a rate too
+PLACES: Mapping[str, Address] = {"postgres": ours.on_postgres, "sqlite": ours.on_sqlite}
+LONGER = "times as long"  # a unit: the same with much of something, by the same with little
+GROWTH = 1.3  # and no more, whatever stands behind or before
+KEPT = 0.85  # of its pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +38,15 @@ class Scale:
     stepped: int
     workflows: int
     latency_rounds: int
+    every_peer: bool
+    drained_by_slow_peers: int
+    history: tuple[int, int]  # jobs in the small one and in the large one
+    samples: int  # of each question to them
+    sustained: int
+    blocked: int
+    submitted: int  # at once, for its memory
+    long_rounds: int
+    reclaim_rounds: int
 
 
 QUICK = Scale(
@@ -35,6 +58,15 @@ QUICK = Scale(
     stepped=3_000,
     workflows=60,
     latency_rounds=2,
+    every_peer=False,
+    drained_by_slow_peers=0,
+    history=(2_000, 20_000),
+    samples=30,
+    sustained=50_000,
+    blocked=10_000,
+    submitted=100_000,
+    long_rounds=1,
+    reclaim_rounds=1,
 )
 FULL = Scale(
     rounds=5,
@@ -45,6 +77,15 @@ FULL = Scale(
     stepped=10_000,
     workflows=300,
     latency_rounds=5,
+    every_peer=True,
+    drained_by_slow_peers=2_000,
+    history=(10_000, 1_000_000),
+    samples=100,
+    sustained=500_000,
+    blocked=100_000,
+    submitted=100_000,
+    long_rounds=1,
+    reclaim_rounds=3,
 )
 
 
@@ -54,6 +95,11 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *enqueues(scale),
         *steps(scale),
         *latencies(scale),
+        *growths(scale),
+        *blocked_claims(scale),
+        *sustained_drains(scale),
+        *memories(scale),
+        *reclaims(scale),
         heartbeats(),
         *start_ups(),
     ]
@@ -70,13 +116,13 @@ def drains(scale: Scale) -> list[Comparison]:
             ),
             ours=ours.drain(ours.on_postgres, jobs, 1, SLOTS),
             floor=floor.floor_drain_postgres(jobs, SLOTS),
-            peers={PGQUEUER: peer_pgqueuer.drain(jobs, 1)},
+            peers={PGQUEUER: peer_pgqueuer.drain(jobs, 1), **slow_drains(scale, 1)},
             rounds=scale.rounds,
         ),
         Comparison(
             rows=(Row("drain_postgres_2", "jobs/s", (AtLeast(1.5, PGQUEUER),)),),
             ours=ours.drain(ours.on_postgres, jobs, 2, SLOTS),
-            peers={PGQUEUER: peer_pgqueuer.drain(jobs, 2)},
+            peers={PGQUEUER: peer_pgqueuer.drain(jobs, 2), **slow_drains(scale, 2)},
             rounds=scale.rounds,
         ),
         Comparison(
@@ -89,6 +135,19 @@ def drains(scale: Scale) -> list[Comparison]:
     ]
 
 
+def slow_drains(scale: Scale, processes: int) -> dict[str, Measure]:
+    """The others, in the full run: none of them is near a bar, and all of them take long."""
+    if not scale.every_peer:
+        return {}
+    jobs = scale.drained_by_slow_peers
+    together = {peer_procrastinate.NAME: peer_procrastinate.drain(jobs, processes)}
+    alone = {
+        peer_celery.NAME: peer_celery.drain(jobs),
+        peer_absurd.NAME: peer_absurd.drain(jobs),
+    }
+    return {**together, **(alone if processes == 1 else {})}
+
+
 def enqueues(scale: Scale) -> list[Comparison]:
     """Only the bulk has a bar; single ones are bound by one commit each, whoever writes them."""
     bulk, singles = scale.bulk, scale.singles
@@ -96,7 +155,12 @@ def enqueues(scale: Scale) -> list[Comparison]:
         Comparison(
             rows=(Row("enqueue_bulk_postgres", "jobs/s", (AtLeast(2, PGQUEUER),)),),
             ours=ours.enqueue_bulk(ours.on_postgres, bulk),
-            peers={PGQUEUER: peer_pgqueuer.enqueue_bulk(bulk)},
+            peers={
+                PGQUEUER: peer_pgqueuer.enqueue_bulk(bulk),
+                **in_full(
+                    scale, peer_procrastinate.NAME, peer_procrastinate.enqueue_bulk(bulk)
+                ),
+            },
             rounds=scale.rounds,
         ),
         Comparison(
@@ -126,7 +190,10 @@ def steps(scale: Scale) -> list[Comparison]:
         Comparison(
             rows=(Row("steps_postgres", "steps/s", (AtLeast(100, DBOS),)),),
             ours=ours.steps(ours.on_postgres, scale.stepped, SLOTS),
-            peers={DBOS: peer_dbos.steps_postgres(scale.workflows)},
+            peers={
+                DBOS: peer_dbos.steps_postgres(scale.workflows),
+                **in_full(scale, peer_absurd.NAME, peer_absurd.steps(scale.workflows)),
+            },
             rounds=scale.rounds,
         ),
         Comparison(
@@ -144,7 +211,11 @@ def latencies(scale: Scale) -> list[Comparison]:
         Comparison(
             rows=latency_rows("postgres"),
             ours=ours.latency(ours.on_postgres, pace),
-            peers={PGQUEUER: peer_pgqueuer.latency(pace)},
+            peers={
+                PGQUEUER: peer_pgqueuer.latency(pace),
+                **in_full(scale, peer_procrastinate.NAME, peer_procrastinate.latency(pace)),
+                **in_full(scale, peer_celery.NAME, peer_celery.latency(pace)),
+            },
             rounds=scale.latency_rounds,
         ),
         Comparison(
@@ -161,6 +232,77 @@ def latency_rows(database: str) -> tuple[Row, Row]:
         Row(f"latency_{database}_p50", "ms", (AtMost(3),)),
         Row(f"latency_{database}_p99", "ms", (AtMost(10),)),
     )
+
+
+def in_full(scale: Scale, name: str, measure: Measure) -> dict[str, Measure]:
+    return {name: measure} if scale.every_peer else {}
+
+
+def growths(scale: Scale) -> list[Comparison]:
+    small, large = scale.history
+    return [
+        Comparison(
+            rows=tuple(
+                Row(f"growth_{question}_{make}", LONGER, (AtMost(GROWTH),))
+                for question in history.QUESTIONS
+            ),
+            ours=history.growth(make, small, large, scale.samples),
+            rounds=scale.long_rounds,
+        )
+        for make in PLACES
+    ]
+
+
+def blocked_claims(scale: Scale) -> list[Comparison]:
+    return [
+        Comparison(
+            rows=(Row(f"claim_behind_{wall}_{make}", LONGER, (AtMost(GROWTH),)),),
+            ours=blocked.behind(make, wall, scale.blocked, scale.samples),
+            rounds=scale.long_rounds,
+        )
+        for make in PLACES
+        for wall in blocked.WALLS
+    ]
+
+
+def sustained_drains(scale: Scale) -> list[Comparison]:
+    return [
+        Comparison(
+            rows=(
+                Row(f"sustained_{make}{name}", "last/first tenth", (NoLess(KEPT),)),
+                Row(f"sustained_rate_{make}{name}", "jobs/s"),
+            ),
+            ours=sustained.drain(at, scale.sustained, SLOTS, old_snapshot=bool(name)),
+            rounds=scale.long_rounds,
+        )
+        for make, at in PLACES.items()
+        for name in ("", "_old_snapshot")
+    ]
+
+
+def memories(scale: Scale) -> list[Comparison]:
+    return [
+        Comparison(
+            rows=(
+                Row(f"memory_idle_{make}", "MB", (AtMost(120),)),
+                Row(f"memory_submit_{make}", "MB", (AtMost(300),)),
+            ),
+            ours=memory.memory(at, SLOTS, scale.submitted),
+            rounds=scale.long_rounds,
+        )
+        for make, at in PLACES.items()
+    ]
+
+
+def reclaims(scale: Scale) -> list[Comparison]:
+    return [
+        Comparison(
+            rows=(Row(f"reclaim_same_host_{make}", "s", (AtMost(2),)),),
+            ours=reclaim.reclaim(at, CALLERS),
+            rounds=scale.reclaim_rounds,
+        )
+        for make, at in PLACES.items()
+    ]
 
 
 def heartbeats() -> Comparison:

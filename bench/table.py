@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-LESS_IS_BETTER = frozenset({"ms", "s", "writes/beat"})
+LESS_IS_BETTER = frozenset({"ms", "s", "MB", "writes/beat", "times as long"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from tests.clock import TestClock
 ADDRESS = "RETOMA_TEST_POSTGRES"
 
 # Quick enough to run before every commit: no server, no child process, no waiting.
-RULES = ("duration", "errors", "events", "job", "outcome", "retry", "states")
+RULES = ("cron", "duration", "errors", "events", "job", "outcome", "retry", "states")
 FAST = (
     "tests/house/",
     "tests/test_codec.py",
@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """With xdist one server serves all workers: they find its address in their environment."""
     # A shell that starts us in the background lets us ignore Ctrl-C; what we start must not.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["RETOMA_LANGUAGE"] = "en"  # whatever the locale of this machine is
     if hasattr(config, "workerinput"):
         return
     # A run that is told to stop cleans up as it does after Ctrl-C.

@@ -124,7 +124,7 @@ async def test_a_payload_of_another_shape_than_the_story_takes_is_refused(
 def test_doors() -> None:
     """Every parameter of submit below has a line here, so that a new one gets one too."""
 
-    tried = {"key", "priority", "run_at", "delay", "correlation"}
+    tried = {"key", "priority", "run_at", "delay", "deadline", "correlation"}
     assert tried == set(inspect.signature(Retoma.submit).parameters) - {
         "self",
         "kind",
@@ -153,6 +153,9 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"delay": float("nan")}, "nan"),
     ({"delay": float("inf")}, "inf"),
     ({"delay": "soon"}, "soon"),
+    ({"deadline": 0}, "no length"),
+    ({"deadline": -1}, "negative"),
+    ({"deadline": 10, "delay": 10}, "leaves nothing of a deadline of 10 s"),
     ({"correlation": "a\0b"}, "correlation"),
     ({"correlation": "\ud800"}, "correlation"),
     ({"correlation": 7}, "correlation"),

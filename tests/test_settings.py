@@ -4,6 +4,7 @@ import pytest
 
 from retoma import settings
 from retoma.engine.errors import BadInput
+from retoma.engine.retention import Keep
 from retoma.settings import Settings
 from tests.house.files import ROOT
 from tests.house.tables import rows_of
@@ -75,9 +76,18 @@ def test_our_name_holds_over_the_older_one(monkeypatch):
 @pytest.mark.parametrize(
     ("environment", "rule"),
     [
-        ({"RETOMA_LEASE": "30", "RETOMA_BEAT": "20"}, "3 beats"),
-        ({"RETOMA_TICK": "60"}, "tick"),
-        ({"RETOMA_LEASE": "60", "JOB_LOCK_TTL_MS": "90000"}, "give one of them"),
+        ({"RETOMA_LEASE": "30", "RETOMA_BEAT": "20"}, r"RETOMA_LEASE .*RETOMA_BEAT .*3 beats"),
+        (
+            {"JOB_LOCK_TTL_MS": "30000", "JOB_HEARTBEAT_INTERVAL_MS": "20000"},
+            r"JOB_LOCK_TTL_MS \(30 s\) and JOB_HEARTBEAT_INTERVAL_MS \(20 s\) contradict",
+        ),
+        ({"RETOMA_TICK": "60"}, r"RETOMA_TICK .*RETOMA_LEASE .*must be seen"),
+        (
+            {"RETOMA_LEASE": "60", "JOB_LOCK_TTL_MS": "90000"},
+            r"RETOMA_LEASE .*JOB_LOCK_TTL_MS .*give one of them",
+        ),
+        ({"RETOMA_LANGUAGE": "klingon"}, "RETOMA_LANGUAGE"),
+        ({"RETOMA_DATABASE_URL": "mysql://x"}, "mysql is no database of ours"),
         ({"RETOMA_SLOTS": "0"}, "RETOMA_SLOTS"),
         ({"RETOMA_SLOTS": "many"}, "RETOMA_SLOTS"),
         ({"RETOMA_GRACE": "-1"}, "RETOMA_GRACE"),
@@ -102,3 +112,28 @@ def test_the_page_names_every_setting_with_its_default_and_its_reason():
         expected.append([f"`{first}`", heard, f"`{field.default}`", field.description])
 
     assert expected == rows_of(PAGE, "setting")
+
+
+def test_the_zone_of_schedules_is_one_there_is(monkeypatch):
+    assert "America/Sao_Paulo" == settings.read().timezone
+
+    monkeypatch.setenv("RETOMA_TIMEZONE", "Mars/Olympus")
+
+    with pytest.raises(
+        BadInput, match="RETOMA_TIMEZONE: no time zone is called 'Mars/Olympus'"
+    ):
+        settings.read()
+
+
+def test_nothing_is_deleted_unasked_and_events_outlive_their_jobs(monkeypatch):
+    assert Keep() == settings.read().keep
+
+    monkeypatch.setenv("RETOMA_KEEP_DONE", "30d")
+    monkeypatch.setenv("RETOMA_KEEP_EVENTS", "7d")
+
+    with pytest.raises(
+        BadInput, match=r"RETOMA_KEEP_DONE .* and RETOMA_KEEP_EVENTS .* contradict"
+    ):
+        settings.read()
+    monkeypatch.setenv("RETOMA_KEEP_EVENTS", "365d")
+    assert Keep(done=30 * 86_400.0, events=365 * 86_400.0) == settings.read().keep

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
         Transient,
         Unsure,
     )
+    from retoma.engine.gate import Limit
     from retoma.engine.job import Job
     from retoma.engine.outcome import Happened, Park, Skip, Snooze
     from retoma.engine.remote import Edge, Remote, Status
     from retoma.engine.retry import Retry
     from retoma.engine.states import State
+    from retoma.engine.transaction import Transaction
     from retoma.library import Retoma
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "IllegalMove",
     "Job",
     "LeaseLost",
+    "Limit",
     "NotFound",
     "Park",
     "Permanent",
@@ -49,6 +52,7 @@ __all__ = [
     "Snooze",
     "State",
     "Status",
+    "Transaction",
     "Transient",
     "Unsure",
 ]
@@ -64,6 +68,7 @@ _HOMES = {
     "IllegalMove": "retoma.engine.errors",
     "Job": "retoma.engine.job",
     "LeaseLost": "retoma.engine.errors",
+    "Limit": "retoma.engine.gate",
     "NotFound": "retoma.engine.errors",
     "Park": "retoma.engine.outcome",
     "Permanent": "retoma.engine.errors",
@@ -74,6 +79,7 @@ _HOMES = {
     "Snooze": "retoma.engine.outcome",
     "State": "retoma.engine.states",
     "Status": "retoma.engine.remote",
+    "Transaction": "retoma.engine.transaction",
     "Transient": "retoma.engine.errors",
     "Unsure": "retoma.engine.errors",
 }

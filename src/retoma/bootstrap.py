@@ -15,4 +15,6 @@ def build_retoma(
     rng: Random | None = None,
 ) -> Retoma:
     """A Retoma on the database the settings name."""
-    return Retoma(settings.database_url, clock=clock, ids=ids, rng=rng)
+    return Retoma(
+        settings.database_url, clock=clock, ids=ids, rng=rng, evidence=settings.evidence
+    )

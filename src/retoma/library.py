@@ -1,35 +1,43 @@
 """The library face: register, submit, run, ask. Opens nothing until it is used."""
 
 import asyncio
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from inspect import iscoroutinefunction
 from random import Random
 from typing import Any, TypeVar, cast, overload
 
 from retoma import db
-from retoma.codec import digest
-from retoma.db import Database, ReplyLost, migrations
+from retoma.db import Database, ReplyLost, Unfit, migrations
 from retoma.engine import insights, store
-from retoma.engine.batch import Batch
+from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput, Code, IdempotencyMismatch, NotFound, Unsure
+from retoma.engine.errors import BadInput, Code, NotFound, Unsure
+from retoma.engine.evidence import Keeper
+from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.job import Job
-from retoma.engine.kind import PRIORITIES, Kind, Kinds, job
+from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.reach import BreakersDesk, Pools, RatesDesk
 from retoma.engine.remote import checked_handle
+from retoma.engine.retention import Keep, Retention, Retired
 from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
+from retoma.engine.schedule import TIMEZONE, plan
 from retoma.engine.states import State
-from retoma.engine.store import NewJob, Submission
+from retoma.engine.store import Missed, Plan, Reference, Refers, Schedule
+from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
+from retoma.engine.transaction import Carried, Transaction
+from retoma.shelves import DATABASE, shelf_at
+from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-KEY_LENGTH = 500
-NAME_LENGTH = 200
-ACTOR = "library"
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Retoma:
@@ -42,15 +50,33 @@ class Retoma:
         clock: Clock | None = None,
         ids: Ids | None = None,
         rng: Random | None = None,
+        timezone: str | None = None,
+        evidence: str | None = None,
     ) -> None:
+        """`timezone`: of schedules that name none; else `RETOMA_TIMEZONE`, else São Paulo's.
+
+        `evidence`: where its bytes lie: `database`, `folder:///path` or
+        `s3://bucket/prefix?endpoint=https://…`; else `RETOMA_EVIDENCE`, else the database.
+        """
         self.url = url
+        self.timezone = timezone or os.environ.get("RETOMA_TIMEZONE") or TIMEZONE
         self.kinds = Kinds()
         self._clock = clock or Clock()
         self._ids = ids or Ids()
         self._rng = rng
+        where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
+        self._keeper = Keeper(shelf_at(where), self._ids)
         self._database: Database | None = None
         self._ready = False
+        self._plans: dict[str, Plan] = {}
+        self._references: list[Reference] = []
+        self._undeclared = False
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
+
+    @property
+    def clock(self) -> Clock:
+        """Decides when to look; a test may hand in one of its own."""
+        return self._clock
 
     @property
     def pools(self) -> Pools:
@@ -79,7 +105,11 @@ class Retoma:
         version: int = 1,
         queue: str | None = None,
         priority: int = 0,
+        limit: "int | Limit | Sequence[int | Limit] | None" = None,
         timeout: Any = None,
+        stall: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
         retry: Retry | None = None,
         codes: Mapping[str, Code] | None = None,
     ) -> Callable[[F], F]: ...
@@ -92,6 +122,44 @@ class Retoma:
             return made
 
         return registered if fn is None else registered(fn)
+
+    def schedule(
+        self,
+        name: str,
+        kind: "Kind | Callable[..., Any] | str",
+        *,
+        cron: str,
+        payload: Any = None,
+        timezone: str | None = None,
+        missed: Missed | str = Missed.ONE,
+    ) -> None:
+        """Submit a job at every tick of a cron line (minute hour day month weekday), each tick once.
+
+        Written down when the database is first used; a changed declaration changes the schedule.
+        Ticks that nobody could do in time are made up for by one run, or with `missed="skip"` by
+        none.
+        """
+        if name in self._plans:
+            raise BadInput(say("there is already a schedule {name}", name=name))
+        wanted = self.kinds.of(kind)
+        made = plan(
+            name,
+            wanted,
+            cron=cron,
+            payload=new_job(wanted, payload, None).payload,
+            timezone=timezone or self.timezone,
+            missed=missed,
+        )
+        self._plans[made.name] = made
+        self._undeclared = True
+
+    def refers(self, table: str, column: str, to: Refers | str = Refers.JOB) -> None:
+        """Say that a column of yours holds ids of jobs, or of batches: what it names is never
+        deleted by retention. On PostgreSQL name the schema too, if it is not `public`."""
+        if to not in list(Refers):
+            raise BadInput(say("a column refers to a 'job' or a 'batch', not {to!r}", to=to))
+        self._references.append(Reference(table, column, Refers(to)))
+        self._undeclared = True
 
     # — submitting —
 
@@ -113,16 +181,27 @@ class Retoma:
         ended by then is buried.
         """
         wanted = self.kinds.of(kind)
-        about = _submission(wanted, priority, run_at, delay, deadline, correlation)
-        new = _new_job(wanted, payload, key)
+        about = submission(
+            wanted,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            deadline=deadline,
+            correlation=correlation,
+        )
+        new = new_job(wanted, payload, key)
         database = await self._open()
         try:
             made = await self._submitter.submit(about, new)
         except ReplyLost as error:
             if key is None:
                 raise Unsure(
-                    f"{wanted.name}: the connection broke while the job was being committed; it"
-                    " may have been accepted. Submit with key=… and asking again is safe"
+                    say(
+                        "{name}: the connection broke while the job was being committed; it"
+                        " may have been accepted. Submit with key=… and asking again is"
+                        " safe",
+                        name=wanted.name,
+                    )
                 ) from error
             made = None
         if made is not None:
@@ -145,34 +224,95 @@ class Retoma:
     ) -> Batch:
         """A batch of jobs, all of them or none, in one transaction."""
         wanted = self.kinds.of(kind)
-        about = _submission(wanted, priority, run_at, delay, deadline, correlation)
-        listed = payloads if isinstance(payloads, Sequence) else list(payloads)
-        jobs = None if keys is None else _new_jobs(wanted, listed, keys)
-        batch_key = _checked("key", key) or self._ids.new()
-        batch_name = (
-            _checked("batch name", name, NAME_LENGTH) or f"{wanted.name} {batch_key[:8]}"
+        about = submission(
+            wanted,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            deadline=deadline,
+            correlation=correlation,
         )
+        batch_key = checked("key", key) or self._ids.new()
+        submit = new_batch(wanted, payloads, about, name=name, key=batch_key, keys=keys)
         database = await self._open()
-
-        def submit(tx: db.Transaction) -> Batch:
-            batch, opened = store.open_batch(
-                tx, name=batch_name, key=batch_key, kind=wanted.name
-            )
-            if not opened:
-                return self._batch(batch, batch_name, wanted.name, 0, len(listed))
-            inside = store.in_batch(about, batch)
-            if jobs is None:
-                texts = (_encoded(wanted, payload) for payload in listed)
-                new, already = store.submit_jobs(tx, inside, texts), 0
-            else:
-                new, already = store.submit_keyed_jobs(tx, inside, jobs)
-            return self._batch(batch, batch_name, wanted.name, new, already)
-
         while True:
             try:
-                return await database.write(submit, verb="submit_many")
+                return self._submitted(await database.write(submit, verb="submit_many"))
             except ReplyLost:
                 continue  # the batch's key tells whether it happened
+
+    async def write(self, fn: Callable[[Transaction], T]) -> T:
+        """Your own statements and submissions in one transaction: all of it, or nothing.
+
+        `fn` is a plain function and does nothing but ask its transaction: it runs where all writes
+        of this process go through, and is called again where the database was away or busy and
+        nothing had been changed. What it raises undoes everything: no job, no event, no bell.
+        """
+        if iscoroutinefunction(fn):
+            raise BadInput(say("{fn!r} is async; app.write takes a plain function", fn=fn))
+        database = await self._open()
+
+        def lent(tx: db.Transaction) -> T:
+            return Transaction(tx, self.kinds, self._ids, self._submitted).lend(fn)
+
+        try:
+            return await database.write(lent, verb="write")
+        except Carried as carried:
+            raise carried.error from None
+        except ReplyLost as error:
+            raise Unsure(
+                say(
+                    "the connection broke while app.write was being committed; it may"
+                    " have happened. Look for what it wrote before you ask again"
+                )
+            ) from error
+
+    def submit_on(
+        self,
+        connection: Any,
+        kind: "Kind | Callable[..., Any] | str",
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: Any = None,
+        deadline: Any = None,
+        correlation: str | None = None,
+    ) -> Job:
+        """One job in the open transaction of your own psycopg connection (PostgreSQL only).
+
+        Not async, and commits nothing: the job is there when you commit, and its bell rings then.
+        If it is refused, your transaction goes on as if it had not been asked.
+        """
+        wanted = self.kinds.of(kind)
+        about = submission(
+            wanted,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            deadline=deadline,
+            correlation=correlation,
+        )
+        new = new_job(wanted, payload, key)
+        if self.url.startswith("sqlite:"):
+            raise BadInput(
+                say(
+                    "submit_on needs PostgreSQL: a SQLite file must not be opened by"
+                    " two copies of SQLite in one process. Use app.write"
+                )
+            )
+        try:
+            with db.borrow(connection) as tx:
+                migrations.check(tx)
+                return store.submit_job(tx, about, new)
+        except Unfit as error:
+            raise BadInput(
+                say("{name} was not submitted: {error}", name=wanted.name, error=error)
+            ) from error
+
+    def _submitted(self, made: Submitted) -> Batch:
+        return self._batch(made.batch, made.name, made.kind, made.new, made.already)
 
     def _batch(self, id_: int, name: str, kind: str, new: int, already: int) -> Batch:
         return Batch(id_, name, kind, new, already, self._opened(), self._clock)
@@ -189,6 +329,7 @@ class Retoma:
             clock=self._clock,
             ids=self._ids,
             rng=self._rng,
+            keeper=self._keeper,
         )
         self._runners[runner] = asyncio.current_task()
         try:
@@ -227,9 +368,42 @@ class Retoma:
     async def counts(self) -> dict[State, int]:
         return await self._read(insights.count_jobs)
 
-    async def events(self, job: int) -> list[insights.Event]:
+    async def counts_by_kind(self, batch: int | None = None) -> dict[str, dict[State, int]]:
+        return await self._read(lambda tx: insights.count_kinds(tx, batch))
+
+    async def dead_codes(self, batch: int | None = None) -> dict[str, int]:
+        """How many are dead by which code, the most first."""
+        return await self._read(lambda tx: insights.count_codes(tx, batch))
+
+    async def funnel(self, kind: str | None = None) -> list[insights.Stand]:
+        """How many run, or are parked, at which checkpoint, and since when."""
+        return await self._read(lambda tx: insights.funnel(tx, kind))
+
+    async def stuck(
+        self, *, quiet: Any = insights.QUIET, limit: int = 50
+    ) -> list[insights.Stuck]:
+        """Running without progress for that long, or on a runner whose lease is over."""
+        return await self._read(lambda tx: insights.stuck(tx, quiet=quiet, limit=limit))
+
+    async def throughput(
+        self, *, last: Any = "1h", kind: str | None = None
+    ) -> list[insights.Minute]:
+        """How many came to which state, minute by minute."""
+        return await self._read(lambda tx: insights.throughput(tx, last=last, kind=kind))
+
+    async def durations(
+        self, *, last: Any = "1h", kind: str | None = None, state: State | str = State.DONE
+    ) -> list[insights.Durations]:
+        """How long attempts that ended so took, for each kind."""
+        ended = _state(state)
+        return await self._read(
+            lambda tx: insights.durations(tx, last=last, kind=kind, state=ended)
+        )
+
+    async def events(self, job: int, *, after: int = 0) -> list[insights.Event]:
+        """The timeline of a job; `after`: only what follows that line of it."""
         _check_id("job", job)
-        return await self._read(lambda tx: insights.job_events(tx, job))
+        return await self._read(lambda tx: insights.job_events(tx, job, after=after))
 
     async def attempts(self, job: int) -> list[insights.AttemptSeen]:
         _check_id("job", job)
@@ -238,6 +412,22 @@ class Retoma:
     async def steps(self, job: int) -> list[insights.StepSeen]:
         _check_id("job", job)
         return await self._read(lambda tx: insights.job_steps(tx, job))
+
+    async def evidence(self, job: int) -> list[insights.EvidenceSeen]:
+        """What its attempts have attached, the oldest first."""
+        _check_id("job", job)
+        return await self._read(lambda tx: insights.job_evidence(tx, job))
+
+    async def evidence_bytes(self, sha256: str) -> bytes:
+        """The bytes of a piece of evidence, wherever they lie."""
+        if not isinstance(cast("object", sha256), str) or not DIGEST.fullmatch(sha256):
+            raise BadInput(
+                say(
+                    "evidence is asked for by its sha256, 64 hex digits, not {sha256!r}",
+                    sha256=sha256,
+                )
+            )
+        return await self._keeper.get(await self._open(), sha256)
 
     async def runners(self) -> list[insights.RunnerSeen]:
         return await self._read(insights.list_runners)
@@ -303,6 +493,97 @@ class Retoma:
             lambda tx: store.adopt(tx, job, text, actor=actor), verb="adopt"
         )
 
+    async def skip(self, job: int, why: str, *, actor: str = ACTOR) -> Job:
+        """A job that waits, is parked or is dead ends without being done: a person says so."""
+        _check_id("job", job)
+        said = reason(why)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.skip_job(tx, job, said, actor=actor), verb="skip"
+        )
+
+    async def discard(self, job: int, why: str | None = None, *, actor: str = ACTOR) -> Job:
+        """Put a dead letter away: off the list of `dead`, its history kept. It can be retried."""
+        _check_id("job", job)
+        said = None if why is None else reason(why)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.discard_job(tx, job, said, actor=actor), verb="discard"
+        )
+
+    async def dead(
+        self,
+        *,
+        kind: str | None = None,
+        batch: int | None = None,
+        code: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[Job]:
+        """Dead letters that nobody has discarded, newest first, a page at a time."""
+        return await self._read(
+            lambda tx: insights.list_dead(
+                tx, kind=kind, batch=batch, code=code, before=before, limit=limit
+            )
+        )
+
+    # — schedules and retention —
+
+    async def schedules(self) -> list[Schedule]:
+        return await self._read(store.list_schedules)
+
+    async def pause_schedule(self, name: str, *, actor: str = ACTOR) -> Schedule:
+        """It ticks no more until it is unpaused."""
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.pause_schedule(tx, name, actor=actor), verb="pause_schedule"
+        )
+
+    async def unpause_schedule(self, name: str, *, actor: str = ACTOR) -> Schedule:
+        """It goes on with its next tick; those of the pause are not made up for."""
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.unpause_schedule(tx, name, actor=actor), verb="unpause_schedule"
+        )
+
+    async def run_schedule(self, name: str, *, actor: str = ACTOR) -> Job:
+        """One run now, beside its ticks."""
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.run_schedule(tx, name, actor=actor), verb="run_schedule"
+        )
+
+    async def remove_schedule(self, name: str, *, actor: str = ACTOR) -> None:
+        """It is no more, until some process that declares it starts again."""
+        database = await self._open()
+        await database.write(
+            lambda tx: store.remove_schedule(tx, name, actor=actor), verb="remove_schedule"
+        )
+
+    async def retire(
+        self, *, done: Any = None, dead: Any = None, events: Any = None, actor: str = ACTOR
+    ) -> Retired:
+        """Delete now what ended longer ago than this; None keeps for ever."""
+        lengths = {"done": done, "dead": dead, "events": events}
+        keep = Keep(**{k: None if v is None else seconds(v) for k, v in lengths.items()})
+        return await Retention(keep, actor, self._keeper).run_once(await self._open())
+
+    # — limits —
+
+    async def set_limit(self, key: str, cap: int | None, *, actor: str = ACTOR) -> None:
+        """Let so many jobs of this key run at once from now on, whatever the code says; None: what
+        the code says holds again."""
+        wanted = check_key(key)
+        most = None if cap is None else check_cap(cap)
+        database = await self._open()
+        await database.write(
+            lambda tx: store.set_limit(tx, wanted, most, actor=actor), verb="set_limit"
+        )
+
+    async def limits(self, *, after: str = "", limit: int = 50) -> list[insights.LimitSeen]:
+        """By their keys, a page at a time."""
+        return await self._read(lambda tx: insights.list_limits(tx, after=after, limit=limit))
+
     # — the database —
 
     async def upgrade(self) -> migrations.Status:
@@ -311,6 +592,7 @@ class Retoma:
     async def close(self) -> None:
         """Let go of the database. A runner that still runs is ended: others take up its jobs."""
         await self._end_runners()
+        await self._keeper.close()
         if self._database is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._database.close)
             self._database = None
@@ -336,7 +618,10 @@ class Retoma:
 
     def _opened(self) -> Database:
         if self._database is None:
-            self._database = db.open(self.url)
+            # A clock in the hand of a test moves the database's time too.
+            fake = self._clock.moved() is not None
+            moved = (lambda: self._clock.moved() or 0) if fake else None
+            self._database = db.open(self.url, moved=moved)
             self._submitter = Submitter(self._database)
         return self._database
 
@@ -344,98 +629,42 @@ class Retoma:
         database = self._opened()
         if not self._ready:
             await migrations.ready(database)
+            if self._clock.moved() is not None:
+                await database.write(lambda tx: tx.run(db.MOVABLE_CLOCK), verb="test")
             self._ready = True
+        if self._undeclared:
+            await self._declare(database)
         return database
+
+    async def _declare(self, database: Database) -> None:
+        """What the code says of schedules and references, for every process to know."""
+        plans, references = list(self._plans.values()), list(self._references)
+
+        def declare(tx: db.Transaction) -> None:
+            store.declare_schedules(tx, plans, actor=ACTOR)
+            store.keep_references(tx, references)
+
+        await database.write(declare, verb="declare")
+        self._undeclared = False
 
     async def _read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self._open()).read(fn)
 
 
-def _submission(
-    kind: Kind,
-    priority: int | None,
-    run_at: datetime | None,
-    delay: Any,
-    deadline: Any,
-    correlation: str | None,
-) -> Submission:
-    if priority is not None and priority not in PRIORITIES:
-        raise BadInput(f"a priority is from -1000 to 1000, not {priority!r}")
-    if run_at is not None and delay is not None:
-        raise BadInput("run_at and delay say the same thing twice: give one of them")
-    if run_at is not None and not isinstance(run_at, datetime):
-        raise BadInput(f"run_at is a datetime with a time zone, not {run_at!r}")
-    if run_at is not None and run_at.tzinfo is None:
-        raise BadInput(f"run_at needs a time zone: {run_at.isoformat()} could be any instant")
-    wait = None if delay is None else seconds(delay)
-    lasts = None if deadline is None else _lasting(deadline)
-    if wait is not None and lasts is not None and wait >= lasts:
-        raise BadInput(f"a delay of {wait:g} s leaves nothing of a deadline of {lasts:g} s")
-    return Submission(
-        kind=kind.name,
-        version=kind.version,
-        queue=kind.queue,
-        priority=kind.priority if priority is None else priority,
-        run_at=None if run_at is None else run_at.astimezone(UTC),
-        delay=wait,
-        lasts=lasts,
-        correlation=_checked("correlation", correlation),
-        actor=ACTOR,
-    )
-
-
-def _lasting(deadline: Any) -> float:
-    length = seconds(deadline)
-    if not length:
-        raise BadInput("a deadline of no length leaves no time to run at all")
-    return length
-
-
-def _encoded(kind: Kind, payload: Any) -> str:
-    if kind.takes_nothing and payload is not None:
-        raise BadInput(f"{kind.name} takes no payload")
-    return kind.encoded(payload)
-
-
-def _new_job(kind: Kind, payload: Any, key: str | None) -> NewJob:
-    text = _encoded(kind, payload)
-    if _checked("key", key) is None:
-        return NewJob(text)
-    return NewJob(text, key, digest(text))
-
-
-def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[NewJob]:
-    if len(keys) != len(payloads):
-        raise BadInput(f"{len(payloads)} payloads and {len(keys)} keys: one key for each")
-    by_key: dict[str, NewJob] = {}
-    for payload, key in zip(payloads, keys, strict=True):
-        new = _new_job(kind, payload, key)
-        before = by_key.setdefault(key, new)
-        if before.hash != new.hash:
-            raise IdempotencyMismatch(
-                f"{kind.name}: the key {key} stands for two payloads in this submission;"
-                " nothing was submitted"
-            )
-    return list(by_key.values())
-
-
-def _checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:
-    if text is None:
-        return None
-    given = cast("object", text)
-    if not isinstance(given, str) or not 0 < len(given) <= most or not given.isprintable():
-        raise BadInput(f"a {what} has 1 to {most} printable characters: {text!r}")
-    return text
-
-
 def _check_id(what: str, id_: object) -> None:
     """What cannot be an id is nobody's, and no database need be asked."""
     if not isinstance(id_, int) or not 0 < id_ < 2**63:
-        raise NotFound(f"there is no {what} {id_!r}")
+        raise NotFound(say("there is no {what} {id!r}", what=what, id=id_))
 
 
 def _state(state: State | str) -> State:
     try:
         return State(state)
     except ValueError:
-        raise BadInput(f"no state is called {state!r}; there are {', '.join(State)}") from None
+        raise BadInput(
+            say(
+                "no state is called {state!r}; there are {known}",
+                state=state,
+                known=", ".join(State),
+            )
+        ) from None

@@ -5,6 +5,7 @@ the same knobs are heard too. What contradicts itself does not start.
 """
 
 from enum import StrEnum
+from functools import reduce
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -18,10 +19,16 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from retoma.engine.cron import Cron
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
+from retoma.engine.held_loop import LOOP_LIMIT
 from retoma.engine.pulse import BEAT, BEATS, LEASE
-from retoma.engine.runner import GRACE, TICK
+from retoma.engine.retention import Keep
+from retoma.engine.runner import GRACE, LET_GO, TICK
+from retoma.engine.schedule import TIMEZONE
+from retoma.shelves import DATABASE, shelf_at
+from retoma.words import Language, Said, say
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
 MOST_SLOTS = 10_000  # jobs at a time in one process; beyond it the loop is the limit
@@ -47,13 +54,18 @@ def _read_length(value: Any) -> float:
     try:
         length = _length(value)
     except BadInput as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(*error.args) from error
     if not 0 < length < float("inf"):
-        raise ValueError("a length of time here is more than nothing, and finite")
+        raise ValueError(say("a length of time here is more than nothing, and finite"))
     return length
 
 
+def _read_limit(value: Any) -> float:
+    return 0.0 if str(value).strip() in ("0", "0.0", "0s") else _read_length(value)
+
+
 Seconds = Annotated[float, BeforeValidator(_read_length)]
+SecondsOrNone = Annotated[float, BeforeValidator(_read_limit)]
 
 
 def _named(*names: str) -> AliasChoices:
@@ -99,6 +111,21 @@ class Settings(BaseSettings):
         validation_alias="RETOMA_GRACE",
         description="How long a leaving runner lets its jobs finish; deploy tools kill after 30.",
     )
+    let_go: Seconds = Field(
+        LET_GO,
+        validation_alias="RETOMA_LET_GO",
+        description="How long a story that was stopped may take to end; then it is left behind.",
+    )
+    loop_limit: SecondsOrNone = Field(
+        LOOP_LIMIT,
+        validation_alias="RETOMA_LOOP_LIMIT",
+        description="How long the loop may be held before the process leaves; 0: for ever.",
+    )
+    stop_stalled: bool = Field(
+        False,
+        validation_alias="RETOMA_STOP_STALLED",
+        description="Whether a stalled job is also stopped and has failed; else it is only marked.",
+    )
     runner_name: str = Field(
         "runner",
         min_length=1,
@@ -110,6 +137,37 @@ class Settings(BaseSettings):
         LogLevel.INFO,
         validation_alias="RETOMA_LOG_LEVEL",
         description="How much a runner tells; `debug` has a line for every job.",
+    )
+    language: Language | None = Field(
+        None,
+        validation_alias="RETOMA_LANGUAGE",
+        description="`en` or `pt_BR`: what the programs say to people; else as the locale is.",
+    )
+    evidence: str = Field(
+        DATABASE,
+        validation_alias="RETOMA_EVIDENCE",
+        description="Where evidence lies: `database`, `folder:///path` or"
+        " `s3://bucket/prefix?endpoint=…`.",
+    )
+    timezone: str = Field(
+        TIMEZONE,
+        validation_alias="RETOMA_TIMEZONE",
+        description="Whose clock schedules go by that name no time zone of their own.",
+    )
+    keep_done: Seconds | None = Field(
+        None,
+        validation_alias="RETOMA_KEEP_DONE",
+        description="How long done, skipped and canceled jobs stay. Nothing is deleted unasked.",
+    )
+    keep_dead: Seconds | None = Field(
+        None,
+        validation_alias="RETOMA_KEEP_DEAD",
+        description="How long dead letters stay; those put away go with the done.",
+    )
+    keep_events: Seconds | None = Field(
+        None,
+        validation_alias="RETOMA_KEEP_EVENTS",
+        description="How long the events of deleted jobs and the audit log stay.",
     )
     lease_ms: int | None = Field(
         None,
@@ -131,16 +189,43 @@ class Settings(BaseSettings):
         if scheme not in SCHEMES:
             # Never the whole of it: it may hold a password.
             raise ValueError(
-                f"{scheme or 'an address without a scheme'} is no database of ours: write"
-                " sqlite:///work.db or postgresql://host/name"
+                say(
+                    "{scheme} is no database of ours: write sqlite:///work.db or"
+                    " postgresql://host/name",
+                    scheme=scheme or say("an address without a scheme"),
+                )
             )
         return url
+
+    @field_validator("evidence")
+    @classmethod
+    def _known_shelf(cls, where: str) -> str:
+        try:
+            shelf_at(where)
+        except BadInput as error:
+            raise ValueError(str(error)) from error
+        return where
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, timezone: str) -> str:
+        try:
+            return Cron("0 0 * * *", timezone).timezone
+        except BadInput as error:
+            raise ValueError(*error.args) from error
 
     @model_validator(mode="before")
     @classmethod
     def _lower_level(cls, given: Any) -> Any:
         level = given.get("RETOMA_LOG_LEVEL") if isinstance(given, dict) else None
         return {**given, "RETOMA_LOG_LEVEL": level.lower()} if isinstance(level, str) else given
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _known_language(cls, language: Any) -> Any:
+        """`pt-BR`, `pt` and `en_US` mean what they seem to mean."""
+        short = str(language)[:2].lower()
+        return {"pt": Language.PT_BR, "en": Language.EN}.get(short, language)
 
     @model_validator(mode="after")
     def _fold_milliseconds(self) -> "Settings":
@@ -152,24 +237,64 @@ class Settings(BaseSettings):
                 continue
             if name in self.model_fields_set and getattr(self, name) != older / 1000:
                 raise ValueError(
-                    f"RETOMA_{name.upper()} and {alias} say two things about the {name}:"
-                    " give one of them"
+                    say(
+                        "{ours} ({given:g} s) and {theirs} ({older:g} s) contradict each other:"
+                        " give one of them",
+                        ours=f"RETOMA_{name.upper()}",
+                        given=getattr(self, name),
+                        theirs=alias,
+                        older=older / 1000,
+                    )
                 )
             # Frozen from outside; this is still the making of it.
             object.__setattr__(self, name, older / 1000)
         return self
 
+    @property
+    def keep(self) -> Keep:
+        return Keep(done=self.keep_done, dead=self.keep_dead, events=self.keep_events)
+
+    @model_validator(mode="after")
+    def _keep_events_longest(self) -> "Settings":
+        for name in ("keep_done", "keep_dead"):
+            jobs = getattr(self, name)
+            if None not in (jobs, self.keep_events) and jobs > self.keep_events:
+                raise ValueError(
+                    say(
+                        "{ours} ({jobs:g} s) and RETOMA_KEEP_EVENTS ({events:g} s) contradict each"
+                        " other: events outlive the job they tell of",
+                        ours=f"RETOMA_{name.upper()}",
+                        jobs=jobs,
+                        events=self.keep_events,
+                    )
+                )
+        return self
+
     @model_validator(mode="after")
     def _agree(self) -> "Settings":
+        lease = "RETOMA_LEASE" if self.lease_ms is None else "JOB_LOCK_TTL_MS"
+        beat = "RETOMA_BEAT" if self.beat_ms is None else "JOB_HEARTBEAT_INTERVAL_MS"
         if self.beat * BEATS > self.lease:
             raise ValueError(
-                f"a lease outlasts {BEATS} beats, or one late beat loses every job: lease"
-                f" {self.lease:g} s, beat {self.beat:g} s"
+                say(
+                    "{lease} ({has:g} s) and {beat} ({every:g} s) contradict each other: a lease"
+                    " outlasts {beats} beats, or one late beat loses every job",
+                    lease=lease,
+                    has=self.lease,
+                    beat=beat,
+                    every=self.beat,
+                    beats=BEATS,
+                )
             )
         if self.tick >= self.lease:
             raise ValueError(
-                f"what a lease lets go must be seen before the next one ends: tick"
-                f" {self.tick:g} s, lease {self.lease:g} s"
+                say(
+                    "RETOMA_TICK ({every:g} s) and {lease} ({has:g} s) contradict each other: what a"
+                    " lease lets go must be seen before the next one ends",
+                    every=self.tick,
+                    lease=lease,
+                    has=self.lease,
+                )
             )
         return self
 
@@ -180,10 +305,14 @@ def read(**given: Any) -> Settings:
     try:
         return Settings(**said)
     except ValidationError as error:
-        raise BadInput("; ".join(_told(each) for each in error.errors())) from error
+        told = [_told(each) for each in error.errors()]
+        raise BadInput(reduce(lambda a, b: say("{a}; {b}", a=a, b=b), told)) from error
 
 
-def _told(error: Any) -> str:
+def _told(error: Any) -> Said:
     where = ".".join(str(part) for part in error["loc"])
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+    ours = error.get("ctx", {}).get("error")
+    message = ours.args[0] if isinstance(ours, ValueError) else error["msg"]
+    if not where:
+        return say("{message}", message=message)
+    return say("{where}: {message}", where=where, message=message)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from retoma import Context, Edge, LeaseLost, Remote, Retoma, Retry, Status, Transient
+from tests.chaos import hang_jobs
 from tests.chaos.ledger import Ledger, append
 
 FOLDER = "RETOMA_TEST_LEDGER"
@@ -22,14 +23,16 @@ RETRY = Retry(attempts=3, base=0.05, cap=1.0)
 def build(url: str, folder: Path) -> Retoma:
     """An app that knows every story of these tests."""
     app = Retoma(url)
-    stories = Stories(Ledger(folder), folder)
+    ledger = Ledger(folder)
+    stories = Stories(ledger, folder)
     for story in (
         *(stories.chain, stories.poison, stories.neighbour, stories.hold),
         *(stories.late_save, stories.late_report, stories.late_settle),
-        *(stories.late_evidence, stories.late_start, stories.hopeless),
-        *(stories.mission, stories.borrow, stories.call),
+        *(stories.late_evidence, stories.late_start, stories.hopeless, stories.heavy),
+        *(stories.block, stories.mission, stories.borrow, stories.call),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
+    hang_jobs.register(app, ledger, RETRY)
     return app
 
 
@@ -163,6 +166,21 @@ class Stories:
             await self._step(ctx, "after", 5),
         ]
 
+    async def block(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Holds the event loop until its gate opens: nothing else runs in this process."""
+        self._ledger.effect(ctx, payload["gate"], "waits")
+        until = time.monotonic() + NOBODY_WAITS_LONGER
+        while not (self._folder / payload["gate"]).exists() and time.monotonic() < until:
+            time.sleep(0.02)  # noqa: ASYNC251, TID251  # the very thing
+        return await self._step(ctx, "after", 5)
+
+    async def heavy(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Waits for its gate, and then has much to keep: evidence, a step, a result."""
+        if payload.get("evidence"):
+            await self._gate(ctx, payload["gate"])
+            await ctx.attach("page", os.urandom(payload["size"]))
+        return await ctx.step("kept", self._heavy, ctx, payload["gate"], payload["size"])
+
     async def hopeless(self, ctx: Context, payload: dict[str, Any]) -> None:
         """Never succeeds."""
         await asyncio.sleep(payload.get("ms", 10) / 1000)
@@ -212,6 +230,13 @@ class Stories:
         await self._gate(ctx, gate)
         value = f"held until the gate by epoch {ctx.epoch}"
         self._ledger.effect(ctx, "held", "end", value)
+        return value
+
+    async def _heavy(self, ctx: Context, gate: str, size: int) -> str:
+        self._ledger.effect(ctx, "kept", "start")
+        await self._gate(ctx, gate)
+        value = f"job {ctx.job} by epoch {ctx.epoch} ".ljust(size, "x")
+        self._ledger.effect(ctx, "kept", "end", value)
         return value
 
     async def _gate(self, ctx: Context, gate: str) -> None:

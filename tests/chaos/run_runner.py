@@ -13,8 +13,9 @@ from typing import Any
 import structlog
 
 from retoma import db
+from retoma.cli.processes import leave_anyway
 from retoma.db import Database, Transaction
-from tests.chaos import jobs
+from tests.chaos import disk, jobs
 
 
 async def main(knobs: dict[str, Any]) -> None:
@@ -45,4 +46,8 @@ class MuteDatabase:
 
 if __name__ == "__main__":
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    asyncio.run(main(json.loads(sys.argv[1])))
+    if disk.VARIABLE in os.environ:
+        disk.watch()
+    with asyncio.Runner() as loop:
+        loop.run(main(json.loads(sys.argv[1])))
+        leave_anyway(1.0)

@@ -46,5 +46,36 @@ async def test_sigterm_finishes_or_gives_back_and_loses_no_attempt(new_world):
         await world.verdict()
 
 
+STUBBORN = ["clings", "waits", "leaks"]
+
+
+async def test_e29_stories_that_do_not_let_go_are_given_back_by_the_leaving_runner(new_world):
+    """E29 E30: cancellation swallowed, threads left hanging: exit 0 in time, no attempt lost."""
+    async with new_world() as world:
+        runner = world.start_runner("leaving", slots=8, grace=0.5, let_go=0.5)
+        jobs = [id_ for kind in STUBBORN for id_ in await world.submit_all(kind, [1, 2])]
+        await world.wait_held(jobs)
+
+        runner.send(signal.SIGTERM)
+        await world.eventually(lambda: ended(runner), "the runner has left", patience=15)
+
+        assert 0 == runner.popen.returncode
+        found = await world.verdict(finished=False)
+        assert {(State.WAITING, 0, 1)} == {
+            (job.state, job.failures, job.epoch) for job in found.jobs
+        }
+        [boot] = await world.boots_of(runner)
+        assert "gone" == boot.state
+        released = [e for e in found.events if e.type is EventType.RELEASED]
+        assert (sorted(jobs), {boot.boot}) == (
+            sorted(e.job for e in released),
+            {e.actor for e in released},
+        )
+
+        world.start_runner("next")
+        await world.wait_ended()
+        await world.verdict()
+
+
 async def ended(process) -> bool:
     return not process.running

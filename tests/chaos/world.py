@@ -102,20 +102,25 @@ class World:
     def start_runner(self, name: str = "runner", *, crash: str = "", **knobs: Any) -> Process:
         """`crash`: where and how it is to die, as RETOMA_CRASHPOINT says it."""
         told = {"name": name, "tick": 1.0, **knobs}
-        return self.start(name, "tests.chaos.run_runner", told, crash=crash)
+        armed = {"RETOMA_CRASHPOINT": crash} if crash else None
+        return self.start(name, "tests.chaos.run_runner", told, armed)
 
     def start_submitter(self, name: str, **told: Any) -> Process:
         return self.start(name, "tests.chaos.run_submits", told)
 
     def start(
-        self, name: str, module: str, told: dict[str, Any], *, crash: str = ""
+        self,
+        name: str,
+        module: str,
+        told: dict[str, Any],
+        environment: dict[str, str] | None = None,
     ) -> Process:
         path = self.folder / f"{len(self.processes)}-{name}.log"
         with path.open("wb") as log:
             popen = subprocess.Popen(
                 [sys.executable, "-m", module, json.dumps(told)],
                 cwd=ROOT,
-                env=os.environ | self.environment | {"RETOMA_CRASHPOINT": crash},
+                env=os.environ | self.environment | (environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from retoma import Retoma
-from retoma.cli import cli
+from retoma.cli import program
 from retoma.cli.exits import guarded
 from tests.cli import stories
 
@@ -37,7 +37,7 @@ def verb(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     def run(*words: str) -> Said:
         code: Any = 0
         try:
-            guarded(lambda: cli(words, prog_name="retoma"))
+            guarded(lambda: program()(words, prog_name="retoma"))
         except SystemExit as left:
             code = left.code
         said = capsys.readouterr()

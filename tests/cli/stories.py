@@ -1,6 +1,6 @@
 """What the runners of these tests run."""
 
-from retoma import Context, Permanent, Retoma
+from retoma import Context, Park, Permanent, Retoma
 
 HOPELESS = 3
 
@@ -9,6 +9,7 @@ def app_on(url: str) -> Retoma:
     app = Retoma(url)
     app.job(story)
     app.job(note)
+    app.job(shy)
     return app
 
 
@@ -26,3 +27,8 @@ async def double(number: int) -> int:
 
 async def note(ctx: Context, text: str) -> str:
     return text
+
+
+async def shy(ctx: Context, number: int) -> int | Park:
+    """Waits for a person the first time it is asked."""
+    return Park("may I?")

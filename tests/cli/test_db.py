@@ -66,7 +66,7 @@ def test_an_unknown_dialect_is_refused(url, verb):
 @pytest.mark.usefixtures("_named")
 def test_a_newer_schema_is_refused_with_what_to_do(database_url, verb):
     verb("db", "upgrade")
-    newer = db.adhoc("UPDATE retoma_migrations SET number = 9999")
+    newer = db.adhoc("UPDATE retoma_migrations SET number = 9999 WHERE number = 1")
 
     async def pretend() -> None:
         database = db.open(database_url)

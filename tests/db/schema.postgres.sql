@@ -5,6 +5,9 @@ audit.id bigint NOT NULL IDENTITY
 audit.subject text NOT NULL
 audit.verb text NOT NULL
 audit.xid xid8 NOT NULL DEFAULT pg_current_xact_id()
+batch_pace.batch bigint NOT NULL
+batch_pace.minute timestamp with time zone NOT NULL
+batch_pace.n bigint NOT NULL
 batches.created_at timestamp with time zone NOT NULL
 batches.first_job bigint
 batches.id bigint NOT NULL IDENTITY
@@ -31,9 +34,13 @@ events.type text NOT NULL
 events.xid xid8 NOT NULL DEFAULT pg_current_xact_id()
 evidence.bytes bytea
 evidence.codec text NOT NULL
+evidence.place text
 evidence.sha256 text NOT NULL
 evidence.size bigint NOT NULL
+evidence.stored_at timestamp with time zone
+evidence.used_at timestamp with time zone NOT NULL DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone
 job_evidence.at timestamp with time zone NOT NULL
+job_evidence.cut_from bigint
 job_evidence.epoch integer NOT NULL
 job_evidence.job bigint NOT NULL
 job_evidence.media text NOT NULL
@@ -47,6 +54,7 @@ jobs.code text COLLATE C
 jobs.correlation text
 jobs.created_at timestamp with time zone NOT NULL
 jobs.deadline timestamp with time zone
+jobs.discarded_at timestamp with time zone
 jobs.ended_at timestamp with time zone
 jobs.epoch integer NOT NULL DEFAULT 0
 jobs.failures integer NOT NULL DEFAULT 0
@@ -75,6 +83,7 @@ jobs.state text COLLATE C NOT NULL DEFAULT 'waiting'::text
 jobs.traceparent text
 jobs.turn bigint
 jobs.version integer NOT NULL
+limits.by_hand integer
 limits.cap integer NOT NULL
 limits.key text COLLATE C NOT NULL
 limits.used integer NOT NULL DEFAULT 0
@@ -87,6 +96,11 @@ pace.minute timestamp with time zone NOT NULL
 pace.ms double precision NOT NULL
 pace.n bigint NOT NULL
 pace.state text COLLATE C NOT NULL
+places_left.at timestamp with time zone NOT NULL
+places_left.place text NOT NULL
+refers.column_name text COLLATE C NOT NULL
+refers.table_name text COLLATE C NOT NULL
+refers.what text COLLATE C NOT NULL
 retoma_migrations.applied_at timestamp with time zone NOT NULL
 retoma_migrations.checksum text NOT NULL
 retoma_migrations.name text NOT NULL
@@ -103,15 +117,20 @@ runners.pid_started text NOT NULL
 runners.since timestamp with time zone NOT NULL
 runners.slots integer NOT NULL
 runners.state text COLLATE C NOT NULL
+runners.trouble text
 runners.version text NOT NULL
 schedules.cron text NOT NULL
 schedules.kind text COLLATE C NOT NULL
+schedules.limits text NOT NULL DEFAULT '{}'::text
 schedules.missed text NOT NULL
 schedules.name text COLLATE C NOT NULL
 schedules.next_at timestamp with time zone
 schedules.paused_at timestamp with time zone
 schedules.payload json NOT NULL
+schedules.priority integer NOT NULL DEFAULT 0
+schedules.queue text COLLATE C NOT NULL DEFAULT ''::text
 schedules.timezone text NOT NULL
+schedules.version integer NOT NULL DEFAULT 1
 steps.begun_at timestamp with time zone
 steps.cost json
 steps.epoch integer NOT NULL
@@ -140,6 +159,7 @@ ticks.schedule text NOT NULL
 jobs WITH fillfactor=60
 runners WITH fillfactor=50
 audit: PRIMARY KEY (id)
+batch_pace: PRIMARY KEY (batch, minute)
 batches: UNIQUE (key)
 batches: PRIMARY KEY (id)
 counts: PRIMARY KEY (batch, kind, state, code)
@@ -156,6 +176,9 @@ limits: PRIMARY KEY (key)
 limits: CHECK ((used >= 0))
 meta: PRIMARY KEY (name)
 pace: PRIMARY KEY (kind, minute, state, code, bucket)
+places_left: PRIMARY KEY (place)
+refers: PRIMARY KEY (table_name, column_name)
+refers: CHECK ((what = ANY (ARRAY['job'::text, 'batch'::text])))
 retoma_migrations: PRIMARY KEY (room, number)
 runners: PRIMARY KEY (boot)
 runners: CHECK ((state = ANY (ARRAY['alive'::text, 'leaving'::text, 'gone'::text, 'lost'::text])))
@@ -166,7 +189,9 @@ tallies: PRIMARY KEY (id)
 ticks: PRIMARY KEY (schedule, at)
 CREATE UNIQUE INDEX audit_pkey ON retoma.audit USING btree (id)
 CREATE INDEX audit_xid ON retoma.audit USING btree (xid)
+CREATE UNIQUE INDEX batch_pace_pkey ON retoma.batch_pace USING btree (batch, minute)
 CREATE UNIQUE INDEX batches_key_key ON retoma.batches USING btree (key)
+CREATE INDEX batches_paused ON retoma.batches USING btree (id) WHERE (paused_at IS NOT NULL)
 CREATE UNIQUE INDEX batches_pkey ON retoma.batches USING btree (id)
 CREATE UNIQUE INDEX counts_pkey ON retoma.counts USING btree (batch, kind, state, code)
 CREATE UNIQUE INDEX duties_pkey ON retoma.duties USING btree (name)
@@ -177,6 +202,8 @@ CREATE UNIQUE INDEX job_evidence_pkey ON retoma.job_evidence USING btree (job, n
 CREATE INDEX job_evidence_sha256 ON retoma.job_evidence USING btree (sha256)
 CREATE INDEX jobs_aside ON retoma.jobs USING btree (aside, priority, turn, id) WHERE ((state = 'waiting'::text) AND (aside IS NOT NULL))
 CREATE INDEX jobs_batch ON retoma.jobs USING btree (batch, state, id) WHERE ((batch IS NOT NULL) AND (state = ANY (ARRAY['parked'::text, 'skipped'::text, 'dead'::text, 'canceled'::text])))
+CREATE INDEX jobs_dead ON retoma.jobs USING btree (id) WHERE ((state = 'dead'::text) AND (discarded_at IS NULL))
+CREATE INDEX jobs_ends ON retoma.jobs USING btree (kind, state, id) WHERE (state = ANY (ARRAY['parked'::text, 'skipped'::text, 'dead'::text, 'canceled'::text]))
 CREATE INDEX jobs_held ON retoma.jobs USING btree (runner) WHERE (runner IS NOT NULL)
 CREATE UNIQUE INDEX jobs_key ON retoma.jobs USING btree (kind, key) WHERE (key IS NOT NULL)
 CREATE INDEX jobs_not_due ON retoma.jobs USING btree (queue, run_at) WHERE ((state = 'waiting'::text) AND (turn IS NULL))
@@ -186,6 +213,8 @@ CREATE INDEX jobs_waiting ON retoma.jobs USING btree (queue, priority, turn, id)
 CREATE UNIQUE INDEX limits_pkey ON retoma.limits USING btree (key)
 CREATE UNIQUE INDEX meta_pkey ON retoma.meta USING btree (name)
 CREATE UNIQUE INDEX pace_pkey ON retoma.pace USING btree (kind, minute, state, code, bucket)
+CREATE UNIQUE INDEX places_left_pkey ON retoma.places_left USING btree (place)
+CREATE UNIQUE INDEX refers_pkey ON retoma.refers USING btree (table_name, column_name)
 CREATE UNIQUE INDEX retoma_migrations_pkey ON retoma.retoma_migrations USING btree (room, number)
 CREATE UNIQUE INDEX runners_pkey ON retoma.runners USING btree (boot)
 CREATE UNIQUE INDEX schedules_pkey ON retoma.schedules USING btree (name)
@@ -193,6 +222,8 @@ CREATE UNIQUE INDEX steps_pkey ON retoma.steps USING btree (job, name, version, 
 CREATE UNIQUE INDEX tallies_pkey ON retoma.tallies USING btree (id)
 CREATE UNIQUE INDEX ticks_pkey ON retoma.ticks USING btree (schedule, at)
 CREATE TRIGGER events_are_immutable BEFORE DELETE OR UPDATE ON retoma.events FOR EACH ROW EXECUTE FUNCTION refuse_change_of_events()
+CREATE TRIGGER evidence_leaves_its_place AFTER DELETE ON retoma.evidence FOR EACH ROW WHEN ((old.place IS NOT NULL)) EXECUTE FUNCTION leave_place_of_evidence()
+CREATE TRIGGER evidence_moves_in AFTER UPDATE OF place ON retoma.evidence FOR EACH ROW WHEN (((old.place IS NOT NULL) AND (new.place IS NULL))) EXECUTE FUNCTION leave_place_of_evidence()
 CREATE OR REPLACE FUNCTION retoma.clock()
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -201,6 +232,15 @@ CREATE OR REPLACE FUNCTION retoma.clock_in(seconds double precision)
  RETURNS timestamp with time zone
  LANGUAGE sql
 AS $function$SELECT retoma.clock() + seconds * interval '1 second'$function$
+CREATE OR REPLACE FUNCTION retoma.leave_place_of_evidence()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    INSERT INTO retoma.places_left (place, at) VALUES (OLD.place, retoma.clock())
+    ON CONFLICT (place) DO NOTHING;
+    RETURN NULL;
+END $function$
 CREATE OR REPLACE FUNCTION retoma.refuse_change_of_events()
  RETURNS trigger
  LANGUAGE plpgsql

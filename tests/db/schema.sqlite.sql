@@ -16,6 +16,12 @@ CREATE TABLE audit (
     subject  text NOT NULL,
     details  text
 ) STRICT
+CREATE TABLE batch_pace (
+    batch   integer NOT NULL,
+    minute  integer NOT NULL,
+    n       integer NOT NULL,
+    PRIMARY KEY (batch, minute)
+) STRICT
 CREATE TABLE batches (
     id          INTEGER PRIMARY KEY,
     name        text NOT NULL,
@@ -26,6 +32,7 @@ CREATE TABLE batches (
     created_at  integer NOT NULL,
     paused_at   integer
 ) STRICT
+CREATE INDEX batches_paused ON batches (id) WHERE paused_at IS NOT NULL
 CREATE TABLE counts (
     batch  integer NOT NULL,
     kind   text NOT NULL,
@@ -58,19 +65,29 @@ CREATE TABLE events (
     details  text,
     PRIMARY KEY (job, seq)
 ) STRICT
+CREATE TRIGGER evidence_leaves_its_place AFTER DELETE ON evidence
+WHEN OLD.place IS NOT NULL
+BEGIN
+    INSERT INTO places_left (place, at) VALUES (OLD.place, clock()) ON CONFLICT (place) DO NOTHING;
+END
+CREATE TRIGGER evidence_moves_in AFTER UPDATE OF place ON evidence
+WHEN OLD.place IS NOT NULL AND NEW.place IS NULL
+BEGIN
+    INSERT INTO places_left (place, at) VALUES (OLD.place, clock()) ON CONFLICT (place) DO NOTHING;
+END
 CREATE TABLE evidence (
     sha256  text PRIMARY KEY,
     codec   text NOT NULL,
     size    integer NOT NULL,
     bytes   blob
-) STRICT
+, place text, stored_at integer, used_at integer NOT NULL DEFAULT 0) STRICT
 CREATE TABLE job_evidence (
     job     integer NOT NULL,
     name    text NOT NULL,
     epoch   integer NOT NULL,
     media   text NOT NULL,
     sha256  text NOT NULL REFERENCES evidence,
-    at      integer NOT NULL,
+    at      integer NOT NULL, cut_from integer,
     PRIMARY KEY (job, name, epoch)
 ) STRICT
 CREATE INDEX job_evidence_sha256 ON job_evidence (sha256)
@@ -111,13 +128,16 @@ CREATE TABLE jobs (
     result        text,
     created_at    integer NOT NULL,
     started_at    integer,
-    ended_at      integer,
+    ended_at      integer, discarded_at integer,
     CHECK ((state = 'running') = (runner IS NOT NULL))
 ) STRICT
 CREATE INDEX jobs_aside ON jobs (aside, priority, turn, id)
     WHERE state = 'waiting' AND aside IS NOT NULL
 CREATE INDEX jobs_batch ON jobs (batch, state, id)
     WHERE batch IS NOT NULL AND state IN ('parked', 'skipped', 'dead', 'canceled')
+CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead' AND discarded_at IS NULL
+CREATE INDEX jobs_ends ON jobs (kind, state, id)
+    WHERE state IN ('parked', 'skipped', 'dead', 'canceled')
 CREATE INDEX jobs_held ON jobs (runner) WHERE runner IS NOT NULL
 CREATE UNIQUE INDEX jobs_key ON jobs (kind, key) WHERE key IS NOT NULL
 CREATE INDEX jobs_not_due ON jobs (queue, run_at) WHERE state = 'waiting' AND turn IS NULL
@@ -129,7 +149,7 @@ CREATE TABLE limits (
     key   text PRIMARY KEY,
     cap   integer NOT NULL CHECK (cap >= 0),
     used  integer NOT NULL DEFAULT 0 CHECK (used >= 0)
-) STRICT
+, by_hand integer) STRICT
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL) STRICT
 CREATE TABLE pace (
     kind    text NOT NULL,
@@ -140,6 +160,16 @@ CREATE TABLE pace (
     n       integer NOT NULL,
     ms      real NOT NULL,
     PRIMARY KEY (kind, minute, state, code, bucket)
+) STRICT
+CREATE TABLE places_left (
+    place  text PRIMARY KEY,
+    at     integer NOT NULL
+) STRICT
+CREATE TABLE refers (
+    table_name   text NOT NULL,
+    column_name  text NOT NULL,
+    what         text NOT NULL CHECK (what IN ('job', 'batch')),
+    PRIMARY KEY (table_name, column_name)
 ) STRICT
 CREATE TABLE retoma_migrations (
     room text NOT NULL, number integer NOT NULL, name text NOT NULL, checksum text NOT NULL,
@@ -157,7 +187,7 @@ CREATE TABLE runners (
     lease_until  integer NOT NULL,
     slots        integer NOT NULL,
     knows        text NOT NULL
-) STRICT
+, trouble text) STRICT
 CREATE TABLE schedules (
     name        text PRIMARY KEY,
     kind        text NOT NULL,
@@ -167,7 +197,7 @@ CREATE TABLE schedules (
     missed      text NOT NULL,
     paused_at   integer,
     next_at     integer
-) STRICT
+, version integer NOT NULL DEFAULT 1, queue text NOT NULL DEFAULT '', priority integer NOT NULL DEFAULT 0, limits text NOT NULL DEFAULT '{}') STRICT
 CREATE TABLE steps (
     job         integer NOT NULL,
     name        text NOT NULL,

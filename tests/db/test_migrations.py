@@ -88,7 +88,8 @@ async def test_several_processes_may_start_at_once(database_url, open_database):
     assert (0, "") == (started.returncode, started.stderr)
     database = open_database(database_url)
     assert golden(database.dialect).read_text() == await database.read(told)
-    assert 1 == len(await database.read(lambda tx: tx.all(APPLIED)))
+    known = len(migrations.migrations(database.dialect))
+    assert known == len(await database.read(lambda tx: tx.all(APPLIED)))
 
 
 async def test_a_newer_schema_is_refused_and_left_alone(database):

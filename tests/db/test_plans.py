@@ -6,7 +6,7 @@ before it runs, over 20,000 jobs of which few are of interest.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from retoma.engine.store import NewJob, Spot
 from tests.engine import aids
 
 JOBS = 20_000
+GATED = 2_000
 HOLDERS = ("me", "lost")
 
 FILL = (
@@ -29,6 +30,14 @@ FILL = (
     "UPDATE jobs SET state = 'running', runner = 'lost', epoch = 1 WHERE id % 20 = 5",
     "UPDATE jobs SET lost = 2 WHERE id % 2000 = 7",
     "UPDATE runners SET state = 'lost' WHERE boot = 'lost'",
+    "INSERT INTO batches (id, name, kind, first_job, created_at, paused_at)"
+    " VALUES (1, 'a', 'gated', 1, (SELECT clock()), (SELECT clock()))",
+    "INSERT INTO limits (key, cap) VALUES ('site:a', 2)",
+    "INSERT INTO limits (key, cap) SELECT 'job:' || id, 1 FROM jobs WHERE id % 20 = 0",
+    "UPDATE jobs SET limit_key = 'site:a' WHERE kind = 'gated'",
+    "UPDATE jobs SET aside = 'limit:site:a' WHERE kind = 'gated' AND id % 4 = 0",
+    "UPDATE jobs SET batch = 1 WHERE kind = 'gated' AND id % 4 = 1",
+    "UPDATE jobs SET aside = 'batch:1' WHERE kind = 'gated' AND id % 8 = 1",
 )
 
 
@@ -53,6 +62,9 @@ class Explaining:
 
     def finish(self, *calls: Call) -> list[list[Row]]:
         return [self._execute(call.statement, call.params) for call in calls]
+
+    def together(self, calls: Iterable[Call]) -> list[list[Row]]:
+        return self.finish(*calls)
 
     def ring(self, topic: str) -> None:
         self._inner.ring(topic)
@@ -85,6 +97,7 @@ async def fill(database: db.Database) -> None:
     for boot in HOLDERS:
         await aids.boot(database, boot)
     await aids.submit(database, JOBS)
+    await aids.submit(database, GATED, kind="gated")
     for sql in FILL:
         await aids.change(database, sql)
 
@@ -111,7 +124,22 @@ async def plans_of_hot_verbs(database: db.Database) -> dict[str, list[str]]:
         )
         assert len(held) == len(saved) == len(reported) == len(ended)
         assert store.BITE == len(store.take_back(explaining, "me"))
+        gated = store.claim_past_gates(
+            explaining,
+            "me",
+            [Spot("gated")],
+            ["gated@1"],
+            slots=20,
+            suspects=1,
+            promote=True,
+            meet=50,
+        )
+        assert 2 == len(gated.claims)
+        store.give_back(explaining, [claim.limit_key for claim in gated.claims])
+        assert store.open_gates(explaining)
+        store.put_back_batch(explaining, 1, offset=0)
         store.submit_job(explaining, aids.about(), NewJob("1"))
+        store.submit_job(explaining, aids.about(), NewJob("1", limits={"site:a": 2}))
         store.submit_job(explaining, aids.about(), NewJob("1", "key", "hash"))
         store.recall_jobs(explaining, "me")
         store.cancels(explaining, "me")
@@ -157,7 +185,12 @@ def both(index: str) -> dict[str, str]:
 
 INDEX = {
     "claim_jobs": both("jobs_waiting"),
+    "claim_met_jobs": BY_KEY,
+    "meet_jobs": both("jobs_waiting"),
+    "open_gates": both("jobs_aside"),
     "promote_jobs": both("jobs_not_due"),
+    "put_back": both("jobs_aside"),
+    "set_aside": BY_KEY,
     "next_due": both("jobs_not_due"),
     "take_back_jobs": both("jobs_held"),
     "recall_jobs": both("jobs_held"),
@@ -172,7 +205,10 @@ INDEX = {
 
 def sqlite_scans(plans: dict[str, list[str]]) -> list[str]:
     """Whole tables read; a set that was sent, and what a temp table holds, is meant to be."""
-    sent = re.compile(r"SCAN (temp\.|json_each|CONSTANT|[a-z] VIRTUAL|runners|[pkeb]$|r\b)")
+    sent = re.compile(
+        r"SCAN (temp\.|json_each|CONSTANT|[a-z] VIRTUAL|runners|[a-z]$|r\b"
+        r"|b USING INDEX batches_paused|\(subquery|gates)"
+    )
     return [
         f"{verb}: {line}"
         for verb, lines in plans.items()
@@ -196,3 +232,42 @@ def postgres_scans(plans: dict[str, list[str]]) -> list[str]:
 
 
 SCANS = {"sqlite": sqlite_scans, "postgres": postgres_scans}
+
+
+async def plans_of_retention(database: db.Database) -> dict[str, list[str]]:
+    plans: dict[str, list[str]] = defaultdict(list)
+
+    def work(tx: Transaction) -> None:
+        explaining: Any = Explaining(tx, plans)
+        bounds = store.bounds(explaining, done=-60.0, dead=None, events=-60.0)
+        page = store.old_jobs(explaining, bounds, 0)
+        assert len(page.old) >= store.RETIRE_CHUNK
+        chunk = page.old[: store.RETIRE_CHUNK]
+        assert store.RETIRE_CHUNK == store.retire_jobs(explaining, bounds, chunk, actor="test")
+        store.old_events(explaining, bounds, 0)
+        assert store.RETIRE_CHUNK == store.retire_events(
+            explaining, bounds, chunk, actor="test"
+        )
+        store.retire_batches(explaining, bounds, 0, actor="test")
+        store.take_duties(explaining, "me", ["fold", "schedule"])
+
+    await database.write(work, verb="explain")
+    return plans
+
+
+async def test_retention_reads_a_page_and_not_the_history(database):
+    await fill(database)
+    await aids.change(database, "UPDATE jobs SET ended_at = created_at WHERE state = 'done'")
+
+    for analyze in (False, True):
+        if analyze:
+            await database.write(lambda tx: tx.run(ANALYZE), verb="test")
+        plans = await plans_of_retention(database)
+        for verb, table in (
+            ("old_jobs", "jobs"),
+            ("hold_old_jobs", "jobs"),
+            ("retire_jobs", "steps"),
+            ("retire_events", "events"),
+        ):
+            found = SCANS[database.dialect]({verb: plans[verb]})
+            assert not found, f"{verb} on {table}: {found}\n" + "\n".join(plans[verb])

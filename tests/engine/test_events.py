@@ -8,7 +8,7 @@ TOLD: dict[str, tuple[set[State | None], State]] = {
     "submitted": ({None}, State.WAITING),
     "claimed": ({State.WAITING}, State.RUNNING),
     "done": ({State.RUNNING}, State.DONE),
-    "skipped": ({State.RUNNING}, State.SKIPPED),
+    "skipped": ({State.WAITING, State.RUNNING, State.PARKED}, State.SKIPPED),
     "failed": ({State.RUNNING}, State.WAITING),
     "buried": ({State.RUNNING, State.PARKED}, State.DEAD),
     "lost": ({State.RUNNING}, State.WAITING),

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from retoma import BadInput, Context, Park, Permanent, Retoma, Retry, State, Transient
-from retoma.db import adhoc
+from retoma.db import Database, Statement, Transaction, adhoc, statement
+from retoma.db.statements import Text
 from retoma.engine import insights, settlement, store
-from retoma.engine.states import ParkReason
+from retoma.engine.insights.pace import percentile
+from retoma.engine.job import Job
+from retoma.engine.states import DeadReason, ParkReason
 from retoma.engine.testing import drain
 from tests.engine.aids import (
     AT_ONCE,
@@ -23,158 +26,6 @@ from tests.engine.aids import (
     submit,
 )
 from tests.house.files import SOURCE
-
-# --- explain: the first reason why it is not running
-
-
-async def test_explain_says_that_a_job_is_backing_off_and_until_when(database_url):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await boot(database)
-        await submit(database)
-        [held] = await claim(database, "me")
-        await settle(database, "me", held.held, settlement.failed(90.0, "ERROR502", {}))
-
-        said = await app.explain(held.job)
-
-        assert said.startswith(f"job {held.job}: backing off after 1 failed attempts")
-        assert "(code ERROR502): next try " in said
-        assert said.endswith(("in 90 s", "in 89 s"))
-
-
-async def test_explain_says_that_a_job_is_scheduled(database_url):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await boot(database)
-        await submit(database, delay=3600.0)
-
-        assert "scheduled for " in await app.explain(1)
-
-
-async def test_explain_says_that_no_runner_lives(database_url):
-    async with Retoma(database_url) as app:
-        await submit(await app.database())
-
-        assert "no runner for work version 1 is alive: start one" in await app.explain(1)
-
-
-@pytest.mark.parametrize("knows", ["other@1", "work@2"])
-async def test_explain_says_that_no_living_runner_knows_the_kind_or_version(
-    database_url, knows
-):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await boot(database, knows=[knows])
-        await submit(database)
-
-        said = await app.explain(1)
-
-        assert (
-            "no runner for work version 1 is alive; 1 runners live, none of them knows" in said
-        )
-
-
-async def test_explain_does_not_count_on_a_runner_whose_lease_is_over(database_url, test_clock):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        test_clock.jump(0)
-        await boot(database)
-        await submit(database)
-
-        before = await app.explain(1)
-        test_clock.jump(61)
-
-        assert "waiting its turn; 1 runners know its kind" in before
-        assert "no runner for work version 1 is alive" in await app.explain(1)
-
-
-async def test_explain_says_that_a_job_is_parked_and_why(database_url):
-    async with Retoma(database_url) as app:
-
-        @app.job
-        async def story(ctx: Context) -> Any:
-            return Park("May is spent", ParkReason.BUDGET)
-
-        job = await app.submit(story)
-        await drain(app)
-
-        assert "parked (budget)" in await app.explain(job.id)
-        assert "resume or cancel it" in await app.explain(job.id)
-
-
-async def test_explain_says_why_a_job_is_dead_in_the_words_of_its_error(database_url):
-    async with Retoma(database_url) as app:
-
-        @app.job
-        async def story(ctx: Context) -> Any:
-            raise Permanent("no such product", code="GONE")
-
-        job = await app.submit(story)
-        await drain(app)
-
-        assert "dead (permanent, code GONE): no such product" in await app.explain(job.id)
-
-
-async def test_explain_says_that_a_job_is_done_or_canceled(database_url):
-    async with Retoma(database_url) as app:
-
-        @app.job
-        async def story(ctx: Context) -> Any: ...
-
-        done = await app.submit(story)
-        await drain(app)
-        canceled = await app.submit(story)
-        await app.cancel(canceled.id)
-
-        assert ": done since 20" in await app.explain(done.id)
-        assert ": canceled since 20" in await app.explain(canceled.id)
-
-
-async def test_explain_says_where_a_job_runs_that_it_was_asked_to_stop_or_is_left_alone(
-    database_url, test_clock
-):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        test_clock.jump(0)
-        await boot(database, "ana")
-        await submit(database)
-        await claim(database, "ana")
-
-        runs = await app.explain(1)
-        test_clock.jump(61)
-        silent = await app.explain(1)
-        await app.cancel(1)
-        asked = await app.explain(1)
-        await database.write(
-            lambda tx: store.move_runner(tx, "ana", "lost", actor=""), verb="t"
-        )
-        lost = await app.explain(1)
-
-        assert "running on ana since 20" in runs
-        assert "its runner ana is silent since 20" in silent
-        assert "another runner takes the job back on its next tick" in silent
-        assert "running; asked to stop at 20" in asked
-        assert "its runner is lost: it is taken back within seconds" in lost
-
-
-async def test_explain_says_that_a_job_is_a_suspect(database_url):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await boot(database)
-        await submit(database)
-        await change(database, "UPDATE jobs SET lost = 2")
-
-        assert "a suspect: it was on 2 runners that died" in await app.explain(1)
-
-
-async def test_explain_says_which_gate_set_a_job_aside(database_url):
-    async with Retoma(database_url) as app:
-        database = await app.database()
-        await submit(database)
-        await change(database, "UPDATE jobs SET aside = 'limit:openai'")
-
-        assert "set aside by limit:openai" in await app.explain(1)
-
 
 # --- counts
 
@@ -360,3 +211,259 @@ async def test_a_list_of_a_batch_reads_only_between_its_first_and_its_last_job(d
         assert [[3, 2, 1], [6, 5, 4], [9, 8, 7]] == listed
         assert [] == await app.jobs(batch=empty.id)
         assert 9 == len(await app.jobs())
+
+
+# --- what runs: the funnel, and what does not move
+
+
+async def test_the_funnel_counts_what_runs_and_what_is_parked_by_checkpoint(
+    database_url, test_clock
+):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        test_clock.jump(0)
+        await boot(database)
+        await submit(database, 6)
+        await claim(database, "me", slots=3)
+        await change(database, "UPDATE jobs SET checkpoint = 'read' WHERE id <= 2")
+        [last] = await claim(database, "me")
+        await settle(database, "me", last.held, settlement.parked("?", ParkReason.OPERATOR))
+        test_clock.jump(30)
+
+        funnel = await app.funnel()
+
+        assert [
+            ("work", None, State.PARKED, 1),
+            ("work", "read", State.RUNNING, 2),
+            ("work", None, State.RUNNING, 1),
+        ] == [(each.kind, each.checkpoint, each.state, each.jobs) for each in funnel]
+        assert all(29 < each.oldest < 60 for each in funnel)
+        assert [] == await app.funnel("other")
+
+
+async def test_stuck_is_what_is_held_without_progress_or_by_a_runner_that_is_over(
+    database_url, test_clock
+):
+    """MECHANICS 30: by index on what is held."""
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        test_clock.jump(0)
+        await boot(database, "ana", lease=7200.0)
+        await boot(database, "rui", lease=60.0)
+        await submit(database, 3)
+        for me in ("ana", "ana", "rui"):
+            await claim(database, me)
+
+        fresh = await app.stuck()
+        test_clock.jump(61)
+        orphaned = await app.stuck()
+        test_clock.jump(600)
+        await change(database, "UPDATE jobs SET progress_at = (SELECT clock()) WHERE id = 2")
+        quiet = await app.stuck()
+
+        assert [] == fresh
+        assert [(3, "rui", True)] == [(one.job, one.runner, one.orphan) for one in orphaned]
+        assert {(1, "ana", False), (3, "rui", True)} == {
+            (one.job, one.runner, one.orphan) for one in quiet
+        }
+        assert all(660 < one.quiet < 700 for one in quiet)
+        assert 3 == len(await app.stuck(quiet=0.000001))
+
+
+@pytest.mark.parametrize("asked", [{"quiet": -1}, {"quiet": "soon"}, {"limit": 0}])
+async def test_a_strange_question_for_the_stuck_is_refused(database_url, asked):
+    async with Retoma(database_url) as app:
+        with pytest.raises(BadInput):
+            await app.stuck(**asked)
+
+
+async def test_a_runner_shows_how_many_of_its_slots_are_in_use(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database)
+        await submit(database, 3)
+        await claim(database, "me", slots=2)
+
+        [runner] = await app.runners()
+
+        assert (10, 2, True) == (runner.slots, runner.held, runner.living)
+
+
+# --- pace
+
+
+async def test_the_pace_and_the_durations_are_told_folded_or_not(database_url, test_clock):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        test_clock.jump(0)
+        await boot(database, lease=7200.0)
+        await submit(database, 4)
+        for length in (1, 1, 1, 40):
+            [held] = await claim(database, "me")
+            test_clock.jump(length)
+            await settle(database, "me", held.held, settlement.done("1"))
+
+        before = await app.throughput(), await app.durations()
+        await database.write(store.fold_tallies, verb="fold")
+        after = await app.throughput(), await app.durations()
+
+        assert before == after
+        minutes, [spent] = after
+        done = [each for each in minutes if each.state is State.DONE]
+        assert 4 == sum(each.jobs for each in done)
+        assert ("work", 4) == (spent.kind, spent.attempts)
+        assert 10 < spent.mean < 13
+        assert 0.5 <= spent.p50 <= 2.1
+        assert 32 <= spent.p95 <= 65.6
+        assert [] == await app.durations(state="dead")
+        test_clock.jump(7200)
+        assert ([], []) == (await app.throughput(), await app.durations())
+
+
+@pytest.mark.parametrize("last", [0, -5, "30d", "soon"])
+async def test_a_pace_of_no_time_or_too_much_is_refused(database_url, last):
+    async with Retoma(database_url) as app:
+        with pytest.raises(BadInput):
+            await app.throughput(last=last)
+
+
+@pytest.mark.parametrize(
+    ("buckets", "share", "expected"),
+    [
+        ([(0, 10)], 0.5, 0.001),
+        ([(10, 10)], 0.5, 1.536),
+        ([(10, 95), (20, 5)], 0.95, 2.048),
+        ([(10, 1), (20, 1)], 1.0, 2097.152),
+        ([], 0.5, 0.0),
+    ],
+)
+def test_a_percentile_lies_inside_its_bucket(buckets, share, expected):
+    assert expected == pytest.approx(percentile(buckets, share))
+
+
+# --- counters by kind and code
+
+
+async def test_counters_by_kind_and_by_code_are_exact_folded_or_not(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(attempts=1))
+        async def story(ctx: Context, n: int) -> Any:
+            if n % 2:
+                raise Permanent("odd", code=f"ODD{n % 4}")
+
+        @app.job
+        async def other(ctx: Context) -> Any: ...
+
+        batch = await app.submit_many(story, range(6))
+        await app.submit(other)
+        await drain(app)
+        dead = await app.jobs(state="dead")
+        await app.retry(dead[0].id)
+
+        for _ in range(2):
+            kinds, codes = await app.counts_by_kind(), await app.dead_codes()
+            assert {"other": {State.DONE: 1}, "story": kinds["story"]} == kinds
+            assert {State.WAITING: 1, State.DONE: 3, State.DEAD: 2} == kinds["story"]
+            assert {"ODD1": 1, "ODD3": 1} == codes
+            assert {"story": kinds["story"]} == await app.counts_by_kind(batch.id)
+            await (await app.database()).write(store.fold_tallies, verb="fold")
+
+
+# --- lists stay short however long the history is
+
+
+async def test_every_list_by_state_or_kind_finds_the_same_as_looking_at_everything(
+    database_url,
+):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database, knows=["work@1", "other@1"])
+        for kind, batch in (("work", None), ("other", None), ("work", None)):
+            await submit(database, 8, kind=kind, batch=batch)
+        both = {"queues": ("work", "other"), "knows": ("work@1", "other@1")}
+        ends = (
+            settlement.done("1"),
+            settlement.skipped("no"),
+            settlement.parked("?", ParkReason.OPERATOR),
+            settlement.buried(DeadReason.PERMANENT, "x", {}),
+            settlement.failed(90.0, "x", {}),
+        )
+        taken = await claim(database, "me", slots=10, **both)
+        for claimed, end in zip(taken, ends * 2, strict=True):
+            await settle(database, "me", claimed.held, end)
+        await claim(database, "me", slots=2, **both)
+        await app.cancel(24)
+        everything = await app.jobs(limit=100)
+
+        states: list[State | None] = [None, *State]
+        kinds: list[str | None] = [None, "work", "other", "none"]
+        for state in states:
+            for kind in kinds:
+                wanted = [
+                    job
+                    for job in everything
+                    if (state is None or job.state is state)
+                    and (kind is None or job.kind == kind)
+                ]
+                pages = await by_pages(app, state=state, kind=kind)
+                assert wanted == pages, (state, kind)
+                assert state is None or kind is not None or wanted, state
+
+
+async def by_pages(app: Retoma, **which: Any) -> list[Job]:
+    found: list[Job] = []
+    while True:
+        page = await app.jobs(limit=2, before=found[-1].id if found else None, **which)
+        if not page:
+            return found
+        found += page
+
+
+async def test_a_list_of_what_is_unusual_walks_its_own_index(database_url):
+    """10,000 done jobs do not lengthen the way to the few that are not, with statistics or without."""
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database)
+        await submit(database, 10_000)
+        await change(database, "UPDATE jobs SET state = 'done', turn = NULL")
+        await submit(database, 20)
+        await change(database, "UPDATE jobs SET state = 'dead', turn = NULL WHERE id % 100 = 0")
+        await claim(database, "me", slots=5)
+        asked: dict[str, Any] = {"before": None, "kind": "work", "batch": 1, "state": "dead"}
+        asked |= {"quiet": 600.0, "limit": 9}
+
+        for _ in range(2):
+            for verb, index in INDICES.items():
+                plan = await plan_of(database, verb, asked)
+                assert index in plan, f"{verb} does not use {index}:\n{plan}"
+                assert "Seq Scan on jobs" not in plan, plan
+                assert not re.search(r"SCAN (jobs|j)\b(?! USING (COVERING )?INDEX)", plan), plan
+            await database.write(lambda tx: tx.run(ANALYZE), verb="test")
+
+
+ANALYZE = Statement("analyze", *((Text("ANALYZE", answers=False),),) * 2)
+
+
+INDICES = {
+    "list_ends": "jobs_ends",
+    "list_batch_ends": "jobs_batch",
+    "list_running": "jobs_held",
+    "list_waiting": "jobs_waiting",
+    "stuck": "jobs_held",
+    "funnel": "jobs_ends",
+}
+
+
+async def plan_of(database: Database, verb: str, asked: dict[str, Any]) -> str:
+    made = statement("retoma.engine.sql", verb)
+
+    def explained(tx: Transaction) -> str:
+        text = getattr(made, database.dialect)[0].sql
+        ask = "EXPLAIN QUERY PLAN" if database.dialect == "sqlite" else "EXPLAIN (COSTS off)"
+        one = Text(f"{ask} {text}", answers=True)
+        return "\n".join(
+            str(row[-1]) for row in tx.all(Statement(verb, (one,), (one,)), **asked)
+        )
+
+    return await database.read(explained)

@@ -3,6 +3,8 @@
 import asyncio
 import ctypes
 import os
+import re
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +14,15 @@ from typing import Any
 import pytest
 
 from retoma import BadInput, Context, Permanent, Retoma, Retry, State, Transient
-from retoma.engine.isolate import Isolate, check_can_travel
+from retoma.engine.isolate import (
+    CHILDREN,
+    THREADS,
+    ChildDied,
+    Isolate,
+    Limits,
+    check_can_travel,
+)
+from retoma.engine.job import Held
 from retoma.engine.testing import drain
 from tests.engine.aids import AT_ONCE, eventually
 
@@ -76,11 +86,19 @@ def alive(pid: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def isolate() -> Iterator[Isolate]:
+def shared() -> Iterator[Isolate]:
     """Children take a second to start: these tests share theirs."""
     isolate = Isolate()
     yield isolate
     isolate.close()
+
+
+@pytest.fixture
+def isolate(shared: Isolate) -> Isolate:
+    """A life has one loop; here each test brings its own."""
+    shared._free_children = asyncio.Semaphore(CHILDREN)
+    shared._free_threads = asyncio.Semaphore(THREADS)
+    return shared
 
 
 async def test_a_child_gets_its_arguments_in_their_types_and_answers_in_json(isolate):
@@ -239,6 +257,10 @@ async def test_a_child_whose_attempt_takes_too_long_is_killed(database_url, tmp_
         assert State.DONE is (await app.get(job.id)).state
         assert "failed" == (await app.attempts(job.id))[0].ended
         assert not alive(int(note.read_text()))
+        stacks = [
+            e.details.get("child_stack", "") for e in await app.events(job.id) if e.details
+        ]
+        assert any("in write_down_and_hang" in stack for stack in stacks)
 
 
 async def test_what_a_child_returns_must_be_storable(database_url):
@@ -253,3 +275,213 @@ async def test_what_a_child_returns_must_be_storable(database_url):
 
         found = await app.get(job.id)
         assert (State.DEAD, "unstorable_result", 1) == (found.state, found.code, found.epoch)
+
+
+# --- limits
+
+
+MEGABYTE = 10**6
+
+
+def eat(megabytes: int) -> int:
+    kept = [bytearray(MEGABYTE) for _ in range(megabytes)]
+    return len(kept)
+
+
+def spin(_: int) -> None:
+    while True:
+        pass
+
+
+def pause_for(seconds: float) -> str:
+    threading.Event().wait(seconds)
+    return "rested"
+
+
+def hold_the_interpreter(_: int) -> None:
+    re.match(r"(a+)+$", "a" * 40 + "b")
+
+
+async def test_e30_a_child_that_eats_too_much_is_known_and_the_next_call_is_not_hungry(isolate):
+    limits = Limits(memory=200 * MEGABYTE)
+
+    with pytest.raises(
+        ChildDied, match=r"eat ran out of memory: it may use 200,000,000"
+    ) as eaten:
+        await isolate.in_child(eat, (1_000,), limits=limits)
+    fine = await isolate.in_child(eat, (50,), limits=limits)
+
+    assert "out_of_memory" == eaten.value.code
+    assert "in eat" in eaten.value.stack
+    assert "50" == fine
+    assert "300" == await isolate.in_child(eat, (300,)), "the limit was for that call alone"
+
+
+@pytest.mark.parametrize("fn", [spin, hold_the_interpreter])
+async def test_e30_a_child_past_its_time_is_killed_and_says_where_it_was(isolate, fn):
+    with pytest.raises(TimeoutError, match=f"{fn.__name__} took longer than 0.3 s") as late:
+        await isolate.in_child(fn, (1,), limits=Limits(timeout=0.3))
+
+    assert f"in {fn.__name__}" in late.value.__notes__[0]
+    assert "4" == await isolate.in_child(double, (2,))
+
+
+async def test_e30_a_child_past_its_time_is_gone(isolate, tmp_path):
+    note = tmp_path / "pid"
+    with pytest.raises(TimeoutError):
+        await isolate.in_child(write_down_and_hang, (str(note),), limits=Limits(timeout=0.3))
+
+    async def gone() -> bool:
+        return not alive(int(note.read_text()))
+
+    assert await eventually(gone, within=5)
+
+
+async def test_a_call_let_go_before_it_began_never_begins_and_costs_no_child(tmp_path):
+    isolate, notes = Isolate(), [tmp_path / str(n) for n in range(4)]
+    try:
+        for note in notes:  # each of them given up long before a child can have started
+            call = asyncio.create_task(isolate.in_child(write_down_and_hang, (str(note),)))
+            await asyncio.sleep(0.02)
+            call.cancel()
+        before = children()
+        await isolate.in_child(who, (1,))
+        await asyncio.sleep(0.3)  # a pool needs a tenth of it to kill
+
+        assert [False] * 4 == [note.exists() for note in notes]
+        assert before <= children()
+    finally:
+        isolate.close()
+
+
+def children() -> set[str]:
+    """The pids of this process's children, without asking how any of them fares."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {pid for task in tasks for pid in (task / "children").read_text().split()}
+
+
+async def test_a_step_in_time_is_not_disturbed_and_waiting_for_a_child_is_not_counted(isolate):
+    limits = Limits(timeout=2.0)
+    naps = [isolate.in_child(pause_for, (0.6,), limits=limits) for _ in range(4 * CHILDREN)]
+
+    assert ['"rested"'] * 4 * CHILDREN == await asyncio.gather(*naps)
+
+
+async def test_processor_time_is_limited_by_the_call_and_not_by_the_age_of_the_child(isolate):
+    for _ in range(2):
+        with pytest.raises(TimeoutError, match=r"spin used more than .* of processor time"):
+            await isolate.in_child(spin, (1,), limits=Limits(cpu=0.5))
+
+    assert "4" == await isolate.in_child(double, (2,), limits=Limits(cpu=0.5))
+
+
+async def test_a_dead_child_tells_its_signal_and_where_it_was(isolate):
+    with pytest.raises(ChildDied) as died:
+        await isolate.in_child(crash, (1,))
+
+    assert (-11, "SIGSEGV") == (died.value.details["exit_code"], died.value.details["signal"])
+    assert "in crash" in str(died.value.details["child_stack"])
+
+
+async def test_a_child_killed_while_it_had_nothing_to_do_costs_nobody_anything(isolate):
+    pid = int(await isolate.in_child(who, (1,)))
+    os.kill(pid, signal.SIGKILL)
+    async with asyncio.timeout(20):
+        answers = await asyncio.gather(*(isolate.in_child(double, (n,)) for n in range(6)))
+
+    assert [str(2 * n) for n in range(6)] == answers
+
+
+def who(_: int) -> int:
+    return os.getpid()
+
+
+async def test_a_child_asked_for_its_stack_goes_on(isolate):
+    owner = Held(1, 1)
+    call = asyncio.create_task(isolate.in_child(pause_for, (1.5,), owner=owner))
+
+    async def told() -> Any:
+        return await isolate.stacks(owner)
+
+    [stack] = await eventually(told)
+
+    assert "in pause_for" in stack
+    assert [] == await isolate.stacks(Held(1, 2))
+    assert '"rested"' == await call
+
+
+async def test_a_thread_that_is_left_alone_keeps_its_seat_until_it_ends(isolate):
+    release = threading.Event()
+    isolate._free_threads = asyncio.Semaphore(1)
+    left = asyncio.create_task(isolate.in_thread(lambda: release.wait(20), ()))
+    await asyncio.sleep(0.01)
+    left.cancel()
+    next_one = asyncio.create_task(isolate.in_thread(lambda: "next", ()))
+    await asyncio.sleep(0.05)
+    deserted, waiting = isolate.deserted, not next_one.done()
+    release.set()
+
+    assert (1, True) == (deserted, waiting)
+    assert "next" == await next_one
+    assert 0 == isolate.deserted
+
+
+async def test_what_a_thread_raises_comes_home_even_if_no_future_takes_it(isolate):
+    def stop() -> None:
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        await isolate.in_thread(stop, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"timeout": 0}, "a timeout is longer than nothing"),
+        ({"timeout": "soon"}, "is no length of time"),
+        ({"cpu": -1}, "is no length of time"),
+        ({"cpu": 0}, "a cpu is longer than nothing"),
+        ({"memory": "1KB"}, "a child needs some"),
+        ({"memory": "lots"}, "is no size"),
+    ],
+)
+def test_a_limit_that_means_nothing_is_refused(given, said):
+    with pytest.raises(BadInput, match=said):
+        Limits.read("read", **{"timeout": None, "cpu": None, "memory": None, **given})
+
+
+async def test_a_step_says_its_limits_and_those_of_its_kind_hold_where_it_does_not(
+    database_url,
+):
+    async with Retoma(database_url) as app:
+
+        @app.job(memory="200MB", retry=Retry(attempts=1))
+        async def story(ctx: Context, own: str | None) -> Any:
+            return await ctx.step("eat", eat, 300, memory=own)
+
+        starved, fed = await app.submit(story, None), await app.submit(story, "1GB")
+        await drain(app)
+
+        found, event = await app.get(starved.id), (await app.events(starved.id))[-1]
+        assert (State.DEAD, "out_of_memory") == (found.state, found.code)
+        assert 83 == event.details["exit_code"]
+        assert "in eat" in event.details["child_stack"]
+        assert "300" == (await app.get(fed.id)).result
+
+
+async def test_limits_of_a_child_are_refused_for_what_runs_in_none(database_url):
+    async with Retoma(database_url) as app:
+
+        async def nothing() -> None:
+            pass
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> Any:
+            return await ctx.step("nothing", nothing, memory="1GB")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        event = (await app.events(job.id))[-1]
+        assert ("buried", "bad_input") == (event.type, event.details["code"])
+        assert "it does not run in one" in event.details["message"]

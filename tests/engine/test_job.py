@@ -40,10 +40,10 @@ def test_a_step_is_itself_by_name_version_and_key():
 def returned(file: str) -> list[str]:
     """The columns a file gives back, by its last RETURNING or SELECT."""
     text = (SOURCE / "engine" / "sql" / file).read_text()
-    columns = re.split(r"\bRETURNING\b|\nSELECT\b", text)[-1]
+    columns = re.split(r"\bRETURNING\b|\nSELECT\b", text.partition("\nUNION ALL")[0])[-1]
     flat = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", columns))
     listed = re.split(r"\bFROM\b|;", re.sub(r"\([^()]*\)", "", flat))[0]
-    return [column.split()[-1] for column in listed.split(",")]
+    return [column.split()[-1].removeprefix("j.") for column in listed.split(",")]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,8 @@ def returned(file: str) -> list[str]:
     [
         "claim_jobs.sqlite.sql",
         "claim_jobs.postgres.sql",
+        "claim_met_jobs.sqlite.sql",
+        "claim_met_jobs.postgres.sql",
         "recall_jobs.sqlite.sql",
         "recall_jobs.postgres.sql",
     ],

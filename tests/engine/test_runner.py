@@ -500,3 +500,25 @@ async def test_two_runners_of_one_app_leave_as_quickly_as_one(database_url):
             await asyncio.gather(drain(app, slots=2), drain(app, slots=2), drain(app, slots=2))
 
         assert {State.DONE: 20} == await batch.counts()
+
+
+async def test_e28_what_becomes_due_before_the_last_one_taken_does_not_wait_for_a_tick(
+    database_url, test_clock
+):
+    """The latest submitted are due first: a hint points behind all the others."""
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def work(ctx: Context) -> None: ...
+
+        test_clock.jump(0)
+        for n in range(4):
+            await app.submit(work, delay=60 - n)
+        test_clock.jump(61)
+
+        async with asyncio.timeout(10), running(app, slots=4, tick=30):
+            await eventually(lambda: all_done(app, 4))
+
+
+async def all_done(app: Retoma, jobs: int) -> bool:
+    return {State.DONE: jobs} == await app.counts()

@@ -4,13 +4,22 @@ from itertools import product
 
 import pytest
 
-from retoma.engine.states import ENDED, MOVES, OWNERS, State, drawing, legal
+from retoma.engine.states import (
+    ENDED,
+    MOVES,
+    OWNERS,
+    BatchState,
+    State,
+    batch_state,
+    drawing,
+    legal,
+)
 
-# As MECHANICS has it; written out again so that a move is never added by a slip of the pen.
+# As docs/states.md has it; written out again so that a move is never added by a slip of the pen.
 PUBLISHED = {
-    "waiting": "running parked canceled",
+    "waiting": "running parked skipped canceled",
     "running": "done skipped dead parked canceled waiting",
-    "parked": "waiting canceled dead",
+    "parked": "waiting skipped canceled dead",
     "done": "waiting",
     "skipped": "waiting",
     "dead": "waiting",
@@ -45,6 +54,29 @@ def test_no_one_but_a_claim_leads_into_running():
 def test_the_tables_cannot_be_changed():
     with pytest.raises(TypeError):
         MOVES[State.DONE] = frozenset(State)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("standing", "paused", "state"),
+    [
+        ("", False, BatchState.EMPTY),
+        ("", True, BatchState.EMPTY),
+        ("waiting", False, BatchState.RUNNING),
+        ("waiting parked dead", False, BatchState.RUNNING),
+        ("running parked", False, BatchState.RUNNING),
+        ("running done", True, BatchState.PAUSED),
+        ("parked done dead", False, BatchState.PARKED),
+        ("parked done", True, BatchState.PAUSED),
+        ("done skipped canceled", False, BatchState.FINISHED),
+        ("canceled", True, BatchState.FINISHED),
+        ("done dead", True, BatchState.FINISHED_WITH_ERRORS),
+    ],
+)
+def test_how_a_batch_stands_follows_from_its_counts(standing, paused, state):
+    counts = {State(name): 1 for name in standing.split()}
+
+    assert state is batch_state(counts, paused=paused)
+    assert state is batch_state({**dict.fromkeys(State, 0), **counts}, paused=paused)
 
 
 def test_the_drawing_has_every_move_once_and_every_owner():

@@ -1,13 +1,16 @@
 """What tests of stories are given."""
 
 import asyncio
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from retoma import Context, Retoma, Snooze, State
-from retoma.db import crashpoint
+from retoma import Context, Retoma, Retry, Snooze, State, Transient, testing
+from retoma.db import crashpoint, moment
 from retoma.db.crashpoint import Injected
 from retoma.engine.testing import FakeClock, crash_at, drain
+from tests.engine.aids import rows
 
 
 async def test_a_fake_clock_wakes_who_has_slept_long_enough_and_nobody_else():
@@ -33,8 +36,14 @@ def test_a_crash_point_does_harm_once_and_only_inside_its_block():
         with pytest.raises(Injected, match="here"):
             crashpoint("here")
         crashpoint("here")
-    with crash_at("there"):
-        pass
+
+
+def test_a_crash_that_never_came_is_told():
+    with (
+        pytest.raises(AssertionError, match="nothing passed there 2 times"),
+        crash_at("there", on_pass=2),
+    ):
+        crashpoint("there")
 
     crashpoint("there")
 
@@ -77,3 +86,85 @@ async def test_a_drain_that_does_not_end_says_so(database_url):
 
         with pytest.raises(AssertionError, match=r"jobs were still open after 0.5 s"):
             await drain(app, within=0.5)
+
+
+async def test_with_a_fake_clock_nobody_waits_for_snoozes_and_retries(database_url):
+    async with Retoma(database_url, clock=FakeClock()) as app:
+
+        @app.job(retry=Retry(attempts=3, base=3600, cap=86_400, jitter=0))
+        async def story(ctx: Context) -> Any:
+            if ctx.epoch <= 2:
+                return Snooze(7200)
+            if ctx.epoch == 3:
+                raise Transient("not now")
+            return "done"
+
+        job = await app.submit(story, delay="30d")
+        async with asyncio.timeout(10):
+            await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DONE, 4) == (found.state, found.epoch)
+        first, *_, last = await app.events(job.id)
+        assert timedelta(days=30, hours=5) <= last.at - first.at < timedelta(days=30, hours=5.1)
+
+
+async def test_a_fake_clock_moves_the_time_of_its_apps_database_and_of_no_other(database_url):
+    clock = FakeClock()
+    async with Retoma(database_url, clock=clock) as app, Retoma(database_url) as other:
+        before = await told(app)
+        clock.advance(3600)
+        after, elsewhere = await told(app), await told(other)
+
+        hour = timedelta(hours=1)
+        assert hour <= after - before < hour * 1.1
+        assert elsewhere - before < hour / 2
+
+
+async def told(app: Retoma) -> datetime:
+    """The time by the app's database."""
+    [(now,)] = await rows(await app.database(), "SELECT (SELECT clock())")
+    at = moment(now)
+    assert at is not None
+    return at
+
+
+async def test_whoever_waits_for_a_batch_by_a_fake_clock_is_woken_by_a_drain(database_url):
+    async with Retoma(database_url, clock=FakeClock()) as app:
+
+        @app.job
+        async def story(ctx: Context, n: int) -> int:
+            return n
+
+        batch = await app.submit_many(story, range(3), delay="1h")
+        progress, _ = await asyncio.gather(batch.wait(), drain(app))
+
+        assert {State.DONE: 3} == progress.counts
+
+
+async def test_a_step_that_was_saved_before_the_crash_is_not_run_again(database_url):
+    ran = []
+    async with Retoma(database_url, clock=FakeClock()) as app:
+
+        @app.job
+        async def story(ctx: Context) -> None:
+            for name in ("one", "two"):
+                await ctx.step(name, step, name)
+
+        async def step(name: str) -> None:
+            ran.append(name)
+
+        await app.submit(story)
+        with crash_at("step.after_function", on_pass=2):
+            await drain(app)
+
+        assert ["one", "two", "two"] == ran
+
+
+def test_the_door_for_tests_has_everything():
+    assert (FakeClock, crash_at, drain) == (
+        testing.FakeClock,
+        testing.crash_at,
+        testing.drain,
+    )
+    assert sorted(testing.__all__) == testing.__all__

@@ -27,6 +27,12 @@ async def dead_neighbour(database: Database, name: str = "dead") -> str:
     return await boot(database, name, process=Process(here.host, here.pid, "long ago"))
 
 
+async def beat(database: Database, name: str) -> None:
+    await database.write(
+        lambda tx: store.beat_runner(tx, name, LEASE, reconnected=False), verb="beat"
+    )
+
+
 async def test_e18_jobs_of_a_dead_neighbour_are_taken_back_at_once(database_url):
     async with Retoma(database_url) as app:
         database = await app.database()
@@ -54,13 +60,31 @@ async def test_e18_a_runner_elsewhere_is_lost_when_its_lease_is_over(database_ur
         [held] = await claim(database, "silent")
 
         early = await watchdog(database).run_once()
-        test_clock.jump(61)
+        for _ in range(2):
+            test_clock.jump(31)
+            await beat(database, "watch")
         late = await watchdog(database).run_once()
 
         assert (Swept(), Swept(lost=1, taken_back=1)) == (early, late)
         job = await app.get(held.job)
         assert (State.WAITING, 0, 1, 1) == (job.state, job.failures, job.lost, job.epoch)
         assert ["lost"] == [attempt.ended for attempt in await app.attempts(held.job)]
+
+
+async def test_one_whose_own_lease_is_over_declares_nobody_lost(database_url, test_clock):
+    """F8: nobody could write for a lease; the first to tick again is not the judge of the others."""
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        test_clock.jump(0)
+        await boot(database, "watch")
+        await boot(database, "silent", process=ELSEWHERE)
+        test_clock.jump(61)
+
+        before_its_beat = await watchdog(database).run_once()
+        await beat(database, "watch")
+        after_it = await watchdog(database).run_once()
+
+        assert (Swept(), Swept()) == (before_its_beat, after_it)
 
 
 async def test_one_who_was_not_in_touch_for_a_whole_lease_declares_nobody_lost(

@@ -57,7 +57,8 @@ class Door:
 DOORS: dict[str, Door] = {
     "cli/exits.py": Door(("processes",), "SIGTERM while a program still reads itself in"),
     "cli/processes.py": Door(
-        ("processes",), "runners started and told to stop, and the signals of a shell"
+        ("processes", "threads"),
+        "runners started and told to stop, the signals of a shell, threads that would keep us",
     ),
     "db/clock.py": Door(("time",), "the time of the embedded database, in which tests travel"),
     "db/crashpoint.py": Door(("processes",), "an armed crash point kills its own process"),

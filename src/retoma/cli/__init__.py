@@ -1,9 +1,11 @@
 """The command line: every verb and what it takes. What a verb does is imported when it is run,
 so that `retoma --help` costs one import."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from retoma.words import Language, chosen, tell
 
 LARGEST = 2**63 - 1  # ids are 64 bits in both databases
 
@@ -21,10 +23,14 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 jobs = _group("Look at jobs, and steer them.")
-batches = _group("Look at batches.")
+batches = _group("Look at batches, and steer all jobs of one at once.")
+dead = _group("Dead letters: jobs that ended in failure.")
+schedules = _group("What is submitted by the clock.")
 database = _group("The schema of the database.")
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(batches, name="batches")
+cli.add_typer(dead, name="dead")
+cli.add_typer(schedules, name="schedules")
 cli.add_typer(database, name="db")
 
 Database = Annotated[
@@ -41,6 +47,12 @@ Before = Annotated[
     int | None,
     typer.Option(metavar="ID", min=1, max=LARGEST, help="Older than this id: the next page."),
 ]
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run every step again; nothing is kept.")]
+Codes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CODE", help="Only those with this code; may be given several times."),
+]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="How many at most.")]
 
 
@@ -49,7 +61,24 @@ def main() -> None:
     from retoma.cli.exits import end_with_the_reader, guarded
 
     end_with_the_reader()
-    guarded(cli)
+    guarded(program())
+
+
+def program() -> Any:
+    """Every verb, explained in the language of whoever types it."""
+    made = typer.main.get_command(cli)
+    if chosen() is not Language.EN:
+        _translate(made)
+    return made
+
+
+def _translate(command: Any) -> None:
+    """A command, what it takes, and those below it."""
+    for each in (command, *command.params):
+        if getattr(each, "help", None):
+            each.help = tell(each.help)
+    for below in getattr(command, "commands", {}).values():
+        _translate(below)
 
 
 def _version(wanted: bool) -> None:
@@ -141,6 +170,31 @@ def up(
     run(seed=seed)
 
 
+# — the whole —
+
+
+@cli.command()
+def runners(
+    every: Annotated[
+        bool, typer.Option("--all", help="Those that are gone or lost too.")
+    ] = False,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Who runs jobs: slots in use, last beat, kinds it knows."""
+    from retoma.cli.overview import runners as show
+
+    show(database, json, every=every)
+
+
+@cli.command("doctor")
+def examine(database: Database = None, json: AsJson = False) -> None:
+    """Look for what may be wrong, and say what to do about it. Changes nothing."""
+    from retoma.cli.doctor import doctor
+
+    doctor(database, json)
+
+
 # — jobs —
 
 
@@ -180,12 +234,7 @@ def jobs_explain(id: Id, database: Database = None, json: AsJson = False) -> Non
 
 @jobs.command("retry")
 def jobs_retry(
-    id: Id,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Run every step again; nothing is kept.")
-    ] = False,
-    database: Database = None,
-    json: AsJson = False,
+    id: Id, fresh: Fresh = False, database: Database = None, json: AsJson = False
 ) -> None:
     """Try an ended job again with a fresh budget; committed steps are kept."""
     from retoma.cli.jobs import retry
@@ -199,6 +248,73 @@ def jobs_cancel(id: Id, database: Database = None, json: AsJson = False) -> None
     from retoma.cli.jobs import cancel
 
     cancel(database, json, id)
+
+
+@jobs.command("logs")
+def jobs_logs(
+    id: Id,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
+    ] = False,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """The timeline of a job, a line for each event; with --follow and --json, JSON lines."""
+    from retoma.cli.jobs import logs
+
+    logs(database, json, id, follow=follow)
+
+
+@jobs.command("counts")
+def jobs_counts(
+    batch: Annotated[
+        int | None, typer.Option(metavar="ID", min=1, max=LARGEST, help="Only of this batch.")
+    ] = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """How many jobs of each kind are in each state."""
+    from retoma.cli.overview import counts
+
+    counts(database, json, batch=batch)
+
+
+@jobs.command("funnel")
+def jobs_funnel(
+    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """How many run, or are parked, at which checkpoint, and since when."""
+    from retoma.cli.overview import funnel
+
+    funnel(database, json, kind=kind)
+
+
+@jobs.command("stuck")
+def jobs_stuck(
+    quiet: Annotated[str, typer.Option(help="Without progress for so long: 90s, 10m.")] = "10m",
+    limit: Limit = 50,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """What runs without progress, or on a runner whose lease is over."""
+    from retoma.cli.overview import stuck
+
+    stuck(database, json, quiet=quiet, limit=limit)
+
+
+@jobs.command("pace")
+def jobs_pace(
+    last: Annotated[str, typer.Option(help="How far back: 15m, 6h.")] = "1h",
+    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """What moved, minute by minute, and how long attempts took."""
+    from retoma.cli.overview import pace
+
+    pace(database, json, last=last, kind=kind)
 
 
 # — batches —
@@ -228,6 +344,146 @@ def batches_watch(id: Id, database: Database = None, json: AsJson = False) -> No
     from retoma.cli.batches import watch
 
     watch(database, json, id)
+
+
+@batches.command("resume")
+def batches_resume(id: Id, database: Database = None, json: AsJson = False) -> None:
+    """Its parked jobs go on where they stopped."""
+    from retoma.cli.batches import resume
+
+    resume(database, json, id)
+
+
+@batches.command("retry-failed")
+def batches_retry_failed(
+    id: Id, code: Codes = None, database: Database = None, json: AsJson = False
+) -> None:
+    """Try its dead jobs again with a fresh budget; committed steps are kept."""
+    from retoma.cli.batches import retry_failed
+
+    retry_failed(database, json, id, code or [])
+
+
+@batches.command("again")
+def batches_again(
+    id: Id, fresh: Fresh = False, database: Database = None, json: AsJson = False
+) -> None:
+    """Run every job of it that has ended once more, however it ended."""
+    from retoma.cli.batches import again
+
+    again(database, json, id, fresh=fresh)
+
+
+@batches.command("skip")
+def batches_skip(
+    id: Id,
+    why: Annotated[str, typer.Option(help="The reason; it stands in each timeline.")],
+    job: Annotated[
+        int | None, typer.Option(metavar="ID", min=1, max=LARGEST, help="Only this job.")
+    ] = None,
+    code: Codes = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """End one job of it, or those that failed with a code, without doing them."""
+    from retoma.cli.batches import skip
+
+    skip(database, json, id, why=why, job=job, codes=code or [])
+
+
+@batches.command("cancel")
+def batches_cancel(id: Id, database: Database = None, json: AsJson = False) -> None:
+    """End every job of it that has not ended; running ones end at their next step."""
+    from retoma.cli.batches import cancel
+
+    cancel(database, json, id)
+
+
+# — dead letters —
+
+
+@dead.command("list")
+def dead_list(
+    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(metavar="ID", min=1, max=LARGEST, help="Only of this batch.")
+    ] = None,
+    code: Annotated[str | None, typer.Option(help="Only those with this code.")] = None,
+    before: Before = None,
+    limit: Limit = 50,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Dead letters that nobody has discarded, newest first."""
+    from retoma.cli.dead import list_
+
+    list_(database, json, kind=kind, batch=batch, code=code, before=before, limit=limit)
+
+
+@dead.command("show")
+def dead_show(id: Id, database: Database = None, json: AsJson = False) -> None:
+    """Why it is dead: the error, its stack, what to do."""
+    from retoma.cli.dead import show
+
+    show(database, json, id)
+
+
+@dead.command("retry")
+def dead_retry(
+    id: Id, fresh: Fresh = False, database: Database = None, json: AsJson = False
+) -> None:
+    """Try a dead job again with a fresh budget; committed steps are kept."""
+    from retoma.cli.dead import retry
+
+    retry(database, json, id, fresh=fresh)
+
+
+@dead.command("discard")
+def dead_discard(
+    id: Id,
+    why: Annotated[str | None, typer.Option(help="A reason, for the timeline.")] = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Put a dead letter away: off this list, its history kept."""
+    from retoma.cli.dead import discard
+
+    discard(database, json, id, why=why)
+
+
+# — schedules —
+
+
+@schedules.command("list")
+def schedules_list(database: Database = None, json: AsJson = False) -> None:
+    """Every schedule: when it ticks, its last job, whether it is paused."""
+    from retoma.cli.schedules import list_
+
+    list_(database, json)
+
+
+@schedules.command("pause")
+def schedules_pause(name: Name, database: Database = None, json: AsJson = False) -> None:
+    """It ticks no more until it is unpaused."""
+    from retoma.cli.schedules import pause
+
+    pause(database, json, name)
+
+
+@schedules.command("unpause")
+def schedules_unpause(name: Name, database: Database = None, json: AsJson = False) -> None:
+    """It goes on with its next tick; those of the pause are not made up for."""
+    from retoma.cli.schedules import unpause
+
+    unpause(database, json, name)
+
+
+@schedules.command("run")
+def schedules_run(name: Name, database: Database = None, json: AsJson = False) -> None:
+    """One run now, beside its ticks."""
+    from retoma.cli.schedules import run
+
+    run(database, json, name)
 
 
 # — the schema —

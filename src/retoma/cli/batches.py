@@ -1,16 +1,20 @@
-"""`retoma batches`: how far work that was submitted together is."""
+"""`retoma batches`: how far work that was submitted together is, and what to do with all of it."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from retoma.cli.desk import ask, clean, console, print_json, table
+from retoma.cli.desk import ACTOR, ask, clean, console, print_json, table
 from retoma.cli.exits import Exit, Stop
 from retoma.engine import batch as seen
 from retoma.engine.batch import LOOK, Batch
 from retoma.engine.ports import Clock
 from retoma.engine.states import State
 from retoma.library import Retoma
+from retoma.words import Said, say, speak, tell
+
+T = TypeVar("T")
 
 
 def list_(database: str | None, as_json: bool, *, before: int | None, limit: int) -> None:
@@ -23,43 +27,165 @@ def list_(database: str | None, as_json: bool, *, before: int | None, limit: int
         print_json([_document(*each) for each in found])
         return
     if not found:
-        console().print("no batches")
+        console().print(speak("no batches"))
         return
-    page = table("id", "name", "kind", "ended", "of", "states")
+    page = table(
+        speak("id"),
+        speak("name"),
+        speak("kind"),
+        speak("state"),
+        speak("ended"),
+        speak("of"),
+        speak("jobs"),
+    )
     for batch, progress in found:
         ended, total = str(progress.ended), str(progress.total)
         page.add_row(
-            str(batch.id), clean(batch.name), batch.kind, ended, total, told(progress.counts)
+            str(batch.id),
+            clean(batch.name),
+            batch.kind,
+            progress.state,
+            ended,
+            total,
+            told(progress.counts),
         )
-    console().print(page)
+    out = console()
+    out.print(page)
+    if len(found) == limit:
+        out.print(speak("older ones: --before {id}", id=found[-1][0].id))
 
 
 def show(database: str | None, as_json: bool, id_: int) -> None:
-    batch, progress = ask(database, lambda app: _look(app, id_))
+    async def look(app: Retoma) -> tuple[Batch, seen.Progress, dict[str, int]]:
+        return *await _look(app, id_), await app.dead_codes(id_)
+
+    batch, progress, codes = ask(database, look)
     if as_json:
-        print_json(_document(batch, progress))
-    else:
-        print(f"batch {batch.id} · {clean(batch.name)} · {batch.kind}")
-        print(f"{progress.ended} of {progress.total} ended: {told(progress.counts)}")
+        print_json({**_document(batch, progress), "codes": codes})
+        return
+    print(
+        speak(
+            "batch {id} · {name} · {kind} · {state}",
+            id=batch.id,
+            name=clean(batch.name),
+            kind=batch.kind,
+            state=progress.state,
+        )
+    )
+    print(
+        speak(
+            "{ended} of {total} ended: {states}",
+            ended=progress.ended,
+            total=progress.total,
+            states=told(progress.counts),
+        )
+    )
+    if progress.eta is not None and not progress.finished:
+        print(speak("at the pace of late it ends in {left}", left=_left(progress)))
+    if codes:
+        told_codes = ", ".join(f"{n} {clean(code)}" for code, n in codes.items())
+        print(speak("dead by code: {codes}", codes=told_codes))
 
 
 def watch(database: str | None, as_json: bool, id_: int) -> None:
     """The end is a failure where a job of it is dead: a script that waits wants to know."""
-    batch, progress = ask(database, lambda app: _watched(app, id_, quiet=as_json))
+    left = say("batch {id} goes on without being watched", id=id_)
+    batch, progress = ask(
+        database, lambda app: _watched(app, id_, quiet=as_json), interrupted=left
+    )
     if as_json:
         print_json(_document(batch, progress))
     else:
-        print(f"batch {batch.id} has ended: {told(progress.counts)}")
+        print(
+            speak("batch {id} has ended: {states}", id=batch.id, states=told(progress.counts))
+        )
     dead = progress.counts.get(State.DEAD, 0)
     if dead:
         raise Stop(
             Exit.FAILED,
-            f"{dead} jobs are dead; see `retoma jobs list --state dead --batch {id_}`",
+            say(
+                "{n} jobs are dead; see `retoma dead list --batch {id}`",
+                n=dead,
+                id=id_,
+            ),
         )
 
 
+# — steering —
+
+
+def resume(database: str | None, as_json: bool, id_: int) -> None:
+    moved = _steer(database, id_, lambda batch: batch.resume(actor=ACTOR))
+    said = say("batch {id}: {n} parked jobs go on", id=id_, n=moved)
+    _answer(as_json, id_, moved, said)
+
+
+def retry_failed(database: str | None, as_json: bool, id_: int, codes: list[str]) -> None:
+    moved = _steer(database, id_, lambda batch: batch.retry_failed(codes or None, actor=ACTOR))
+    said = say(
+        "batch {id}: {n} dead jobs wait again; committed steps are kept", id=id_, n=moved
+    )
+    _answer(as_json, id_, moved, said)
+
+
+def again(database: str | None, as_json: bool, id_: int, *, fresh: bool) -> None:
+    moved = _steer(database, id_, lambda batch: batch.again(fresh=fresh, actor=ACTOR))
+    said = say("batch {id}: {n} ended jobs wait again", id=id_, n=moved)
+    _answer(as_json, id_, moved, said)
+
+
+def skip(
+    database: str | None,
+    as_json: bool,
+    id_: int,
+    *,
+    why: str,
+    job: int | None,
+    codes: list[str],
+) -> None:
+    moved = _steer(
+        database, id_, lambda batch: batch.skip(why, job=job, codes=codes or None, actor=ACTOR)
+    )
+    said = say("batch {id}: {n} jobs are skipped", id=id_, n=moved)
+    _answer(as_json, id_, moved, said)
+
+
+def cancel(database: str | None, as_json: bool, id_: int) -> None:
+    moved = _steer(database, id_, lambda batch: batch.cancel(actor=ACTOR))
+    said = say(
+        "batch {id}: {n} jobs are canceled; those that run end at their next step",
+        id=id_,
+        n=moved,
+    )
+    _answer(as_json, id_, moved, said)
+
+
+def _steer(database: str | None, id_: int, verb: Callable[[Batch], Awaitable[T]]) -> T:
+    """A verb goes through a batch in bites: what was done stays done, and may be asked again."""
+
+    async def steered(app: Retoma) -> T:
+        return await verb(await app.batch(id_))
+
+    left = say(
+        "batch {id}: part of it may be done; the same command goes on with the rest", id=id_
+    )
+    return ask(database, steered, interrupted=left)
+
+
+def _answer(as_json: bool, id_: int, moved: int, said: Said) -> None:
+    if as_json:
+        print_json({"batch": id_, "jobs": moved})
+    else:
+        print(tell(said))
+
+
 def told(counts: dict[State, int]) -> str:
-    return " · ".join(f"{n} {state}" for state, n in counts.items()) or "empty"
+    return " · ".join(f"{n} {state}" for state, n in counts.items()) or speak("empty")
+
+
+def _left(progress: seen.Progress) -> str:
+    """Until the end, at the pace of late."""
+    return "?" if progress.eta is None else str(progress.eta).partition(".")[0]
 
 
 async def _look(app: Retoma, id_: int) -> tuple[Batch, seen.Progress]:
@@ -75,10 +201,11 @@ async def _watched(app: Retoma, id_: int, *, quiet: bool) -> tuple[Batch, seen.P
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[states]}"),
+        TextColumn("{task.fields[eta]}", markup=False),
+        TextColumn("{task.fields[states]}", markup=False),
     )
     with Progress(*columns, console=out, disable=quiet or not out.is_terminal) as bar:
-        task = bar.add_task("", total=progress.total, states="")
+        task = bar.add_task("", total=progress.total, states="", eta="")
         while not progress.finished:
             await Clock().sleep(LOOK)
             progress = await batch.progress()
@@ -87,6 +214,7 @@ async def _watched(app: Retoma, id_: int, *, quiet: bool) -> tuple[Batch, seen.P
                 completed=progress.ended,
                 total=progress.total,
                 states=told(progress.counts),
+                eta=speak("{left} left", left=_left(progress)),
             )
     return batch, progress
 
@@ -100,5 +228,7 @@ def _document(batch: Batch, progress: seen.Progress) -> dict[str, Any]:
         "ended": progress.ended,
         "share": progress.share,
         "finished": progress.finished,
+        "state": progress.state,
+        "eta_seconds": None if progress.eta is None else progress.eta.total_seconds(),
         "counts": {str(state): n for state, n in progress.counts.items()},
     }

@@ -11,6 +11,7 @@ from retoma.db import Database, migrations
 from retoma.db.migrations import Migration, Status
 from retoma.db.statements import DIALECTS
 from retoma.engine.errors import BadInput
+from retoma.words import say, speak
 
 
 def upgrade(database: str | None, as_json: bool) -> None:
@@ -30,8 +31,12 @@ def downgrade(database: str | None, as_json: bool, *, to: int, yes: bool) -> Non
     if not yes:
         raise Stop(
             Exit.USAGE,
-            f"this drops everything above migration {to} in {shown(url)}, jobs included; nothing"
-            " was changed. Say --yes if that is meant",
+            say(
+                "this drops everything above migration {to} in {url}, jobs included; nothing was"
+                " changed. Say --yes if that is meant",
+                to=to,
+                url=shown(url),
+            ),
         )
     _say(url, as_json, _on(url, lambda opened: migrations.downgrade(opened, to=to)))
 
@@ -39,7 +44,13 @@ def downgrade(database: str | None, as_json: bool, *, to: int, yes: bool) -> Non
 def sql(database: str | None, as_json: bool, *, dialect: str | None, above: int) -> None:
     wanted = dialect or _dialect(url_of(database))
     if wanted not in DIALECTS:
-        raise BadInput(f"--dialect is one of {', '.join(DIALECTS)}, not {wanted!r}")
+        raise BadInput(
+            say(
+                "--dialect is one of {known}, not {wanted!r}",
+                known=", ".join(DIALECTS),
+                wanted=wanted,
+            )
+        )
     text = script(wanted, above)
     if as_json:
         print_json({"dialect": wanted, "above": above, "sql": text})
@@ -110,15 +121,16 @@ def _say(url: str, as_json: bool, status: Status) -> None:
             }
         )
         return
-    print(f"{shown(url)}: {_numbers('applied', status.applied)}")
+    print(speak("{url}: applied: {numbers}", url=shown(url), numbers=_listed(status.applied)))
     if status.pending:
-        print(f"{_numbers('not yet applied', status.pending)}: `retoma db upgrade`")
+        pending = _listed(status.pending)
+        print(speak("not yet applied: {numbers}: `retoma db upgrade`", numbers=pending))
     else:
-        print("nothing is missing")
+        print(speak("nothing is missing"))
 
 
-def _numbers(what: str, numbers: tuple[int, ...]) -> str:
-    return f"{what}: {', '.join(map(str, numbers)) or 'none'}"
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers)) or speak("none")
 
 
 def _dialect(url: str) -> str:

@@ -11,6 +11,7 @@ from retoma.cli import world
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.processes import RunnerProcess
 from retoma.cli.world import World
+from retoma.words import say
 
 if TYPE_CHECKING:
     from retoma.cli.account import Account
@@ -35,7 +36,10 @@ def run(*, fast: bool, as_json: bool, seed: int) -> None:
         account = asyncio.run(_demo(place, size, seed, quiet=as_json))
     _tell(account, place, as_json=as_json)
     if account.problems:
-        raise Stop(Exit.FAILED, f"the demo broke a promise: {'; '.join(account.problems)}")
+        raise Stop(
+            Exit.FAILED,
+            say("the demo broke a promise: {problems}", problems="; ".join(account.problems)),
+        )
 
 
 async def _demo(place: World, size: Size, seed: int, *, quiet: bool) -> "Account":

@@ -19,6 +19,7 @@ from retoma.cli.exits import Exit, Stop
 from retoma.db import Database
 from retoma.engine.job import Job
 from retoma.library import Retoma
+from retoma.words import Said, say, tell
 
 T = TypeVar("T")
 
@@ -31,8 +32,14 @@ def url_of(database: str | None) -> str:
     return settings.read(database_url=database).database_url
 
 
-def ask(database: str | None, verb: Callable[[Retoma], Awaitable[T]]) -> T:
-    """Run one verb on a database that is there."""
+def ask(
+    database: str | None,
+    verb: Callable[[Retoma], Awaitable[T]],
+    *,
+    interrupted: Said | None = None,
+) -> T:
+    """Run one verb on a database that is there. Ctrl-C ends it in order, a second one at once;
+    `interrupted` says then what that leaves behind."""
     url = url_of(database)
     must_exist(url)
 
@@ -41,7 +48,12 @@ def ask(database: str | None, verb: Callable[[Retoma], Awaitable[T]]) -> T:
             await reachable(db.open(url))
             return await verb(app)
 
-    return asyncio.run(asked())
+    try:
+        return asyncio.run(asked())
+    except KeyboardInterrupt:
+        if interrupted is not None:
+            print(f"\nretoma: {tell(interrupted)}", file=sys.stderr)
+        raise
 
 
 def must_exist(url: str) -> None:
@@ -50,8 +62,11 @@ def must_exist(url: str) -> None:
     if parts.scheme == "sqlite" and len(parts.path) > 1 and not Path(parts.path[1:]).exists():
         raise Stop(
             Exit.UNAVAILABLE,
-            f"there is no database {parts.path[1:]}: name one with --database or"
-            " RETOMA_DATABASE_URL, or make it with `retoma db upgrade`",
+            say(
+                "there is no database {path}: name one with --database or RETOMA_DATABASE_URL, or"
+                " make it with `retoma db upgrade`",
+                path=parts.path[1:],
+            ),
         )
 
 
@@ -99,6 +114,10 @@ def clean(text: object) -> str:
 
 def print_json(document: Any) -> None:
     print(json.dumps(document, ensure_ascii=False, indent=2, default=_plain))
+
+
+def json_line(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False, default=_plain)
 
 
 def job_document(job: Job) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import traceback
 from collections.abc import Callable
 from enum import IntEnum
 
+from retoma.words import speak, tell
+
 
 class Exit(IntEnum):
     """What a caller may conclude. 69 and 75 are those of sysexits.h."""
@@ -85,7 +87,10 @@ def _in_one_line(error: Exception) -> str:
     from retoma.db import DatabaseError
     from retoma.engine.errors import RetomaError
 
-    text = " ".join(str(error).split())
+    said = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+    text = " ".join((tell(said) if said == str(error) else str(error)).split())
     if isinstance(error, Stop | RetomaError | DatabaseError):
         return text
-    return f"{type(error).__name__}: {text} (RETOMA_DEBUG=1 shows where)"
+    return speak(
+        "{error}: {text} (RETOMA_DEBUG=1 shows where)", error=type(error).__name__, text=text
+    )

@@ -9,6 +9,7 @@ import structlog
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.processes import RunnerProcess, in_order
 from retoma.engine.ports import Clock
+from retoma.words import say
 
 FIRST_PAUSE = 0.5  # seconds before a runner that died is started again; doubles each time
 LONGEST_PAUSE = 30.0
@@ -65,7 +66,9 @@ class Fleet:
             if self._stopping.is_set() or (code == Exit.OK and not self._again):
                 return in_order(code)
             if code == Exit.USAGE:
-                raise Stop(Exit.USAGE, f"{name} cannot start like this; see above")
+                raise Stop(
+                    Exit.USAGE, say("{name} cannot start like this; see above", name=name)
+                )
             if self._clock.now() - began > SETTLED:
                 pause = FIRST_PAUSE
             log.warning("runner.died", name=name, exit=code, again_in=pause)

@@ -12,14 +12,18 @@ from retoma.cli.desk import (
     clean,
     console,
     job_document,
+    json_line,
     print_json,
     table,
 )
 from retoma.engine.insights import AttemptSeen, Event, StepSeen
 from retoma.engine.job import Job
+from retoma.engine.ports import Clock
 from retoma.engine.states import State
 from retoma.library import Retoma
+from retoma.words import say, speak, tell
 
+LOOK = 0.5  # seconds between two looks at a timeline that is followed
 VALUE = 60  # characters of a value that a table shows
 
 
@@ -29,10 +33,26 @@ def list_(database: str | None, as_json: bool, *, limit: int, **which: Any) -> N
         print_json([job_document(job) for job in found])
         return
     if not found:
-        console().print("no such jobs")
+        console().print(speak("no such jobs"))
         return
-    page = table("id", "kind", "state", "batch", "at", "tries", "created", "ended")
-    for job in found:
+    out = console()
+    out.print(jobs_table(found))
+    if len(found) == limit:
+        out.print(speak("older ones: --before {id}", id=found[-1].id))
+
+
+def jobs_table(jobs: list[Job]) -> Table:
+    page = table(
+        speak("id"),
+        speak("kind"),
+        speak("state"),
+        speak("batch"),
+        speak("at"),
+        speak("tries"),
+        speak("created"),
+        speak("ended"),
+    )
+    for job in jobs:
         page.add_row(
             str(job.id),
             job.kind,
@@ -43,10 +63,7 @@ def list_(database: str | None, as_json: bool, *, limit: int, **which: Any) -> N
             at(job.created_at),
             at(job.ended_at),
         )
-    out = console()
-    out.print(page)
-    if len(found) == limit:
-        out.print(f"older ones: --before {found[-1].id}")
+    return page
 
 
 def show(database: str | None, as_json: bool, id_: int) -> None:
@@ -78,9 +95,9 @@ def show(database: str | None, as_json: bool, id_: int) -> None:
 def explain(database: str | None, as_json: bool, id_: int) -> None:
     why = ask(database, lambda app: app.explain(id_))
     if as_json:
-        print_json({"job": id_, "why": why})
+        print_json({"job": id_, "why": tell(why)})
     else:
-        print(clean(why))
+        print(clean(tell(why)))
 
 
 def retry(database: str | None, as_json: bool, id_: int, *, fresh: bool) -> None:
@@ -88,8 +105,19 @@ def retry(database: str | None, as_json: bool, id_: int, *, fresh: bool) -> None
     if as_json:
         print_json(job_document(job))
     else:
-        kept = "no step is kept" if fresh else "committed steps are kept"
-        print(f"job {id_} waits again, generation {job.generation}; {kept}")
+        say_again(job, fresh=fresh)
+
+
+def say_again(job: Job, *, fresh: bool) -> None:
+    kept = speak("no step is kept") if fresh else speak("committed steps are kept")
+    print(
+        speak(
+            "job {job} waits again, generation {generation}; {kept}",
+            job=job.id,
+            generation=job.generation,
+            kept=kept,
+        )
+    )
 
 
 def cancel(database: str | None, as_json: bool, id_: int) -> None:
@@ -97,9 +125,50 @@ def cancel(database: str | None, as_json: bool, id_: int) -> None:
     if as_json:
         print_json({"job": id_, "state": state})
     elif state is State.RUNNING:
-        print(f"job {id_} is running: its runner was asked, and ends it at its next step")
+        print(
+            speak(
+                "job {job} is running: its runner was asked, and ends it at its next step",
+                job=id_,
+            )
+        )
     else:
-        print(f"job {id_} is {state}")
+        print(speak("job {job} is {state}", job=id_, state=state))
+
+
+def logs(database: str | None, as_json: bool, id_: int, *, follow: bool) -> None:
+    """The timeline; followed, a line (or a JSON line) for each event until the job has ended."""
+    if not follow:
+        events = ask(database, lambda app: _timeline(app, id_))
+        if as_json:
+            print_json(events)
+        for event in () if as_json else events:
+            print(_line(event))
+        return
+    left = say("the job goes on without being followed")
+    ask(database, lambda app: _follow(app, id_, as_json=as_json), interrupted=left)
+
+
+async def _timeline(app: Retoma, id_: int) -> list[Event]:
+    await app.get(id_)  # an unknown id is said, not shown as an empty timeline
+    return await app.events(id_)
+
+
+async def _follow(app: Retoma, id_: int, *, as_json: bool) -> None:
+    clock, after = Clock(), 0
+    while True:
+        job = await app.get(id_)  # first: what it was told before it ended is read after
+        for event in await app.events(id_, after=after):
+            print(json_line(event) if as_json else _line(event), flush=True)
+            after = event.seq
+        if job.ended:
+            return
+        await clock.sleep(LOOK)
+
+
+def _line(event: Event) -> str:
+    epoch = "" if event.epoch is None else f" e{event.epoch}"
+    details = "" if event.details is None else f"  {clean(event.details)}"
+    return f"{at(event.at)}  #{event.seq}{epoch} {event.type} {event.actor or ''}{details}".rstrip()
 
 
 def _state(job: Job) -> str:
@@ -118,7 +187,14 @@ def _facts(job: Job) -> Table:
 
 
 def _steps(steps: list[StepSeen]) -> Table:
-    page = table("step", "key", "state", "epoch", "saved", "value")
+    page = table(
+        speak("step"),
+        speak("key"),
+        speak("state"),
+        speak("epoch"),
+        speak("saved"),
+        speak("value"),
+    )
     for step in steps:
         name = step.name if step.version == 1 else f"{step.name} v{step.version}"
         page.add_row(
@@ -133,7 +209,9 @@ def _steps(steps: list[StepSeen]) -> Table:
 
 
 def _attempts(attempts: list[AttemptSeen]) -> Table:
-    page = table("epoch", "runner", "claimed", "ended", "how")
+    page = table(
+        speak("epoch"), speak("runner"), speak("claimed"), speak("ended"), speak("how")
+    )
     for each in attempts:
         page.add_row(
             str(each.epoch), each.runner, at(each.claimed_at), at(each.ended_at), each.ended
@@ -142,11 +220,13 @@ def _attempts(attempts: list[AttemptSeen]) -> Table:
 
 
 def _events(events: list[Event]) -> Table:
-    page = table("#", "event", "epoch", "at", "by", "details")
+    page = table(
+        "#", speak("event"), speak("epoch"), speak("at"), speak("by"), speak("details")
+    )
     for each in events:
         epoch = "" if each.epoch is None else str(each.epoch)
         details = "" if each.details is None else _short(str(each.details))
-        page.add_row(str(each.seq), each.type, epoch, at(each.at), each.actor, details)
+        page.add_row(str(each.seq), each.type, epoch, at(each.at), each.actor or "", details)
     return page
 
 

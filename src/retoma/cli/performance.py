@@ -17,6 +17,7 @@ from retoma.engine.batch import Batch, Progress
 from retoma.engine.job import Job
 from retoma.engine.ports import Clock
 from retoma.engine.states import State
+from retoma.words import say
 
 LOOK = 0.05  # seconds between two looks at the batch
 PATIENCE = 60.0  # seconds: by then something is wrong
@@ -76,8 +77,12 @@ class _Show:
             progress = await self.batch.progress()
             raise Stop(
                 Exit.FAILED,
-                f"{progress.total - progress.ended} jobs had not ended after {PATIENCE:g} s;"
-                f" the logs are in {self._place.folder}",
+                say(
+                    "{n} jobs had not ended after {patience:g} s; the logs are in {folder}",
+                    n=progress.total - progress.ended,
+                    patience=PATIENCE,
+                    folder=self._place.folder,
+                ),
             ) from None
 
     async def _until(self, holds: Callable[[Progress], bool]) -> None:
@@ -110,7 +115,7 @@ class _Show:
             for runner in reversed(self._runners):
                 if await self._held_by(runner):
                     return runner
-        raise Stop(Exit.FAILED, "all was done before a runner could be killed at work")
+        raise Stop(Exit.FAILED, say("all was done before a runner could be killed at work"))
 
     async def _held_by(self, runner: RunnerProcess) -> list[Job]:
         boots = {each.boot for each in await app.runners() if each.pid == runner.pid}

@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +36,20 @@ def on_stop(told: Callable[[], None], at_once: Callable[[], None] | None = None)
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stop, each)
+
+
+def leave_anyway(after: float) -> None:
+    """Everything is settled: threads that a story left behind do not keep this process."""
+
+    def leave() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(Exit.OK)
+
+    timer = threading.Timer(after, leave)
+    timer.daemon = True
+    timer.start()
 
 
 def when_parent_ends(told: Callable[[], None]) -> None:

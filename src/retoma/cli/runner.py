@@ -11,12 +11,20 @@ from typing import Any
 from retoma import logs, settings
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.fleet import Fleet
-from retoma.cli.processes import RunnerProcess, on_stop, when_parent_ends
+from retoma.cli.processes import (
+    RunnerProcess,
+    leave_anyway,
+    on_stop,
+    when_parent_ends,
+)
 from retoma.engine.ports import Clock
 from retoma.library import Retoma
 from retoma.settings import Settings
+from retoma.words import say
 
-HOW = "write --app package.module:app"
+HOW = say("write --app package.module:app")
+
+HANGERS_ON = 1.0  # seconds for threads to end after all is settled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +48,36 @@ def run(wanted: Wanted) -> None:
     if wanted.processes == 1:
         _run_on_the_quickest_loop(_one(load(wanted.app), wanted, chosen))
     elif not asyncio.run(_many(wanted, chosen)):
-        raise Stop(Exit.FAILED, "a runner did not leave in order; its jobs are taken over")
+        raise Stop(Exit.FAILED, say("a runner did not leave in order; its jobs are taken over"))
 
 
 def load(address: str) -> Retoma:
     """The Retoma behind `package.module:app`, looked for in this folder first."""
     module, colon, name = address.partition(":")
     if not (module and colon and name):
-        raise Stop(Exit.USAGE, f"{address!r} names no app: {HOW}")
+        raise Stop(Exit.USAGE, say("{address!r} names no app: {how}", address=address, how=HOW))
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     found: Any = _imported(module)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise Stop(Exit.USAGE, f"{module} has no {name!r}: {HOW}")
+            raise Stop(
+                Exit.USAGE,
+                say("{module} has no {name!r}: {how}", module=module, name=name, how=HOW),
+            )
         found = getattr(found, part)
     if not isinstance(found, Retoma):
         kind = type(found).__name__
-        raise Stop(Exit.USAGE, f"{address} is a {kind}, not a Retoma: {HOW}")
+        raise Stop(
+            Exit.USAGE,
+            say(
+                "{address} is a {kind}, not a Retoma: {how}",
+                address=address,
+                kind=kind,
+                how=HOW,
+            ),
+        )
     return found
 
 
@@ -70,7 +89,12 @@ def _imported(module: str) -> Any:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise Stop(
-            Exit.USAGE, f"there is no module {error.name!r} here or on sys.path: {HOW}"
+            Exit.USAGE,
+            say(
+                "there is no module {module!r} here or on sys.path: {how}",
+                module=error.name,
+                how=HOW,
+            ),
         ) from error
 
 
@@ -83,6 +107,7 @@ def _run_on_the_quickest_loop(main: Coroutine[Any, Any, None]) -> None:
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as loop:
         loop.run(main)
+        leave_anyway(HANGERS_ON)
 
 
 async def _one(app: Retoma, wanted: Wanted, chosen: Settings) -> None:
@@ -107,6 +132,10 @@ async def _one(app: Retoma, wanted: Wanted, chosen: Settings) -> None:
             beat=chosen.beat,
             tick=chosen.tick,
             grace=chosen.grace,
+            let_go=chosen.let_go,
+            loop_limit=chosen.loop_limit,
+            stop_stalled=chosen.stop_stalled,
+            keep=chosen.keep,
         )
     except asyncio.CancelledError:
         if not opening.cancelled():

@@ -14,6 +14,7 @@ from retoma.cli.world import World
 from retoma.engine.batch import Progress
 from retoma.engine.ports import Clock
 from retoma.engine.states import State
+from retoma.words import say
 
 RUNNERS = ("runner 1", "runner 2")
 SLOTS = 10
@@ -27,7 +28,10 @@ LOOK = 0.2
 def run(*, seed: int) -> None:
     with world.opened("up", slots=SLOTS, anew=False) as place:
         if not asyncio.run(_up(place, seed)):
-            raise Stop(Exit.FAILED, f"a runner did not leave in order; see {place.folder}")
+            raise Stop(
+                Exit.FAILED,
+                say("a runner did not leave in order; see {folder}", folder=place.folder),
+            )
 
 
 async def _up(place: World, seed: int) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.processes import RunnerProcess
+from retoma.words import say
 
 HOME = Path(".retoma")
 LEDGER = "RETOMA_DEMO_LEDGER"  # where the demo's jobs write down what they do
@@ -60,7 +61,8 @@ def opened(name: str, *, slots: int, anew: bool) -> Iterator[World]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Stop(
-                Exit.TEMPORARY, f"`retoma {name}` is already running in this folder"
+                Exit.TEMPORARY,
+                say("`retoma {name}` is already running in this folder", name=name),
             ) from None
         if anew and folder.exists():
             shutil.rmtree(folder)

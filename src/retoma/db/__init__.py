@@ -1,7 +1,10 @@
 """Two databases, one way of asking. The only room that speaks to a driver."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from urllib.parse import urlsplit
 
+from retoma.db.clock import MOVABLE_CLOCK
 from retoma.db.crashpoint import crashpoint
 from retoma.db.database import (
     EVERYTHING,
@@ -20,9 +23,11 @@ from retoma.db.database import (
     moment,
 )
 from retoma.db.statements import Statement, adhoc, statement
+from retoma.words import say
 
 __all__ = [
     "EVERYTHING",
+    "MOVABLE_CLOCK",
     "Away",
     "BadRow",
     "Busy",
@@ -37,6 +42,7 @@ __all__ = [
     "Transaction",
     "Unfit",
     "adhoc",
+    "borrow",
     "crashpoint",
     "moment",
     "open",
@@ -44,15 +50,32 @@ __all__ = [
 ]
 
 
-def open(url: str) -> Database:  # noqa: A001 — `db.open(url)` is the word
-    """The database behind an address. Nothing is opened until it is asked something."""
+def open(  # noqa: A001 — `db.open(url)` is the word
+    url: str, *, moved: Callable[[], int] | None = None
+) -> Database:
+    """The database behind an address. Nothing is opened until it is asked something.
+
+    `moved` is for tests: the microseconds by which this process has moved its time.
+    """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
         from retoma.db.sqlite import Sqlite  # noqa: PLC0415 — a driver costs its import
 
-        return Sqlite(url)
+        return Sqlite(url, moved)
     if scheme in ("postgresql", "postgres"):
         from retoma.db.postgres import Postgres  # noqa: PLC0415 — likewise
 
-        return Postgres(url)
-    raise Unfit(f"{scheme or 'no scheme'}: write sqlite:///work.db or postgresql://host/name")
+        return Postgres(url, moved)
+    raise Unfit(
+        say(
+            "{scheme}: write sqlite:///work.db or postgresql://host/name",
+            scheme=scheme or "no scheme",
+        )
+    )
+
+
+def borrow(connection: object) -> AbstractContextManager[Transaction]:
+    """A caller's psycopg connection as a transaction of ours, which its owner commits."""
+    from retoma.db import borrowed  # noqa: PLC0415 — likewise
+
+    return borrowed.borrow(connection)

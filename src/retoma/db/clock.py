@@ -10,6 +10,19 @@ import struct
 import time
 from collections.abc import Callable
 
+from retoma.db.statements import adhoc
+
+# PostgreSQL has a clock of its own. This one goes on by what a session was told, and tells the
+# plain time to a session that was told nothing.
+MOVABLE_CLOCK = adhoc(
+    "SELECT 1",
+    """
+CREATE OR REPLACE FUNCTION retoma.clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT clock_timestamp() + interval '1 microsecond' * CAST(
+        coalesce(nullif(current_setting('retoma.moved', true), ''), '0') AS bigint) $$;
+""",
+)
+
 
 def offset_reader() -> Callable[[], int]:
     """A function that tells the test offset in microseconds: always 0 outside tests."""
@@ -20,7 +33,12 @@ def offset_reader() -> Callable[[], int]:
     return lambda: int(struct.unpack("<q", os.pread(fd, 8, 0).ljust(8, b"\0"))[0])
 
 
-def database_clock() -> Callable[[], int]:
-    """The clock of the embedded database: microseconds since 1970, UTC."""
+def database_clock(moved: Callable[[], int] | None = None) -> Callable[[], int]:
+    """The clock of the embedded database: microseconds since 1970, UTC.
+
+    `moved`: how far a test in this process has moved it.
+    """
     offset = offset_reader()
-    return lambda: time.time_ns() // 1000 + offset()
+    if moved is None:
+        return lambda: time.time_ns() // 1000 + offset()
+    return lambda: time.time_ns() // 1000 + offset() + moved()

@@ -53,6 +53,10 @@ class CrashPoints:
         self._armed[name] = _Armed(harm, on_pass)
         self.live = True
 
+    def armed(self, name: str) -> bool:
+        """Whether the harm there is still to come."""
+        return name in self._armed
+
     def disarm(self) -> None:
         self._armed.clear()
         self.live = self._on_pass is not None

@@ -51,6 +51,9 @@ class Transaction(Protocol):
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         """All its rows."""
 
+    def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
+        """One statement of a caller's own, on the caller's tables: its rows, how many it changed."""
+
     def ring(self, topic: str) -> None:
         """Let every process that listens hear `topic`, once this transaction has committed."""
 
@@ -135,6 +138,11 @@ class BadRow(DatabaseError):
 
 class Unfit(DatabaseError):
     """A database that is not ours, or whose schema this retoma does not know."""
+
+
+def no_room(said: str) -> str:
+    """What a database says when it is full, for the person who must make room."""
+    return f"there is no room left in the database, and nothing was changed: {said}"
 
 
 def moment(value: int | datetime | None) -> datetime | None:

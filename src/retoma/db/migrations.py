@@ -8,11 +8,13 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Literal
 
 from retoma.db.database import OURS, Database, Transaction, Unfit
 from retoma.db.statements import Statement, Text, adhoc, split
+from retoma.words import say
 
 ROOM = "engine"
 PACKAGE = "retoma.engine.migrations"
@@ -99,6 +101,32 @@ async def ready(database: Database) -> None:
         await upgrade(database)
 
 
+def check(tx: Transaction) -> None:
+    """Refuse, in somebody else's transaction, a schema this retoma cannot submit to."""
+    if tx.one(HAS_TABLE) is None:
+        raise Unfit(
+            say("this database has no schema of retoma: call `await app.upgrade()` on it")
+        )
+    applied: dict[int, str] = dict(tx.all(APPLIED, room=ROOM))
+    known = _known(tx.dialect)
+    _refuse_unknown(applied, known)
+    if any(each.number not in applied for each in known):
+        raise Unfit(
+            say(
+                "the database is at schema {at} and this retoma needs {needs}: call"
+                " `await app.upgrade()` on it",
+                at=max(applied, default=0),
+                needs=known[-1].number,
+            )
+        )
+
+
+@cache
+def _known(dialect: str) -> list[Migration]:
+    """Read once: this is asked for every job that comes by a caller's connection."""
+    return migrations(dialect)
+
+
 def _apply_next(
     tx: Transaction, dialect: str, known: list[Migration], to: int | None
 ) -> int | None:
@@ -162,8 +190,12 @@ def _refuse_strangers(tx: Transaction, dialect: str) -> None:
     if strange is not None:
         what = "file" if dialect == "sqlite" else "schema retoma"
         raise Unfit(
-            f"this {what} is not retoma's: it holds {strange[0]!r} and no migrations of ours;"
-            " name another database"
+            say(
+                "this {what} is not retoma's: it holds {found!r} and no migrations"
+                " of ours; name another database",
+                what=what,
+                found=strange[0],
+            )
         )
 
 
@@ -172,8 +204,13 @@ def _refuse_unknown(applied: dict[int, str], known: list[Migration]) -> None:
     beyond = max(applied, default=0)
     if beyond > newest:
         raise Unfit(
-            f"the database is at schema {beyond}, this retoma knows up to {newest}:"
-            " run a newer retoma, or downgrade the database with the one that made it"
+            say(
+                "the database is at schema {beyond}, this retoma knows up to"
+                " {newest}: run a newer retoma, or downgrade the database with the"
+                " one that made it",
+                beyond=beyond,
+                newest=newest,
+            )
         )
 
 

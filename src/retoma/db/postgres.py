@@ -34,6 +34,7 @@ from retoma.db.database import (
     ReplyLost,
     Row,
     Transaction,
+    no_room,
 )
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.statements import Statement
@@ -55,6 +56,8 @@ SESSION = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "plan_cache_mode": "force_generic_plan",
+    # A table without an index looks dear with seqscan off, and two processes would be started for it.
+    "max_parallel_workers_per_gather": "0",
     "jit": "off",
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "60s",
@@ -69,6 +72,24 @@ def _settings(*, local: bool) -> str:
 
 SET_SESSION = _settings(local=False)
 SET_TRANSACTION = _settings(local=True)  # behind a pooler the next one may be another's session
+# A caller's own statements find the caller's tables, and plans made for them and not for ours.
+# Our schema is in nobody's path, not even where the role has its name and the path says "$user".
+FOR_CALLER = "; ".join(
+    [
+        f"SET LOCAL {name} TO DEFAULT"
+        for name in SESSION
+        if name in ("search_path", "plan_cache_mode", "jit")
+        or name.startswith(("enable_", "max_parallel"))
+    ]
+    + [
+        "SELECT set_config('search_path', coalesce(string_agg(quote_ident(name), ', ')"  # noqa: S608
+        f" FILTER (WHERE name <> '{SCHEMA}'), ''), true)"
+        f" FROM unnest(current_schemas(false)) AS name HAVING bool_or(name = '{SCHEMA}')"
+    ]
+)
+
+
+TELL_MOVED = "SELECT set_config('retoma.moved', %s, false)"
 
 
 class Postgres:
@@ -76,10 +97,12 @@ class Postgres:
 
     dialect = "postgres"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, moved: Callable[[], int] | None = None) -> None:
         self.url = url
         dsn, self._pooled = _parse(url)
-        self._lines = {lane: _Line(dsn, lane, pooled=self._pooled) for lane in Lane}
+        self._lines = {
+            lane: _Line(dsn, lane, pooled=self._pooled, moved=moved) for lane in Lane
+        }
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_out, False)
         os.set_blocking(self._wake_in, False)
@@ -146,11 +169,15 @@ class Postgres:
 class _Line:
     """One connection, mended when it breaks, and the one thread that drives it."""
 
-    def __init__(self, dsn: str, lane: Lane, *, pooled: bool) -> None:
+    def __init__(
+        self, dsn: str, lane: Lane, *, pooled: bool, moved: Callable[[], int] | None
+    ) -> None:
         self.thread = ThreadPoolExecutor(1, f"retoma-{lane}")
         self._dsn = dsn
         self._lane = lane
         self._pooled = pooled
+        self._moved = moved
+        self._told_moved = 0
         self._connection: psycopg.Connection[Row] | None = None
         self._backend: tuple[int, datetime] | None = None
         self._topics: set[str] = set()
@@ -207,6 +234,9 @@ class _Line:
                 self._connection = self._connect()
             except psycopg.OperationalError as error:
                 raise Away(f"PostgreSQL cannot be reached: {_plain(error)}") from error
+        if self._moved is not None and self._moved() != self._told_moved:
+            self._told_moved = self._moved()
+            self._connection.execute(TELL_MOVED, [str(self._told_moved)])
         return self._connection
 
     def _connect(self) -> "psycopg.Connection[Row]":
@@ -226,6 +256,7 @@ class _Line:
 
     def _set_up(self, connection: "psycopg.Connection[Row]") -> None:
         connection.adapters.register_loader("json", TextLoader)
+        self._told_moved = 0
         if self._pooled:
             return
         connection.execute(SET_SESSION)
@@ -270,7 +301,7 @@ class _Line:
             return ReplyLost(f"{error}: the answer to the commit was lost")
         if transaction.read_only and isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
             return error  # the question's own fault, not a server that is only a standby
-        return _translated(error)
+        return translated(error)
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -300,6 +331,7 @@ class PostgresTransaction:
         self.committing = False  # from here on a broken connection says nothing of the outcome
         self._finished = False
         self._sent_together = False
+        self._for_caller = False  # whose settings hold
 
     def run(self, statement: Statement, **params: Any) -> int:
         return self._execute(statement, params)[1]
@@ -311,9 +343,21 @@ class PostgresTransaction:
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         return self._execute(statement, params)[0]
 
+    def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
+        if not self._begun:
+            self._begin()
+        if not self._for_caller:
+            self._for_caller = True
+            self._connection.execute(FOR_CALLER)
+        [text] = statement.postgres
+        # Never prepared: a caller may change a table, and with it what the plan answers.
+        cursor = self._connection.execute(text.sql, params, prepare=False)
+        return (cursor.fetchall() if cursor.description else []), max(cursor.rowcount, 0)
+
     def together(self, calls: Iterable[Call]) -> list[list[Row]]:
         if not self._begun:
             self._begin()
+        self._for_us()
         self._sent_together = True
         with self._connection.pipeline():
             kept = [self._sent(call) for call in calls]
@@ -323,6 +367,7 @@ class PostgresTransaction:
         self._topics.add(topic)
 
     def finish(self, *calls: Call) -> list[list[Row]]:
+        self._for_us()
         if not self.read_only:
             crashpoint(f"{self._verb}.before_commit")
         self.committing = True
@@ -381,6 +426,7 @@ class PostgresTransaction:
     def _execute(self, statement: Statement, params: dict[str, Any]) -> tuple[list[Row], int]:
         if not self._begun:
             self._begin()
+        self._for_us()
         rows: list[Row] = []
         changed = 0
         for text in statement.postgres:
@@ -395,6 +441,11 @@ class PostgresTransaction:
         mode = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.read_only else ""
         self._connection.execute(f"BEGIN{mode}")
         if self._pooled:
+            self._connection.execute(SET_TRANSACTION)
+
+    def _for_us(self) -> None:
+        if self._for_caller:
+            self._for_caller = False
             self._connection.execute(SET_TRANSACTION)
 
     def _notify(self) -> None:
@@ -421,7 +472,8 @@ def _plain(error: BaseException) -> str:
     return re.sub(r"://[^@\s]+@", "://…@", first)
 
 
-def _translated(error: BaseException) -> BaseException:
+def translated(error: BaseException) -> BaseException:
+    """What happened, in the words of the seam."""
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""
@@ -436,4 +488,4 @@ def _translated(error: BaseException) -> BaseException:
         kind = Away
     else:
         return error
-    return kind(_plain(error))
+    return kind(no_room(_plain(error)) if kind is Full else _plain(error))

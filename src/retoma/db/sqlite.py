@@ -42,9 +42,11 @@ from retoma.db.database import (
     Transaction,
     Unfit,
     microseconds,
+    no_room,
 )
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.statements import Statement
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -60,9 +62,10 @@ class Sqlite:
 
     dialect = "sqlite"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, moved: Callable[[], int] | None = None) -> None:
         self.url = url
         self._path, self._synchronous = _parse(url)
+        self._moved = moved
         self._asks: deque[_Ask] = deque()
         self._waiting = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -133,7 +136,7 @@ class Sqlite:
         while asks := self._next_asks():
             try:
                 if connection is None:
-                    connection = _connect(self._path, self._synchronous)
+                    connection = _connect(self._path, self._synchronous, self._moved)
                     turn = os.open(f"{self._path}-turn", os.O_RDWR | os.O_CREAT, 0o600)
                 self._commit_together(connection, turn, asks)
             except Exception as error:  # noqa: BLE001 — every asker gets an answer
@@ -199,7 +202,7 @@ class Sqlite:
     def _read(self, fn: Callable[[Transaction], T]) -> T:
         try:
             if self._reading is None:
-                self._reading = _connect(self._path, self._synchronous)
+                self._reading = _connect(self._path, self._synchronous, self._moved)
                 self._reading.execute("PRAGMA query_only = on")
             self._reading.execute("BEGIN")
             try:
@@ -300,6 +303,12 @@ class SqliteTransaction:
 
     def all(self, statement: Statement, **params: Any) -> list[Row]:
         return self._execute(statement, params)
+
+    def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
+        before = self._connection.total_changes()
+        rows = self._execute(statement, params)
+        told = self._connection.total_changes() > before
+        return rows, self._connection.changes() if told else 0
 
     def together(self, calls: Iterable[Call]) -> list[list[Row]]:
         return [self._execute(call.statement, call.params) for call in calls]
@@ -428,24 +437,29 @@ def _parse(url: str) -> tuple[Path, str]:
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2:
         raise Unfit(
-            f"{url}: write sqlite:///work.db, or sqlite:////folder/work.db from the root"
+            say(
+                "{url}: write sqlite:///work.db, or sqlite:////folder/work.db from the root",
+                url=url,
+            )
         )
     synchronous = parse_qs(parts.query).get("synchronous", ["full"])[0].lower()
     if synchronous not in SYNCHRONOUS:
-        raise Unfit(f"{url}: synchronous is one of {', '.join(SYNCHRONOUS)}")
+        raise Unfit(
+            say("{url}: synchronous is one of {known}", url=url, known=", ".join(SYNCHRONOUS))
+        )
     return Path(parts.path[1:]), synchronous
 
 
-def _connect(path: Path, synchronous: str) -> apsw.Connection:
+def _connect(path: Path, synchronous: str, moved: Callable[[], int] | None) -> apsw.Connection:
     if not path.parent.is_dir():
-        raise Unfit(f"{path}: its folder does not exist")
+        raise Unfit(say("{path}: its folder does not exist", path=path))
     if not path.exists():
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(BUSY_MS)
     # Without it a statement whose plan might gain from a bound value is prepared anew each time.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    clock = database_clock()
+    clock = database_clock(moved)
     flags = apsw.SQLITE_INNOCUOUS
 
     def now(*_: Any) -> int:
@@ -503,6 +517,7 @@ def _translated(error: BaseException, path: Path) -> BaseException:
             kind = BadRow
         case _:
             return error
-    told = kind(f"{path}: {error}" if path.name else str(error))
+    said = f"{path}: {error}" if path.name else str(error)
+    told = kind(no_room(said) if kind is Full else said)
     told.__cause__ = error
     return told

@@ -15,8 +15,13 @@ from typing import NamedTuple
 DIALECTS = ("sqlite", "postgres")
 
 _BETWEEN = re.compile(r";[ \t]*\n(?:[ \t]*\n)+")
-# What is not a parameter is matched first: strings, comments. A lone `%` means itself.
-_MARK = re.compile(r"'(?:[^']|'')*'|--[^\n]*|:([a-z_][a-z0-9_]*)|%", re.IGNORECASE)
+# What is not a parameter is matched first: strings, names in quotes, comments, casts. A lone `%`
+# means itself.
+_MARK = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/|::"""
+    r"""|:(?P<name>[a-z_][a-z0-9_]*)|%""",
+    re.IGNORECASE | re.DOTALL,
+)
 _RETURNING = re.compile(r"\breturning\b", re.IGNORECASE)
 _LOCKING = re.compile(
     r"\bfor\s+(no\s+key\s+)?update\b", re.IGNORECASE
@@ -68,11 +73,28 @@ def pyformat(text: str) -> str:
     """`:name` as psycopg writes it; strings and comments are left alone but for `%`."""
 
     def mark(found: re.Match[str]) -> str:
-        if found[1]:
-            return f"%({found[1]})s"
+        if found["name"]:
+            return f"%({found['name']})s"
         return found[0].replace("%", "%%")
 
     return _MARK.sub(mark, text)
+
+
+def verbatim(text: str) -> Statement:
+    """A caller's one statement: nothing in it is split."""
+    return Statement(
+        "caller", (Text(text, answers=True),), (Text(pyformat(text), answers=True),)
+    )
+
+
+def parameters(text: str) -> set[str]:
+    """The names a statement wants values for."""
+    return {found["name"] for found in _MARK.finditer(text) if found["name"]}
+
+
+def bare(text: str) -> str:
+    """A statement without its strings, quoted names, comments and parameters."""
+    return _MARK.sub(" ", text)
 
 
 def _answers(text: str) -> bool:

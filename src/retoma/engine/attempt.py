@@ -3,18 +3,19 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from random import Random
 from typing import Any, assert_never
 
 from retoma.codec import Unstorable, encode
-from retoma.db import BadRow, Database, crashpoint
+from retoma.db import BadRow, Database, Full, crashpoint
 from retoma.engine import settlement, store
 from retoma.engine.breaker import Breakers, Guard
 from retoma.engine.context import Context
-from retoma.engine.errors import LeaseLost
-from retoma.engine.isolate import Isolate
+from retoma.engine.errors import LeaseLost, Transient
+from retoma.engine.evidence import Keeper
+from retoma.engine.isolate import ChildDied, Isolate, Limits
 from retoma.engine.job import RELEASES, Claim, Held, Memory, StepId
 from retoma.engine.kind import Kind
 from retoma.engine.log import get_logger
@@ -33,7 +34,7 @@ MESSAGE = 2_000  # characters of an error that go into the timeline
 STACK = 8_000
 KEPT = 1024 * 1024  # bytes of a result that could not be stored
 NOTHING = Memory([], 0.0, canceling=False)
-PAUSE = 0.5  # seconds between looks whether the lease is good again
+PAUSE = 0.5  # seconds between looks whether the lease is good, or room there, again
 
 log = get_logger("retoma.attempt")
 
@@ -44,12 +45,17 @@ class Why(StrEnum):
     CANCEL = "cancel"
     RELEASE = "release"
     LOST = "lost"
+    TIMEOUT = "timeout"
+    DEADLINE = "deadline"
+    STALLED = "stalled"
 
 
 class Tools:
     """What every attempt of one boot shares."""
 
     __slots__ = (
+        "abandoned",
+        "beside",
         "boot",
         "breakers",
         "clock",
@@ -58,6 +64,8 @@ class Tools:
         "debugging",
         "ended",
         "isolate",
+        "keeper",
+        "let_go",
         "log",
         "look",
         "pulse",
@@ -75,11 +83,15 @@ class Tools:
         writer: Writer,
         pulse: Pulse,
         isolate: Isolate,
+        keeper: Keeper,
         clock: Clock,
         rng: Random,
+        let_go: float,
         look: Callable[[], None],
         story_over: Callable[[Held], None],
         ended: Callable[[Held, BaseException | None], None],
+        abandoned: Callable[["asyncio.Task[Any]"], None],
+        beside: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.boot = boot
         self.breakers = Breakers(database, clock)
@@ -89,11 +101,15 @@ class Tools:
         self.writer = writer
         self.pulse = pulse
         self.isolate = isolate
+        self.keeper = keeper
         self.clock = clock
         self.rng = rng
+        self.let_go = let_go
         self.look = look
         self.story_over = story_over
         self.ended = ended
+        self.abandoned = abandoned
+        self.beside = beside
         self.log = log.bind(runner=boot)  # bound once: a filtered line must cost nothing
         self.debugging = _would_print(self.log, logging.DEBUG)
 
@@ -107,11 +123,15 @@ class Attempt:
         "_context",
         "_end",
         "_kind",
+        "_late",
         "_memory",
+        "_over",
+        "_seen",
         "_tools",
         "_why",
         "claim",
         "held",
+        "moves",
         "task",
     )
 
@@ -126,6 +146,10 @@ class Attempt:
         self._why: Why | None = None
         self._began = tools.clock.now()
         self._begun = False
+        self._over = False  # its end is handed in, or nobody's business any more
+        self._late = ""  # what is told of an attempt that took too long
+        self._seen: dict[str, object] | None = None  # where it stood when its time was up
+        self.moves = 0  # saves and reports: what keeps it from stalling
         self._context: Context | None = None
         self._end: Settlement = settlement.RELEASED
         self.task: asyncio.Task[None] | None = None
@@ -140,6 +164,27 @@ class Attempt:
             self._why = why
             if self._begun:  # else it finds out in its first line
                 self.task.cancel()
+                if not self._over:
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(self._tools.let_go, self.abandon)
+
+    def abandon(self) -> None:
+        """Its story does not let go: it ends without it, and whatever that still does is fenced."""
+        if self._over or self.task is None:
+            return
+        left = asyncio.CancelledError("it did not let go and was abandoned")
+        stack = self._stack()
+        left.add_note(f"it stands here:\n{stack}")
+        end = self._stopped(left)
+        if self._context is not None:
+            self._context.close()
+        self._log("abandoned").error("attempt.abandoned", why=self._why, stack=stack)
+        self._tools.abandoned(self.task)
+        try:
+            self._finish(end)
+        except BaseException as error:
+            self._tools.ended(self.held, error)
+            raise
 
     async def _run(self) -> None:
         """Tell the story and hand in how it ended; the writer's answer comes to `set_result`."""
@@ -151,15 +196,20 @@ class Attempt:
                 # Ours, not the story's. It must end all the same, and within its budget.
                 self._log(State.RUNNING).exception("attempt.broke")
                 end = self._decided(error)
-            # Its slot is free from here on: the next job is claimed while this one is settled.
-            self._tools.story_over(self.held)
-            if end is None or self._why is Why.LOST:
-                self._tools.ended(self.held, None)
-            else:
-                self._hand_in(end)
+            if not self._over:  # else it was abandoned
+                self._finish(end)
         except BaseException as error:
             self._tools.ended(self.held, error)
             raise
+
+    def _finish(self, end: Settlement | None) -> None:
+        self._over = True
+        # Its slot is free from here on: the next job is claimed while this one is settled.
+        self._tools.story_over(self.held)
+        if end is None or self._why is Why.LOST:
+            self._tools.ended(self.held, None)
+        else:
+            self._hand_in(end)
 
     async def _told(self) -> Settlement | None:
         """The story's end, whatever it is; None where the job is no longer ours."""
@@ -185,8 +235,6 @@ class Attempt:
             else:
                 value = await self._in_time(context, payload)
             return self._succeeded(value)
-        except _OutOfTime:
-            return self._out_of_time()
         except Unwound as unwound:
             if isinstance(unwound.outcome, Aside):
                 return settlement.set_aside(unwound.outcome.gate)
@@ -198,28 +246,52 @@ class Attempt:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 — SystemExit in a story is its own failure
+            # What it raises because it was stopped is not its own failure.
+            if self._stopped_from_outside():
+                return self._stopped(error)
             return await self._failed(error)
         finally:
             if self._context is not None and self._context.close():
-                await self._context.join_side_tasks()
+                for task in await self._context.join_side_tasks(self._tools.let_go):
+                    self._tools.abandoned(task)
                 await self._context.free_all()
 
     async def _in_time(self, context: Context, payload: Any) -> Any:
         timeout, left = self._kind.timeout, self.claim.time_left
+        loop = asyncio.get_running_loop()
+        if timeout is None or (left is not None and left <= timeout):
+            timer = loop.call_later(left or 0.0, self._time_is_up, Why.DEADLINE)
+        else:
+            self._late = f"the attempt took longer than {timeout:g} s"
+            timer = loop.call_later(timeout, self._time_is_up, Why.TIMEOUT)
         try:
-            async with asyncio.timeout(_sooner(timeout, left)) as limit:
-                return await self._kind.story(context, payload)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            if timeout is None or (left is not None and left <= timeout):
-                raise _OutOfTime from error
-            raise TimeoutError(f"the attempt took longer than {timeout:g} s") from error
+            return await self._kind.story(context, payload)
+        finally:
+            timer.cancel()
 
-    def _out_of_time(self) -> Settlement:
+    def _time_is_up(self, why: Why) -> None:
+        if self._tools.isolate.busy(self.held):
+            # Once it is stopped its child is killed, and can no longer say where it was.
+            self._tools.beside(self._look_and_stop(why))
+        else:
+            self.stop(why)
+
+    async def _look_and_stop(self, why: Why) -> None:
+        self._seen = await self._children()
+        self.stop(why)
+
+    async def _children(self) -> dict[str, object]:
+        """Where its children stand, as details of an event."""
+        stacks = await self._tools.isolate.stacks(self.held)
+        return {"child_stack": _printable("\n".join(stacks), STACK)} if stacks else {}
+
+    def _out_of_time(self, error: BaseException | None = None) -> Settlement:
+        told = {} if error is None else {**_told_of(error), **(self._seen or {})}
         self._log(State.DEAD).error("job.buried", code="deadline", reason=DeadReason.DEADLINE)
         return settlement.buried(
-            DeadReason.DEADLINE, "deadline", {"message": "the job's deadline has passed"}
+            DeadReason.DEADLINE,
+            "deadline",
+            {**told, "message": "the job's deadline has passed"},
         )
 
     def _succeeded(self, value: Any) -> Settlement:
@@ -235,10 +307,21 @@ class Attempt:
             case unexpected:
                 assert_never(unexpected)
 
-    def _stopped(self, error: asyncio.CancelledError) -> Settlement | None:
+    def _stopped_from_outside(self) -> bool:
+        return self._why is not None
+
+    def _stopped(self, error: BaseException) -> Settlement | None:
+        if self._over:
+            return None  # it was abandoned, and its end told, before it let go
         match self._why:
             case Why.LOST:
                 return None
+            case Why.TIMEOUT:
+                return self._decided(_because(TimeoutError(self._late), error))
+            case Why.STALLED:
+                return self._decided(_because(Transient(self._late, code="stalled"), error))
+            case Why.DEADLINE:
+                return self._out_of_time(error)
             case Why.CANCEL:
                 if self._holds_remote_work():
                     return settlement.snoozed(0)  # taken up again at once, to stop that first
@@ -257,6 +340,8 @@ class Attempt:
                 assert_never(unexpected)
 
     async def _failed(self, error: BaseException) -> Settlement | None:
+        if self._over:
+            return None
         if isinstance(error, Unstorable):
             try:
                 await self._keep_unstorable(error)
@@ -266,6 +351,8 @@ class Attempt:
 
     def _decided(self, error: BaseException) -> Settlement:
         details = _told_of(error)
+        if self._seen:
+            details |= self._seen
         match decide(
             failures=self.claim.failures,
             error=error,
@@ -300,7 +387,7 @@ class Attempt:
         if end.state is State.WAITING and self._holds_remote_work():
             end = end._replace(stopping=True)
         self._end = end
-        self._tools.writer.settle(self.held, self.claim.kind, end, answer=self)
+        self._tools.writer.settle(self.held, self.claim.kind, end, self, self.claim.limit_key)
 
     # — what the writer answers: it takes us for the future of our settling, which spares one —
 
@@ -376,18 +463,27 @@ class Attempt:
     def save(
         self, step: StepId, value: str | None, state: StepState = StepState.SAVED
     ) -> Answer:
+        self.moves += 1
         return self._tools.writer.save(self.held, self.claim.kind, step, value, state)
 
     def report(self, progress: float | None, note: str | None) -> Answer:
+        self.moves += 1
         return self._tools.writer.report(self.held, self.claim.kind, progress, note)
 
     async def attach(self, evidence: Evidence) -> None:
-        held, boot = self.held, self._tools.boot
-        if not await self._tools.database.write(
-            lambda tx: store.attach(tx, boot, held, evidence), verb="attach"
-        ):
+        while (kept := await self._attached(evidence)) is None:
+            await self._tools.clock.sleep(PAUSE)  # a full disk is not the story's failure
+        if not kept:
             await self._tools.writer.refuse(self.claim.kind)
-            raise LeaseLost(held.job)
+            raise LeaseLost(self.held.job)
+
+    async def _attached(self, evidence: Evidence) -> bool | None:
+        """Whether this runner may still write on the job; None while there is no room."""
+        held, boot = self.held, self._tools.boot
+        try:
+            return await self._tools.keeper.attach(self._tools.database, boot, held, evidence)
+        except Full:
+            return None
 
     async def spend(self, key: str, n: int) -> None:
         await self._tools.rates.spend(key, n)
@@ -427,16 +523,53 @@ class Attempt:
         while not self._tools.pulse.valid():
             await self._tools.clock.sleep(PAUSE)
 
+    @property
+    def limits(self) -> Limits:
+        return self._kind.limits
+
+    @property
+    def let_go(self) -> float:
+        return self._tools.let_go
+
+    def overdue(self, late: str) -> None:
+        if self._why is None:
+            self._why, self._late = Why.TIMEOUT, late
+            self.abandon()
+
     def cancel_wanted(self) -> None:
         self.stop(Why.CANCEL)
 
+    # — silence —
 
-class _OutOfTime(Exception):
-    """The job's own deadline came before its story ended."""
+    @property
+    def stall(self) -> float | None:
+        """Seconds it may go without saving a step or reporting progress."""
+        return self._kind.stall
+
+    async def tell_stalled(self, silent: float, *, stop: bool) -> None:
+        """Put where it stands into its timeline; end it there if that is wished."""
+        moves, held, boot = self.moves, self.held, self._tools.boot
+        late = f"no step was saved and no progress reported for {silent:g} s"
+        where = {"stack": _printable(self._stack(), STACK), **await self._children()}
+        if self._over or moves != self.moves:
+            return
+        details = encode({"message": late, **where})
+        if not await self._tools.database.write(
+            lambda tx: store.tell_stalled(tx, boot, held, details), verb="stalled"
+        ):
+            return
+        self._log("stalled").warning("job.stalled", message=late)
+        if stop and moves == self.moves:
+            self._late, self._seen = late, where
+            self.stop(Why.STALLED)
+
+    def _stack(self) -> str:
+        return "" if self._context is None else self._context.stack()
 
 
-def _sooner(timeout: float | None, left: float | None) -> float:
-    return min(length for length in (timeout, left) if length is not None)
+def _because(told: Exception, error: BaseException) -> Exception:
+    told.__cause__ = error
+    return told
 
 
 def _would_print(logger: Any, level: int) -> bool:
@@ -447,11 +580,12 @@ def _would_print(logger: Any, level: int) -> bool:
 def _told_of(error: BaseException) -> dict[str, object]:
     """An error for the timeline: what was raised, what it said, where."""
     stack = "".join(traceback.format_exception(error))
-    return {
+    told: dict[str, object] = {
         "type": type(error).__name__,
         "message": _printable(_said(error), MESSAGE),
         "stack": _printable(stack[-STACK:], STACK),
     }
+    return {**error.details, **told} if isinstance(error, ChildDied) else told
 
 
 def _said(error: BaseException) -> str:

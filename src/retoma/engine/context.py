@@ -13,9 +13,10 @@ import structlog
 
 from retoma.codec import Unstorable, decode, encode
 from retoma.db import BadRow, DatabaseError, crashpoint
+from retoma.engine import stacks
 from retoma.engine.breaker import Guard
 from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
-from retoma.engine.isolate import Isolate, check_can_travel
+from retoma.engine.isolate import NO_LIMITS, Isolate, Limits, check_can_travel
 from retoma.engine.job import REMOTE, Claim, Memory, SavedStep, StepId
 from retoma.engine.outcome import Happened, Park, Unknown, Unwound
 from retoma.engine.pool import Hold, Use
@@ -24,6 +25,7 @@ from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.pool import Item, Scope
 from retoma.engine.writer import Answer
+from retoma.words import say
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,6 +50,17 @@ class Desk(Protocol):
 
     async def may_start(self) -> None:
         """Return when something may be started under this lease; raise when never again."""
+
+    @property
+    def limits(self) -> Limits:
+        """What a child of this kind may use."""
+
+    @property
+    def let_go(self) -> float:
+        """Seconds for a story that was stopped to end."""
+
+    def overdue(self, late: str) -> None:
+        """A step is past its time and does not let go."""
 
     def cancel_wanted(self) -> None:
         """Somebody wants the job canceled: this step boundary is where it ends."""
@@ -136,6 +149,9 @@ class Context:
         version: int = 1,
         key: str = "",
         where: str | None = None,
+        timeout: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
     ) -> T: ...
     @overload
     async def step(
@@ -146,6 +162,9 @@ class Context:
         version: int = 1,
         key: str = "",
         where: str | None = None,
+        timeout: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
     ) -> T: ...
     async def step(
         self,
@@ -155,6 +174,9 @@ class Context:
         version: int = 1,
         key: str = "",
         where: str | None = None,
+        timeout: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
         once: bool = False,
         unknown: Unknown | str = Unknown.PARK,
         reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
@@ -165,6 +187,8 @@ class Context:
         process, or in a thread with `where="thread"`. What comes back is what would come back
         after a crash: the value as JSON keeps it, in the type `fn` says it returns.
 
+        `timeout` is for the function alone, not for its saving; past it, TimeoutError, and a child
+        is killed. `cpu` and `memory` are what a child may use, all that it has loaded included.
         `once` is for what must not happen twice without anybody knowing: that it is about to
         happen is committed first. Where it raises Transient or Permanent it is known not to have
         happened; after a crash or any other error nobody knows, and the next attempt asks
@@ -179,9 +203,14 @@ class Context:
         if beside is not None:
             return _read(await beside.landed(), fn)
         asynchronous = _on_the_loop(fn, where)
+        limits = None
+        if timeout is not None or cpu is not None or memory is not None:
+            limits = Limits.read(name, timeout=timeout, cpu=cpu, memory=memory)
+            if asynchronous or where is not None:
+                _check_no_child(name, limits)
         self._join_later()
         flight = self._in_flight[step] = _Flight()
-        run = partial(self._run, fn, args, asynchronous, where)
+        run = partial(self._run, step, fn, args, asynchronous, where, limits)
         try:
             if once:
                 text = await self._once(step, run, Unknown(unknown), reconcile, args)
@@ -207,28 +236,50 @@ class Context:
         concurrency: int = AT_ONCE,
         version: int = 1,
         where: str | None = None,
+        timeout: Any = None,
+        cpu: Any = None,
+        memory: Any = None,
     ) -> list[Any]:
         """A durable loop: every item a step of its own, finished ones are read back.
 
         An item's key is its place unless `key` names it; a list that may change between tries
-        needs names.
+        needs names. `timeout`, `cpu` and `memory` are for each item.
         """
         if concurrency < 1:
-            raise BadInput(f"{name}: concurrency is at least 1, not {concurrency}")
+            raise BadInput(
+                say(
+                    "{name}: concurrency is at least 1, not {concurrency}",
+                    name=name,
+                    concurrency=concurrency,
+                )
+            )
         work = list(items)
         keys = [
             str(place) if key is None else str(key(item)) for place, item in enumerate(work)
         ]
         if len(set(keys)) < len(keys):
             twice = next(k for k in keys if keys.count(k) > 1)
-            raise BadInput(f"{name}: two items of this loop have the key {twice!r}")
+            raise BadInput(
+                say(
+                    "{name}: two items of this loop have the key {twice!r}",
+                    name=name,
+                    twice=twice,
+                )
+            )
         results: list[Any] = [None] * len(work)
+        limits = {"timeout": timeout, "cpu": cpu, "memory": memory}
         places = iter(range(len(work)))
 
         async def take_turns() -> None:
             for place in places:
                 results[place] = await self.step(
-                    name, fn, work[place], key=keys[place], version=version, where=where
+                    name,
+                    fn,
+                    work[place],
+                    key=keys[place],
+                    version=version,
+                    where=where,
+                    **limits,
                 )
 
         await _all_or_first_error(take_turns, min(concurrency, len(work)))
@@ -237,16 +288,32 @@ class Context:
     async def progress(self, share: float | None = None, note: str | None = None) -> None:
         """Say how far the work is (0 to 1), in words if you like. Keeps the job from stalling."""
         if share is not None and not 0 <= share <= 1:
-            raise BadInput(f"job {self.job}: progress is from 0 to 1, not {share}")
+            raise BadInput(
+                say(
+                    "job {job}: progress is from 0 to 1, not {share}", job=self.job, share=share
+                )
+            )
         if note is not None and not _storable(note):
-            raise BadInput(f"job {self.job}: a note is text without a NUL, not {note!r}")
+            raise BadInput(
+                say(
+                    "job {job}: a note is text without a NUL, not {note!r}",
+                    job=self.job,
+                    note=note,
+                )
+            )
         await self._desk.report(share, note)
 
     async def attach(self, name: str, content: bytes | str, media: str | None = None) -> None:
         """Keep something to look at later: a page, a picture, an answer."""
         guess = media or mimetypes.guess_type(_named(name))[0] or "application/octet-stream"
         if not _storable(guess):
-            raise BadInput(f"{name}: a media type is text without a NUL, not {guess!r}")
+            raise BadInput(
+                say(
+                    "{name}: a media type is text without a NUL, not {guess!r}",
+                    name=name,
+                    guess=guess,
+                )
+            )
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         await self._desk.attach(Evidence(name, guess, data))
 
@@ -261,15 +328,24 @@ class Context:
             with suppress(DatabaseError):  # the end of the epoch frees it all the same
                 await hold.release()
 
-    async def join_side_tasks(self) -> None:
-        """Nothing of this attempt may still be at work when it is settled."""
-        for task in self._side_tasks:
+    async def join_side_tasks(self, patience: float) -> "set[asyncio.Task[Any]]":
+        """Nothing of this attempt should be at work when it is settled; those that still are."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + patience
+        waiting = set(self._side_tasks)
+        for task in waiting:
             task.cancel()
-        joined = asyncio.gather(*self._side_tasks, return_exceptions=True)
-        while not joined.done():
+            task.add_done_callback(_look_at)
+        while waiting and (left := until - loop.time()) > 0:
             # Whoever stops us now is too late: the story has ended, and that must be settled.
             with suppress(asyncio.CancelledError):
-                await asyncio.shield(joined)
+                _, waiting = await asyncio.wait(waiting, timeout=left)
+        return waiting
+
+    def stack(self) -> str:
+        """Where the story stands, and what it has going beside it."""
+        story = [] if self._story_task is None else [self._story_task]
+        return stacks.of_tasks([*story, *self._side_tasks])
 
     async def remote(
         self, name: str, remote: Remote, payload: Any = None, *, version: int = 1
@@ -371,10 +447,12 @@ class Context:
 
     async def _run(
         self,
+        step: StepId,
         fn: Callable[..., Any],
         args: tuple[Any, ...],
         asynchronous: bool,
         where: str | None,
+        limits: Limits | None,
     ) -> str:
         if self._over:
             raise LeaseLost(self.job)  # a task the story forgot; its attempt has ended
@@ -383,11 +461,14 @@ class Context:
         if crashpoint.live:
             crashpoint("step.before_function")
         if asynchronous:
-            text = encode(await fn(*args))
+            work = fn(*args)
+            text = encode(await (work if limits is None else self._in_time(step, work, limits)))
         elif where == "thread":
-            text = encode(await self._isolate.in_thread(fn, args))
+            work = self._isolate.in_thread(fn, args)
+            text = encode(await (work if limits is None else self._in_time(step, work, limits)))
         else:
-            text = await self._isolate.in_child(fn, args)
+            own = (limits or NO_LIMITS).over(self._desk.limits)
+            text = await self._isolate.in_child(fn, args, owner=self._claim.held, limits=own)
         if crashpoint.live:
             crashpoint("step.after_function")
         return text
@@ -399,6 +480,21 @@ class Context:
             raise _refused(text, error) from error
         if cancel:
             self._desk.cancel_wanted()
+
+    async def _in_time(self, step: StepId, work: Awaitable[Any], limits: Limits) -> Any:
+        limit = cast("float", limits.timeout)
+        late = f"step {step.name} took longer than {limit:g} s"
+        loop = asyncio.get_running_loop()
+        last = loop.call_later(limit + self._desk.let_go, self._desk.overdue, late)
+        try:
+            async with asyncio.timeout(limit) as clock:
+                return await work
+        except TimeoutError as error:
+            if not clock.expired():
+                raise
+            raise TimeoutError(late) from error
+        finally:
+            last.cancel()
 
     def _join_later(self) -> None:
         task = asyncio.current_task()
@@ -458,14 +554,32 @@ def _called(fn: Any) -> Callable[..., Any]:
 def _on_the_loop(fn: Callable[..., Any], where: str | None) -> bool:
     """Whether a step runs here, and not in a child or a thread; refuses what can run nowhere."""
     if where not in (None, "thread"):
-        raise BadInput(f'where={where!r}: a step runs where it belongs, or where="thread"')
+        raise BadInput(
+            say('where={where!r}: a step runs where it belongs, or where="thread"', where=where)
+        )
     if is_async(fn):
         if where is not None:
-            raise BadInput(f"{fn!r} is async: it runs on the loop, not in a thread")
+            raise BadInput(say("{fn!r} is async: it runs on the loop, not in a thread", fn=fn))
         return True
     if where is None:
         check_can_travel(fn)
     return False
+
+
+def _check_no_child(name: str, limits: Limits) -> None:
+    if limits.cpu is not None or limits.memory is not None:
+        raise BadInput(
+            say(
+                "{name}: cpu and memory are limits of a child, and it does not run in one",
+                name=name,
+            )
+        )
+
+
+def _look_at(task: "asyncio.Task[Any]") -> None:
+    """Its error is nobody's any more, and need not be told as one that was forgotten."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _read(text: str | None, fn: Callable[..., Any]) -> Any:
@@ -488,9 +602,13 @@ def _returns(function: Callable[..., Any]) -> Any:
 def _step_id(name: object, version: object, key: object) -> StepId:
     """Refuses what would come back as something else, and so never be found again."""
     if type(version) is not int or version < 1:
-        raise BadInput(f"a step's version is a number from 1, not {version!r}")
+        raise BadInput(
+            say("a step's version is a number from 1, not {version!r}", version=version)
+        )
     if not isinstance(key, str) or len(key) > 500 or not _storable(key):
-        raise BadInput(f"a step's key is a text of at most 500 characters, not {key!r}")
+        raise BadInput(
+            say("a step's key is a text of at most 500 characters, not {key!r}", key=key)
+        )
     return StepId(_named(name), version, key)
 
 
@@ -508,7 +626,12 @@ def _refused(text: str, error: BadRow) -> Unstorable:
 
 def _named(name: object) -> str:
     if not isinstance(name, str) or not name or len(name) > 200 or not _storable(name):
-        raise BadInput(f"a step or evidence needs a name of 1 to 200 characters, not {name!r}")
+        raise BadInput(
+            say(
+                "a step or evidence needs a name of 1 to 200 characters, not {name!r}",
+                name=name,
+            )
+        )
     return name
 
 

@@ -19,6 +19,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from retoma.words import say
+
 
 class RetomaError(Exception):
     """The base of everything retoma raises on purpose."""
@@ -121,7 +123,13 @@ class Code:
 
     def __post_init__(self) -> None:
         if self.budget is not None and self.budget < 1:
-            raise BadInput(f"code {self.code}: a budget is at least 1, not {self.budget}")
+            raise BadInput(
+                say(
+                    "code {code}: a budget is at least 1, not {budget}",
+                    code=self.code,
+                    budget=self.budget,
+                )
+            )
 
 
 def table(*codes: Code) -> Mapping[str, Code]:
@@ -130,7 +138,7 @@ def table(*codes: Code) -> Mapping[str, Code]:
     if len(named) < len(codes):
         names = [code.code for code in codes]
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise BadInput(f"codes given twice: {', '.join(twice)}")
+        raise BadInput(say("codes given twice: {codes}", codes=", ".join(twice)))
     return MappingProxyType(named)
 
 
@@ -204,7 +212,14 @@ ENGINE_CODES: Final = table(
         ErrorClass.BUG,
         Action.RETRY,
         None,
-        "The child process of a step died (segfault, out of memory, exit); only this job pays.",
+        "The child process of a step died (segfault, kill, exit); only this job pays.",
+    ),
+    Code(
+        "out_of_memory",
+        ErrorClass.BUG,
+        Action.RETRY,
+        None,
+        "The child process of a step used up the memory it may have; only this job pays.",
     ),
     Code(
         "lease_lost",

@@ -33,6 +33,7 @@ class EventType(StrEnum):
     UNPARKED = "unparked"
     CANCELED = "canceled"
     AGAIN = "again"
+    DISCARDED = "discarded"
 
 
 # None: it tells of something that is not a move.
@@ -60,6 +61,7 @@ LEADS_TO: Final[Mapping[EventType, State | None]] = MappingProxyType(
         EventType.UNPARKED: State.WAITING,
         EventType.CANCELED: State.CANCELED,
         EventType.AGAIN: State.WAITING,
+        EventType.DISCARDED: None,
     }
 )
 

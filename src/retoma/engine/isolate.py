@@ -1,75 +1,324 @@
 """Sync steps run elsewhere: in spawned child processes, or, where asked for, in a thread.
 
-A child that dies or hangs costs its own step and no neighbour. Only what can be named can travel:
-a function at the top of a module, its arguments and its result as JSON text.
+A child that dies, hangs or eats memory costs its own step and no neighbour. Only what can be named
+can travel: a function at the top of a module, its arguments and its result as JSON text. For as
+long as a call lasts its child keeps a file of notes: its pid, and its stacks when it is asked for
+them (SIGUSR1), when it crashes, and when its memory or its CPU time is used up.
 """
 
 import asyncio
 import contextlib
+import contextvars
+import ctypes
+import faulthandler
 import importlib
 import inspect
+import math
 import multiprocessing
 import os
 import pickle
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, get_type_hints
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, TextIO, get_type_hints
 
 from pebble import ProcessExpired, ProcessPool
 
 from retoma.codec import decode, encode
+from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Transient
+from retoma.engine.job import Held
+from retoma.engine.size import size
+from retoma.words import say
 
 CHILDREN = max(2, os.cpu_count() or 1)
 THREADS = 32
+LOOK = 0.02  # seconds between two looks at a child's notes
+LOOKS = 15  # then it is taken not to answer
+BROKEN = 3  # pools that may break before a call has begun
+LEAST_MEMORY = 64 * 2**20  # bytes: a child that has done nothing yet needs half of that
+OUT_OF_MEMORY = 83  # the exit code by which a child says so
+STACK = 8_000  # characters of a child's notes
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one call may use. None: as much as there is."""
+
+    timeout: float | None = None  # seconds by the clock on the wall
+    cpu: float | None = None  # seconds of processor time, of a child
+    memory: int | None = None  # bytes, of a child and all it has loaded
+
+    @classmethod
+    def read(cls, name: str, *, timeout: Any, cpu: Any, memory: Any) -> "Limits":
+        return cls(
+            timeout=_length(name, "timeout", timeout),
+            cpu=_length(name, "cpu", cpu),
+            memory=_memory(name, memory),
+        )
+
+    def over(self, others: "Limits") -> "Limits":
+        """Its own where it has them, else those of the other."""
+        return Limits(
+            timeout=self.timeout,
+            cpu=others.cpu if self.cpu is None else self.cpu,
+            memory=others.memory if self.memory is None else self.memory,
+        )
+
+
+NO_LIMITS = Limits()
+
+
+class ChildDied(Transient):
+    """The process of a step is gone: how it went, and what it had noted before."""
+
+    def __init__(self, message: str, *, code: str, exit_code: int, stack: str) -> None:
+        super().__init__(message, code=code)
+        self.exit_code = exit_code
+        self.signal = _signal_name(exit_code)
+        self.stack = stack
+
+    @property
+    def details(self) -> dict[str, object]:
+        told = {"exit_code": self.exit_code, "signal": self.signal, "child_stack": self.stack}
+        return {name: value for name, value in told.items() if value not in (None, "")}
 
 
 class Isolate:
-    """The children and threads of one runner; none is started before it is needed."""
+    """The children and threads of one life of a runner; none is started before it is needed."""
 
     def __init__(self) -> None:
         self._children: ProcessPool | None = None
-        self._threads: ThreadPoolExecutor | None = None
+        self._folder: Path | None = None
+        self._numbers = count(1)
+        self._calls: set[_Call] = set()
+        self._in_threads: set[asyncio.Future[Any]] = set()
+        # Whoever waits for a child waits here, where he can be stopped before anything is begun.
+        self._free_children = asyncio.Semaphore(CHILDREN)
+        self._free_threads = asyncio.Semaphore(THREADS)
 
-    async def in_child(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    @property
+    def deserted(self) -> int:
+        """Threads still at work for somebody who has gone; a thread cannot be stopped."""
+        return sum(home.done() for home in self._in_threads)
+
+    async def in_child(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        *,
+        owner: Held | None = None,
+        limits: Limits = NO_LIMITS,
+    ) -> str:
         """The JSON text of what `fn` returned, in a process of its own."""
         module, name = _address(fn)
-        if self._children is None:
-            context = multiprocessing.get_context("spawn")
-            self._children = ProcessPool(max_workers=CHILDREN, context=context)
-        future = self._children.schedule(_call, args=[module, name, encode(list(args))])
-        try:
-            text = await asyncio.wrap_future(future)
-        except ProcessExpired as error:
-            raise Transient(
-                f"{module}.{name}: its process ended with exit code {error.exitcode}",
-                code="child_died",
-            ) from error
-        return str(text)
+        arguments = encode(list(args))
+        async with self._free_children:
+            for _ in range(BROKEN):
+                notes = self._note()
+                told = [str(notes), module, name, arguments, limits.memory, limits.cpu]
+                pool, home = self._schedule(told)
+                call = _Call(f"{module}.{name}", limits, owner, notes, home)
+                self._calls.add(call)
+                try:
+                    return await call.came_home()
+                except ProcessExpired as error:
+                    raise call.died(error.exitcode) from error
+                except BrokenProcessPool as error:
+                    self._drop(pool)
+                    if call.pid is not None:
+                        raise call.died(1) from error
+                finally:
+                    self._calls.discard(call)
+                    call.let_go()
+        raise Transient(f"{module}.{name}: no child process can be started", code="child_died")
 
     async def in_thread(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(THREADS, "retoma-step")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, fn, *args)
+        """What `fn` returned. A thread that is left alone keeps its seat until it has ended."""
+        await self._free_threads.acquire()
+        loop = asyncio.get_running_loop()
+        home = loop.create_future()
+        self._in_threads.add(home)
+        work = partial(_work, fn, args, loop, partial(self._thread_ended, home))
+        # A daemon: one that hangs must not keep its process from ending.
+        threading.Thread(
+            target=contextvars.copy_context().run, args=(work,), name="retoma-step", daemon=True
+        ).start()
+        return await home
+
+    def busy(self, owner: Held) -> bool:
+        return any(call.owner == owner for call in self._calls)
+
+    async def stacks(self, owner: Held) -> list[str]:
+        """Where the children at work for this claim are just now."""
+        calls = [call for call in self._calls if call.owner == owner]
+        return [text for text in await asyncio.gather(*(c.stack() for c in calls)) if text]
 
     def close(self) -> None:
-        if self._children is not None:
-            self._children.stop()  # type: ignore[no-untyped-call]
-            with contextlib.suppress(TimeoutError):
-                self._children.join(5)
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        self._drop(self._children)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _schedule(self, told: list[Any]) -> "tuple[ProcessPool, asyncio.Future[Any]]":
+        pool = self._pool()
+        try:
+            return pool, asyncio.wrap_future(pool.schedule(_call, args=told))
+        except RuntimeError:  # broken: an idle child was killed
+            self._drop(pool)
+            pool = self._pool()
+            return pool, asyncio.wrap_future(pool.schedule(_call, args=told))
+
+    def _pool(self) -> ProcessPool:
+        if self._children is None:
+            context = multiprocessing.get_context("spawn")
+            self._children = ProcessPool(
+                max_workers=CHILDREN, context=context, initializer=_born, initargs=[os.getpid()]
+            )
+        return self._children
+
+    def _drop(self, pool: ProcessPool | None) -> None:
+        if pool is None or pool is not self._children:
+            return  # somebody else has
+        self._children = None
+        pool.stop()  # type: ignore[no-untyped-call]
+        with contextlib.suppress(TimeoutError):
+            pool.join(5)
+
+    def _note(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="retoma-"))
+        return self._folder / str(next(self._numbers))
+
+    def _thread_ended(
+        self, home: "asyncio.Future[Any]", value: Any, error: BaseException | None
+    ) -> None:
+        self._in_threads.discard(home)
+        self._free_threads.release()
+        if home.done():
+            return
+        if error is None:
+            home.set_result(value)
+        else:
+            home.set_exception(error)
 
 
-def _address(fn: Callable[..., Any]) -> tuple[str, str]:
-    module = getattr(fn, "__module__", None)
-    name = getattr(fn, "__qualname__", "")
-    if not module or not name.isidentifier():
-        raise BadInput(
-            f"{name or fn!r} is sync and not at the top of a module, so it cannot run in a child"
-            ' process: move it there, make it async, or ask for where="thread"'
+class _Call:
+    """One call of a function in a child, and the notes that the child keeps of it."""
+
+    __slots__ = ("home", "limits", "name", "notes", "owner")
+
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        owner: Held | None,
+        notes: Path,
+        home: "asyncio.Future[Any]",
+    ) -> None:
+        self.name = name
+        self.limits = limits
+        self.owner = owner
+        self.notes = notes
+        self.home = home
+
+    @property
+    def pid(self) -> int | None:
+        """None: its function has not begun."""
+        pid, line, _ = self._read()
+        return int(pid) if line else None
+
+    async def came_home(self) -> str:
+        if self.limits.timeout is not None:
+            await self.in_time(self.limits.timeout)
+        return str(await asyncio.shield(self.home))
+
+    def let_go(self) -> None:
+        """Nobody waits for it any more: if it has begun its child is killed, else it never begins."""
+        if not self.home.done():
+            with contextlib.suppress(FileExistsError):
+                # Whoever makes this file first, we or the child, has decided it. (A call that is
+                # canceled before it began would cost the child that is just being started.)
+                self.notes.touch(exist_ok=False)
+                self.home.add_done_callback(self._forget)
+                return
+            self.home.cancel()
+        self._forget(self.home)
+
+    def _forget(self, home: "asyncio.Future[Any]") -> None:
+        self.notes.unlink(missing_ok=True)
+        if not home.cancelled():
+            home.exception()
+
+    async def in_time(self, limit: float) -> None:
+        """Return when it is done; TimeoutError when its function has taken longer than it may."""
+        while self.pid is None and not self.home.done():
+            await asyncio.wait([self.home], timeout=LOOK)
+        await asyncio.wait([self.home], timeout=limit)
+        if not self.home.done():
+            raise _noted(
+                TimeoutError(f"{self.name} took longer than {limit:g} s"), await self.stack()
+            )
+
+    async def stack(self) -> str:
+        """Where its child is now; empty where it does not say."""
+        pid = self.pid
+        if pid is None or self.home.done():
+            return ""
+        before = len(self._noted)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGUSR1)
+        seen = ""
+        for _ in range(LOOKS):
+            await asyncio.wait([self.home], timeout=LOOK)
+            now = self._noted[before:]
+            if now and now == seen:
+                break
+            seen = now
+        return seen.strip()
+
+    def died(self, exit_code: int) -> Exception:
+        stack = self._noted[-STACK:].strip()
+        if exit_code == OUT_OF_MEMORY:
+            limit = self.limits.memory
+            had = "" if limit is None else f": it may use {limit:,} bytes"
+            return ChildDied(
+                f"{self.name} ran out of memory{had}",
+                code="out_of_memory",
+                exit_code=exit_code,
+                stack=stack,
+            )
+        if exit_code == -signal.SIGXCPU and self.limits.cpu is not None:
+            late = f"{self.name} used more than {self.limits.cpu:g} s of processor time"
+            return _noted(TimeoutError(late), stack)
+        name = _signal_name(exit_code)
+        told = f"exit code {exit_code}" if name is None else f"exit code {exit_code} ({name})"
+        return ChildDied(
+            f"{self.name}: its process ended with {told}",
+            code="child_died",
+            exit_code=exit_code,
+            stack=stack,
         )
-    return module, name
+
+    @property
+    def _noted(self) -> str:
+        return self._read()[2]
+
+    def _read(self) -> tuple[str, str, str]:
+        try:
+            return self.notes.read_text(errors="replace").partition("\n")
+        except FileNotFoundError:
+            return "", "", ""
 
 
 def check_can_travel(fn: Callable[..., Any]) -> None:
@@ -77,7 +326,97 @@ def check_can_travel(fn: Callable[..., Any]) -> None:
     _address(fn)
 
 
-def _call(module: str, name: str, arguments: str) -> str:
+def _address(fn: Callable[..., Any]) -> tuple[str, str]:
+    module = getattr(fn, "__module__", None)
+    name = getattr(fn, "__qualname__", "")
+    if not module or not name.isidentifier():
+        raise BadInput(
+            say(
+                "{step!r} is sync and not at the top of a module, so it cannot run"
+                " in a child process: move it there, make it async, or ask for"
+                ' where="thread"',
+                step=name or fn,
+            )
+        )
+    return module, name
+
+
+def _length(name: str, what: str, given: Any) -> float | None:
+    if given is None:
+        return None
+    length = seconds(given)
+    if length <= 0:
+        raise BadInput(say("{name}: a {what} is longer than nothing", name=name, what=what))
+    return length
+
+
+def _memory(name: str, given: Any) -> int | None:
+    if given is None:
+        return None
+    memory = size(given)
+    if memory < LEAST_MEMORY:
+        raise BadInput(
+            say(
+                "{name}: a child needs some {least:,} bytes for itself, not {memory:,}",
+                name=name,
+                least=LEAST_MEMORY,
+                memory=memory,
+            )
+        )
+    return memory
+
+
+def _signal_name(exit_code: int) -> str | None:
+    if exit_code >= 0:
+        return None
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
+
+
+def _noted(error: Exception, stack: str) -> Exception:
+    if stack:
+        error.add_note(f"its child stood here:\n{stack}")
+    return error
+
+
+def _work(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    loop: asyncio.AbstractEventLoop,
+    ended: Callable[[Any, BaseException | None], None],
+) -> None:
+    """In the thread: do it, and tell the loop, if there still is one."""
+    value: Any = None
+    raised: BaseException | None = None
+    try:
+        value = fn(*args)
+    except StopIteration as error:  # no future takes one
+        raised = RuntimeError(f"{fn!r} raised StopIteration")
+        raised.__cause__ = error
+    except BaseException as error:  # noqa: BLE001 — raised again where it is waited for
+        raised = error
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(ended, value, raised)
+
+
+# — in the child —
+
+
+def _born(parent: int) -> None:
+    """Die with the runner, at once when told to, and never of being asked for a stack."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _call(
+    notes: str, module: str, name: str, arguments: str, memory: int | None, cpu: float | None
+) -> str:
     fn = getattr(importlib.import_module(module), name)
     hints = _hints(fn)
     names = [*inspect.signature(fn).parameters]
@@ -86,12 +425,62 @@ def _call(module: str, name: str, arguments: str) -> str:
         for place, value in enumerate(decode(arguments))
     ]
     try:
-        return encode(fn(*values))
-    except Exception as error:
-        told = _that_travels(error)
-        if told is error:
-            raise
-        raise told from error
+        file = Path(notes).open("x")  # noqa: SIM115 — closed below
+    except FileExistsError:
+        return "null"  # nobody waits for it any more
+    with file, _noting(file):
+        try:
+            with _limited(memory, cpu):
+                return encode(fn(*values))
+        except MemoryError:
+            # What it has gathered stays with this process: the next call gets another.
+            file.write(traceback.format_exc())
+            file.flush()
+            os._exit(OUT_OF_MEMORY)
+        except Exception as error:
+            told = _that_travels(error)
+            if told is error:
+                raise
+            raise told from error
+
+
+@contextlib.contextmanager
+def _noting(file: TextIO) -> Iterator[None]:
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    faulthandler.enable(file)
+    faulthandler.register(signal.SIGUSR1, file)
+    faulthandler.register(signal.SIGXCPU, file, chain=True)
+    try:
+        yield
+    finally:
+        faulthandler.unregister(signal.SIGXCPU)
+        faulthandler.unregister(signal.SIGUSR1)
+        faulthandler.disable()
+
+
+@contextlib.contextmanager
+def _limited(memory: int | None, cpu: float | None) -> Iterator[None]:
+    before = []
+    if memory is not None:
+        before.append(_set_limit(resource.RLIMIT_DATA, memory))
+    if cpu is not None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        before.append(
+            _set_limit(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + cpu))
+        )
+    try:
+        yield
+    finally:
+        for which, limits in before:
+            resource.setrlimit(which, limits)
+
+
+def _set_limit(which: int, most: int) -> tuple[int, tuple[int, int]]:
+    """The soft limit, which this process may lift again; what it was before."""
+    soft, hard = resource.getrlimit(which)
+    resource.setrlimit(which, (most if hard < 0 else min(most, hard), hard))
+    return which, (soft, hard)
 
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:

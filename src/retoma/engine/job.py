@@ -50,6 +50,7 @@ class Job:
     created_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    discarded_at: datetime | None = None
 
     @property
     def ended(self) -> bool:
@@ -80,6 +81,7 @@ class Claim(NamedTuple):
     queue: str
     priority: int
     turn: int
+    limit_key: str | None = None
 
     @property
     def held(self) -> Held:

@@ -1,7 +1,7 @@
 """A kind of job: its story, its payload, and how it is tried."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar, get_type_hints, overload
@@ -10,8 +10,10 @@ from retoma.codec import decode, encode
 from retoma.engine.context import Context, is_async
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, UnknownKind
-from retoma.engine.isolate import check_can_travel
+from retoma.engine.gate import Limit, limits_of
+from retoma.engine.isolate import NO_LIMITS, Limits, check_can_travel
 from retoma.engine.retry import Retry
+from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 Story = Callable[[Context, Any], Awaitable[Any]]
@@ -31,7 +33,10 @@ class Kind:
     version: int = 1
     queue: str = ""
     priority: int = 0
+    at_once: tuple[Limit, ...] = ()  # how many of its jobs, over all runners
     timeout: float | None = None  # seconds of one attempt
+    stall: float | None = None  # seconds without a saved step or a report of progress
+    limits: Limits = NO_LIMITS  # of the children of its steps
     retry: Retry = field(default_factory=Retry)
     codes: Mapping[str, Code] = field(default_factory=dict)
 
@@ -39,10 +44,20 @@ class Kind:
         _check_name("kind", self.name)
         _check_name("queue", self.queue)
         if self.version < 1:
-            raise BadInput(f"{self.name}: a version is at least 1, not {self.version}")
+            raise BadInput(
+                say(
+                    "{name}: a version is at least 1, not {version}",
+                    name=self.name,
+                    version=self.version,
+                )
+            )
         if self.priority not in PRIORITIES:
             raise BadInput(
-                f"{self.name}: a priority is from -1000 to 1000, not {self.priority}"
+                say(
+                    "{name}: a priority is from -1000 to 1000, not {priority}",
+                    name=self.name,
+                    priority=self.priority,
+                )
             )
 
     @property
@@ -60,6 +75,17 @@ class Kind:
     def payload(self, text: str) -> Any:
         return decode(text, self.takes)
 
+    def caps(self) -> dict[str | None, int]:
+        return {limit.prefix(self.name): limit.cap for limit in self.at_once}
+
+    def keys_on(self, text: str) -> dict[str, int]:
+        """The keys under which a job with this payload counts, and how many of each may run."""
+        if not self.at_once:
+            return {}
+        payload = self.payload(text)
+        keys = ((limit.key_of(self.name, payload), limit.cap) for limit in self.at_once)
+        return {key: cap for key, cap in keys if key is not None}
+
 
 class Kinds:
     """The kinds a process knows."""
@@ -69,7 +95,24 @@ class Kinds:
 
     def add(self, kind: Kind) -> None:
         if kind.tag in self._by_tag:
-            raise BadInput(f"there is already a job {kind.name} of version {kind.version}")
+            raise BadInput(
+                say(
+                    "there is already a job {name} of version {version}",
+                    name=kind.name,
+                    version=kind.version,
+                )
+            )
+        for other in self:
+            if other.name == kind.name and other.caps() != kind.caps():
+                raise BadInput(
+                    say(
+                        "{name}: versions {one} and {other} have different limits; they share what"
+                        " they are limited by",
+                        name=kind.name,
+                        one=other.version,
+                        other=kind.version,
+                    )
+                )
         self._by_tag[kind.tag] = kind
 
     def of(self, job: "Kind | Callable[..., Any] | str") -> Kind:
@@ -78,10 +121,22 @@ class Kinds:
         if isinstance(kind, str):
             versions = [each for each in self if each.name == kind]
             if not versions:
-                raise UnknownKind(f"no job is called {kind!r} here; known: {self._names()}")
+                raise UnknownKind(
+                    say(
+                        "no job is called {kind!r} here; known: {known}",
+                        kind=kind,
+                        known=self._names(),
+                    )
+                )
             return max(versions, key=lambda each: each.version)
         if not isinstance(kind, Kind) or self._by_tag.get(kind.tag) is not kind:
-            raise UnknownKind(f"{job!r} is not a job of this app; known: {self._names()}")
+            raise UnknownKind(
+                say(
+                    "{job!r} is not a job of this app; known: {known}",
+                    job=job,
+                    known=self._names(),
+                )
+            )
         return kind
 
     def tagged(self, name: str, version: int) -> Kind:
@@ -89,6 +144,9 @@ class Kinds:
 
     def tags(self) -> list[str]:
         return sorted(self._by_tag)
+
+    def at_once(self) -> list[tuple[str, Limit]]:
+        return [(kind.name, limit) for kind in self for limit in kind.at_once]
 
     def queues(self) -> list[str]:
         return sorted({kind.queue for kind in self})
@@ -109,7 +167,11 @@ def job(
     version: int = 1,
     queue: str | None = None,
     priority: int = 0,
+    limit: "int | Limit | Sequence[int | Limit] | None" = None,
     timeout: Any = None,
+    stall: Any = None,
+    cpu: Any = None,
+    memory: Any = None,
     retry: Retry | None = None,
     codes: Mapping[str, Code] | None = None,
 ) -> Callable[[F], F]: ...
@@ -121,14 +183,20 @@ def job(
     version: int = 1,
     queue: str | None = None,
     priority: int = 0,
+    limit: "int | Limit | Sequence[int | Limit] | None" = None,
     timeout: Any = None,
+    stall: Any = None,
+    cpu: Any = None,
+    memory: Any = None,
     retry: Retry | None = None,
     codes: Mapping[str, Code] | None = None,
 ) -> Any:
     """Make a kind of an async story `(ctx, payload)`, or of a sync function `(payload)`.
 
     A sync function is a job of one step, run in a child process. The function stays what it was;
-    its kind is in its attribute `kind`.
+    its kind is in its attribute `kind`. One attempt may take `timeout`; one that neither saves a
+    step nor reports progress for `stall` is marked as stalled, with its stack in its timeline.
+    `cpu` and `memory` are what each child of its steps may use.
     """
 
     def made(story: Any) -> Any:
@@ -145,7 +213,10 @@ def job(
             version=version,
             queue=queue or (called if version == 1 else f"{called}@{version}"),
             priority=priority,
-            timeout=None if timeout is None else _positive(timeout, called),
+            at_once=limits_of(called, limit),
+            timeout=None if timeout is None else _positive("timeout", timeout, called),
+            stall=None if stall is None else _positive("stall", stall, called),
+            limits=Limits.read(called, timeout=None, cpu=cpu, memory=memory),
             retry=retry or Retry(),
             codes=codes or {},
         )
@@ -159,8 +230,12 @@ def _payload_of(fn: Callable[..., Any], *, first: int) -> tuple[Any, bool]:
     parameters = [*inspect.signature(fn).parameters.values()][first:]
     if len(parameters) > 1:
         raise BadInput(
-            f"{fn.__name__}: a story takes one payload, not {len(parameters)}; put them together"
-            " in a dataclass or a dict"
+            say(
+                "{name}: a story takes one payload, not {n}; put them together in a"
+                " dataclass or a dict",
+                name=fn.__name__,
+                n=len(parameters),
+            )
         )
     if not parameters:
         return None, True
@@ -194,11 +269,17 @@ def _one_step(fn: Callable[..., Any], *, takes_nothing: bool) -> Story:
 
 def _check_name(what: str, name: str) -> None:
     if not name or len(name) > NAME_LENGTH or not name.isprintable():
-        raise BadInput(f"a {what} needs a printable name of 1 to {NAME_LENGTH} characters")
+        raise BadInput(
+            say(
+                "a {what} needs a printable name of 1 to {most} characters",
+                what=what,
+                most=NAME_LENGTH,
+            )
+        )
 
 
-def _positive(timeout: Any, name: str) -> float:
-    length = seconds(timeout)
+def _positive(what: str, given: Any, name: str) -> float:
+    length = seconds(given)
     if length <= 0:
-        raise BadInput(f"{name}: a timeout is longer than nothing")
+        raise BadInput(say("{name}: a {what} is longer than nothing", name=name, what=what))
     return length

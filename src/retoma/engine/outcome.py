@@ -11,6 +11,7 @@ from typing import Any
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
 from retoma.engine.states import ParkReason
+from retoma.words import say
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -43,7 +44,13 @@ class Park:
     def __post_init__(self) -> None:
         _say_why("Park", self.reason)
         if not isinstance(self.kind, ParkReason):
-            raise BadInput(f"Park: {self.kind!r} is not one of {', '.join(ParkReason)}")
+            raise BadInput(
+                say(
+                    "Park: {kind!r} is not one of {known}",
+                    kind=self.kind,
+                    known=", ".join(ParkReason),
+                )
+            )
 
 
 Outcome = Snooze | Skip | Park
@@ -84,4 +91,6 @@ class Unwound(BaseException):
 def _say_why(name: str, reason: object) -> None:
     """The reason is all that the person who finds the job will have."""
     if not isinstance(reason, str) or not reason.strip():
-        raise BadInput(f"{name} needs a reason in words, not {reason!r}")
+        raise BadInput(
+            say("{name} needs a reason in words, not {reason!r}", name=name, reason=reason)
+        )

@@ -25,8 +25,20 @@ class Clock:
         """Seconds since the machine started; never set back."""
         return time.clock_gettime(BOOTTIME) + self._offset() / 1_000_000
 
+    def wall(self) -> float:
+        """What this host takes for the time, in seconds since 1970. Only a doctor wants to know."""
+        return time.time() + self._offset() / 1_000_000  # noqa: TID251 — this is the door
+
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def give_way(self) -> None:
+        """Whoever is ready goes first; no time passes."""
+        await asyncio.sleep(0)
+
+    def moved(self) -> int | None:
+        """Microseconds by which a test has moved the database's time too; None: it keeps its own."""
+        return None
 
 
 class Ids:

@@ -17,6 +17,7 @@ BEAT = 10.0
 WAKE_AGAIN = 0.05  # seconds: another pulse on the same database may have taken the first
 BEAT_AGAIN = 1.0  # after a beat that got no answer
 BEATS = 3  # in a lease at the least: one that comes late must not lose everything
+TROUBLE = 200  # characters of what keeps a runner from its work
 MARGIN = LEASE / 6  # a runner stops starting things so long before its lease can end: one beat
 
 log = get_logger("retoma.pulse")
@@ -48,6 +49,8 @@ class Pulse:
         self._on_lost = on_lost
         self._stopping = threading.Event()
         self._deaf_since_last_beat = False
+        self._trouble: str | None = None
+        self._told: str | None = None
         self._thread = threading.Thread(target=self._run, name="retoma-pulse", daemon=True)
 
     def start(self) -> None:
@@ -58,6 +61,11 @@ class Pulse:
         while self._thread.is_alive():
             self._database.wake()
             self._thread.join(WAKE_AGAIN)
+
+    def tell(self, trouble: str | None) -> None:
+        """What keeps this runner from its work, for whoever looks at it; with a beat at once."""
+        self._trouble = None if trouble is None else trouble[:TROUBLE]
+        self._database.wake()
 
     def valid(self) -> bool:
         """Whether something may still be started under this boot."""
@@ -72,7 +80,7 @@ class Pulse:
             if topics:
                 self._on_bell(topics)
             asked = self._clock.now()
-            if asked >= next_beat:
+            if asked >= next_beat or self._trouble != self._told:
                 if not self.beat():
                     self._on_lost()
                     return
@@ -82,10 +90,15 @@ class Pulse:
     def beat(self) -> bool:
         """One beat; False where this boot is over. No answer at all is not an answer."""
         asked = self._clock.now()
+        trouble = self._trouble
         try:
             alive = self._database.write_now(
                 lambda tx: store.beat_runner(
-                    tx, self._boot, self._lease, reconnected=self._deaf_since_last_beat
+                    tx,
+                    self._boot,
+                    self._lease,
+                    reconnected=self._deaf_since_last_beat,
+                    trouble=trouble,
                 ),
                 verb="beat",
             )
@@ -99,5 +112,6 @@ class Pulse:
             return True
         if alive:
             self._deaf_since_last_beat = False
+            self._told = trouble
             self.valid_until = asked + self._lease - self._lease * (MARGIN / LEASE)
         return alive

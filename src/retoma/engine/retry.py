@@ -18,6 +18,7 @@ from retoma.engine.errors import (
     Transient,
 )
 from retoma.engine.states import DeadReason, ParkReason
+from retoma.words import say
 
 # Seconds, one to a quarter of an hour: a stranger's Retry-After neither spins nor shelves a job.
 PATIENCE: Final = (1.0, 900.0)
@@ -36,7 +37,9 @@ class Retry:
     def __post_init__(self) -> None:
         problems = [what for what, well in self._checks() if not well]
         if problems:
-            raise BadInput(f"{self}: {'; '.join(problems)}")
+            raise BadInput(
+                say("{policy}: {problems}", policy=self, problems="; ".join(problems))
+            )
 
     def _checks(self) -> list[tuple[str, bool]]:
         return [

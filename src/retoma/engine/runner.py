@@ -7,30 +7,46 @@ stopped, nothing of it is written, and a new boot begins.
 import asyncio
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from structlog.contextvars import bound_contextvars
 
-from retoma.db import EVERYTHING, Database, DatabaseError, Lane, Transaction, crashpoint
-from retoma.engine import store
+from retoma.db import (
+    EVERYTHING,
+    Away,
+    Database,
+    DatabaseError,
+    Full,
+    Lane,
+    Transaction,
+    crashpoint,
+)
+from retoma.engine import retention, schedule, store
 from retoma.engine.attempt import NOTHING, Attempt, Tools, Why
+from retoma.engine.duty import Duties, Duty
 from retoma.engine.errors import BadInput
+from retoma.engine.evidence import Keeper
+from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, Memory
 from retoma.engine.kind import Kinds
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
+from retoma.engine.retention import FOREVER, Keep, Retention
+from retoma.engine.stalls import StallWatch
 from retoma.engine.store import Boot, Found, Spot
+from retoma.engine.trouble import Trouble
 from retoma.engine.watchdog import Watchdog
-from retoma.engine.writer import Writer
+from retoma.engine.writer import WRITE, Writer
+from retoma.words import say
 
 TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
 LOOK = 1.0  # seconds between two looks whether a process beside us has died
-FOLD = 1.0  # seconds between two foldings while jobs move
 GRACE = 25.0  # seconds a leaving runner lets its jobs finish; deploy tools kill after 30
 PARTS = 2  # claims in which a runner fills its slots
 # Objects between two looks for garbage: a thousand jobs at once make more than the usual 700 in a
@@ -40,8 +56,10 @@ GARBAGE = (50_000, 20, 100)
 # database, and the pulse, wait for the stories at every statement.
 TURN = 0.0002
 NO_ANSWER = 1.0  # seconds until a database that did not answer is asked again
+FAR = 1_000  # jobs one claim looks at, at most, when gates are shut
 HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
-STUBBORN = 5.0  # seconds for stories to let go once they were stopped
+LET_GO = 3.0  # seconds for a story that was stopped to end; with the grace less than 30
+ABANDONED = 10  # stories and threads that did not let go: with more of them a life is worn out
 
 log = get_logger("retoma.runner")
 
@@ -57,11 +75,17 @@ class Knobs:
     beat: float = BEAT
     tick: float = TICK
     grace: float = GRACE
+    let_go: float = LET_GO
+    loop_limit: float = LOOP_LIMIT  # 0: the loop may be held for ever
+    stop_stalled: bool = False
+    keep: Keep = FOREVER
 
     def __post_init__(self) -> None:
         problems = [what for what, well in self._checks() if not well]
         if problems:
-            raise BadInput(f"a runner cannot run so: {'; '.join(problems)}")
+            raise BadInput(
+                say("a runner cannot run so: {problems}", problems="; ".join(problems))
+            )
 
     def _checks(self) -> list[tuple[str, bool]]:
         return [
@@ -74,6 +98,8 @@ class Knobs:
             ),
             (f"tick must be longer than nothing, not {self.tick:g} s", self.tick > 0),
             (f"grace must not be negative: {self.grace:g} s", self.grace >= 0),
+            (f"let_go must not be negative: {self.let_go:g} s", self.let_go >= 0),
+            (f"loop_limit must not be negative: {self.loop_limit:g} s", self.loop_limit >= 0),
         ]
 
 
@@ -89,6 +115,7 @@ class Runner:
         clock: Clock | None = None,
         ids: Ids | None = None,
         rng: Random | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self._house = _House(
             database=database,
@@ -97,7 +124,7 @@ class Runner:
             clock=clock or Clock(),
             ids=ids or Ids(),
             rng=rng or chance(),
-            isolate=Isolate(),
+            keeper=keeper or Keeper(),
         )
         self._stopping = False
         self._life: _Life | None = None
@@ -108,16 +135,15 @@ class Runner:
             await self._live(until_idle=until_idle)
 
     async def _live(self, *, until_idle: bool) -> None:
-        try:
-            while not self._stopping:
-                life = self._life = _Life(self._house, until_idle=until_idle)
-                try:
-                    if await life.lived():
-                        return
-                finally:
-                    self._life = None
-        finally:
-            self._house.isolate.close()
+        lives = 0
+        while not self._stopping:
+            life = self._life = _Life(self._house, until_idle=until_idle, again=lives > 0)
+            lives += 1
+            try:
+                if await life.lived():
+                    return
+            finally:
+                self._life = None
 
     def stop(self) -> None:
         """Claim nothing more; finish or give back what is running, then leave."""
@@ -136,20 +162,20 @@ class _House:
     clock: Clock
     ids: Ids
     rng: Random
-    isolate: Isolate
+    keeper: Keeper
 
 
 class _Life:
     """One boot of a runner."""
 
-    def __init__(self, house: _House, *, until_idle: bool) -> None:
+    def __init__(self, house: _House, *, until_idle: bool, again: bool = False) -> None:
         self._database = house.database
         self._knobs = house.knobs
         self._clock = house.clock
         self._kinds = house.kinds
+        self._again = again
         self._leaving = False
         self._left = False
-        self._folding: asyncio.Task[None] | None = None
         self._boot = Boot(
             id=house.ids.new(),
             name=self._knobs.name,
@@ -162,15 +188,37 @@ class _Life:
         self._wake = asyncio.Event()
         self._rung = False
         self._cancels_rung = False
+        self._booted_beside = False
         self._lost = False
+        self._worn = False
         self._running: dict[Held, Attempt] = {}  # until they are settled
         self._telling: set[Held] = set()  # those whose story is still being told
         self._suspect: Held | None = None
         self._hints = _Hints(self._clock, self._database.dialect == "postgres")
-        self._writer = Writer(self._database, self._boot.id, self._clock)
+        self._gates = _Gates()
+        self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
+        self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
         self._watchdog = Watchdog(
             self._database, self._boot.id, self._boot.process, self._knobs.lease
         )
+        self._duties = Duties(
+            self._database,
+            self._boot.id,
+            self._clock,
+            chores={
+                Duty.FOLD: self._watchdog.fold_chore,
+                Duty.RETENTION: Retention(self._knobs.keep, self._boot.id, house.keeper).chore,
+                Duty.SCHEDULE: schedule.tick,
+            },
+            first={Duty.RETENTION: retention.FIRST},
+            wake=self._wake.set,
+        )
+        self._isolate = Isolate()
+        self._abandoned: set[asyncio.Task[Any]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
+        self._loop_watch = LoopWatch(self._boot.id, self._knobs.loop_limit)
+        self._stalls = StallWatch(self._clock, stop=self._knobs.stop_stalled)
+        self._may_stall = any(kind.stall is not None for kind in self._kinds)
         self._pulse = Pulse(
             self._database,
             self._boot.id,
@@ -185,14 +233,17 @@ class _Life:
             database=self._database,
             writer=self._writer,
             pulse=self._pulse,
-            isolate=house.isolate,
+            isolate=self._isolate,
+            keeper=house.keeper,
             clock=self._clock,
             rng=house.rng,
+            let_go=self._knobs.let_go,
             look=self.look,
             story_over=self._story_over,
             ended=self._ended,
+            abandoned=self._abandon,
+            beside=self._run_beside,
         )
-        self._last_moved = 0
         self._recall = False
         self._wake_on_free = True
         self._until_idle = until_idle
@@ -201,10 +252,9 @@ class _Life:
 
     async def lived(self) -> bool:
         """Live until stopped or idle (True), or until this boot is over (False)."""
-        self._tools.database_id = await self._database.write(
-            lambda tx: store.boot_runner(tx, self._boot, self._knobs.lease), verb="boot"
-        )
+        await self._begin()
         self._pulse.start()
+        self._loop_watch.start()
         log.info("runner.booted", runner=self._boot.id, name=self._boot.name)
         try:
             # Every line that a story writes says on which runner it ran.
@@ -214,13 +264,33 @@ class _Life:
                 await self._leave()
         finally:
             self._pulse.stop()
-            if self._folding is not None:
-                self._folding.cancel()
+            await self._duties.stop()
             await self._stop_all(Why.LOST)
+            await self._stop_beside()
             await self._writer.flush()
+            self._isolate.close()
+            self._loop_watch.stop()
             if not (self._lost or self._left):
                 await self._move("gone")  # cancelled: what it held is taken back at once
-        return not self._lost
+        return not (self._lost or self._worn)
+
+    async def _begin(self) -> None:
+        """A first boot that cannot be is told to whoever started it; a later one waits."""
+        while True:
+            try:
+                self._tools.database_id = await self._database.write(
+                    lambda tx: store.boot_runner(
+                        tx, self._boot, self._knobs.lease, self._kinds.at_once()
+                    ),
+                    verb="boot",
+                )
+            except (Away, Full) as error:
+                if not self._again or self._leaving:
+                    raise
+                log.warning("runner.boot_failed", runner=self._boot.id, error=str(error))
+                await self._clock.sleep(NO_ANSWER)
+            else:
+                return
 
     def leave(self) -> None:
         self._leaving = True
@@ -234,21 +304,22 @@ class _Life:
     # — the loop —
 
     async def _work(self) -> None:
-        next_tick = next_fold = next_due = next_look = 0.0
+        next_tick = next_due = next_look = 0.0
         more = True
-        while not (self._leaving or self._lost):
+        while not (self._leaving or self._lost or self._worn):
             now = self._clock.now()
             if now >= next_look:
                 next_look = now + LOOK
-                if self._watchdog.somebody_died():
+                if self._watchdog.somebody_died() or self._booted_beside:
+                    self._booted_beside = False
                     next_tick = now
+                if self._may_stall and not self._beside:
+                    self._run_beside(self._look_for_stalls())
             ticking = now >= next_tick
             if ticking:
                 next_tick = now + self._knobs.tick
-            if now >= self._fold_due(next_fold):
-                # Beside the loop: nobody's start waits for the counters.
-                self._folding = self._loop.create_task(self._fold())
-                next_fold = now + FOLD
+            if now >= self._duties.next():
+                self._duties.begin()  # beside the loop: nobody's start waits for the counters
             if self._cancels_rung or ticking:
                 await self._stop_canceled()
             free = min(self._free(), self._bite)
@@ -256,14 +327,14 @@ class _Life:
                 rung, self._rung = self._rung, False
                 due = ticking or now >= next_due
                 found = await self._claim(max(free, 0), ticking=ticking, promote=due)
-                more = found is not None and len(found.claims) >= free
+                more = found is not None and (found.more or len(found.claims) >= free)
                 if rung or due:
                     next_due = now + await self._until_due(found, asked=due)
-                if found is not None and found.claims:
+                if found is not None and (found.claims or found.more):
                     continue
                 if self._until_idle and found is not None and await self._idle():
                     return
-            until = min(next_tick, next_due, next_look, self._fold_due(next_fold))
+            until = min(next_tick, next_due, next_look, self._duties.next())
             await self._wait(until, more=more)
 
     async def _wait(self, until: float, *, more: bool) -> None:
@@ -285,35 +356,34 @@ class _Life:
             return NO_ANSWER
         due = found.next_due
         if not asked:
-            await asyncio.sleep(0)  # what has just been claimed begins first
+            await self._clock.give_way()  # what has just been claimed begins first
             queues = self._kinds.queues()
-            with _Outliving(self._boot.id, "due"):
+            with self._outliving("due"):
                 due = await self._database.read(lambda tx: store.next_due(tx, queues))
         return self._knobs.tick if due is None else due
-
-    def _fold_due(self, next_fold: float) -> float:
-        at_it = self._folding is not None and not self._folding.done()
-        wanted = self._writer.moved != self._last_moved and not at_it
-        return next_fold if wanted else float("inf")
 
     async def _claim(self, free: int, *, ticking: bool, promote: bool) -> Found | None:
         """Take up what waits, on a tick also what the lost left; None: no answer came."""
         spots = [self._hints.spot(queue) for queue in self._kinds.queues()]
+        # Not on a tick: taking back has locked limits already, and there is one order for them.
+        meet = 0 if ticking else self._gates.meet(free)
+        how: dict[str, Any] = {
+            "slots": free,
+            "suspects": int(self._suspect is None and free > 0),
+            "promote": promote,
+        }
 
         def look(tx: Transaction) -> Found:
             if ticking:
+                self._duties.take(tx)
                 self._watchdog.recover(tx)
-            return store.claim_jobs(
-                tx,
-                self._boot.id,
-                spots,
-                self._boot.knows,
-                slots=free,
-                suspects=int(self._suspect is None and free > 0),
-                promote=promote,
-            )
+                store.open_gates(tx)
+            me, knows = self._boot.id, self._boot.knows
+            if meet:
+                return store.claim_past_gates(tx, me, spots, knows, meet=meet, **how)
+            return store.claim_jobs(tx, me, spots, knows, **how)
 
-        with _Outliving(self._boot.id, "tick" if ticking else "claim"):
+        with self._outliving("claim"):
             if self._recall:
                 await self._take_up_unknown()
             found = await self._database.write(
@@ -321,8 +391,12 @@ class _Life:
             )
             crashpoint("runner.claimed")
             await self._start(found.claims)
-            self._hints.claimed(found.claims, short=len(found.claims) < free)
+            short = found.gated or len(found.claims) < free
+            if self._hints.claimed(found.claims, short=short):
+                self._rung = True  # nobody has looked at what stands before the hint
+            self._gates.met(found, free)
             if ticking:
+                self._duties.took()
                 await self._watchdog.take_back_the_rest()
             return found
         self._recall = True  # it may have happened all the same
@@ -357,7 +431,10 @@ class _Life:
         return await self._database.read(lambda tx: store.load_steps(tx, begun))
 
     def _free(self) -> int:
-        """Slots no story is in; fewer while settling lags so far behind that they fill twice."""
+        """Slots no story is in; fewer while settling lags so far behind that they fill twice, and
+        none while there is no room: what ends meanwhile could not be settled either."""
+        if self._trouble.at(WRITE):
+            return 0
         slots = self._knobs.slots
         return min(slots - len(self._telling), 2 * slots - len(self._running))
 
@@ -384,24 +461,59 @@ class _Life:
     async def _idle(self) -> bool:
         if self._running:
             return False
-        queues = self._kinds.queues()
-        return not await self._database.read(lambda tx: store.any_open(tx, queues))
+        if await self._duties.done(Duty.SCHEDULE):
+            self._rung = True  # a tick may have submitted something
+            return False
+        queues, knows = self._kinds.queues(), self._boot.knows
+        return not await self._database.read(lambda tx: store.any_open(tx, queues, knows))
+
+    def _tell_of_trouble(self, told: str | None) -> None:
+        self._pulse.tell(told)
+
+    def _outliving(self, what: str) -> "_Outliving":
+        return _Outliving(self._boot.id, what, self._trouble)
 
     # — looking after others, and after our own —
 
     async def _fold(self) -> None:
-        self._last_moved = self._writer.moved
-        with _Outliving(self._boot.id, "fold"):
+        """What this runner moved is counted before it goes, whoever has the duty."""
+        with self._outliving("fold"):
             await self._watchdog.fold()
 
     async def _stop_canceled(self) -> None:
         self._cancels_rung = False
         if not self._running:
             return
-        with _Outliving(self._boot.id, "cancel"):
+        with self._outliving("cancel"):
             for held in await self._database.read(lambda tx: store.cancels(tx, self._boot.id)):
                 if held in self._running:
                     self._running[held].stop(Why.CANCEL)
+
+    async def _look_for_stalls(self) -> None:
+        with self._outliving("stall"):
+            await self._stalls.run_once(list(self._running.values()))
+
+    def _run_beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def _stop_beside(self) -> None:
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
+
+    def _abandon(self, task: "asyncio.Task[Any]") -> None:
+        """Its attempt has ended without it. Only the end of this process will end it."""
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+        # Else whoever closes the loop waits for it, for ever.
+        asyncio._unregister_task(task)  # noqa: SLF001 — documented, for those who extend asyncio
+        left = len(self._abandoned) + self._isolate.deserted
+        if left > ABANDONED and not self._worn:
+            log.error("runner.worn", runner=self._boot.id, abandoned=left)
+            self._worn = True
+            self._wake.set()
 
     # — what the pulse tells —
 
@@ -414,7 +526,9 @@ class _Life:
 
     def _hear(self, topics: set[str]) -> None:
         self._cancels_rung |= bool(topics & {f"cancel:{self._boot.id}", EVERYTHING})
-        if topics - {topic for topic in topics if topic.startswith("cancel:")}:
+        booted = {topic for topic in topics if topic.startswith(store.BOOTED)}
+        self._booted_beside |= bool(booted - {f"{store.BOOTED}{self._boot.id}"})
+        if topics - booted - {topic for topic in topics if topic.startswith("cancel:")}:
             self._hints.forget()
             self._rung = True
         self._wake.set()
@@ -432,12 +546,11 @@ class _Life:
 
     async def _leave(self) -> None:
         log.info("runner.leaving", runner=self._boot.id, running=len(self._running))
+        await self._duties.stop()
         await self._move("leaving")
         await self._wait_for_attempts(self._knobs.grace)
         await self._stop_all(Why.RELEASE)
         await self._writer.flush()
-        if self._folding is not None:
-            await self._folding
         await self._fold()
         await self._move("gone")
         self._left = True
@@ -452,14 +565,24 @@ class _Life:
             log.warning("runner.move_failed", runner=self._boot.id, to=to, error=str(error))
 
     async def _wait_for_attempts(self, seconds: float) -> None:
-        tasks = [a.task for a in self._running.values() if a.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+        """Until every story has ended; one that is abandoned meanwhile is not waited for."""
+        until = self._loop.time() + seconds
+        while (left := until - self._loop.time()) > 0:
+            tasks = [
+                attempt.task
+                for attempt in self._running.values()
+                if attempt.task is not None and attempt.task not in self._abandoned
+            ]
+            if all(task.done() for task in tasks):
+                return
+            await asyncio.wait(tasks, timeout=min(left, LOOK))
 
     async def _stop_all(self, why: Why) -> None:
         for attempt in list(self._running.values()):
             attempt.stop(why)
-        await self._wait_for_attempts(STUBBORN)
+        await self._wait_for_attempts(self._knobs.let_go)
+        for attempt in list(self._running.values()):
+            attempt.abandon()
 
 
 @contextmanager
@@ -478,15 +601,20 @@ def _interpreter_at_our_pace() -> Iterator[None]:
 class _Outliving:
     """Nothing that goes wrong in here ends the runner: it is told, and tried again later."""
 
-    def __init__(self, boot: str, what: str) -> None:
+    def __init__(self, boot: str, what: str, trouble: Trouble) -> None:
         self._boot = boot
         self._what = what
+        self._trouble = trouble
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         match error:
+            case None:
+                self._trouble.over(self._what)
+            case Full():
+                self._trouble.met(self._what, error)
             case DatabaseError():
                 log.warning(
                     "runner.trouble", at=self._what, runner=self._boot, error=str(error)
@@ -496,6 +624,25 @@ class _Outliving:
             case _:
                 return False
         return True
+
+
+class _Gates:
+    """Whether the next claim goes past gates, and how far it looks. It does after one that met
+    some; where most were shut it looks twice as far, so that a long line of them is soon aside."""
+
+    def __init__(self) -> None:
+        self._met = False
+        self._far = 0
+
+    def meet(self, free: int) -> int:
+        """How many waiting jobs to look at; 0: a plain claim, that leaves them where they stand."""
+        return max(free, self._far) if self._met else 0
+
+    def met(self, found: Found, free: int) -> None:
+        looked = self.meet(free)
+        shut = found.more and len(found.claims) < free
+        self._met = found.gated
+        self._far = min(2 * looked, FAR) if shut else 0
 
 
 class _Hints:
@@ -514,13 +661,17 @@ class _Hints:
         after = self._last.get(queue)
         return Spot(queue) if after is None else Spot(queue, after)
 
-    def claimed(self, claims: list[Claim], *, short: bool) -> None:
+    def claimed(self, claims: list[Claim], *, short: bool) -> bool:
+        """Learn from a claim; whether it came back short because of a hint."""
         if short:
+            hinted = bool(self._last)
             self.forget()
-        elif self._useful:
+            return hinted
+        if self._useful:
             for claim in claims:
                 at = (claim.priority, claim.turn, claim.job)
                 self._last[claim.queue] = max(at, self._last.get(claim.queue, at))
+        return False
 
     def forget(self) -> None:
         self._last.clear()

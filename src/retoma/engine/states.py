@@ -51,7 +51,7 @@ class DeadReason(StrEnum):
 
 MOVES: Final[Mapping[State, frozenset[State]]] = MappingProxyType(
     {
-        State.WAITING: frozenset({State.RUNNING, State.PARKED, State.CANCELED}),
+        State.WAITING: frozenset({State.RUNNING, State.PARKED, State.SKIPPED, State.CANCELED}),
         State.RUNNING: frozenset(
             {
                 State.DONE,
@@ -62,7 +62,7 @@ MOVES: Final[Mapping[State, frozenset[State]]] = MappingProxyType(
                 State.WAITING,
             }
         ),
-        State.PARKED: frozenset({State.WAITING, State.CANCELED, State.DEAD}),
+        State.PARKED: frozenset({State.WAITING, State.SKIPPED, State.CANCELED, State.DEAD}),
         State.DONE: frozenset({State.WAITING}),
         State.SKIPPED: frozenset({State.WAITING}),
         State.DEAD: frozenset({State.WAITING}),
@@ -80,10 +80,34 @@ OWNERS: Final[Mapping[State, str]] = MappingProxyType(
         State.PARKED: "An operator moves it next.",
         State.DONE: "Only again moves it, as the next generation.",
         State.SKIPPED: "Only again moves it, as the next generation.",
-        State.DEAD: "Only again moves it, as the next generation, or a discard removes it.",
+        State.DEAD: "Only again moves it, as the next generation. A discard only takes it off the list of dead letters.",
         State.CANCELED: "Only again moves it, as the next generation.",
     }
 )
+
+
+class BatchState(StrEnum):
+    """How a batch stands: computed from its counts, never stored."""
+
+    EMPTY = "empty"
+    RUNNING = "running"
+    PAUSED = "paused"
+    PARKED = "parked"
+    FINISHED = "finished"
+    FINISHED_WITH_ERRORS = "finished_with_errors"
+
+
+def batch_state(counts: Mapping[State, int], *, paused: bool) -> BatchState:
+    """All that is open is parked: it waits for a person. Anything else that is open: it runs."""
+    standing = {state for state, n in counts.items() if n}
+    if not standing:
+        return BatchState.EMPTY
+    if standing <= ENDED:
+        dead = State.DEAD in standing
+        return BatchState.FINISHED_WITH_ERRORS if dead else BatchState.FINISHED
+    if paused:
+        return BatchState.PAUSED
+    return BatchState.PARKED if standing - ENDED == {State.PARKED} else BatchState.RUNNING
 
 
 def legal(frm: State, to: State) -> bool:

@@ -3,10 +3,14 @@ the queue it watches over. Nothing here stops because one row is bad."""
 
 from dataclasses import dataclass
 
+from retoma.codec import encode
 from retoma.db import Database, Transaction
-from retoma.engine import store
+from retoma.engine import held_loop, store
+from retoma.engine.duty import NEVER, Fence
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Process
+
+FOLD = 1.0  # seconds between two foldings while jobs move
 
 log = get_logger("retoma.watchdog")
 
@@ -28,6 +32,7 @@ class Watchdog:
         self._process = process
         self._lease = lease
         self._beside: list[Process] = []
+        self._gone: list[str] = []
         self._swept = Swept()
 
     def somebody_died(self) -> bool:
@@ -46,13 +51,22 @@ class Watchdog:
         for boot, process in beside:
             if process.gone() and store.move_runner(tx, boot, "lost", actor=self._boot):
                 lost += 1
+                self._tell_held_loop(tx, boot)
         self._beside = [process for _, process in beside if not process.gone()]
         self._swept = Swept(lost, len(store.take_back(tx, self._boot)))
-        store.pool.let_in_everywhere(tx)
-        store.breaker.let_in_everywhere(tx)
+
+    def _tell_held_loop(self, tx: Transaction, boot: str) -> None:
+        """What it wrote before it left, if it left because its loop was held."""
+        stacks = held_loop.stacks_of(boot)
+        if stacks:
+            message = "the loop of its runner was held for too long, perhaps by this job"
+            store.tell_held_loop(tx, boot, encode({"message": message, "stack": stacks}))
+        self._gone.append(boot)
 
     async def take_back_the_rest(self) -> Swept:
         """What was more than one bite; then say what the whole look found."""
+        while self._gone:
+            held_loop.forget(self._gone.pop())  # it is in the timelines now
         swept, self._swept = self._swept, Swept()
         bite = swept.taken_back
         while bite == store.BITE:
@@ -70,4 +84,10 @@ class Watchdog:
         return swept
 
     async def fold(self) -> int:
+        """Add up what moved. Anybody may: it is one transaction, and whoever comes second finds
+        nothing. The duty only keeps every runner from doing it all the time."""
         return await self._database.write(store.fold_tallies, verb="fold")
+
+    async def fold_chore(self, fence: Fence) -> float:
+        folded = await fence.write(store.fold_tallies, verb="fold")
+        return FOLD if folded else NEVER

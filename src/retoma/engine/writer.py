@@ -22,10 +22,12 @@ from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State, StepState
+from retoma.engine.trouble import Trouble
 
 ROWS = 500  # in one group: while one is committed, the stories of another go on
 BYTES = 8 * 1024 * 1024  # characters, near enough
 STATES = {str(state): state for state in State}
+WRITE = "write"  # where trouble is met
 PAUSE = 0.05  # seconds before a group is sent again, doubled up to a second
 
 log = structlog.get_logger("retoma.writer")
@@ -53,14 +55,18 @@ class _Waiter:
     row: str
     answer: Answerable
     step: tuple[StepId, StepState] | None = None  # of a save
+    limit_key: str | None = None  # of a settling: what it counted under while it ran
+    aside: bool = False  # of a settling: it goes behind a gate
 
 
 class Writer:
     """One per boot of a runner; its groups go out under that boot."""
 
-    def __init__(self, database: Database, boot: str, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, boot: str, clock: Clock, trouble: Trouble | None = None
+    ) -> None:
+        self._trouble = trouble or Trouble(boot, lambda _: None)
         self.refused = 0
-        self.moved = 0
         self._database = database
         self._boot = boot
         self._clock = clock
@@ -86,9 +92,19 @@ class Writer:
         self._start()
         return answer
 
-    def settle(self, held: Held, kind: str, end: Settlement, answer: Answerable) -> None:
+    def settle(
+        self,
+        held: Held,
+        kind: str,
+        end: Settlement,
+        answer: Answerable,
+        limit_key: str | None = None,
+    ) -> None:
         """End a claim. The answer is the state the job is in now, or LeaseLost."""
-        self._settles.append(_Waiter(held, kind, store.settle_row(held, end), answer))
+        row = store.settle_row(held, end)
+        self._settles.append(
+            _Waiter(held, kind, row, answer, limit_key=limit_key, aside=end.aside is not None)
+        )
         self._start()
 
     def report(self, held: Held, kind: str, progress: float | None, note: str | None) -> Answer:
@@ -143,12 +159,14 @@ class Writer:
         while group:
             try:
                 answers = await self._database.write(
-                    lambda tx: tx.finish(*group.calls(self._boot)), verb=group.verb, patience=0
+                    lambda tx: group.write(tx, self._boot), verb=group.verb, patience=0
                 )
             except BadRow as error:
                 await self._split(group, error)
                 return
             except (Away, Busy, Full) as error:
+                if isinstance(error, Full):
+                    self._trouble.met(WRITE, error)
                 await self._clock.sleep(pause)
                 pause = min(pause * 2, 1.0)
                 if self._over:
@@ -160,6 +178,7 @@ class Writer:
                 group.fail_all(error)
                 return
             else:
+                self._trouble.over(WRITE)
                 await self._tell(group.answered(answers))
                 return
 
@@ -181,7 +200,6 @@ class Writer:
             group.drop(repeats)
 
     async def _tell(self, refused: list[_Waiter]) -> None:
-        self.moved += 1
         if not refused:
             return
         self.refused += len(refused)
@@ -223,6 +241,21 @@ class _Group:
         if saves:
             return "save_and_settle" if settles else "save"
         return "settle" if settles else "report"
+
+    def write(self, tx: Transaction, boot: str) -> list[list[Any]]:
+        """In one round trip, unless jobs with limits end: what they leave free is given to others.
+        Or unless a job goes behind a gate that may have opened before it got there."""
+        settles = self._kinds[-1]
+        limited = {w.held: w.limit_key for w in settles if w.limit_key is not None}
+        aside = any(waiter.aside for waiter in settles)
+        if not (limited or aside):
+            return tx.finish(*self.calls(boot))
+        answers = tx.together(self.calls(boot))
+        ended = (Held(job, epoch) for job, epoch, _ in answers[-1])
+        store.give_back(tx, [limited[held] for held in ended if held in limited])
+        if aside:
+            store.open_gates(tx)
+        return answers
 
     def calls(self, boot: str) -> list[Call]:
         saves, reports, settles = self._kinds

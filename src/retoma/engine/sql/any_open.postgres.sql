@@ -1,10 +1,17 @@
--- Whether anything of these queues waits or runs; set aside does not count.
+-- Whether anything of these queues that this runner knows waits or runs; set aside does not count.
 -- Twin: sets of rows arrive by json_array_elements_text here, by json_each there.
-SELECT 1 FROM json_array_elements_text(CAST(:queues AS json)) AS q(queue)
+WITH known AS MATERIALIZED (
+    SELECT ARRAY(SELECT json_array_elements_text(CAST(:knows AS json))) AS tags
+)
+SELECT 1 FROM known k CROSS JOIN json_array_elements_text(CAST(:queues AS json)) AS q(queue)
 WHERE EXISTS (SELECT FROM jobs WHERE queue = q.queue AND state = 'waiting'
-                AND turn IS NOT NULL AND aside IS NULL AND lost < 2)
+                AND turn IS NOT NULL AND aside IS NULL AND lost < 2
+                AND kind || '@' || version = ANY(k.tags))
    OR EXISTS (SELECT FROM jobs WHERE queue = q.queue AND state = 'waiting'
-                AND turn IS NOT NULL AND aside IS NULL AND lost >= 2)
-   OR EXISTS (SELECT FROM jobs WHERE queue = q.queue AND state = 'waiting' AND turn IS NULL)
-   OR EXISTS (SELECT FROM runners r JOIN jobs j ON j.runner = r.boot WHERE j.queue = q.queue)
+                AND turn IS NOT NULL AND aside IS NULL AND lost >= 2
+                AND kind || '@' || version = ANY(k.tags))
+   OR EXISTS (SELECT FROM jobs WHERE queue = q.queue AND state = 'waiting' AND turn IS NULL
+                AND kind || '@' || version = ANY(k.tags))
+   OR EXISTS (SELECT FROM runners r JOIN jobs j ON j.runner = r.boot
+              WHERE j.queue = q.queue AND j.kind || '@' || j.version = ANY(k.tags))
 LIMIT 1;

@@ -1,11 +1,15 @@
--- Whether anything of these queues waits or runs; set aside does not count.
+-- Whether anything of these queues that this runner knows waits or runs; set aside does not count.
 -- Twin: sets of rows arrive by json_array_elements_text there, by json_each here.
 SELECT 1 FROM json_each(:queues) AS q
 WHERE EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting'
-                AND turn IS NOT NULL AND aside IS NULL AND lost < 2)
+                AND turn IS NOT NULL AND aside IS NULL AND lost < 2
+                AND kind || '@' || version IN (SELECT value FROM json_each(:knows)))
    OR EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting'
-                AND turn IS NOT NULL AND aside IS NULL AND lost >= 2)
-   OR EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting' AND turn IS NULL)
+                AND turn IS NOT NULL AND aside IS NULL AND lost >= 2
+                AND kind || '@' || version IN (SELECT value FROM json_each(:knows)))
+   OR EXISTS (SELECT 1 FROM jobs WHERE queue = q.value AND state = 'waiting' AND turn IS NULL
+                AND kind || '@' || version IN (SELECT value FROM json_each(:knows)))
    OR EXISTS (SELECT 1 FROM runners r CROSS JOIN jobs j ON j.runner = r.boot
-              WHERE j.runner IS NOT NULL AND j.queue = q.value)
+              WHERE j.runner IS NOT NULL AND j.queue = q.value
+                AND j.kind || '@' || j.version IN (SELECT value FROM json_each(:knows)))
 LIMIT 1;

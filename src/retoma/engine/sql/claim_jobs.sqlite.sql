@@ -2,12 +2,15 @@
 -- Twin: SQLite has no data-modifying CTE, so what was chosen stands in a temp table; nor LATERAL: a
 -- queue's first rows are a list of ids that `IN` looks up. No hint: there are no dead entries here.
 -- CROSS JOIN keeps the order: after ANALYZE a temp table is taken for larger than jobs.
-CREATE TEMP TABLE IF NOT EXISTS picked (id INTEGER PRIMARY KEY);
+-- What has a gate before it is left where it stands; a last row of nothing says that some was met.
+CREATE TEMP TABLE IF NOT EXISTS picked (id INTEGER PRIMARY KEY, gated integer);
 
 DELETE FROM temp.picked;
 
 INSERT INTO temp.picked
-SELECT j.id FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
+SELECT j.id, j.limit_key IS NOT NULL OR coalesce(
+    j.batch IN (SELECT b.id FROM batches b WHERE b.paused_at IS NOT NULL), false)
+FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
     SELECT w.id FROM jobs w
     WHERE w.queue = o.value ->> 'queue' AND w.state = 'waiting' AND w.turn IS NOT NULL
       AND w.aside IS NULL AND w.lost < 2
@@ -17,7 +20,9 @@ WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
 ORDER BY j.priority, j.turn, j.id LIMIT :slots;
 
 INSERT INTO temp.picked
-SELECT j.id FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
+SELECT j.id, j.limit_key IS NOT NULL OR coalesce(
+    j.batch IN (SELECT b.id FROM batches b WHERE b.paused_at IS NOT NULL), false)
+FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
     SELECT w.id FROM jobs w
     WHERE w.queue = o.value ->> 'queue' AND w.state = 'waiting' AND w.turn IS NOT NULL
       AND w.aside IS NULL AND w.lost >= 2
@@ -28,17 +33,27 @@ ORDER BY j.priority, j.turn, j.id LIMIT :suspects;
 
 INSERT INTO events (job, seq, epoch, type, at, actor)
 SELECT j.id, j.seq + 1, j.epoch + 1, 'claimed', (SELECT clock()), :boot
-FROM temp.picked p CROSS JOIN jobs j ON j.id = p.id;
+FROM temp.picked p CROSS JOIN jobs j ON j.id = p.id
+WHERE NOT p.gated;
 
 INSERT INTO tallies (runner, batch, kind, from_state, to_state, minute, n)
 SELECT :boot, j.batch, j.kind, 'waiting', 'running', (SELECT clock()) / 60000000 * 60000000,
        count(*)
 FROM temp.picked p CROSS JOIN jobs j ON j.id = p.id
+WHERE NOT p.gated
 GROUP BY j.batch, j.kind;
 
 UPDATE jobs SET state = 'running', runner = :boot, epoch = epoch + 1, seq = seq + 1,
     failures = failures + 1, started_at = (SELECT clock()), reason = NULL
-WHERE id IN (SELECT id FROM temp.picked)
-RETURNING id, epoch, kind, version, batch, generation, fresh_from, failures, lost, released,
-    checkpoint, correlation, (deadline - (SELECT clock())) / 1000000.0 AS time_left, payload, queue,
-    priority, turn;
+WHERE id IN (SELECT id FROM temp.picked WHERE NOT gated);
+
+SELECT j.id, j.epoch, j.kind, j.version, j.batch, j.generation, j.fresh_from, j.failures, j.lost,
+       j.released, j.checkpoint, j.correlation,
+       (j.deadline - (SELECT clock())) / 1000000.0 AS time_left, j.payload, j.queue, j.priority,
+       j.turn, j.limit_key
+FROM temp.picked p CROSS JOIN jobs j ON j.id = p.id
+WHERE NOT p.gated
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+WHERE EXISTS (SELECT 1 FROM temp.picked WHERE gated);

@@ -29,5 +29,12 @@ WITH folded AS (
     ORDER BY 1, 2, 3, 4, 5
     ON CONFLICT (kind, minute, state, code, bucket)
         DO UPDATE SET n = p.n + excluded.n, ms = p.ms + excluded.ms
+), batch_paced AS (
+    INSERT INTO batch_pace AS p (batch, minute, n)
+    SELECT batch, minute, sum(n) FROM folded
+    WHERE batch IS NOT NULL AND to_state IN ('done', 'skipped', 'dead', 'canceled')
+    GROUP BY batch, minute
+    ORDER BY batch, minute
+    ON CONFLICT (batch, minute) DO UPDATE SET n = p.n + excluded.n
 )
-SELECT id FROM folded;
+SELECT batch FROM folded;

@@ -24,4 +24,10 @@ GROUP BY kind, minute, to_state, coalesce(code, ''), coalesce(bucket, -1)
 ON CONFLICT (kind, minute, state, code, bucket)
     DO UPDATE SET n = n + excluded.n, ms = ms + excluded.ms;
 
-DELETE FROM tallies RETURNING id;
+INSERT INTO batch_pace (batch, minute, n)
+SELECT batch, minute, sum(n) FROM tallies
+WHERE batch IS NOT NULL AND to_state IN ('done', 'skipped', 'dead', 'canceled')
+GROUP BY batch, minute
+ON CONFLICT (batch, minute) DO UPDATE SET n = n + excluded.n;
+
+DELETE FROM tallies RETURNING batch;

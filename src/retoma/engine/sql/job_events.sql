@@ -1,2 +1,3 @@
--- The timeline of one job.
-SELECT seq, epoch, type, at, actor, details FROM events WHERE job = :job ORDER BY seq;
+-- The timeline of one job, from a line on.
+SELECT seq, epoch, type, at, actor, details FROM events
+WHERE job = :job AND seq > :after ORDER BY seq;

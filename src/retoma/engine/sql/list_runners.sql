@@ -1,3 +1,4 @@
--- Runners, the latest beat first.
-SELECT boot, name, host, pid, state, beat_at, lease_until, slots, knows, (SELECT clock())
-FROM runners ORDER BY beat_at DESC LIMIT 200;
+-- Runners, the latest beat first, each with how many jobs it holds: never more than its slots.
+SELECT r.boot, r.name, r.host, r.pid, r.state, r.beat_at, r.lease_until, r.slots, r.knows,
+       (SELECT clock()), (SELECT count(*) FROM jobs j WHERE j.runner = r.boot), r.trouble
+FROM runners r ORDER BY r.beat_at DESC LIMIT 200;

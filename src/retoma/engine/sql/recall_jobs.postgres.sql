@@ -3,5 +3,5 @@
 SELECT id, epoch, kind, version, batch, generation, fresh_from, failures, lost, released,
        checkpoint, correlation,
        CAST(extract(epoch FROM deadline - (SELECT clock())) AS double precision) AS time_left,
-       payload, queue, priority, turn
+       payload, queue, priority, turn, limit_key
 FROM jobs WHERE runner = :boot;

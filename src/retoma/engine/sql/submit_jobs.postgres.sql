@@ -7,9 +7,10 @@ WITH base AS (
     WHERE queue = :queue AND priority = :priority AND state = 'waiting'
       AND turn IS NOT NULL AND aside IS NULL AND lost < 2
 ), new AS (
-    INSERT INTO jobs (kind, version, queue, batch, priority, turn, run_at, deadline, correlation,
+    INSERT INTO jobs (kind, version, queue, batch, limit_key, priority, turn, run_at, deadline, correlation,
                       traceparent, payload, created_at)
-    SELECT :kind, :version, :queue, :batch, :priority,
+    SELECT :kind, :version, :queue, :batch, CASE WHEN CAST(:limited AS integer) = 1 THEN sent.row ->> 1 END,
+           :priority,
            CASE WHEN CAST(:run_at AS timestamptz) IS NULL AND CAST(:delay AS double precision) IS NULL
                 THEN base.turn + :offset + sent.place END,
            coalesce(CAST(:run_at AS timestamptz), clock_in(:delay)),

@@ -1,9 +1,9 @@
 -- Take in many jobs at once, each with its first event.
 -- Twin: SQLite has no data-modifying CTE; the ids of this transaction are those above :last.
 -- A new job has epoch 0; fairness is decided here: turn = smallest turn waiting + place.
-INSERT INTO jobs (kind, version, queue, batch, priority, turn, run_at, deadline, correlation,
+INSERT INTO jobs (kind, version, queue, batch, limit_key, priority, turn, run_at, deadline, correlation,
                   traceparent, payload, created_at)
-SELECT :kind, :version, :queue, :batch, :priority,
+SELECT :kind, :version, :queue, :batch, CASE WHEN :limited THEN o.value ->> 1 END, :priority,
        CASE WHEN :run_at IS NULL AND :delay IS NULL THEN :offset + o.key + 1 + coalesce((
            SELECT min(turn) FROM jobs
            WHERE queue = :queue AND priority = :priority AND state = 'waiting'

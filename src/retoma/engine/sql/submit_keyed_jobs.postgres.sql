@@ -3,16 +3,17 @@
 -- A new job has epoch 0; fairness is decided here: turn = smallest turn waiting + place.
 WITH sent AS (
     SELECT * FROM ROWS FROM (
-        json_to_recordset(CAST(:rows AS json)) AS (key text, hash text, payload json)
-    ) WITH ORDINALITY AS t(key, hash, payload, place)
+        json_to_recordset(CAST(:rows AS json)) AS (key text, hash text, limit_key text, payload json)
+    ) WITH ORDINALITY AS t(key, hash, limit_key, payload, place)
 ), base AS (
     SELECT coalesce(min(turn), 0) AS turn FROM jobs
     WHERE queue = :queue AND priority = :priority AND state = 'waiting'
       AND turn IS NOT NULL AND aside IS NULL AND lost < 2
 ), new AS (
-    INSERT INTO jobs (kind, version, queue, batch, key, payload_hash, priority, turn, run_at,
+    INSERT INTO jobs (kind, version, queue, batch, key, payload_hash, limit_key, priority, turn, run_at,
                       deadline, correlation, traceparent, payload, created_at)
-    SELECT :kind, :version, :queue, :batch, sent.key, sent.hash, :priority,
+    SELECT :kind, :version, :queue, :batch, sent.key, sent.hash, sent.limit_key,
+           :priority,
            CASE WHEN CAST(:run_at AS timestamptz) IS NULL AND CAST(:delay AS double precision) IS NULL
                 THEN base.turn + :offset + sent.place END,
            coalesce(CAST(:run_at AS timestamptz), clock_in(:delay)),

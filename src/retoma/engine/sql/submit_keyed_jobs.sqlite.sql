@@ -1,9 +1,10 @@
 -- Take in many jobs at once, each with its first event. A key that is there already adds nothing.
 -- Twin: SQLite has no data-modifying CTE; the ids of this transaction are those above :last.
 -- A new job has epoch 0; fairness is decided here: turn = smallest turn waiting + place.
-INSERT INTO jobs (kind, version, queue, batch, key, payload_hash, priority, turn, run_at,
+INSERT INTO jobs (kind, version, queue, batch, key, payload_hash, limit_key, priority, turn, run_at,
                   deadline, correlation, traceparent, payload, created_at)
-SELECT :kind, :version, :queue, :batch, o.value ->> 'key', o.value ->> 'hash', :priority,
+SELECT :kind, :version, :queue, :batch, o.value ->> 'key', o.value ->> 'hash',
+       o.value ->> 'limit_key', :priority,
        CASE WHEN :run_at IS NULL AND :delay IS NULL THEN :offset + o.key + 1 + coalesce((
            SELECT min(turn) FROM jobs
            WHERE queue = :queue AND priority = :priority AND state = 'waiting'

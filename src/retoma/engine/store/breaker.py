@@ -6,19 +6,17 @@ from datetime import datetime
 from retoma.db import Transaction, moment
 from retoma.engine.errors import NotFound
 from retoma.engine.job import Held
-from retoma.engine.store.pool import put_back
+from retoma.engine.store.gates import BITE, put_back
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 
 CLOSE_BREAKER = verb("close_breaker")
 COUNT_AGAINST = verb("count_against")
-GATES_WITH_WAITERS = verb("gates_with_waiters")
 LIST_BREAKERS = verb("list_breakers")
 OPEN_BREAKER = verb("open_breaker")
 PROBE_BREAKER = verb("probe_breaker")
 PUT_BREAKER = verb("put_breaker")
 GATE = "breaker:"
-ALL = 1_000  # put back in one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +74,10 @@ def worked(tx: Transaction, name: str, *, actor: str) -> None:
     """It works: whoever waited goes on."""
     if tx.one(CLOSE_BREAKER, name=name) is not None:
         tell(tx, actor=actor, verb="breaker.closed", subject=name)
-        put_back(tx, gate(name), ALL)
+        put_back(tx, {gate(name): BITE})
 
 
 def open_by_hand(tx: Transaction, name: str, reason: str, *, actor: str) -> None:
     if tx.one(OPEN_BREAKER, name=name, reason=reason) is None:
         raise NotFound(f"no breaker is called {name!r}")
     tell(tx, actor=actor, verb="breaker.opened", subject=f"{name}: {reason}")
-
-
-def let_in_everywhere(tx: Transaction) -> None:
-    """On a tick: all where it is closed, one canary where it has rested."""
-    waiting = [gate for (gate,) in tx.all(GATES_WITH_WAITERS, sort=GATE, beyond="breaker;")]
-    if not waiting:
-        return
-    seen = {gate(each.name): each for each in list_breakers(tx)}
-    for at in waiting:
-        breaker = seen.get(at)
-        if breaker is None or breaker.state == "closed":
-            put_back(tx, at, ALL)
-        elif breaker.due:
-            put_back(tx, at, 1)

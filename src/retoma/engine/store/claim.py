@@ -3,17 +3,22 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from retoma.db import Call, Row, Transaction, moment
+from retoma.engine.gate import Met, admit, parted
 from retoma.engine.job import Claim, Held, Memory, SavedStep, StepId
 from retoma.engine.states import StepState
+from retoma.engine.store import gates
 from retoma.engine.store.verb import verb
 
 NOTHING_BEFORE = (-(2**31), -(2**63), 0)  # (priority, turn, id): the start of every queue
 ANY_OPEN = verb("any_open")
 CANCELS = verb("cancels")
 CLAIM_JOBS = verb("claim_jobs")
+CLAIM_MET_JOBS = verb("claim_met_jobs")
 LOAD_STEPS = verb("load_steps")
+MEET_JOBS = verb("meet_jobs")
 NEXT_DUE = verb("next_due")
 PROMOTE_JOBS = verb("promote_jobs")
 RECALL_JOBS = verb("recall_jobs")
@@ -33,6 +38,8 @@ class Found:
 
     claims: list[Claim]
     next_due: float | None = None  # seconds until something scheduled wants its turn, if asked
+    gated: bool = False  # jobs with a gate before them were met, whether it is shut or not
+    more: bool = False  # and there may be others behind them
 
 
 def claim_jobs(
@@ -50,26 +57,73 @@ def claim_jobs(
     What was scheduled and is due stands in line only before a claim that promotes; it also tells
     when the next is due.
     """
-    queues = json.dumps(
-        [
-            {"queue": spot.queue, "priority": p, "turn": t, "id": i}
-            for spot in spots
-            for p, t, i in [spot.after]
-        ]
+    params = _asking(boot, spots, knows, slots=slots, suspects=suspects)
+    claim = Call(CLAIM_JOBS, params)
+    if not promote:
+        [claimed] = tx.finish(claim)
+        return _found(claimed)
+    _, claimed, due = tx.finish(Call(PROMOTE_JOBS, params), claim, Call(NEXT_DUE, params))
+    return _found(claimed, _seconds_until(due))
+
+
+def claim_past_gates(
+    tx: Transaction,
+    boot: str,
+    spots: Sequence[Spot],
+    knows: Sequence[str],
+    *,
+    slots: int,
+    suspects: int,
+    promote: bool,
+    meet: int,
+) -> Found:
+    """As `claim_jobs`, through gates: of the first `meet` that wait run those that may, and those
+    that may not are set aside. Locks jobs, then batches, then limits by key."""
+    params = _asking(boot, spots, knows, slots=slots, suspects=suspects)
+    if promote:
+        tx.run(PROMOTE_JOBS, **params)
+    met = [Met._make(row) for row in tx.all(MEET_JOBS, **params, meet=meet)]
+    verdict = admit(
+        met,
+        paused=gates.paused_among(tx, (each.batch for each in met)),
+        room=gates.room_of(tx, (key for each in met for key in parted(each.limit_key))),
+        slots=slots,
+        suspects=suspects,
     )
-    params = {
+    gates.set_aside(tx, verdict.aside)
+    claimed = tx.all(CLAIM_MET_JOBS, boot=boot, jobs=json.dumps(verdict.run))
+    claims = [Claim._make(row) for row in claimed]
+    gates.use(tx, (claim.limit_key for claim in claims))
+    return Found(
+        claims,
+        _seconds_until(tx.all(NEXT_DUE, **params)) if promote else None,
+        gated=bool(verdict.aside) or any(claim.limit_key for claim in claims),
+        more=sum(not each.suspect for each in met) >= meet,
+    )
+
+
+def _asking(
+    boot: str, spots: Sequence[Spot], knows: Sequence[str], *, slots: int, suspects: int
+) -> dict[str, Any]:
+    queues = [
+        {"queue": spot.queue, "priority": p, "turn": t, "id": i}
+        for spot in spots
+        for p, t, i in [spot.after]
+    ]
+    return {
         "boot": boot,
-        "queues": queues,
+        "queues": json.dumps(queues),
         "knows": json.dumps(list(knows)),
         "slots": slots,
         "suspects": suspects,
     }
-    claim = Call(CLAIM_JOBS, params)
-    if not promote:
-        [claimed] = tx.finish(claim)
-        return Found([Claim._make(row) for row in claimed])
-    _, claimed, due = tx.finish(Call(PROMOTE_JOBS, params), claim, Call(NEXT_DUE, params))
-    return Found([Claim._make(row) for row in claimed], _seconds_until(due))
+
+
+def _found(rows: list[Row], next_due: float | None = None) -> Found:
+    gated = bool(rows) and rows[-1][0] is None
+    if gated:
+        rows.pop()
+    return Found([Claim._make(row) for row in rows], next_due, gated=gated, more=gated)
 
 
 def next_due(tx: Transaction, queues: Sequence[str]) -> float | None:
@@ -100,9 +154,10 @@ def cancels(tx: Transaction, boot: str) -> list[Held]:
     return [Held(job, epoch) for job, epoch in tx.all(CANCELS, boot=boot)]
 
 
-def any_open(tx: Transaction, queues: Sequence[str]) -> bool:
-    """Whether anything in these queues waits or runs."""
-    return tx.one(ANY_OPEN, queues=json.dumps(list(queues))) is not None
+def any_open(tx: Transaction, queues: Sequence[str], knows: Sequence[str]) -> bool:
+    """Whether anything in these queues waits or runs that one who knows these kinds could do."""
+    known = json.dumps(list(knows))
+    return tx.one(ANY_OPEN, queues=json.dumps(list(queues)), knows=known) is not None
 
 
 def _seconds_until(due: list[Row]) -> float | None:

@@ -6,16 +6,17 @@ from retoma.engine.errors import IllegalMove
 from retoma.engine.events import EventType
 from retoma.engine.job import REMOTE, Job
 from retoma.engine.states import ParkReason, State, StepState
+from retoma.engine.store.bulk import TALLY_MOVE, Picked, skip_jobs, stop_remote
 from retoma.engine.store.rows import append_event, get_job
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 AGAIN = verb("again")
 CANCEL_JOB = verb("cancel_job")
+DISCARD_JOB = verb("discard_job")
 NEXT_EVENT = verb("next_event")
 REQUEST_CANCEL = verb("request_cancel")
 SAY_OF_STEP = verb("say_of_step")
-STOP_REMOTE = verb("stop_remote")
-TALLY_MOVE = verb("tally_move")
 UNKNOWN_STEPS = verb("unknown_steps")
 UNPARK = verb("unpark")
 
@@ -30,11 +31,7 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
         if row is not None:
             _moved(tx, row, was, State.CANCELED, EventType.CANCELED, actor)
             return State.CANCELED
-    row = tx.one(STOP_REMOTE, job=job)
-    if row is not None:
-        seq, queue = row
-        append_event(tx, job, seq, EventType.CANCEL_REQUESTED, actor, None)
-        tx.ring(queue)
+    if stop_remote(tx, job, actor=actor):
         return State.WAITING
     row = tx.one(REQUEST_CANCEL, job=job)
     if row is not None:
@@ -45,7 +42,9 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
     found = get_job(tx, job)
     if found.state in (State.RUNNING, State.CANCELED) or found.cancel_at is not None:
         return found.state  # asked before: the same answer again
-    raise IllegalMove(f"job {job} is {found.state} and cannot be canceled any more")
+    raise IllegalMove(
+        say("job {job} is {state} and cannot be canceled any more", job=job, state=found.state)
+    )
 
 
 def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
@@ -53,7 +52,11 @@ def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
     found = get_job(tx, job)
     if not found.ended:
         raise IllegalMove(
-            f"job {job} is {found.state}: only a job that has ended can be tried again"
+            say(
+                "job {job} is {state}: only a job that has ended can be tried again",
+                job=job,
+                state=found.state,
+            )
         )
     if fresh and tx.one(UNKNOWN_STEPS, job=job) is not None:
         raise IllegalMove(
@@ -62,7 +65,9 @@ def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
         )
     row = tx.one(AGAIN, job=job, was=found.state, generation=found.generation, fresh=int(fresh))
     if row is None:
-        raise IllegalMove(f"job {job} was moved by somebody else meanwhile: look again")
+        raise IllegalMove(
+            say("job {job} was moved by somebody else meanwhile: look again", job=job)
+        )
     _moved(tx, row, found.state, State.WAITING, EventType.AGAIN, actor, code=found.code)
     tx.ring(found.queue)
     return get_job(tx, job)
@@ -72,7 +77,9 @@ def unpark(tx: Transaction, job: int, *, actor: str) -> Job:
     """A parked job waits its turn again, in the same generation."""
     row = tx.one(UNPARK, job=job)
     if row is None:
-        raise IllegalMove(f"job {job} is {get_job(tx, job).state}, not parked")
+        raise IllegalMove(
+            say("job {job} is {state}, not parked", job=job, state=get_job(tx, job).state)
+        )
     _moved(tx, row, State.PARKED, State.WAITING, EventType.UNPARKED, actor)
     found = get_job(tx, job)
     tx.ring(found.queue)
@@ -121,6 +128,46 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
     return unpark(tx, job, actor=actor)
 
 
+def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
+    """Ended without being done, because a person says so. Skipped already: the same answer again."""
+    found = get_job(tx, job)
+    if found.state is State.SKIPPED:
+        return found
+    if found.state not in (State.WAITING, State.PARKED, State.DEAD):
+        raise IllegalMove(
+            say(
+                "job {job} is {state}: only one that waits, is parked or is dead"
+                " can be skipped",
+                job=job,
+                state=found.state,
+            )
+        )
+    picked = [Picked(job, found.code, found.queue, found.kind, found.batch)]
+    if not skip_jobs(tx, picked, 0, was=found.state, why=why, actor=actor):
+        raise IllegalMove(
+            say("job {job} was moved by somebody else meanwhile: look again", job=job)
+        )
+    return get_job(tx, job)
+
+
+def discard_job(tx: Transaction, job: int, why: str | None, *, actor: str) -> Job:
+    """Put a dead letter away: off the list, still dead. Put away already: the same answer again."""
+    row = tx.one(DISCARD_JOB, job=job)
+    if row is not None:
+        details = None if why is None else encode({"why": why})
+        append_event(tx, job, row[0], EventType.DISCARDED, actor, details)
+    found = get_job(tx, job)
+    if found.state is not State.DEAD:
+        raise IllegalMove(
+            say(
+                "job {job} is {state}: only a dead letter can be discarded",
+                job=job,
+                state=found.state,
+            )
+        )
+    return found
+
+
 def _moved(
     tx: Transaction,
     row: Row,
@@ -134,4 +181,4 @@ def _moved(
     job, seq, batch, kind = row
     append_event(tx, job, seq, event, actor, None)
     at_stake = code if State.DEAD in (was, to) else None
-    tx.run(TALLY_MOVE, batch=batch, kind=kind, was=was, to=to, code=at_stake)
+    tx.run(TALLY_MOVE, batch=batch, kind=kind, was=was, to=to, code=at_stake, n=1)

@@ -15,19 +15,18 @@ from retoma.db import Row, Transaction, moment
 from retoma.engine.errors import NotFound
 from retoma.engine.events import EventType
 from retoma.engine.job import Held
+from retoma.engine.store.gates import put_back
 from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
 
 COUNT_FREE = verb("count_free")
 DECLARE_FREE = verb("declare_free")
 FREE_ITEM = verb("free_item")
-GATES_WITH_WAITERS = verb("gates_with_waiters")
 GET_POOL = verb("get_pool")
 HELD_ITEM = verb("held_item")
 HOLD_FOR_EVIDENCE = verb("hold_for_evidence")
 LIST_ITEMS = verb("list_items")
 LIST_POOLS = verb("list_pools")
-PUT_BACK = verb("put_back")
 PUT_ITEM = verb("put_item")
 PUT_POOL = verb("put_pool")
 SWITCH_ITEM = verb("switch_item")
@@ -199,20 +198,7 @@ def free(
 def let_in(tx: Transaction, pool: str) -> int:
     """Put back as many of those who wait for the pool as find something there."""
     [(n,)] = tx.all(COUNT_FREE, pool=pool)
-    return put_back(tx, gate(pool), n)
-
-
-def put_back(tx: Transaction, gate: str, n: int) -> int:
-    rows = tx.all(PUT_BACK, gate=gate, n=n) if n else []
-    for queue in {queue for _, queue in rows}:
-        tx.ring(queue)
-    return len(rows)
-
-
-def let_in_everywhere(tx: Transaction) -> None:
-    """On a tick: holds that are over free things without anybody telling."""
-    for (waiting,) in tx.all(GATES_WITH_WAITERS, sort=GATE, beyond="pool;"):
-        let_in(tx, waiting.removeprefix(GATE))
+    return put_back(tx, {gate(pool): n})
 
 
 def list_pools(tx: Transaction) -> list[PoolSeen]:

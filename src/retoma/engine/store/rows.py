@@ -6,6 +6,7 @@ from retoma.engine.events import EventType
 from retoma.engine.job import Job
 from retoma.engine.states import State
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 GET_JOB = verb("get_job")
 JOB_BY_KEY = verb("job_by_key")
@@ -16,14 +17,14 @@ TELL = verb("tell")
 def get_job(tx: Transaction, job: int) -> Job:
     row = tx.one(GET_JOB, job=job)
     if row is None:
-        raise NotFound(f"there is no job {job}")
+        raise NotFound(say("there is no job {job}", job=job))
     return job_from(row)
 
 
 def job_by_key(tx: Transaction, kind: str, key: str) -> Job:
     row = tx.one(JOB_BY_KEY, kind=kind, key=key)
     if row is None:
-        raise NotFound(f"there is no {kind} with the key {key}")
+        raise NotFound(say("there is no {kind} with the key {key}", kind=kind, key=key))
     return get_job(tx, row[0])
 
 
@@ -33,6 +34,7 @@ def job_from(row: Row) -> Job:
         id_, kind, version, queue, batch, key, generation, state, reason, code, priority,
         run_at, turn, aside, epoch, runner, failures, lost, checkpoint, progress, note,
         progress_at, cancel_at, correlation, payload, result, created_at, started_at, ended_at,
+        discarded_at,
     ) = row  # fmt: skip
     return Job(
         id=id_,
@@ -64,6 +66,7 @@ def job_from(row: Row) -> Job:
         created_at=moment(created_at),
         started_at=moment(started_at),
         ended_at=moment(ended_at),
+        discarded_at=moment(discarded_at),
     )
 
 
@@ -88,6 +91,8 @@ def append_event(
     )
 
 
-def tell(tx: Transaction, *, actor: str, verb: str, subject: str) -> None:
+def tell(
+    tx: Transaction, *, actor: str, verb: str, subject: str, details: str | None = None
+) -> None:
     """A line of the audit log that belongs to no job."""
-    tx.run(TELL, actor=actor, verb=verb, subject=subject)
+    tx.run(TELL, actor=actor, verb=verb, subject=subject, details=details)

@@ -1,17 +1,21 @@
 """The rows of runners, and what the lost among them leave behind."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from retoma.db import Call, Transaction
+from retoma.engine.events import EventType
+from retoma.engine.gate import Limit
 from retoma.engine.job import Held
 from retoma.engine.ports import Process
 from retoma.engine.states import State
-from retoma.engine.store.rows import tell
+from retoma.engine.store import gates
+from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
 
 BITE = 500  # jobs taken back in one pass
+BOOTED = "booted:"  # a topic, with a boot: somebody new may be beside us
 BEAT_RUNNER = verb("beat_runner")
 BOOT_RUNNER = verb("boot_runner")
 DATABASE_ID = verb("database_id")
@@ -19,7 +23,9 @@ FOLD_TALLIES = verb("fold_tallies")
 LOSE_RUNNERS = verb("lose_runners")
 MOVE_RUNNER = verb("move_runner")
 NEIGHBOURS = verb("neighbours")
+NUMBER_LEFT_JOBS = verb("number_left_jobs")
 TAKE_BACK_JOBS = verb("take_back_jobs")
+TELL_FINISHED = verb("tell_finished")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +40,11 @@ class Boot:
     knows: Sequence[str]
 
 
-def boot_runner(tx: Transaction, me: Boot, lease: float) -> str:
-    """Write down a new life; the id of this database, for keys that leave it."""
+def boot_runner(
+    tx: Transaction, me: Boot, lease: float, limits: Iterable[tuple[str, Limit]] = ()
+) -> str:
+    """A new life, which also says what its code lets run at once; the id of this database."""
+    gates.declare_kinds(tx, limits)
     tx.run(
         BOOT_RUNNER,
         boot=me.id,
@@ -49,15 +58,27 @@ def boot_runner(tx: Transaction, me: Boot, lease: float) -> str:
         lease=lease,
     )
     tell(tx, actor=me.id, verb="runner.booted", subject=me.name)
+    tx.ring(f"{BOOTED}{me.id}")
     [(database,)] = tx.all(DATABASE_ID)
     return str(database).replace("-", "")[:12]
 
 
-def beat_runner(tx: Transaction, boot: str, lease: float, *, reconnected: bool) -> bool:
+def beat_runner(
+    tx: Transaction,
+    boot: str,
+    lease: float,
+    *,
+    reconnected: bool,
+    trouble: str | None = None,
+) -> bool:
     """Whether this boot still counts."""
-    [[*rows]] = tx.finish(
-        Call(BEAT_RUNNER, {"boot": boot, "lease": lease, "reconnected": int(reconnected)})
-    )
+    told = {
+        "boot": boot,
+        "lease": lease,
+        "reconnected": int(reconnected),
+        "trouble": trouble,
+    }
+    [[*rows]] = tx.finish(Call(BEAT_RUNNER, told))
     return bool(rows)
 
 
@@ -83,14 +104,30 @@ def neighbours(tx: Transaction, me: str, host: str) -> list[tuple[str, Process]]
     return [(boot, Process(host, pid, started)) for boot, pid, started in rows]
 
 
+def tell_held_loop(tx: Transaction, boot: str, details: str) -> int:
+    """Put into the timelines of what a lost runner left where it stood; in its own name."""
+    left = tx.all(NUMBER_LEFT_JOBS, boot=boot)
+    for job, epoch, seq in left:
+        append_event(tx, job, seq, EventType.STALLED, boot, details, epoch=epoch)
+    return len(left)
+
+
 def take_back(tx: Transaction, me: str) -> list[tuple[Held, State]]:
     """Jobs of lost runners wait again; one that lost three of them is buried."""
     back = tx.all(TAKE_BACK_JOBS, actor=me, bite=BITE)
-    for queue in {queue for *_, queue in back}:
+    for queue in {queue for *_, queue, _ in back}:
         tx.ring(queue)
-    return [(Held(job, epoch), State(state)) for job, epoch, state, _ in back]
+    gates.give_back(tx, (limit_key for *_, limit_key in back))
+    return [(Held(job, epoch), State(state)) for job, epoch, state, *_ in back]
 
 
 def fold_tallies(tx: Transaction) -> int:
-    """Add up what moved since the last time; how many rows that was."""
-    return len(tx.all(FOLD_TALLIES))
+    """Add up what moved since the last time; how many rows that was.
+
+    A batch that has finished by it is told of, once: nobody else can see that moment.
+    """
+    folded = tx.all(FOLD_TALLIES)
+    touched = {batch for (batch,) in folded if batch is not None}
+    if touched:
+        tx.run(TELL_FINISHED, batches=json.dumps(dict.fromkeys(touched, 1)), actor="fold")
+    return len(folded)

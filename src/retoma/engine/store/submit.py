@@ -1,17 +1,20 @@
 """Jobs come in: all of a submission, or nothing of it."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from retoma.db import Call, Row, Transaction, moment
 from retoma.engine.errors import IdempotencyMismatch
+from retoma.engine.gate import joined
 from retoma.engine.job import Job
 from retoma.engine.states import State
+from retoma.engine.store.gates import declaring
 from retoma.engine.store.rows import job_by_key
 from retoma.engine.store.verb import quoted, verb
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -50,20 +53,41 @@ class NewJob:
     payload: str
     key: str | None = None
     hash: str | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)  # by key: how many may run
+
+    def row(self) -> str:
+        """The inside of a JSON array: without a limit the payload is all there is."""
+        limit_key = joined(self.limits)
+        return f"{self.payload},{quoted(limit_key)}" if limit_key else self.payload
 
     def keyed_row(self) -> str:
+        limit_key = joined(self.limits)
+        limit = f'"limit_key":{quoted(limit_key)},' if limit_key else ""
         return (
-            f'{{"key":{quoted(self.key or "")},"hash":"{self.hash}","payload":{self.payload}}}'
+            f'{{"key":{quoted(self.key or "")},"hash":"{self.hash}",{limit}'
+            f'"payload":{self.payload}}}'
         )
 
 
 def submit_jobs(tx: Transaction, about: Submission, payloads: Iterable[str]) -> int:
     """Take in all of them or none; how many that was. Encoded while the database works."""
+    return _submit_rows(tx, about, payloads, limited=False)
+
+
+def submit_limited_jobs(tx: Transaction, about: Submission, jobs: Sequence[NewJob]) -> int:
+    """As `submit_jobs`, each under its limits."""
+    _declare(tx, jobs)
+    return _submit_rows(tx, about, (job.row() for job in jobs), limited=True)
+
+
+def _submit_rows(
+    tx: Transaction, about: Submission, rows: Iterable[str], *, limited: bool
+) -> int:
     spans = [
-        rows[0]
-        for rows in tx.together(
-            Call(SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=offset))
-            for offset, chunk in _chunks(payloads, len)
+        answer[0]
+        for answer in tx.together(
+            Call(SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=offset, limited=limited))
+            for offset, chunk in _chunks(rows, len)
         )
     ]
     if spans:
@@ -77,6 +101,7 @@ def submit_keyed_jobs(
 ) -> tuple[int, int]:
     """As `submit_jobs`; how many are new, and how many were there already under their keys."""
     new = 0
+    _declare(tx, jobs)
     for offset, chunk in _chunks(jobs, lambda job: len(job.payload)):
         added = tx.all(SUBMIT_KEYED_JOBS, **_keyed(tx, about, chunk, offset=offset))
         _refuse_other_payloads(tx, about.kind, chunk, {key for _, key, *_ in added})
@@ -103,6 +128,7 @@ def _chunks(items: Iterable[T], size: Callable[[T], int]) -> Iterator[tuple[int,
 
 def submit_job(tx: Transaction, about: Submission, job: NewJob) -> Job:
     """One job; where its key is known already, the one that has it."""
+    _declare(tx, [job])
     call = _one(tx, about, job)
     added = tx.all(call.statement, **call.params)
     tx.ring(about.queue)
@@ -118,6 +144,7 @@ def submit_together(
     """Each as `submit_job`, all in one round trip; `submitted` reads the answers."""
     for queue in {about.queue for about, _ in jobs}:
         tx.ring(queue)
+    _declare(tx, [job for _, job in jobs])
     return tx.finish(*[_one(tx, about, job) for about, job in jobs])
 
 
@@ -139,9 +166,18 @@ def open_batch(tx: Transaction, *, name: str, key: str, kind: str) -> tuple[int,
     return found, False
 
 
+def _declare(tx: Transaction, jobs: Iterable[NewJob]) -> None:
+    """The limits of these jobs are there before the jobs are: in the order of their keys."""
+    caps = {key: cap for job in jobs for key, cap in job.limits.items()}
+    if caps:
+        call = declaring(caps)
+        tx.run(call.statement, **call.params)
+
+
 def _one(tx: Transaction, about: Submission, job: NewJob) -> Call:
     if job.key is None:
-        return Call(SUBMIT_JOBS, _unkeyed(tx, about, [job.payload], offset=0))
+        limited = bool(job.limits)
+        return Call(SUBMIT_JOBS, _unkeyed(tx, about, [job.row()], offset=0, limited=limited))
     return Call(SUBMIT_KEYED_JOBS, _keyed(tx, about, [job], offset=0))
 
 
@@ -170,9 +206,10 @@ def _submitted(about: Submission, job: NewJob, added: Row) -> Job:
 
 
 def _unkeyed(
-    tx: Transaction, about: Submission, payloads: Sequence[str], *, offset: int
+    tx: Transaction, about: Submission, rows: Sequence[str], *, offset: int, limited: bool
 ) -> dict[str, Any]:
-    return _submission(tx, about, f"[[{'],['.join(payloads)}]]", offset)
+    params = _submission(tx, about, f"[[{'],['.join(rows)}]]", offset)
+    return {**params, "limited": int(limited)}
 
 
 def _keyed(
@@ -214,6 +251,10 @@ def _refuse_other_payloads(
     if other:
         named = ", ".join(other[:10]) + (" …" if len(other) > 10 else "")
         raise IdempotencyMismatch(
-            f"{kind}: already submitted with another payload under the same key: {named};"
-            " nothing was submitted"
+            say(
+                "{kind}: already submitted with another payload under the same key:"
+                " {named}; nothing was submitted",
+                kind=kind,
+                named=named,
+            )
         )

@@ -1,10 +1,7 @@
 """What a runner writes on a job it holds: every row carries its epoch, every statement the boot."""
 
-import hashlib
 import json
-import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from retoma.db import Call, Transaction
 from retoma.engine.events import EventType
@@ -17,7 +14,6 @@ from retoma.engine.store.verb import quoted, verb
 COUNT_REFUSED = verb("count_refused")
 ENDED_ALREADY = verb("ended_already")
 HOLD_FOR_EVIDENCE = verb("hold_for_evidence")
-KEEP_EVIDENCE = verb("keep_evidence")
 REPORT_PROGRESS = verb("report_progress")
 SAVED_ALREADY = verb("saved_already")
 SAVE_STEPS = verb("save_steps")
@@ -106,35 +102,12 @@ def count_refused(tx: Transaction, boot: str, kinds: Mapping[str, int]) -> None:
         tx.run(COUNT_REFUSED, boot=boot, kind=kind, n=n)
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Something to look at later: a page, a picture, a stack."""
-
-    name: str
-    media: str
-    content: bytes
-
-
-def attach(tx: Transaction, boot: str, held: Held, evidence: Evidence) -> bool:
-    """Keep it with the job; whether this runner may still write on it."""
+def tell_stalled(tx: Transaction, boot: str, held: Held, details: str) -> bool:
+    """Put into its timeline where a silent job stands; whether this runner still holds it."""
     row = tx.one(HOLD_FOR_EVIDENCE, boot=boot, job=held.job, epoch=held.epoch)
     if row is None:
         return False
-    sha256 = hashlib.sha256(evidence.content).hexdigest()
-    packed = zlib.compress(evidence.content)
-    tx.run(
-        KEEP_EVIDENCE,
-        sha256=sha256,
-        codec="zlib",
-        size=len(evidence.content),
-        bytes=packed,
-        job=held.job,
-        name=evidence.name,
-        epoch=held.epoch,
-        media=evidence.media,
-    )
-    details = json.dumps({"name": evidence.name, "sha256": sha256})
-    append_event(tx, held.job, row[0], EventType.EVIDENCE, boot, details, epoch=held.epoch)
+    append_event(tx, held.job, row[0], EventType.STALLED, boot, details, epoch=held.epoch)
     return True
 
 

@@ -1,0 +1,66 @@
+"""Every question about jobs. Nothing here writes, and nothing counts history."""
+
+from retoma.engine.insights.batches import BatchSeen, Pace, batch_pace, get_batch, list_batches
+from retoma.engine.insights.counters import (
+    count_codes,
+    count_jobs,
+    count_kinds,
+    refused_writes,
+)
+from retoma.engine.insights.dead import list_dead
+from retoma.engine.insights.evidence import EvidenceSeen, job_evidence
+from retoma.engine.insights.health import Health, health
+from retoma.engine.insights.held import QUIET, Stand, Stuck, funnel, stuck
+from retoma.engine.insights.jobs import (
+    PAGE,
+    AttemptSeen,
+    Event,
+    StepSeen,
+    job_attempts,
+    job_events,
+    job_steps,
+    list_jobs,
+)
+from retoma.engine.insights.limits import LimitSeen, list_limits
+from retoma.engine.insights.pace import Durations, Minute, durations, throughput
+from retoma.engine.insights.reasons import explain
+from retoma.engine.insights.runners import RunnerSeen, list_runners
+
+__all__ = [
+    "PAGE",
+    "QUIET",
+    "AttemptSeen",
+    "BatchSeen",
+    "Durations",
+    "Event",
+    "EvidenceSeen",
+    "Health",
+    "LimitSeen",
+    "Minute",
+    "Pace",
+    "RunnerSeen",
+    "Stand",
+    "StepSeen",
+    "Stuck",
+    "batch_pace",
+    "count_codes",
+    "count_jobs",
+    "count_kinds",
+    "durations",
+    "explain",
+    "funnel",
+    "get_batch",
+    "health",
+    "job_attempts",
+    "job_events",
+    "job_evidence",
+    "job_steps",
+    "list_batches",
+    "list_dead",
+    "list_jobs",
+    "list_limits",
+    "list_runners",
+    "refused_writes",
+    "stuck",
+    "throughput",
+]

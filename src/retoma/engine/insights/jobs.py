@@ -1,0 +1,170 @@
+"""Jobs, a page at a time, and everything that is known of one."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+from typing import Any
+
+from retoma.codec import decode
+from retoma.db import Row, Transaction, moment
+from retoma.engine.events import EventType
+from retoma.engine.insights.counters import count_kinds
+from retoma.engine.insights.page import PAGE, at, checked, sql
+from retoma.engine.job import Job
+from retoma.engine.states import State
+from retoma.engine.store import job_from
+
+__all__ = [
+    "PAGE",
+    "AttemptSeen",
+    "Event",
+    "StepSeen",
+    "job_attempts",
+    "job_events",
+    "job_steps",
+    "list_jobs",
+]
+
+JOB_ATTEMPTS = sql("job_attempts")
+JOB_EVENTS = sql("job_events")
+JOBS_BY_ID = sql("jobs_by_id")
+JOB_STEPS = sql("job_steps")
+LIST_BATCH_ENDS = sql("list_batch_ends")
+LIST_ENDS = sql("list_ends")
+LIST_JOBS = sql("list_jobs")
+LIST_RUNNING = sql("list_running")
+LIST_WAITING = sql("list_waiting")
+
+# Few enough to be sorted at once. Where more wait, the newest of all jobs are among them: the
+# oldest are taken first.
+FEW = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a job's timeline."""
+
+    seq: int
+    epoch: int | None
+    type: EventType
+    at: datetime
+    actor: str | None
+    details: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptSeen:
+    """One claim of a job, from its event to the one that ended it."""
+
+    epoch: int
+    runner: str
+    claimed_at: datetime
+    ended_at: datetime | None
+    ended: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepSeen:
+    """One step of a job, as it is kept."""
+
+    name: str
+    version: int
+    key: str
+    state: str
+    generation: int
+    epoch: int
+    saved_at: datetime | None
+    value: str | None
+
+
+def list_jobs(
+    tx: Transaction,
+    *,
+    state: State | None = None,
+    kind: str | None = None,
+    batch: int | None = None,
+    before: int | None = None,
+    limit: int = 50,
+) -> list[Job]:
+    """Newest first; the next page begins before the last id of this one."""
+    asked = {"before": before, "limit": checked(limit, "jobs"), "batch": batch}
+    if state is None and kind is None:
+        rows = tx.all(LIST_JOBS, state=None, kind=None, **asked)
+        return [job_from(row) for row in rows]
+    # Each state by the way that is short for it, and only where the counters say there are some.
+    counted = _counted(tx, kind, batch)
+    wanted = list(State) if state is None else [state]
+    found = (
+        int(row[0])
+        for each in wanted
+        if any(each in states for states in counted.values())
+        for row in _of_state(tx, each, kind, counted, asked)
+    )
+    ids = json.dumps(nlargest(limit, found))
+    return [job_from(row) for row in tx.all(JOBS_BY_ID, ids=ids)]
+
+
+def _counted(
+    tx: Transaction, kind: str | None, batch: int | None
+) -> dict[str, dict[State, int]]:
+    counted = count_kinds(tx, batch)
+    return counted if kind is None else {kind: counted.get(kind, {})}
+
+
+def _of_state(
+    tx: Transaction,
+    state: State,
+    kind: str | None,
+    counted: dict[str, dict[State, int]],
+    asked: dict[str, Any],
+) -> Iterator[Row]:
+    """The ids of one state, first in each row."""
+    match state:
+        case State.RUNNING:
+            yield from tx.all(LIST_RUNNING, kind=kind, **asked)
+        case State.WAITING if sum(states.get(state, 0) for states in counted.values()) <= FEW:
+            yield from tx.all(LIST_WAITING, kind=kind, **asked)
+        case State.WAITING | State.DONE:
+            yield from tx.all(LIST_JOBS, state=state, kind=kind, **asked)
+        case State.PARKED | State.SKIPPED | State.DEAD | State.CANCELED:
+            if asked["batch"] is not None:
+                yield from tx.all(LIST_BATCH_ENDS, state=state, kind=kind, **asked)
+                return
+            for each, states in counted.items():
+                if state in states:
+                    yield from tx.all(
+                        LIST_ENDS,
+                        kind=each,
+                        state=state,
+                        before=asked["before"],
+                        limit=asked["limit"],
+                    )
+
+
+def job_events(tx: Transaction, job: int, *, after: int = 0) -> list[Event]:
+    """The timeline of a job, from the beginning or after a line of it."""
+    return [_event(row) for row in tx.all(JOB_EVENTS, job=job, after=after)]
+
+
+def job_attempts(tx: Transaction, job: int) -> list[AttemptSeen]:
+    return [
+        AttemptSeen(epoch, runner, at(claimed), moment(ended), how)
+        for epoch, runner, claimed, ended, how in tx.all(JOB_ATTEMPTS, job=job)
+    ]
+
+
+def job_steps(tx: Transaction, job: int) -> list[StepSeen]:
+    return [
+        StepSeen(name, version, key, state, generation, epoch, moment(saved_at), value)
+        for name, version, key, state, generation, epoch, saved_at, value in tx.all(
+            JOB_STEPS, job=job
+        )
+    ]
+
+
+def _event(row: Row) -> Event:
+    seq, epoch, kind, when, actor, details = row
+    told = None if details is None else decode(details)
+    return Event(seq, epoch, EventType(kind), at(when), actor, told)

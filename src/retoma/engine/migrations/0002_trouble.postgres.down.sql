@@ -1,0 +1,3 @@
+-- Nobody tells of trouble any more.
+
+ALTER TABLE runners DROP COLUMN trouble;

@@ -1,0 +1,2 @@
+-- Lists of the unusual ends walk the primary key again.
+DROP INDEX jobs_ends;

@@ -1,0 +1,2 @@
+-- When the next schedule ticks, and what time it is.
+SELECT min(next_at), (SELECT clock()) FROM schedules WHERE paused_at IS NULL;

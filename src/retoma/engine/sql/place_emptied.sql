@@ -1,0 +1,2 @@
+-- The bytes are gone.
+DELETE FROM places_left WHERE place = :place;

@@ -1,0 +1,2 @@
+-- What people call the runner of a boot.
+SELECT name FROM runners WHERE boot = :boot;

@@ -1,0 +1,6 @@
+-- Jobs nobody holds end without being done. Compare and set on the state somebody saw; their epoch stays.
+-- IS TRUE keeps an index of states out of it: they are found by their ids.
+UPDATE jobs SET state = 'skipped', seq = seq + 1, ended_at = (SELECT clock()), turn = NULL,
+    aside = NULL, reason = NULL, code = NULL
+WHERE id IN (SELECT CAST(o.key AS bigint) FROM json_each(:jobs) o) AND (state = :was) IS TRUE
+RETURNING id;

@@ -1,0 +1,16 @@
+-- Take the duties that nobody alive holds; then what this boot holds, and when each wants to be done.
+-- Twin: a duty in whose transaction somebody sleeps is passed over here, or every tick would wait.
+WITH free AS MATERIALIZED (
+    SELECT d.name FROM duties d
+    WHERE d.name = ANY(ARRAY(SELECT json_array_elements_text(CAST(:names AS json))))
+      AND NOT EXISTS (SELECT FROM runners r WHERE r.boot = d.boot AND r.state = 'alive')
+      AND (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+    ORDER BY d.name FOR UPDATE SKIP LOCKED
+)
+UPDATE duties d SET boot = :boot, term = d.term + 1 FROM free WHERE d.name = free.name;
+
+SELECT d.name, d.term,
+       CASE d.name WHEN 'fold' THEN (SELECT minute FROM tallies LIMIT 1)
+                   WHEN 'schedule' THEN (SELECT min(next_at) FROM schedules WHERE paused_at IS NULL)
+       END, (SELECT clock())
+FROM duties d WHERE d.boot = :boot AND (SELECT state FROM runners WHERE boot = :boot) = 'alive';

@@ -1,0 +1,219 @@
+"""What a person does to a batch: a bite of its jobs at a time, each bite a transaction.
+
+A bite is picked by id and locked where rows can be locked; a row that somebody else holds is passed
+over and met in a later pass. Every move is compare and set, and writes its event and its tally.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from retoma.codec import encode
+from retoma.db import Transaction, moment
+from retoma.engine.events import EventType
+from retoma.engine.states import State
+from retoma.engine.store.rows import append_event, tell
+from retoma.engine.store.verb import verb
+
+BULK = 1_000  # jobs in one bite: a claim never waits longer for the writer than this takes
+AGAIN_JOBS = verb("again_jobs")
+CANCEL_JOBS = verb("cancel_jobs")
+LEFT_OPEN = verb("left_open")
+LEFT_OTHERS = verb("left_others")
+LEFT_STOPPED = verb("left_stopped")
+NOW = verb("now")
+PICK_OTHERS = verb("pick_others")
+PICK_STOPPED = verb("pick_stopped")
+REQUEST_CANCELS = verb("request_cancels")
+SKIP_JOBS = verb("skip_jobs")
+STOP_REMOTE = verb("stop_remote")
+TALLY_MOVE = verb("tally_move")
+TELL_MOVES = verb("tell_moves")
+UNPARK_JOBS = verb("unpark_jobs")
+
+# These have an index of their own; the others lie between the first and the last of their batch.
+STOPPED = frozenset({State.PARKED, State.SKIPPED, State.DEAD, State.CANCELED})
+
+
+class Picked(NamedTuple):
+    """A job about to be moved, as it stands."""
+
+    id: int
+    code: str | None
+    queue: str
+    kind: str
+    batch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """The jobs of a batch that one verb is about."""
+
+    batch: int
+    was: State
+    since: datetime  # who has moved later than this is left alone
+    codes: Sequence[str] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        codes = None if self.codes is None else _keys(self.codes)
+        return {"batch": self.batch, "was": self.was, "since": self.since, "codes": codes}
+
+
+class Bite(NamedTuple):
+    """What one transaction did: how many it moved, and after which id the next one begins."""
+
+    moved: int
+    after: int
+    last: bool
+
+
+Move = Callable[[Transaction, Sequence[Picked], int], int]
+
+
+def move_bite(
+    tx: Transaction, which: Which, move: Move, *, after: int, offset: int, actor: str, told: str
+) -> Bite:
+    """Move the next jobs of a batch, and tell the audit log how many."""
+    statement = PICK_STOPPED if which.was in STOPPED else PICK_OTHERS
+    rows = tx.all(statement, after=after, bite=BULK, **which.parameters())
+    if not rows:
+        return Bite(0, after, last=True)
+    picked = [Picked(*row) for row in rows]
+    moved = move(tx, picked, offset)
+    details = encode({"jobs": moved})
+    tell(tx, actor=actor, verb=told, subject=str(which.batch), details=details)
+    return Bite(moved, picked[-1].id, last=len(picked) < BULK)
+
+
+def any_left(tx: Transaction, which: Which) -> bool:
+    """Whether a pass has missed some: somebody else held their rows."""
+    statement = LEFT_STOPPED if which.was in STOPPED else LEFT_OTHERS
+    return tx.one(statement, **which.parameters()) is not None
+
+
+def any_open_in(tx: Transaction, batch: int) -> bool:
+    """Whether a job of it is open and nobody has asked for its end, in one look."""
+    return tx.one(LEFT_OPEN, batch=batch) is not None
+
+
+def now(tx: Transaction) -> datetime:
+    """The database's time."""
+    [(at,)] = tx.all(NOW)
+    return cast("datetime", moment(at))
+
+
+def again_jobs(
+    tx: Transaction,
+    picked: Sequence[Picked],
+    offset: int,
+    *,
+    was: State,
+    actor: str,
+    fresh: bool = False,
+) -> int:
+    """The next generation of each, in the queue as if submitted now."""
+    rows = tx.all(AGAIN_JOBS, jobs=_places(picked, offset), was=was, fresh=int(fresh))
+    moved = _told(tx, picked, rows, was, State.WAITING, EventType.AGAIN, actor)
+    _ring(tx, moved)
+    return len(moved)
+
+
+def unpark_jobs(tx: Transaction, picked: Sequence[Picked], offset: int, *, actor: str) -> int:
+    rows = tx.all(UNPARK_JOBS, jobs=_places(picked, offset))
+    moved = _told(tx, picked, rows, State.PARKED, State.WAITING, EventType.UNPARKED, actor)
+    _ring(tx, moved)
+    return len(moved)
+
+
+def cancel_jobs(
+    tx: Transaction, picked: Sequence[Picked], _: int, *, was: State, actor: str
+) -> int:
+    """Canceled at once where nobody holds them; else their runners are asked, and rung."""
+    if was is State.RUNNING:
+        return _request_cancels(tx, picked, actor)
+    rows = tx.all(CANCEL_JOBS, jobs=_places(picked), was=was)
+    canceled = len(_told(tx, picked, rows, was, State.CANCELED, EventType.CANCELED, actor))
+    ended = {job for (job,) in rows}
+    stopping = (
+        stop_remote(tx, each.id, actor=actor) for each in picked if each.id not in ended
+    )
+    return canceled + sum(stopping)
+
+
+def stop_remote(tx: Transaction, job: int, *, actor: str) -> bool:
+    """A job that waits for remote work is taken up once more, to have that stopped."""
+    row = tx.one(STOP_REMOTE, job=job)
+    if row is None:
+        return False
+    seq, queue = row
+    append_event(tx, job, seq, EventType.CANCEL_REQUESTED, actor, None)
+    tx.ring(queue)
+    return True
+
+
+def skip_jobs(
+    tx: Transaction,
+    picked: Sequence[Picked],
+    offset: int,
+    *,
+    was: State,
+    why: str,
+    actor: str,
+) -> int:
+    """Ended without being done. What is dead is opened again first: an end is left no other way."""
+    if was is State.DEAD:
+        again_jobs(tx, picked, offset, was=was, actor=actor)
+        was = State.WAITING
+    rows = tx.all(SKIP_JOBS, jobs=_places(picked), was=was)
+    details = encode({"why": why})
+    return len(
+        _told(tx, picked, rows, was, State.SKIPPED, EventType.SKIPPED, actor, details=details)
+    )
+
+
+def _request_cancels(tx: Transaction, picked: Sequence[Picked], actor: str) -> int:
+    rows = tx.all(REQUEST_CANCELS, jobs=_places(picked))
+    asked = _keys(str(job) for job, _ in rows)
+    tx.run(TELL_MOVES, jobs=asked, type=EventType.CANCEL_REQUESTED, actor=actor, details=None)
+    for runner in {runner for _, runner in rows}:
+        tx.ring(f"cancel:{runner}")
+    return len(rows)
+
+
+def _told(
+    tx: Transaction,
+    picked: Sequence[Picked],
+    rows: Sequence[Sequence[int]],
+    was: State,
+    to: State,
+    event: EventType,
+    actor: str,
+    *,
+    details: str | None = None,
+) -> list[Picked]:
+    """Those that did move, each with its event, all of them tallied."""
+    ids = {row[0] for row in rows}
+    moved = [each for each in picked if each.id in ids]
+    tx.run(TELL_MOVES, jobs=_places(moved), type=event, actor=actor, details=details)
+    dead = State.DEAD in (was, to)
+    alike = Counter((each.batch, each.kind, each.code if dead else None) for each in moved)
+    for (batch, kind, code), n in alike.items():
+        tx.run(TALLY_MOVE, batch=batch, kind=kind, was=was, to=to, code=code, n=n)
+    return moved
+
+
+def _ring(tx: Transaction, moved: Iterable[Picked]) -> None:
+    for queue in {each.queue for each in moved}:
+        tx.ring(queue)
+
+
+def _places(picked: Sequence[Picked], offset: int = 0) -> str:
+    """An object of job to place: both databases read the keys of an object the same way."""
+    return json.dumps({each.id: offset + place for place, each in enumerate(picked, 1)})
+
+
+def _keys(names: Iterable[str]) -> str:
+    return json.dumps(dict.fromkeys(names, 1))

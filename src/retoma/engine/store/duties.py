@@ -1,0 +1,51 @@
+"""Duties: work for the whole house that one boot at a time may do, each time in a term of its own."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from retoma.db import Transaction, moment
+from retoma.engine.store.verb import verb
+
+HOLDS_DUTY = verb("holds_duty")
+TAKE_DUTIES = verb("take_duties")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One boot's right to do one duty, until another takes it with the next number."""
+
+    duty: str
+    boot: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A duty this boot holds, and in how many seconds it wants to be done; None: nothing waits."""
+
+    term: Term
+    due: float | None
+
+
+def take_duties(tx: Transaction, boot: str, names: Iterable[str]) -> list[Taken]:
+    """Take those of the named that nobody alive holds; all that this boot holds then."""
+    known = json.dumps(list(names))
+    return [
+        Taken(Term(name, boot, number), _seconds(due, now))
+        for name, number, due, now in tx.all(TAKE_DUTIES, boot=boot, names=known)
+    ]
+
+
+def holds_duty(tx: Transaction, term: Term) -> bool:
+    """The fence: asked first in every transaction that is done under a duty."""
+    row = tx.one(HOLDS_DUTY, name=term.duty, boot=term.boot, term=term.number)
+    return row is not None
+
+
+def _seconds(due: Any, now: Any) -> float | None:
+    at, told = moment(due), moment(now)
+    if at is None or told is None:
+        return None
+    return max((at - told).total_seconds(), 0.0)

@@ -1,0 +1,212 @@
+"""What is old goes: whole jobs and all that is theirs, and never what somebody refers to."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import cast
+
+from retoma.db import Statement, Transaction, adhoc, moment
+from retoma.engine.errors import BadInput
+from retoma.engine.store.rows import tell
+from retoma.engine.store.verb import verb
+from retoma.words import say
+
+PAGE = 2_000  # jobs looked at in one question
+RETIRE_CHUNK = 500  # jobs that go in one transaction
+RUNNERS = timedelta(days=1)  # how long the row of a runner that ended is shown
+PACE = timedelta(days=30)  # how long throughput is told by the minute
+TICKS = timedelta(days=30)
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # nothing of ours is older
+HOLD_OLD_JOBS = verb("hold_old_jobs")
+KEEP_REFERENCE = verb("keep_reference")
+LIST_REFERENCES = verb("list_references")
+NOW = verb("now")
+OLD_BATCHES = verb("old_batches")
+OLD_EVENTS = verb("old_events")
+OLD_JOBS = verb("old_jobs")
+RETIRE_AUDIT = verb("retire_audit")
+RETIRE_BATCHES = verb("retire_batches")
+RETIRE_EVENTS = verb("retire_events")
+RETIRE_JOBS = verb("retire_jobs")
+RETIRE_PACE = verb("retire_pace")
+RETIRE_RUNNERS = verb("retire_runners")
+RETIRE_TICKS = verb("retire_ticks")
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+
+
+class Refers(StrEnum):
+    """To what a column of an application refers."""
+
+    JOB = "job"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column whose values are ids of jobs or batches: what it names stays."""
+
+    table: str
+    column: str
+    what: Refers = Refers.JOB
+
+    def __post_init__(self) -> None:
+        names = [*self.table.split("."), self.column]
+        if len(names) > 3 or not all(_NAME.fullmatch(name) for name in names):
+            raise BadInput(
+                say(
+                    "{table!r}, {column!r}: a reference is the name of a table, or of a"
+                    " schema and a table, and of a column",
+                    table=self.table,
+                    column=self.column,
+                )
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Instants before which things are old; the beginning of time where they never are."""
+
+    done_before: datetime
+    dead_before: datetime
+    events_before: datetime
+
+    @property
+    def youngest(self) -> datetime:
+        """Nothing that was submitted later can be old."""
+        return max(self.done_before, self.dead_before)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of jobs: which of them may go, where it ends, and whether older ones follow."""
+
+    old: list[int]
+    last: int
+    more: bool
+
+
+def bounds(
+    tx: Transaction, *, done: float | None, dead: float | None, events: float | None
+) -> Bounds:
+    """From lengths of time; None keeps for ever."""
+    [(told,)] = tx.all(NOW)
+    now = cast("datetime", moment(told))
+
+    def before(length: float | None) -> datetime:
+        return NEVER if length is None else now - timedelta(seconds=length)
+
+    return Bounds(
+        done_before=before(done), dead_before=before(dead), events_before=before(events)
+    )
+
+
+def keep_references(tx: Transaction, references: Sequence[Reference]) -> None:
+    """For every runner to heed: whoever does the retention may not know these tables' owner."""
+    known = set(list_references(tx))
+    for each in references:
+        if each not in known:
+            tx.run(
+                KEEP_REFERENCE,
+                table_name=each.table,
+                column_name=each.column,
+                what=each.what,
+            )
+
+
+def list_references(tx: Transaction) -> list[Reference]:
+    return [
+        Reference(table, column, Refers(what))
+        for table, column, what in tx.all(LIST_REFERENCES)
+    ]
+
+
+def old_jobs(tx: Transaction, bounds: Bounds, after: int) -> Page:
+    """The next stretch of jobs by id; ids go with the time of submission."""
+    rows = tx.all(
+        OLD_JOBS,
+        after=after,
+        page=PAGE,
+        done_before=bounds.done_before,
+        dead_before=bounds.dead_before,
+    )
+    old = [job for job, _, goes in rows if goes]
+    more = len(rows) == PAGE and cast("datetime", moment(rows[-1][1])) < bounds.youngest
+    return Page(old, rows[-1][0] if rows else after, more)
+
+
+def retire_jobs(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor: str) -> int:
+    """Delete those that are still old, still ended and referred to by nobody; how many."""
+    held = tx.all(
+        HOLD_OLD_JOBS,
+        jobs=json.dumps(list(jobs)),
+        done_before=bounds.done_before,
+        dead_before=bounds.dead_before,
+    )
+    goes = _unreferred(tx, Refers.JOB, [job for (job,) in held])
+    if not goes:
+        return 0
+    gone = len(tx.all(RETIRE_JOBS, jobs=json.dumps(goes)))
+    tell(
+        tx, actor=actor, verb="retention.jobs", subject=f"{gone} jobs, {goes[0]} to {goes[-1]}"
+    )
+    return gone
+
+
+def old_events(tx: Transaction, bounds: Bounds, after: int) -> Page:
+    rows = tx.all(OLD_EVENTS, after=after, page=PAGE)
+    old = [job for job, at in rows if cast("datetime", moment(at)) < bounds.events_before]
+    return Page(old, rows[-1][0] if rows else after, len(rows) == PAGE and bool(old))
+
+
+def retire_events(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor: str) -> int:
+    """Delete all events of those of these jobs that are gone; never some of them."""
+    ids = json.dumps(list(jobs))
+    gone = len(tx.all(RETIRE_EVENTS, jobs=ids, events_before=bounds.events_before))
+    if gone:
+        tell(tx, actor=actor, verb="retention.events", subject=f"{gone} events")
+    return gone
+
+
+def retire_audit(tx: Transaction, bounds: Bounds) -> int:
+    return len(tx.all(RETIRE_AUDIT, bite=RETIRE_CHUNK, events_before=bounds.events_before))
+
+
+def retire_batches(tx: Transaction, bounds: Bounds, after: int, *, actor: str) -> Page:
+    """Delete a bite of old batches that have no job any more, with their ledgers."""
+    found = tx.all(OLD_BATCHES, done_before=bounds.done_before, after=after, bite=RETIRE_CHUNK)
+    old = [batch for (batch,) in found]
+    goes = _unreferred(tx, Refers.BATCH, old)
+    if goes:
+        tx.all(RETIRE_BATCHES, batches=json.dumps(goes))
+        tell(tx, actor=actor, verb="retention.batches", subject=f"{len(goes)} batches")
+    return Page(goes, old[-1] if old else after, len(old) == RETIRE_CHUNK)
+
+
+def retire_own(tx: Transaction) -> int:
+    """What the engine keeps for itself and nobody asks for any more."""
+    [(told,)] = tx.all(NOW)
+    now = cast("datetime", moment(told))
+    runners = tx.all(RETIRE_RUNNERS, runners_before=now - RUNNERS, bite=RETIRE_CHUNK)
+    pace = tx.all(RETIRE_PACE, pace_before=now - PACE)
+    ticks = tx.all(RETIRE_TICKS, ticks_before=now - TICKS)
+    return len(runners) + len(pace) + len(ticks)
+
+
+def _unreferred(tx: Transaction, what: Refers, ids: list[int]) -> list[int]:
+    named: set[int] = set()
+    for each in list_references(tx):
+        if each.what is what and ids:
+            named |= {int(id_) for (id_,) in tx.all(_naming(each), ids=json.dumps(ids))}
+    return [id_ for id_ in ids if id_ not in named]
+
+
+def _naming(reference: Reference) -> Statement:
+    """Which of some ids a column names. Table and column are only letters: they were checked."""
+    column = reference.column
+    sets = ("json_each(:ids) AS i", "json_array_elements_text(CAST(:ids AS json)) AS i(value)")
+    ask = f"SELECT DISTINCT {column} FROM {reference.table} WHERE {column} IN "  # noqa: S608
+    return adhoc(*(ask + f"(SELECT CAST(i.value AS bigint) FROM {each})" for each in sets))  # noqa: S608

@@ -1,0 +1,174 @@
+"""What somebody wants to submit, checked before any database is asked."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from retoma.codec import digest
+from retoma.db import Transaction
+from retoma.engine import store
+from retoma.engine.duration import seconds
+from retoma.engine.errors import BadInput, IdempotencyMismatch
+from retoma.engine.kind import PRIORITIES, Kind
+from retoma.engine.store import NewJob, Submission
+from retoma.words import say
+
+KEY_LENGTH = 500
+NAME_LENGTH = 200
+ACTOR = "library"
+
+
+def submission(
+    kind: Kind,
+    *,
+    priority: int | None = None,
+    run_at: datetime | None = None,
+    delay: Any = None,
+    deadline: Any = None,
+    correlation: str | None = None,
+) -> Submission:
+    """What the jobs of one submission have in common."""
+    if priority is not None and priority not in PRIORITIES:
+        raise BadInput(
+            say("a priority is from -1000 to 1000, not {priority!r}", priority=priority)
+        )
+    if run_at is not None and delay is not None:
+        raise BadInput(say("run_at and delay say the same thing twice: give one of them"))
+    if run_at is not None and not isinstance(run_at, datetime):
+        raise BadInput(
+            say("run_at is a datetime with a time zone, not {run_at!r}", run_at=run_at)
+        )
+    if run_at is not None and run_at.tzinfo is None:
+        raise BadInput(
+            say(
+                "run_at needs a time zone: {run_at} could be any instant",
+                run_at=run_at.isoformat(),
+            )
+        )
+    wait = None if delay is None else seconds(delay)
+    lasts = None if deadline is None else _lasting(deadline)
+    if wait is not None and lasts is not None and wait >= lasts:
+        raise BadInput(
+            say(
+                "a delay of {wait:g} s leaves nothing of a deadline of {lasts:g} s",
+                wait=wait,
+                lasts=lasts,
+            )
+        )
+    return Submission(
+        kind=kind.name,
+        version=kind.version,
+        queue=kind.queue,
+        priority=kind.priority if priority is None else priority,
+        run_at=None if run_at is None else run_at.astimezone(UTC),
+        delay=wait,
+        lasts=lasts,
+        correlation=checked("correlation", correlation),
+        actor=ACTOR,
+    )
+
+
+def new_job(kind: Kind, payload: Any, key: str | None) -> NewJob:
+    text = _encoded(kind, payload)
+    limits = kind.keys_on(text)
+    if checked("key", key) is None:
+        return NewJob(text, limits=limits)
+    return NewJob(text, key, digest(text), limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of a batch: its jobs that are new, and those that were there already."""
+
+    batch: int
+    name: str
+    kind: str
+    new: int
+    already: int
+
+
+def new_batch(
+    kind: Kind,
+    payloads: Iterable[Any],
+    about: Submission,
+    *,
+    name: str | None,
+    key: str,
+    keys: Sequence[str] | None,
+) -> Callable[[Transaction], Submitted]:
+    """A function that submits all of it or nothing; the batch's key finds it if asked again."""
+    listed = payloads if isinstance(payloads, Sequence) else list(payloads)
+    jobs = None if keys is None else _new_jobs(kind, listed, keys)
+    called = checked("batch name", name, NAME_LENGTH) or f"{kind.name} {key[:8]}"
+
+    def submit(tx: Transaction) -> Submitted:
+        batch, opened = store.open_batch(tx, name=called, key=key, kind=kind.name)
+        if not opened:
+            return Submitted(batch, called, kind.name, 0, len(listed))
+        inside = store.in_batch(about, batch)
+        if jobs is None and kind.at_once:
+            limited = [new_job(kind, payload, None) for payload in listed]
+            new = store.submit_limited_jobs(tx, inside, limited)
+            return Submitted(batch, called, kind.name, new, 0)
+        if jobs is None:
+            texts = (_encoded(kind, payload) for payload in listed)
+            return Submitted(batch, called, kind.name, store.submit_jobs(tx, inside, texts), 0)
+        return Submitted(batch, called, kind.name, *store.submit_keyed_jobs(tx, inside, jobs))
+
+    return submit
+
+
+def checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:
+    """A name somebody gave, or None."""
+    if text is None:
+        return None
+    given = cast("object", text)
+    if not isinstance(given, str) or not 0 < len(given) <= most or not given.isprintable():
+        raise BadInput(
+            say(
+                "a {what} has 1 to {most} printable characters: {text!r}",
+                what=what,
+                most=most,
+                text=text,
+            )
+        )
+    return text
+
+
+def _lasting(deadline: Any) -> float:
+    length = seconds(deadline)
+    if not length:
+        raise BadInput(say("a deadline of no length leaves no time to run at all"))
+    return length
+
+
+def _encoded(kind: Kind, payload: Any) -> str:
+    if kind.takes_nothing and payload is not None:
+        raise BadInput(say("{name} takes no payload", name=kind.name))
+    return kind.encoded(payload)
+
+
+def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[NewJob]:
+    if len(keys) != len(payloads):
+        raise BadInput(
+            say(
+                "{payloads} payloads and {keys} keys: one key for each",
+                payloads=len(payloads),
+                keys=len(keys),
+            )
+        )
+    by_key: dict[str, NewJob] = {}
+    for payload, key in zip(payloads, keys, strict=True):
+        new = new_job(kind, payload, key)
+        before = by_key.setdefault(key, new)
+        if before.hash != new.hash:
+            raise IdempotencyMismatch(
+                say(
+                    "{name}: the key {key} stands for two payloads in this submission;"
+                    " nothing was submitted",
+                    name=kind.name,
+                    key=key,
+                )
+            )
+    return list(by_key.values())

@@ -1,0 +1,191 @@
+"""Our transaction, lent to a caller: its own statements and its submissions, all of them or none."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from inspect import isawaitable, iscoroutine
+from typing import Any, TypeVar
+
+from retoma import db
+from retoma.db import Row, Statement
+from retoma.db.statements import bare, parameters, verbatim
+from retoma.engine import store
+from retoma.engine.batch import Batch
+from retoma.engine.errors import BadInput
+from retoma.engine.job import Job
+from retoma.engine.kind import Kind, Kinds
+from retoma.engine.ports import Ids
+from retoma.engine.submission import Submitted, checked, new_batch, new_job, submission
+from retoma.words import say
+
+T = TypeVar("T")
+
+# Words that begin or end a transaction, which is ours.
+OURS = re.compile(
+    r"(abort|begin|commit|end|prepare|release|rollback|savepoint|start|vacuum)\b", re.IGNORECASE
+)
+HAS_A_BODY = re.compile(r"create\b.*\btrigger\b", re.IGNORECASE | re.DOTALL)
+
+
+class Transaction:
+    """What `app.write(fn)` hands to `fn`: plain SQL on your own tables, and submissions.
+
+    A statement has `:named` parameters and is the same text for both databases. Rows are tuples;
+    json comes back as text, and a datetime is kept by SQLite as microseconds since 1970, UTC.
+    """
+
+    def __init__(
+        self, tx: db.Transaction, kinds: Kinds, ids: Ids, batch: Callable[[Submitted], Batch]
+    ) -> None:
+        self.dialect = tx.dialect
+        self._tx = tx
+        self._kinds = kinds
+        self._ids = ids
+        self._batch = batch
+        self._failed: BaseException | None = None
+        self._over = False
+
+    def run(self, sql: str, **params: Any) -> int:
+        """Run one statement; how many rows it changed."""
+        return self._asked(sql, params)[1]
+
+    def one(self, sql: str, **params: Any) -> Row | None:
+        """Its first row, or None."""
+        rows = self._asked(sql, params)[0]
+        return rows[0] if rows else None
+
+    def all(self, sql: str, **params: Any) -> list[Row]:
+        """All its rows."""
+        return self._asked(sql, params)[0]
+
+    def submit(
+        self,
+        kind: "Kind | Callable[..., Any] | str",
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: Any = None,
+        deadline: Any = None,
+        correlation: str | None = None,
+    ) -> Job:
+        """As `app.submit`, in this transaction: a job that nobody sees before it commits."""
+        wanted = self._kinds.of(kind)
+        about = submission(
+            wanted,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            deadline=deadline,
+            correlation=correlation,
+        )
+        new = new_job(wanted, payload, key)
+        return self._do(lambda tx: store.submit_job(tx, about, new))
+
+    def submit_many(
+        self,
+        kind: "Kind | Callable[..., Any] | str",
+        payloads: Iterable[Any],
+        *,
+        name: str | None = None,
+        key: str | None = None,
+        keys: Sequence[str] | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: Any = None,
+        deadline: Any = None,
+        correlation: str | None = None,
+    ) -> Batch:
+        """As `app.submit_many`, in this transaction."""
+        wanted = self._kinds.of(kind)
+        about = submission(
+            wanted,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            deadline=deadline,
+            correlation=correlation,
+        )
+        batch_key = checked("key", key) or self._ids.new()
+        submit = new_batch(wanted, payloads, about, name=name, key=batch_key, keys=keys)
+        return self._batch(self._do(submit))
+
+    def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
+        statement, wanted = _read(sql)
+        if wanted != params.keys():
+            raise BadInput(
+                say(
+                    "the statement names {wanted} and was given {given}: {sql!r}",
+                    wanted=_listed(wanted),
+                    given=_listed(params),
+                    sql=sql,
+                )
+            )
+        return self._do(lambda tx: tx.for_caller(statement, **params))
+
+    def _do(self, fn: Callable[[db.Transaction], T]) -> T:
+        if self._over:
+            raise BadInput(
+                say(
+                    "this transaction has ended: use it only inside the function it was"
+                    " given to"
+                )
+            )
+        if self._failed is not None:
+            raise self._failed
+        try:
+            return fn(self._tx)
+        except Exception as error:
+            self._failed = error
+            raise
+
+    def lend(self, fn: Callable[["Transaction"], T]) -> T:
+        """Call it with this transaction. What has failed inside fails the whole, seen or not."""
+        try:
+            result = fn(self)
+        except Exception:
+            raise
+        except BaseException as error:  # it must not end the thread that all writes go through
+            raise Carried(error) from error
+        finally:
+            self._over = True
+        if isawaitable(result):
+            if iscoroutine(result):
+                result.close()
+            raise BadInput(
+                say("app.write takes a plain function: nothing is awaited in a transaction")
+            )
+        if self._failed is not None:
+            raise self._failed
+        return result
+
+
+class Carried(Exception):
+    """What a caller's function raised that is no Exception, on its way out of the writer."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(repr(error))
+        self.error = error
+
+
+@lru_cache(maxsize=512)
+def _read(sql: str) -> tuple[Statement, frozenset[str]]:
+    plain = bare(sql).strip().rstrip(";").strip()
+    if not plain:
+        raise BadInput(say("an empty statement"))
+    if OURS.match(plain):
+        raise BadInput(
+            say(
+                "the transaction is app.write's own, which commits when fn returns: {sql!r}",
+                sql=sql,
+            )
+        )
+    if ";" in plain and not HAS_A_BODY.match(plain):
+        raise BadInput(say("one statement at a time: {sql!r}", sql=sql))
+    return verbatim(sql), frozenset(parameters(sql))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"

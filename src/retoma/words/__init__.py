@@ -1,0 +1,90 @@
+"""What people read, in their own language.
+
+The code speaks English; `pt_BR.po` is the one catalogue beside it. A sentence is `say`-ed where it
+arises, with named values, and told where a person reads it: only there the language is known.
+"""
+
+import os
+from enum import StrEnum
+from typing import Any
+
+
+class Language(StrEnum):
+    """The languages people may choose with RETOMA_LANGUAGE, or have by their locale."""
+
+    EN = "en"
+    PT_BR = "pt_BR"
+
+
+# What a template may call `{what}`. Its other values are names, and the same in every language.
+NOUNS = (
+    *(
+        "job",
+        "jobs",
+        "batch",
+        "batches",
+        "batch name",
+        "key",
+        "correlation",
+        "schedule",
+        "kind",
+    ),
+    *("queue", "timeout", "stall", "cpu", "file", "schema retoma"),
+)
+
+
+class Said(str):
+    """A sentence in English that remembers what it was made of."""
+
+    __slots__ = ("template", "values")
+
+    template: str
+    values: dict[str, Any]
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Between processes the sentence alone travels: what stood in it may not be able to."""
+        return str, (str(self),)
+
+
+def say(template: str, /, **values: Any) -> Said:
+    """A sentence for people: a template, as the catalogue has it, and what stands in it."""
+    said = Said(template.format(**values) if values else template)
+    said.template, said.values = template, values
+    return said
+
+
+def tell(text: str, language: Language | None = None) -> str:
+    """The same in the language of whoever reads it; what no catalogue knows stays as it is."""
+    wanted = chosen() if language is None else language
+    if wanted is Language.EN:
+        return str(text)
+    from retoma.words.catalogue import catalogue  # noqa: PLC0415 — English needs none
+
+    known = catalogue(wanted)
+    if not isinstance(text, Said):
+        return known.get(text) or text
+    template = known.get(text.template) or text.template
+    values = {name: _value(name, value, wanted) for name, value in text.values.items()}
+    return template.format(**values) if values else template
+
+
+def _value(name: str, value: Any, language: Language) -> Any:
+    """A sentence in a sentence is told too, also inside an error; so is a noun, called `what`."""
+    if isinstance(value, BaseException) and value.args and isinstance(value.args[0], Said):
+        value = value.args[0]
+    if isinstance(value, Said) or (name == "what" and isinstance(value, str)):
+        return tell(value, language)
+    return value
+
+
+def speak(template: str, /, **values: Any) -> str:
+    """`say` and `tell` at once, for what is read here and now."""
+    return tell(say(template, **values))
+
+
+def chosen() -> Language:
+    """RETOMA_LANGUAGE, else the locale, in the order in which every program asks."""
+    for name in ("RETOMA_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        if wanted := os.environ.get(name):
+            return Language.PT_BR if wanted.lower().startswith("pt") else Language.EN
+    return Language.EN

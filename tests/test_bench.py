@@ -1,0 +1,93 @@
+"""The bench: its questions can be asked of both databases, its bars judge, its picture is one."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from bench import history
+from bench.compare import AtLeast, AtMost, NoLess
+from bench.comparisons import FULL, QUICK, comparisons
+from bench.plot import write_plot
+from bench.table import Result, write_json
+from retoma import Retoma, State
+
+ROWS = (
+    Result(
+        name="drain",
+        unit="jobs/s",
+        ours=20_000,
+        floor=25_000,
+        peers={"Peer & Co": 10_000, "Absent": None},
+        bar="≥ 1.2 x",
+        met=True,
+    ),
+    Result(name="memory", unit="MB", ours=None, floor=None, peers={}, bar=None, met=None),
+)
+
+
+async def test_a_history_written_by_sql_is_one_the_engine_could_have_left(database_url):
+    await history.write_all(database_url, 2_000)
+
+    async with Retoma(database_url) as app:
+        counts = await app.counts()
+        assert 2_000 == sum(counts.values())
+        assert {State.DONE, State.DEAD, State.SKIPPED, State.CANCELED} == set(counts)
+        assert history.PAGE == len(await app.jobs(kind=history.OLD, limit=history.PAGE))
+        [job] = await app.jobs(state=State.DEAD, limit=1)
+        events = [event.type for event in await app.events(job.id)]
+        assert ["submitted", "claimed", "buried"] == events
+        batch = await app.batch(1)
+        assert history.PER_BATCH == sum((await batch.counts()).values())
+
+
+async def test_every_question_about_growth_gets_an_answer(database_url):
+    await history.write_all(database_url, 2_000)
+
+    with history.opened([database_url]) as [database]:
+        await history.prepare(database, history.CLAIMED)
+        asked = {
+            name: await history.timed(database, question(0), writes)
+            for name, (question, writes) in (await history.questions([database])).items()
+        }
+
+    assert list(history.QUESTIONS) == list(asked)
+    assert all(seconds > 0 for seconds in asked.values())
+
+
+@pytest.mark.parametrize(
+    ("bar", "met"),
+    [
+        (AtLeast(2, "peer"), True),
+        (AtLeast(3, "peer"), False),
+        (AtLeast(1, "absent"), None),
+        (AtMost(10), True),
+        (AtMost(9), False),
+        (NoLess(10), True),
+        (NoLess(11), False),
+    ],
+)
+def test_a_bar_judges_what_was_measured_and_nothing_else(bar, met):
+    assert met is bar.met(10, {"peer": 5, "absent": None})
+
+
+def test_a_row_has_one_name_and_the_peers_that_take_long_are_in_the_full_run_only():
+    for scale in (QUICK, FULL):
+        names = [row.name for each in comparisons(scale) for row in each.rows]
+        assert len(set(names)) == len(names)
+
+    quick, full = (
+        {peer for each in comparisons(scale) for peer in each.peers} for scale in (QUICK, FULL)
+    )
+    assert {"Procrastinate", "Celery (Redis)", "Absurd"} == full - quick
+
+
+def test_what_was_measured_is_a_list_for_programs_and_a_picture_for_people(tmp_path):
+    write_json(ROWS, tmp_path / "rows.json")
+    write_plot(ROWS, tmp_path / "rows.svg")
+
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert {"name", "unit", "ours", "floor", "peers", "bar", "met"} == set(rows[0])
+    picture = ET.fromstring((tmp_path / "rows.svg").read_text())  # noqa: S314  # our own
+    said = {each.text for each in picture.iter() if each.text}
+    assert {"drain", "memory", "ours 20,000", "Peer & Co 10,000"} <= said

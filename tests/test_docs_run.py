@@ -1,0 +1,133 @@
+"""Every code block of the docs, run as a reader would: page by page, in an empty folder, on the databases it is for."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.files import ROOT
+
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# (\w+\.py)\n")
+RUN = ("python", "sh", "console")
+READ = ("text", "mermaid")  # for people, not for machines
+ADDRESS = "RETOMA_DATABASE_URL"
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text())
+
+
+def pages() -> list[Path]:
+    return [
+        page
+        for page in sorted(DOCS.rglob("*.md"))
+        if any(language in RUN for language, _ in blocks(page))
+    ]
+
+
+def databases(page: Path) -> list[str]:
+    """A page that lets its reader choose is run on both."""
+    if page.name == "postgresql.md":
+        return ["postgres"]
+    return ["sqlite", "postgres"] if ADDRESS in page.read_text() else ["sqlite"]
+
+
+CASES = [
+    pytest.param(page, database, id=f"{page.relative_to(DOCS).as_posix()}-{database}")
+    for page in pages()
+    for database in databases(page)
+]
+
+
+@pytest.mark.parametrize(("page", "database"), CASES)
+def test_every_block_of_a_page_works(page, database, tmp_path, request):
+    reader = Reader(tmp_path)
+    if database == "postgres":
+        reader.environment[ADDRESS] = request.getfixturevalue("postgres_url")
+
+    for language, text in blocks(page):
+        reader.meet(language, text)
+
+    assert reader.ran
+
+
+def test_every_block_says_what_it_is():
+    for page in sorted(DOCS.rglob("*.md")):
+        for language, text in blocks(page):
+            assert language in (*RUN, *READ), f"{page.name}: ```{language}\n{text[:80]}"
+
+
+def test_the_pages_that_must_be_there_are_run():
+    names = {page.relative_to(DOCS).as_posix() for page in pages()}
+
+    concepts = {f"concepts/{name}.md" for name in ("leases", "epochs", "steps", "generations")}
+    howto = {f"howto/{name}.md" for name in ("first-job", "tests", "postgresql")}
+    assert concepts | howto <= names
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "assert 1 == 2\n"),
+        ("sh", "false\n"),
+        ("sh", "retoma jobs nonsense\n"),
+        ("console", "$ echo one\ntwo\n"),
+    ],
+)
+def test_a_block_that_does_not_work_is_seen(tmp_path, language, text):
+    with pytest.raises(AssertionError):
+        Reader(tmp_path).meet(language, text)
+
+
+class Reader:
+    """Does what a page says, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment = {"PATH": programs, "HOME": str(folder), "NO_COLOR": "1"}
+        self.ran = 0
+        self._folder = folder
+
+    def meet(self, language: str, text: str) -> None:
+        if language == "python":
+            self._python(text)
+        elif language == "sh":
+            self._run(["sh", "-e", "-c", text])
+        elif language == "console":
+            self._console(text)
+
+    def _python(self, text: str) -> None:
+        """A block that begins with the name of a file is that file; any other is run."""
+        named = FILE.match(text)
+        if named is not None:
+            (self._folder / named[1]).write_text(text)
+            return
+        script = self._folder / "block.py"
+        script.write_text(text)
+        self._run([sys.executable, script.name])
+
+    def _console(self, text: str) -> None:
+        shown = "".join(
+            f"$ {command}\n{self._run(['sh', '-c', command])}"
+            for command in re.findall(r"^\$ (.*)$", text, re.MULTILINE)
+        )
+        assert text == shown
+
+    def _run(self, command: list[str]) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self._folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
+        self.ran += 1
+        return done.stdout
