@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from retoma import BadInput
+from retoma import BadInput, shelves
 from retoma.engine.evidence import ShelfAway
 from retoma.shelves import Bucket, Credentials, Folder, shelf_at, signed
 from tests.s3 import ACCESS, SECRET, serving
@@ -75,7 +75,8 @@ async def test_a_bucket_gives_back_what_was_put_and_only_to_us():
             await shelf.close()
 
 
-async def test_a_bucket_that_is_ill_is_asked_again_and_then_given_up():
+async def test_a_bucket_that_is_ill_is_asked_again_and_then_given_up(monkeypatch):
+    monkeypatch.setattr(shelves, "PAUSE", 0.001)
     with serving() as server:
         shelf = shelf_at(f"s3://evidence?endpoint={server.endpoint}", KEYS)
         assert shelf is not None

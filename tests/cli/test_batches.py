@@ -104,6 +104,23 @@ def test_skip_needs_to_know_what(worked, verb):
     assert "known" in json.loads(verb("jobs", "explain", "3", "--json").out)["why"]
 
 
+def test_pause_and_unpause_say_whether_they_changed_anything(url, verb):
+    parked_and_waiting(url)
+
+    said = [verb("batches", word, "2").out for word in ("pause", "pause", "unpause", "unpause")]
+    held = json.loads(verb("batches", "pause", "2", "--json").out)
+    explained = verb("jobs", "explain", "3").out
+
+    assert [
+        "batch 2 is paused: what runs ends, nothing more is started\n",
+        "batch 2 was paused already\n",
+        "batch 2 goes on\n",
+        "batch 2 was not paused\n",
+    ] == said
+    assert {"batch": 2, "paused": True, "changed": True} == held
+    assert "`retoma batches unpause 2`" in explained
+
+
 def test_cancel_ends_what_is_open(url, verb):
     parked_and_waiting(url)
 
@@ -114,7 +131,7 @@ def test_cancel_ends_what_is_open(url, verb):
 
 
 def test_a_verb_on_an_unknown_batch_is_refused(worked, verb):
-    for words in (("resume",), ("retry-failed",), ("again",), ("cancel",)):
+    for words in (("resume",), ("retry-failed",), ("again",), ("pause",), ("cancel",)):
         said = verb("batches", *words, "77")
 
         assert (1, "") == (said.code, said.out)

@@ -1,5 +1,6 @@
 """Why a job is not running: a true sentence for each reason, with what would change it."""
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,9 +8,11 @@ import pytest
 
 from retoma import Context, Park, Permanent, Retoma, Retry, Skip, Snooze, Transient
 from retoma.engine import settlement, store
+from retoma.engine.events import LEADS_TO
 from retoma.engine.states import ParkReason
 from retoma.engine.testing import drain
 from tests.engine.aids import boot, change, claim, eventually, running, settle, submit
+from tests.house.files import SOURCE
 
 # --- waiting
 
@@ -111,6 +114,19 @@ async def test_in_line_it_says_how_many_come_first_and_whether_a_slot_is_free(da
         assert "waiting its turn; 4 before it, and all 10 slots of the 1 runners" in taken
 
 
+async def test_nobody_who_knows_it_has_room(database_url):
+    """F8: the runners' own trouble is what holds it."""
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database)
+        await submit(database)
+        await change(database, "UPDATE runners SET trouble = 'there is no room left'")
+
+        said = await app.explain(1)
+
+        assert said.endswith(", which knows its kind, claims nothing: there is no room left")
+
+
 async def test_a_long_line_is_not_counted_to_its_end(database_url):
     async with Retoma(database_url) as app:
         database = await app.database()
@@ -144,10 +160,37 @@ async def test_a_limit_that_is_reached_says_how_many_run(database_url):
     async with Retoma(database_url) as app:
         database = await app.database()
         await submit(database)
-        await change(database, "INSERT INTO limits VALUES ('openai', 3, 3)")
+        await change(database, "INSERT INTO limits (key, cap, used) VALUES ('openai', 3, 3)")
         await change(database, "UPDATE jobs SET aside = 'limit:openai'")
 
         assert "set aside by limit:openai: 3 of at most 3 run" in await app.explain(1)
+
+
+async def test_e16_a_limit_of_a_kind_that_is_reached_is_named_met_or_not(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(limit=1)
+        async def story(ctx: Context, n: int) -> Any:
+            if n:
+                await asyncio.sleep(60)
+
+        first = await app.submit(story, 1)
+        async with running(app, grace=0.1):
+            await eventually(lambda: runs(app, first.id))
+            second = await app.submit(story, 0)
+
+            said = await eventually(lambda: shut(app, second.id))
+
+        assert "set aside by limit:kind:story: 1 of at most 1 run" in said
+
+
+async def runs(app: Retoma, job: int) -> bool:
+    return "running" in await app.explain(job)
+
+
+async def shut(app: Retoma, job: int) -> str:
+    said = await app.explain(job)
+    return said if "limit:" in said else ""
 
 
 async def test_a_paused_batch_says_how_to_go_on(database_url):
@@ -157,7 +200,7 @@ async def test_a_paused_batch_says_how_to_go_on(database_url):
         async def story(ctx: Context, n: int) -> Any: ...
 
         batch = await app.submit_many(story, range(2), name="lote-42")
-        await change(await app.database(), "UPDATE batches SET paused_at = (SELECT clock())")
+        await batch.pause()
 
         said = await app.explain(1)
 
@@ -266,6 +309,8 @@ async def test_dead_in_the_words_of_its_error_and_what_to_do(database_url):
 
         assert "dead (permanent, code GONE): no such product: " in said
         assert "`retry`, or `discard` it" in said
+        await app.discard(job.id)
+        assert "no such product: put away at 20" in await app.explain(job.id)
 
 
 async def test_dead_because_every_attempt_was_spent(database_url):
@@ -336,3 +381,11 @@ async def test_a_time_to_come_is_told_in_universal_time(database_url):
         job = await app.submit(story, run_at=at)
 
         assert f"scheduled for {at:%Y-%m-%d %H:%M:%S} UTC" in await app.explain(job.id)
+
+
+def test_e11_what_is_no_move_is_not_taken_for_the_last_one():
+    text = (SOURCE / "engine/sql/last_move.sql").read_text()
+
+    assert [] == [
+        event for event, to in LEADS_TO.items() if (to is None) != (f"'{event}'" in text)
+    ]

@@ -17,6 +17,7 @@ def test_the_wheel_carries_the_sql_and_the_types(tmp_path):
 
     (wheel,) = tmp_path.glob("retoma-*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
-    needed = [*SOURCE.rglob("*.sql"), *SOURCE.rglob("*.py"), SOURCE / "py.typed"]
+    read = [path for suffix in ("sql", "py", "po") for path in SOURCE.rglob(f"*.{suffix}")]
+    needed = [*read, SOURCE / "py.typed"]
     assert {path.relative_to(SOURCE.parent).as_posix() for path in needed} <= packed
     assert not [name for name in packed if name.startswith("tests")]

@@ -25,11 +25,13 @@ cli = typer.Typer(
 jobs = _group("Look at jobs, and steer them.")
 batches = _group("Look at batches, and steer all jobs of one at once.")
 dead = _group("Dead letters: jobs that ended in failure.")
+limits = _group("How many jobs of a kind or key may run at once.")
 schedules = _group("What is submitted by the clock.")
 database = _group("The schema of the database.")
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(batches, name="batches")
 cli.add_typer(dead, name="dead")
+cli.add_typer(limits, name="limits")
 cli.add_typer(schedules, name="schedules")
 cli.add_typer(database, name="db")
 
@@ -391,6 +393,22 @@ def batches_skip(
     skip(database, json, id, why=why, job=job, codes=code or [])
 
 
+@batches.command("pause")
+def batches_pause(id: Id, database: Database = None, json: AsJson = False) -> None:
+    """Start no more of its jobs; what runs ends."""
+    from retoma.cli.batches import pause
+
+    pause(database, json, id)
+
+
+@batches.command("unpause")
+def batches_unpause(id: Id, database: Database = None, json: AsJson = False) -> None:
+    """Let it go on where it was paused."""
+    from retoma.cli.batches import unpause
+
+    unpause(database, json, id)
+
+
 @batches.command("cancel")
 def batches_cancel(id: Id, database: Database = None, json: AsJson = False) -> None:
     """End every job of it that has not ended; running ones end at their next step."""
@@ -449,6 +467,37 @@ def dead_discard(
     from retoma.cli.dead import discard
 
     discard(database, json, id, why=why)
+
+
+# — limits —
+
+
+@limits.command("list")
+def limits_list(
+    after: Annotated[str, typer.Option(help="After this key: the next page.")] = "",
+    limit: Limit = 50,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Every limit by its key: how many may run, and how many do."""
+    from retoma.cli.limits import list_
+
+    list_(database, json, after=after, limit=limit)
+
+
+@limits.command("set")
+def limits_set(
+    key: Annotated[str, typer.Argument(metavar="KEY")],
+    cap: Annotated[
+        int | None, typer.Option(min=1, help="How many at once; without it, as the code says.")
+    ] = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Let so many run at once, over what the code says."""
+    from retoma.cli.limits import set_
+
+    set_(database, json, key, cap)
 
 
 # — schedules —

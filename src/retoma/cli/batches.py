@@ -150,6 +150,26 @@ def skip(
     _answer(as_json, id_, moved, said)
 
 
+def pause(database: str | None, as_json: bool, id_: int) -> None:
+    paused = _steer(database, id_, lambda batch: batch.pause(actor=ACTOR))
+    if as_json:
+        print_json({"batch": id_, "paused": True, "changed": paused})
+    elif paused:
+        print(speak("batch {id} is paused: what runs ends, nothing more is started", id=id_))
+    else:
+        print(speak("batch {id} was paused already", id=id_))
+
+
+def unpause(database: str | None, as_json: bool, id_: int) -> None:
+    going = _steer(database, id_, lambda batch: batch.unpause(actor=ACTOR))
+    if as_json:
+        print_json({"batch": id_, "paused": False, "changed": going})
+    elif going:
+        print(speak("batch {id} goes on", id=id_))
+    else:
+        print(speak("batch {id} was not paused", id=id_))
+
+
 def cancel(database: str | None, as_json: bool, id_: int) -> None:
     moved = _steer(database, id_, lambda batch: batch.cancel(actor=ACTOR))
     said = say(

@@ -29,7 +29,7 @@ NOUNS = (
         "schedule",
         "kind",
     ),
-    *("queue", "timeout", "stall", "cpu", "file", "schema retoma"),
+    *("queue", "limits", "timeout", "stall", "cpu", "file", "schema retoma"),
 )
 
 

@@ -1,6 +1,6 @@
 """A reader of gettext's .po files: msgid and msgstr, as text. Read once, when somebody needs it."""
 
-import ast
+import json
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -31,4 +31,4 @@ def entries(text: str) -> Iterator[tuple[str, str]]:
             word = first
             parts[word] = ""
         if quoted.startswith('"'):
-            parts[word] += ast.literal_eval(quoted)
+            parts[word] += str(json.loads(quoted))  # gettext escapes as JSON does

@@ -7,6 +7,7 @@ from typing import Any
 from retoma.codec import decode
 from retoma.db import Transaction, moment
 from retoma.engine.events import EventType
+from retoma.engine.gate import limit_gate, parted
 from retoma.engine.insights.page import at, sql
 from retoma.engine.insights.runners import RunnerSeen, list_runners
 from retoma.engine.job import Job
@@ -33,6 +34,7 @@ class _Case:
     job: Job
     turn: int | None
     deadline: datetime | None
+    limit_key: str | None
     batch_name: str | None
     paused_at: datetime | None
     now: datetime
@@ -52,8 +54,17 @@ def explain(tx: Transaction, job: int) -> Said:
     """Why it is not running, in one sentence, and what would change it."""
     found = get_job(tx, job)
     [row] = tx.all(EXPLAIN_JOB, job=job)
-    turn, deadline, batch_name, paused_at, now = row
-    case = _Case(tx, found, turn, moment(deadline), batch_name, moment(paused_at), at(now))
+    turn, deadline, limit_key, batch_name, paused_at, now = row
+    case = _Case(
+        tx=tx,
+        job=found,
+        turn=turn,
+        deadline=moment(deadline),
+        limit_key=limit_key,
+        batch_name=batch_name,
+        paused_at=moment(paused_at),
+        now=at(now),
+    )
     return say("job {job}: {why}", job=job, why=_why(case))
 
 
@@ -141,13 +152,22 @@ def _why_waiting(case: _Case) -> Said:
     knowing = [each for each in living if f"{job.kind}@{job.version}" in each.knows]
     if not knowing:
         return _nobody_knows(job, living)
+    troubled = [each for each in knowing if each.trouble]
+    if len(troubled) == len(knowing):
+        return say(
+            "{runner}, which knows its kind, claims nothing: {trouble}",
+            runner=troubled[0].name,
+            trouble=troubled[0].trouble,
+        )
     if job.suspect:
         return say(
             "a suspect: it was on {lost} runners that died without progress; suspects run one at"
             " a time on each runner, and a third loss buries it",
             lost=job.lost,
         )
-    return _in_line(case, knowing)
+    # What no claim has met yet would be set aside by the next.
+    shut = (_reached(case, key) for key in parted(case.limit_key))
+    return next((each for each in shut if each), None) or _in_line(case, knowing)
 
 
 def _paused(case: _Case) -> Said:
@@ -162,15 +182,21 @@ def _paused(case: _Case) -> Said:
 
 def _set_aside(case: _Case) -> Said:
     gate = case.job.aside or ""
-    sort, _, name = gate.partition(":")
-    limit = case.tx.one(GET_LIMIT, key=name) if sort == "limit" else None
-    if limit is None:
-        return say("set aside by {gate}: it goes on when that opens", gate=gate)
+    sort, _, key = gate.partition(":")
+    reached = _reached(case, key) if sort == "limit" else None
+    return reached or say("set aside by {gate}: it goes on when that opens", gate=gate)
+
+
+def _reached(case: _Case, key: str) -> Said | None:
+    """A limit that lets no more run; None: there is room, or no such limit."""
+    limit = case.tx.one(GET_LIMIT, key=key)
+    if limit is None or limit[1] < limit[0]:
+        return None
     cap, used = limit
     return say(
         "set aside by {gate}: {used} of at most {cap} run; it goes on when one of them ends or the"
         " limit is raised",
-        gate=gate,
+        gate=limit_gate(key),
         used=used,
         cap=cap,
     )
@@ -276,8 +302,14 @@ def _why_dead(case: _Case) -> Said:
         reason=job.reason,
         code=job.code,
         told=say(": {message}", message=message) if message else say(""),
-        advice=DEAD.get(str(job.reason), DEAD[DeadReason.PERMANENT]),
+        advice=_advice(job),
     )
+
+
+def _advice(job: Job) -> Said:
+    if job.discarded_at is not None:
+        return say("put away at {at}; `retry` would still run it", at=_clock(job.discarded_at))
+    return DEAD.get(str(job.reason), DEAD[DeadReason.PERMANENT])
 
 
 DEAD: dict[str, Said] = {

@@ -6,7 +6,7 @@ UPDATE jobs j SET aside = s.gate,
     turn = coalesce((SELECT min(w.turn) FROM jobs w
                      WHERE w.state = 'waiting' AND w.aside = s.gate AND w.priority = j.priority), 0)
          + CASE WHEN j.epoch > 0 THEN 0
-                ELSE j.id - coalesce((SELECT b.first_job FROM batches b WHERE b.id = j.batch), j.id)
+                ELSE 1 + j.id - coalesce((SELECT b.first_job FROM batches b WHERE b.id = j.batch), j.id)
            END
 FROM json_to_recordset(CAST(:rows AS json)) AS s(job bigint, gate text)
 WHERE j.id = s.job AND j.state = 'waiting';

@@ -14,7 +14,7 @@ SELECT j.id, o.value ->> 'gate',
                  WHERE w.state = 'waiting' AND w.aside = o.value ->> 'gate'
                    AND w.priority = j.priority), 0)
      + CASE WHEN j.epoch > 0 THEN 0
-            ELSE j.id - coalesce((SELECT b.first_job FROM batches b WHERE b.id = j.batch), j.id)
+            ELSE 1 + j.id - coalesce((SELECT b.first_job FROM batches b WHERE b.id = j.batch), j.id)
        END
 FROM json_each(:rows) o CROSS JOIN jobs j ON j.id = o.value ->> 'job';
 
