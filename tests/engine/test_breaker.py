@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from retoma import BadInput, Context, NotFound, Permanent, Retoma, State, Transient
+from retoma import BadInput, Batch, Context, NotFound, Permanent, Retoma, State, Transient
 from retoma.engine.testing import drain
 from tests.engine.aids import AT_ONCE, eventually, running
 
@@ -66,7 +66,7 @@ async def probed(app: Retoma, site: Site, called: int) -> bool:
     return site.calls > called
 
 
-async def all_done(batch, n: int) -> bool:
+async def all_done(batch: Batch, n: int) -> bool:
     return {State.DONE: n} == await batch.counts()
 
 

@@ -115,7 +115,9 @@ async def test_it_is_repeated_where_that_does_no_harm(database_url):
 
 
 @pytest.mark.parametrize(("found", "paid"), [(Happened(7), 1), (None, 2)])
-async def test_e6_reconcile_tells_whether_it_happened(database_url, found, paid):
+async def test_e6_reconcile_tells_whether_it_happened(
+    database_url, found: Happened | None, paid
+):
     async with Retoma(database_url) as app:
         wire = Wire()
 

@@ -14,6 +14,7 @@ from retoma.engine.job import Held
 from retoma.engine.outcome import Aside, Snooze, Unwound
 from retoma.engine.ports import Clock
 from retoma.engine.store.breaker import BreakerSeen
+from retoma.words import say
 
 KNOWN = 1.0  # seconds a breaker is believed to be as it was
 FREE = 20  # outages in a row that one job may blame on a service that works for others
@@ -36,7 +37,7 @@ class Breakers:
             self._seen = {each.name: each for each in listed}
             self._until = self._clock.now() + KNOWN
         if name not in self._seen:
-            raise NotFound(f"no breaker is called {name!r}")
+            raise NotFound(say("no breaker is called {name!r}", name=name))
         return self._seen[name]
 
     def forget(self) -> None:

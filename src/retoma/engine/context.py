@@ -152,6 +152,9 @@ class Context:
         timeout: Any = None,
         cpu: Any = None,
         memory: Any = None,
+        once: bool = False,
+        unknown: Unknown | str = Unknown.PARK,
+        reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
     ) -> T: ...
     @overload
     async def step(
@@ -165,6 +168,9 @@ class Context:
         timeout: Any = None,
         cpu: Any = None,
         memory: Any = None,
+        once: bool = False,
+        unknown: Unknown | str = Unknown.PARK,
+        reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
     ) -> T: ...
     async def step(
         self,
@@ -373,7 +379,9 @@ class Context:
         try:
             wanted = Scope(scope)
         except ValueError:
-            raise BadInput(f"a scope is one of {', '.join(Scope)}, not {scope!r}") from None
+            raise BadInput(
+                say("a scope is one of {all}, not {scope!r}", all=", ".join(Scope), scope=scope)
+            ) from None
         return Use(self._desk, self._holds, _named(pool), wanted)
 
     async def rate(self, key: str, n: int = 1) -> None:

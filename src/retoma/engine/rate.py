@@ -12,6 +12,7 @@ from retoma.engine import store
 from retoma.engine.errors import BadInput
 from retoma.engine.outcome import Snooze, Unwound
 from retoma.engine.ports import Clock
+from retoma.words import say
 
 FRESH = 1.0  # seconds a reserved token may be used
 LONG = 5.0  # seconds: who must wait longer waits outside, holding no slot
@@ -35,7 +36,9 @@ class Rates:
     async def spend(self, key: str, n: int) -> None:
         """Return when `n` calls may be made."""
         if type(n) is not int or n < 1:
-            raise BadInput(f"{key}: a call costs at least one token, not {n!r}")
+            raise BadInput(
+                say("{key}: a call costs at least one token, not {n!r}", key=key, n=n)
+            )
         share = self._shares.setdefault(key, _Share())
         async with share.asking:
             while not self._spent(share, n):

@@ -11,6 +11,7 @@ from retoma.engine.errors import BadInput
 from retoma.engine.store.breaker import BreakerSeen
 from retoma.engine.store.pool import ItemSeen, PoolRules, PoolSeen
 from retoma.engine.store.rate import RateSeen
+from retoma.words import say
 
 Opener = Callable[[], Awaitable[Database]]
 NAME = 200  # characters
@@ -44,7 +45,9 @@ class Pools:
         `healthy` things, and not while all of its vendor's fail.
         """
         if pick not in PICKS:
-            raise BadInput(f"pick is one of {', '.join(PICKS)}, not {pick!r}")
+            raise BadInput(
+                say("pick is one of {all}, not {pick!r}", all=", ".join(PICKS), pick=pick)
+            )
         rules = PoolRules(
             pick=pick,
             use_cap=_from(1, "use_cap", use_cap),
@@ -75,7 +78,7 @@ class Pools:
     ) -> None:
         """Switch things on or off by hand, all of them or none, saying why."""
         if not reason.strip():
-            raise BadInput("say why it is switched")
+            raise BadInput(say("say why it is switched"))
         await (await self._opened()).write(
             lambda tx: store.pool.switch(
                 tx, pool, names, on=on, reason=reason, actor=actor or self._actor
@@ -113,10 +116,10 @@ class RatesDesk:
         actor: str | None = None,
     ) -> None:
         """So many calls a second; `burst`: how many may come at once (a second's worth)."""
-        rate = _positive("a rate", per_second)
-        most = max(rate, 1.0) if burst is None else _positive("a burst", burst)
+        rate = _positive("per_second", per_second)
+        most = max(rate, 1.0) if burst is None else _positive("burst", burst)
         if most < 1:
-            raise BadInput(f"{key}: a burst below one lets nothing through")
+            raise BadInput(say("{key}: a burst below one lets nothing through", key=key))
         await (await self._opened()).write(
             lambda tx: store.rate.put_rate(
                 tx, _named(key), rate, most, actor=actor or self._actor
@@ -139,7 +142,7 @@ class BreakersDesk:
         """Opens after so many outages in a row; lets a canary through after each `rest`."""
         many, pause = _whole(1, "threshold", threshold), seconds(rest)
         if not pause:
-            raise BadInput(f"{name}: a breaker needs some rest")
+            raise BadInput(say("{name}: a breaker needs some rest", name=name))
         await (await self._opened()).write(
             lambda tx: store.breaker.put_breaker(
                 tx, _named(name), many, pause, actor=self._actor
@@ -166,15 +169,27 @@ class BreakersDesk:
 
 def _positive(what: str, number: float) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise BadInput(f"{what} is a number, not {number!r}")
+        raise BadInput(say("{name} is a number, not {number!r}", name=what, number=number))
     if not 0 < number < 1e9:
-        raise BadInput(f"{what} is more than nothing and finite, not {number!r}")
+        raise BadInput(
+            say(
+                "{name} is more than nothing and finite, not {number!r}",
+                name=what,
+                number=number,
+            )
+        )
     return float(number)
 
 
 def _named(name: object) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= NAME or not name.isprintable():
-        raise BadInput(f"a name has 1 to {NAME} printable characters, not {name!r}")
+        raise BadInput(
+            say(
+                "a name has 1 to {most} printable characters, not {name!r}",
+                most=NAME,
+                name=name,
+            )
+        )
     return name
 
 
@@ -184,5 +199,12 @@ def _from(least: int, what: str, number: int | None) -> int | None:
 
 def _whole(least: int, what: str, number: int) -> int:
     if type(number) is not int or number < least:
-        raise BadInput(f"{what} is a whole number from {least}, not {number!r}")
+        raise BadInput(
+            say(
+                "{name} is a whole number from {least}, not {number!r}",
+                name=what,
+                least=least,
+                number=number,
+            )
+        )
     return number

@@ -17,6 +17,7 @@ from retoma.engine.errors import BadInput, Permanent, Transient
 from retoma.engine.job import REMOTE, Memory, SavedStep, StepId
 from retoma.engine.outcome import Park, Snooze, Unwound
 from retoma.engine.states import ParkReason, StepState
+from retoma.words import say
 
 HANDLE = 8_192  # characters of a handle
 INTERVAL = 30.0  # seconds between two polls
@@ -78,7 +79,9 @@ class Remote:
         )
         object.__setattr__(self, "_lengths", lengths)
         if Edge.DONE not in self.statuses.values():
-            raise BadInput("no status of this remote leads to done: it could never end well")
+            raise BadInput(
+                say("no status of this remote leads to done: it could never end well")
+            )
 
     @property
     def every(self) -> float:
@@ -239,7 +242,7 @@ class Call:
             await self._hands.progress(None, f"no answer: {error}"[:200])
             return None
         if not isinstance(status, Status):
-            raise BadInput(f"ask must return a Status, not {status!r}")
+            raise BadInput(say("ask must return a Status, not {status!r}", status=status))
         return status
 
     async def _later(self, sent: SavedStep, status: Status | None, late: str | None) -> None:
@@ -295,5 +298,5 @@ def checked_handle(handle: Any) -> str:
 def _positive(what: str, value: Any) -> float:
     length = seconds(value)
     if not length:
-        raise BadInput(f"the {what} of a remote must be longer than nothing")
+        raise BadInput(say("{what}: it must be longer than nothing", what=what))
     return length

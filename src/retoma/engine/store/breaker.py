@@ -9,6 +9,7 @@ from retoma.engine.job import Held
 from retoma.engine.store.gates import BITE, put_back
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 CLOSE_BREAKER = verb("close_breaker")
 COUNT_AGAINST = verb("count_against")
@@ -79,5 +80,5 @@ def worked(tx: Transaction, name: str, *, actor: str) -> None:
 
 def open_by_hand(tx: Transaction, name: str, reason: str, *, actor: str) -> None:
     if tx.one(OPEN_BREAKER, name=name, reason=reason) is None:
-        raise NotFound(f"no breaker is called {name!r}")
+        raise NotFound(say("no breaker is called {name!r}", name=name))
     tell(tx, actor=actor, verb="breaker.opened", subject=f"{name}: {reason}")

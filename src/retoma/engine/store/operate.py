@@ -60,8 +60,11 @@ def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
         )
     if fresh and tx.one(UNKNOWN_STEPS, job=job) is not None:
         raise IllegalMove(
-            f"job {job} has remote work nobody has seen end: starting afresh would do it twice;"
-            " try it again as it is, or say first that the work is gone"
+            say(
+                "job {job} has work that nobody has seen end: starting afresh would do it twice;"
+                " try it again as it is, or say first that the work is gone",
+                job=job,
+            )
         )
     row = tx.one(AGAIN, job=job, was=found.state, generation=found.generation, fresh=int(fresh))
     if row is None:
@@ -100,11 +103,11 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
     found = get_job(tx, job)
     if (found.state, found.reason) != (State.PARKED, ParkReason.UNKNOWN_REMOTE):
         raise IllegalMove(
-            f"job {job} does not wait for somebody to say what became of its work"
+            say("job {job} does not wait for somebody to say what became of its work", job=job)
         )
     step = tx.one(UNKNOWN_STEPS, job=job)
     if step is None:
-        raise IllegalMove(f"job {job} has begun nothing that nobody has seen end")
+        raise IllegalMove(say("job {job} has begun nothing that nobody has seen end", job=job))
     name, version, key, was = step
     gone = StepState.ENDED if name.startswith(REMOTE) else StepState.FAILED
     state = gone if value is None else StepState.SAVED
@@ -122,7 +125,9 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
         )
         is None
     ):
-        raise IllegalMove(f"job {job} was moved by somebody else meanwhile: look again")
+        raise IllegalMove(
+            say("job {job} was moved by somebody else meanwhile: look again", job=job)
+        )
     [(seq,)] = tx.all(NEXT_EVENT, job=job)
     append_event(tx, job, seq, EventType(f"step_{state}"), actor, told)
     return unpark(tx, job, actor=actor)

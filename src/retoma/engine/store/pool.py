@@ -18,6 +18,7 @@ from retoma.engine.job import Held
 from retoma.engine.store.gates import put_back
 from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 COUNT_FREE = verb("count_free")
 DECLARE_FREE = verb("declare_free")
@@ -130,7 +131,13 @@ def switch(
     for name in names:
         state = "on" if on else "off"
         if tx.one(SWITCH_ITEM, pool=pool, name=name, state=state, reason=reason) is None:
-            raise NotFound(f"the pool {pool} has no {name!r}; nothing was switched")
+            raise NotFound(
+                say(
+                    "the pool {pool} has no {name!r}; nothing was switched",
+                    pool=pool,
+                    name=name,
+                )
+            )
         tell(tx, actor=actor, verb=f"pool.switched_{state}", subject=f"{pool}/{name}")
     let_in(tx, pool)
 
@@ -139,7 +146,7 @@ def declare_free(tx: Transaction, pool: str, name: str, *, actor: str) -> None:
     """A person has seen the use of a thing end."""
     row = tx.one(DECLARE_FREE, pool=pool, name=name)
     if row is None:
-        raise NotFound(f"nobody holds {name!r} of the pool {pool}")
+        raise NotFound(say("nobody holds {name!r} of the pool {pool}", name=name, pool=pool))
     tell(tx, actor=actor, verb="pool.declared_free", subject=f"{pool}/{name}")
     let_in(tx, pool)
 
@@ -243,7 +250,7 @@ def _item_seen(row: Row) -> ItemSeen:
 
 def _known(tx: Transaction, pool: str) -> None:
     if tx.one(GET_POOL, pool=pool) is None:
-        raise NotFound(f"there is no pool {pool!r}")
+        raise NotFound(say("there is no pool {pool!r}", pool=pool))
 
 
 def _tell(

@@ -6,6 +6,7 @@ from retoma.db import Transaction
 from retoma.engine.errors import NotFound
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 COUNT_TOKENS = verb("count_tokens")
 LIST_RATES = verb("list_rates")
@@ -41,7 +42,7 @@ def reserve(tx: Transaction, key: str, wanted: int) -> Grant:
     """At least `wanted` tokens, some more for what follows; fewer where there are fewer."""
     row = tx.one(COUNT_TOKENS, key=key)
     if row is None:
-        raise NotFound(f"no rate is called {key!r}")
+        raise NotFound(say("no rate is called {key!r}", key=key))
     have, rate, burst = row
     granted = min(int(have), max(wanted, int(rate * AHEAD)))
     tx.run(SPEND_TOKENS, key=key, left=have - granted)
