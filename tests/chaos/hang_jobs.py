@@ -13,13 +13,16 @@ from tests.chaos.ledger import Ledger
 FOR_EVER = 60.0  # seconds: longer than any of these tests
 
 
-def register(app: Retoma, ledger: Ledger, retry: Retry) -> None:
+RETRY = Retry(attempts=2, base=0.05, cap=1.0)  # each attempt of a bad one costs a new child
+
+
+def register(app: Retoma, ledger: Ledger) -> None:
     stories = HangStories(ledger)
     for story in (
         *(stories.crashes, stories.eats, stories.hangs, stories.fine),
         *(stories.holds, stories.bombs, stories.clings, stories.waits, stories.leaks),
     ):
-        app.job(name=story.__name__, retry=retry)(_plain(story))
+        app.job(name=story.__name__, retry=RETRY)(_plain(story))
 
 
 def _plain(story: Any) -> Any:

@@ -32,7 +32,7 @@ def build(url: str, folder: Path) -> Retoma:
         *(stories.block, stories.mission, stories.borrow, stories.call),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
-    hang_jobs.register(app, ledger, RETRY)
+    hang_jobs.register(app, ledger)
     return app
 
 

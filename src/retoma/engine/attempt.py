@@ -278,7 +278,8 @@ class Attempt:
 
     async def _look_and_stop(self, why: Why) -> None:
         self._seen = await self._children()
-        self.stop(why)
+        if not self._over:
+            self.stop(why)
 
     async def _children(self) -> dict[str, object]:
         """Where its children stand, as details of an event."""
