@@ -409,7 +409,7 @@ class Context:
 
     async def cancel_now(self) -> Never:
         self._desk.cancel_wanted()
-        await asyncio.sleep(0)
+        await asyncio.Event().wait()  # for the cancellation that this was
         raise asyncio.CancelledError
 
     def holds_remote_work(self) -> bool:

@@ -1,5 +1,5 @@
--- Steps may be known to have failed, and remote work to have ended. A CHECK cannot be changed here:
--- the table is made anew.
+-- Steps may be known to have failed, and remote work to have ended.
+-- A CHECK cannot be changed here: the table is made anew.
 CREATE TABLE steps_now (
     job         integer NOT NULL,
     name        text NOT NULL,

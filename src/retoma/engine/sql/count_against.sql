@@ -1,5 +1,5 @@
--- One more outage or refusal in a row of what a breaker guards; at its threshold, or when a probe
--- fails, it opens and rests.
+-- One more outage in a row of what a breaker guards.
+-- At its threshold, or when a probe fails, it opens and rests.
 UPDATE breakers SET failures = failures + 1, reason = :reason,
     since = CASE WHEN state = 'closed' AND failures + 1 >= threshold THEN (SELECT clock())
                  ELSE since END,

@@ -1,5 +1,6 @@
--- Switch a thing off that failed too often; never below what the pool must keep, and never while
--- the whole of its vendor fails: somebody else's outage is not its fault.
+-- Switch a thing off that failed too often.
+-- Never below what the pool must keep, and never while the whole of its vendor fails: somebody
+-- else's outage is not its fault.
 UPDATE pool_items SET state = 'off', reason = :reason
 WHERE id = :item AND state = 'on'
   AND failures >= (SELECT off_after FROM pools p WHERE p.name = pool_items.pool)
