@@ -148,3 +148,14 @@ async def test_a_breaker_that_makes_no_sense_is_refused(database_url, how):
             await app.breakers.declare("site", **how)
         with pytest.raises(NotFound):
             await app.breakers.open("site", "why not")
+        with pytest.raises(NotFound):
+            await app.breakers.close("site")
+
+
+async def test_a_breaker_is_not_opened_without_a_reason(database_url):
+    async with Retoma(database_url) as app:
+        await app.breakers.declare("site")
+        for reason in ("", " ", "a\0b"):
+            with pytest.raises(BadInput):
+                await app.breakers.open("site", reason)
+        assert "closed" == (await app.breakers.list())[0].state

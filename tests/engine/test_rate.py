@@ -94,3 +94,16 @@ async def test_tokens_are_whole_and_more_than_none(database_url, n):
             (await app.get(job.id)).state,
             (await app.get(job.id)).code,
         )
+
+
+async def test_more_than_the_burst_at_once_is_refused_and_does_not_wait_for_ever(database_url):
+    async with Retoma(database_url) as app:
+        await app.rates.set("site", 5, burst=5)
+
+        @app.job(retry=AT_ONCE)
+        async def call(ctx: Context) -> None:
+            await ctx.rate("site", 6)
+
+        job = await app.submit(call)
+        await drain(app)
+        assert "bad_input" == (await app.get(job.id)).code

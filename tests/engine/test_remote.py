@@ -4,9 +4,22 @@ from typing import Any
 
 import pytest
 
-from retoma import BadInput, Context, Edge, Permanent, Remote, Retoma, State, Status, Transient
-from retoma.engine.testing import drain
-from tests.engine.aids import AT_ONCE, eventually, running
+from retoma import (
+    BadInput,
+    Context,
+    Edge,
+    IllegalMove,
+    Permanent,
+    Remote,
+    Retoma,
+    State,
+    Status,
+    Transient,
+)
+from retoma.engine import store
+from retoma.engine.ports import Clock
+from retoma.engine.testing import FakeClock, drain
+from tests.engine.aids import AT_ONCE, change, eventually, running
 
 STATUSES = {
     "queued": Edge.GOING,
@@ -62,8 +75,10 @@ class Service:
         return Remote(send=self.send, ask=self.ask, statuses=STATUSES, **given)
 
 
-async def told(url: str, service: Service, **how: Any) -> tuple[Any, list[str]]:
-    async with Retoma(url) as app:
+async def told(
+    url: str, service: Service, clock: Clock | None = None, **how: Any
+) -> tuple[Any, list[str]]:
+    async with Retoma(url, clock=clock) as app:
         remote = service.remote(**how)
 
         @app.job(retry=AT_ONCE)
@@ -127,7 +142,7 @@ async def test_absence_is_not_believed_while_a_request_may_be_on_its_way(databas
         looked.append(key)
         return None if len(looked) == 1 else f"handle of {key}"
 
-    job, _ = await told(database_url, service, find=late, absent_after=0.2)
+    job, _ = await told(database_url, service, clock=FakeClock(), find=late, absent_after=20)
 
     assert (State.DONE, 1, 2) == (job.state, len(service.sent), len(looked))
 
@@ -218,6 +233,112 @@ async def test_work_that_cannot_be_stopped_is_not_sent_beside_itself(database_ur
 
     assert (State.PARKED, "unknown_remote") == (job.state, job.reason)
     assert 1 == len(service.sent)
+
+
+async def test_the_same_words_again_are_no_progress(database_url):
+    service = Service("running")
+
+    job, _ = await told(database_url, service, clock=FakeClock(), interval=10, stall=60)
+
+    assert (State.DEAD, "remote_stalled") == (job.state, job.code)
+
+
+async def test_no_answer_at_all_is_no_progress(database_url):
+    service = Service("hang up")
+
+    how: dict[str, Any] = {"interval": 10, "stall": 60, "stop": None}
+    job, _ = await told(database_url, service, clock=FakeClock(), **how)
+
+    assert (State.PARKED, "unknown_remote") == (job.state, job.reason), "nobody saw it end"
+    assert 1 == len(service.sent)
+
+
+# --- nothing is left behind
+
+
+async def test_e6_a_deadline_buries_nobody_whose_work_may_still_run(database_url):
+    service = Service("running")
+    async with Retoma(database_url, clock=FakeClock()) as app:
+        job = await mission_on(app, service, deadline="1h")
+        await drain(app)
+        found = await app.get(job)
+        assert (State.PARKED, "unknown_remote", "deadline") == (
+            found.state,
+            found.reason,
+            found.code,
+        )
+
+        await app.send_again(job)  # "it is gone": now there is nothing to leave behind
+        await drain(app)
+
+        assert (State.DEAD, 1) == ((await app.get(job)).state, len(service.sent))
+
+
+async def test_e6_the_third_loss_buries_nobody_whose_work_may_still_run(database_url):
+    async with Retoma(database_url) as app:
+        job, database = await waiting_for_work(app), await app.database()
+        await change(
+            database, "UPDATE jobs SET state = 'running', runner = 'ana', lost = 2, turn = NULL"
+        )
+        await change(database, "UPDATE runners SET boot = 'ana', state = 'lost'")
+        await database.write(lambda tx: store.take_back(tx, "t"), verb="t")
+
+        found = await app.get(job)
+        assert (State.PARKED, "unknown_remote", "poison", None) == (
+            found.state,
+            found.reason,
+            found.code,
+            found.ended_at,
+        )
+        assert 1 == (await app.counts())[State.PARKED]
+
+
+async def test_e6_what_waits_for_remote_work_is_canceled_not_skipped(database_url):
+    async with Retoma(database_url) as app:
+        job = await waiting_for_work(app)
+
+        with pytest.raises(IllegalMove, match="waits for remote work: cancel it"):
+            await app.skip(job, "nobody wants it")
+
+        assert State.WAITING is (await app.get(job)).state
+        assert "skipped" not in {event.type for event in await app.events(job)}
+
+
+async def test_e13_a_cancel_of_work_that_nobody_can_find_waits_for_a_person(database_url):
+    service = Service("running", lose_first_reply=True)
+    async with Retoma(database_url) as app:
+        job = await mission_on(app, service, find=None)
+        await drain(app)
+        await app.resume(job)
+        await app.cancel(job)
+        await drain(app)
+        assert State.PARKED is (await app.get(job)).state, "it may still run"
+
+        await app.send_again(job)  # it is gone; and nobody wants it any more
+        await drain(app)
+
+        assert (State.CANCELED, 1) == ((await app.get(job)).state, len(service.sent))
+
+
+async def mission_on(app: Retoma, service: Service, deadline: Any = None, **how: Any) -> int:
+    remote = service.remote(**{"interval": 60, **how})
+
+    @app.job(name="mission", retry=AT_ONCE)
+    async def mission(ctx: Context) -> Any:
+        return await ctx.remote("scrape", remote)
+
+    return (await app.submit(mission, deadline=deadline)).id
+
+
+async def waiting_for_work(app: Retoma) -> int:
+    job = await mission_on(app, Service("running"))
+    async with running(app):
+        await eventually(lambda: snoozed(app, job))
+    return job
+
+
+async def snoozed(app: Retoma, job: int) -> bool:
+    return "snoozed" in {event.type for event in await app.events(job)}
 
 
 @pytest.mark.parametrize(

@@ -288,12 +288,19 @@ class Attempt:
 
     def _out_of_time(self, error: BaseException | None = None) -> Settlement:
         told = {} if error is None else {**_told_of(error), **(self._seen or {})}
-        self._log(State.DEAD).error("job.buried", code="deadline", reason=DeadReason.DEADLINE)
-        return settlement.buried(
-            DeadReason.DEADLINE,
-            "deadline",
-            {**told, "message": "the job's deadline has passed"},
-        )
+        told["message"] = "the job's deadline has passed"
+        return self._given_up(DeadReason.DEADLINE, "deadline", told)
+
+    def _given_up(
+        self, reason: DeadReason, code: str, details: dict[str, object]
+    ) -> Settlement:
+        """Buried; but not with work that may still run and that nobody would ask after."""
+        if self._holds_remote_work():
+            self._log(State.PARKED).warning("job.parked", code=code, **_short(details))
+            why = f"it gave up while its remote work may still run: {details['message']}"
+            return settlement.parked(why, ParkReason.UNKNOWN_REMOTE, code)
+        self._log(State.DEAD).error("job.buried", code=code, reason=reason, **_short(details))
+        return settlement.buried(reason, code, details)
 
     def _succeeded(self, value: Any) -> Settlement:
         if not isinstance(value, Snooze | Skip | Park):
@@ -330,10 +337,9 @@ class Attempt:
             case Why.RELEASE:
                 if self.claim.released < RELEASES:
                     return settlement.RELEASED
-                return settlement.buried(
-                    DeadReason.EXHAUSTED,
-                    "released_too_often",
-                    {"message": f"given back {RELEASES} times by runners that were leaving"},
+                message = f"given back {RELEASES} times by runners that were leaving"
+                return self._given_up(
+                    DeadReason.EXHAUSTED, "released_too_often", {"message": message}
                 )
             case None:
                 return self._decided(error)  # the story cancelled itself: its own failure
@@ -365,16 +371,8 @@ class Attempt:
                 told = self._log(State.WAITING)
                 told.warning("job.failed", code=code, after=after, **_short(details))
                 return settlement.failed(after, code, details)
-            case GiveUp(_, code) if self._holds_remote_work():
-                # Buried, it would leave work behind that nobody asks after.
-                told = self._log(State.PARKED)
-                told.warning("job.parked", code=code, reason="remote", **_short(details))
-                why = f"it gave up while its remote work may still run: {details['message']}"
-                return settlement.parked(why, ParkReason.UNKNOWN_REMOTE, code)
             case GiveUp(reason, code):
-                told = self._log(State.DEAD)
-                told.error("job.buried", code=code, reason=reason, **_short(details))
-                return settlement.buried(reason, code, details)
+                return self._given_up(reason, code, details)
             case Hold(reason, code):
                 told = self._log(State.PARKED)
                 told.warning("job.parked", code=code, reason=reason, **_short(details))
@@ -385,7 +383,7 @@ class Attempt:
     def _hand_in(self, end: Settlement) -> None:
         if crashpoint.live:
             crashpoint("attempt.before_settle")
-        if end.state is State.WAITING and self._holds_remote_work():
+        if end.state in (State.WAITING, State.PARKED) and self._holds_remote_work():
             end = end._replace(stopping=True)
         self._end = end
         self._tools.writer.settle(self.held, self.claim.kind, end, self, self.claim.limit_key)
@@ -431,7 +429,9 @@ class Attempt:
             raise
 
     def _holds_remote_work(self) -> bool:
-        return self._context is not None and self._context.holds_remote_work()
+        if self._context is not None:
+            return self._context.holds_remote_work()
+        return any(step.live_elsewhere for step in self._memory.steps)
 
     async def _unstorable_after_all(self, end: Settlement, error: BadRow) -> Settlement:
         """The database refused what the codec had let pass: keep the bytes, end it for good."""
@@ -597,7 +597,7 @@ def _said(error: BaseException) -> str:
 
 
 def _short(details: dict[str, object]) -> dict[str, object]:
-    return {"error": details["type"], "message": details["message"]}
+    return {"error": details.get("type"), "message": details["message"]}
 
 
 def _printable(text: str, most: int) -> str:

@@ -17,7 +17,7 @@ from retoma.engine import stacks
 from retoma.engine.breaker import Guard
 from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.isolate import NO_LIMITS, Isolate, Limits, check_can_travel
-from retoma.engine.job import REMOTE, Claim, Memory, SavedStep, StepId
+from retoma.engine.job import Claim, Memory, SavedStep, StepId
 from retoma.engine.outcome import Happened, Park, Unknown, Unwound
 from retoma.engine.pool import Hold, Use
 from retoma.engine.remote import Call, Remote
@@ -414,10 +414,7 @@ class Context:
 
     def holds_remote_work(self) -> bool:
         """Whether something of this job may still be at work on another machine."""
-        return any(
-            step.name.startswith(REMOTE) and found.state in (StepState.BEGUN, StepState.SAVED)
-            for step, found in self._steps.items()
-        )
+        return any(step.live_elsewhere for step in self._steps.values())
 
     # — running and keeping a step —
 

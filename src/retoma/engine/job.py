@@ -93,6 +93,7 @@ class Claim(NamedTuple):
 
 
 REMOTE = "remote:"  # how the names of steps begin that stand for work on other machines
+LIVE = (StepState.BEGUN, StepState.SAVED)
 
 
 class StepId(NamedTuple):
@@ -115,6 +116,11 @@ class SavedStep(NamedTuple):
     def saved(self) -> bool:
         return self.state is StepState.SAVED
 
+    @property
+    def live_elsewhere(self) -> bool:
+        """Whether it stands for work that may still run on another machine."""
+        return self.id.name.startswith(REMOTE) and self.state in LIVE
+
 
 class Memory(NamedTuple):
     """What a claimed job has of its earlier claims."""
@@ -122,3 +128,5 @@ class Memory(NamedTuple):
     steps: list[SavedStep]
     quiet: float  # seconds since it made progress
     canceling: bool  # somebody wants it canceled, and its remote work must be stopped first
+    progress: float | None = None  # as it was last reported
+    note: str | None = None

@@ -6,6 +6,7 @@ from typing import Any
 from retoma.codec import encode
 from retoma.db import Database
 from retoma.engine import store
+from retoma.engine.batch import reason as reason_given
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
 from retoma.engine.store.breaker import BreakerSeen
@@ -77,11 +78,10 @@ class Pools:
         actor: str | None = None,
     ) -> None:
         """Switch things on or off by hand, all of them or none, saying why."""
-        if not reason.strip():
-            raise BadInput(say("say why it is switched"))
+        said = reason_given(reason)
         await (await self._opened()).write(
             lambda tx: store.pool.switch(
-                tx, pool, names, on=on, reason=reason, actor=actor or self._actor
+                tx, pool, names, on=on, reason=said, actor=actor or self._actor
             ),
             verb="switch_pool",
         )
@@ -155,14 +155,15 @@ class BreakersDesk:
 
     async def open(self, name: str, reason: str, *, actor: str | None = None) -> None:
         """By hand: whoever needs it waits outside; a canary closes it again after its rest."""
+        said = reason_given(reason)
         await (await self._opened()).write(
-            lambda tx: store.breaker.open_by_hand(tx, name, reason, actor=actor or self._actor),
+            lambda tx: store.breaker.open_by_hand(tx, name, said, actor=actor or self._actor),
             verb="open_breaker",
         )
 
     async def close(self, name: str, *, actor: str | None = None) -> None:
         await (await self._opened()).write(
-            lambda tx: store.breaker.worked(tx, name, actor=actor or self._actor),
+            lambda tx: store.breaker.close_by_hand(tx, name, actor=actor or self._actor),
             verb="close_breaker",
         )
 

@@ -239,7 +239,7 @@ class Call:
         except Permanent:
             raise
         except Exception as error:  # noqa: BLE001 — bounded by the timeout of the work
-            await self._hands.progress(None, f"no answer: {error}"[:200])
+            await self._tell(self._hands.memory.progress, f"no answer: {error}"[:200])
             return None
         if not isinstance(status, Status):
             raise BadInput(say("ask must return a Status, not {status!r}", status=status))
@@ -253,7 +253,12 @@ class Call:
                 await self._hands.cancel_now()
             raise Unwound(_nobody_knows(f"{late}: it was not seen to end"))
         if status is not None and (status.progress is not None or status.note is not None):
-            await self._hands.progress(status.progress, status.note)
+            await self._tell(status.progress, status.note)
+
+    async def _tell(self, share: float | None, note: str | None) -> None:
+        """Only what is new: the same words again are no progress, and must not hide a stall."""
+        if (share, note) != (self._hands.memory.progress, self._hands.memory.note):
+            await self._hands.progress(share, note)
 
     async def _stop(self, handle: Any) -> None:
         if self._remote.stop is None:
@@ -261,7 +266,9 @@ class Call:
         try:
             await self._remote.stop(handle)
         except Exception as error:  # noqa: BLE001 — asked again at the next poll
-            await self._hands.progress(None, f"it could not be stopped: {error}"[:200])
+            await self._tell(
+                self._hands.memory.progress, f"it could not be stopped: {error}"[:200]
+            )
 
     async def _end(self, step: StepId, status: str) -> None:
         await self._hands.keep(step, encode({"status": status}), StepState.ENDED)

@@ -12,12 +12,12 @@ WITH sent AS (
         state = CASE WHEN j.cancel_at IS NULL OR s.state IN ('done', 'skipped')
                        OR s.stopping THEN s.state
                      ELSE 'canceled' END,
-        reason = CASE WHEN j.cancel_at IS NULL THEN s.reason END,
-        code = CASE WHEN j.cancel_at IS NULL THEN s.code END,
+        reason = CASE WHEN j.cancel_at IS NULL OR s.stopping THEN s.reason END,
+        code = CASE WHEN j.cancel_at IS NULL OR s.stopping THEN s.code END,
         result = CASE WHEN s.state = 'done' THEN coalesce(s.result, CAST('null' AS json)) END,
         seq = j.seq + 1, runner = NULL,
-        failures = j.failures - CASE WHEN s.event IN ('failed', 'buried') AND j.cancel_at IS NULL
-                                       THEN 0 ELSE 1 END,
+        failures = j.failures - CASE WHEN s.event IN ('failed', 'buried')
+                                       AND (j.cancel_at IS NULL OR s.stopping) THEN 0 ELSE 1 END,
         released = j.released + CASE WHEN s.event = 'released' THEN 1 ELSE 0 END,
         lost = 0, turn = NULL, aside = s.aside,
         run_at = CASE WHEN s.state = 'waiting' 

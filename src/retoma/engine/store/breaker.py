@@ -78,6 +78,13 @@ def worked(tx: Transaction, name: str, *, actor: str) -> None:
         put_back(tx, {gate(name): BITE})
 
 
+def close_by_hand(tx: Transaction, name: str, *, actor: str) -> None:
+    """Closed already: the same answer again."""
+    if all(each.name != name for each in list_breakers(tx)):
+        raise NotFound(say("no breaker is called {name!r}", name=name))
+    worked(tx, name, actor=actor)
+
+
 def open_by_hand(tx: Transaction, name: str, reason: str, *, actor: str) -> None:
     if tx.one(OPEN_BREAKER, name=name, reason=reason) is None:
         raise NotFound(say("no breaker is called {name!r}", name=name))

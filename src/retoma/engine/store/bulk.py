@@ -163,11 +163,15 @@ def skip_jobs(
     why: str,
     actor: str,
 ) -> int:
-    """Ended without being done. What is dead is opened again first: an end is left no other way."""
+    """Ended without being done. What is dead is opened again first: an end is left no other way.
+
+    What waits for remote work waits on: it can be canceled, which has that stopped first.
+    """
+    anyway = int(was is not State.WAITING)
     if was is State.DEAD:
         again_jobs(tx, picked, offset, was=was, actor=actor)
         was = State.WAITING
-    rows = tx.all(SKIP_JOBS, jobs=_places(picked), was=was)
+    rows = tx.all(SKIP_JOBS, jobs=_places(picked), was=was, anyway=anyway)
     details = encode({"why": why})
     return len(
         _told(tx, picked, rows, was, State.SKIPPED, EventType.SKIPPED, actor, details=details)

@@ -108,7 +108,7 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
     step = tx.one(UNKNOWN_STEPS, job=job)
     if step is None:
         raise IllegalMove(say("job {job} has begun nothing that nobody has seen end", job=job))
-    name, version, key, was = step
+    name, version, key, was, _ = step
     gone = StepState.ENDED if name.startswith(REMOTE) else StepState.FAILED
     state = gone if value is None else StepState.SAVED
     told = encode({"step": name, "key": key, "said_by": actor})
@@ -149,6 +149,13 @@ def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
         )
     picked = [Picked(job, found.code, found.queue, found.kind, found.batch)]
     if not skip_jobs(tx, picked, 0, was=found.state, why=why, actor=actor):
+        if found.state is State.WAITING and tx.one(UNKNOWN_STEPS, job=job) is not None:
+            raise IllegalMove(
+                say(
+                    "job {job} waits for remote work: cancel it, that stops the work first",
+                    job=job,
+                )
+            )
         raise IllegalMove(
             say("job {job} was moved by somebody else meanwhile: look again", job=job)
         )

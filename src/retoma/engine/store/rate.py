@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from retoma.db import Transaction
-from retoma.engine.errors import NotFound
+from retoma.engine.errors import BadInput, NotFound
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 from retoma.words import say
@@ -44,6 +44,15 @@ def reserve(tx: Transaction, key: str, wanted: int) -> Grant:
     if row is None:
         raise NotFound(say("no rate is called {key!r}", key=key))
     have, rate, burst = row
+    if wanted > burst:
+        raise BadInput(
+            say(
+                "{key}: {n} at once is more than its burst of {burst:g}: it would wait for ever",
+                key=key,
+                n=wanted,
+                burst=burst,
+            )
+        )
     granted = min(int(have), max(wanted, int(rate * AHEAD)))
     tx.run(SPEND_TOKENS, key=key, left=have - granted)
     missing = max(min(wanted, burst) - have, 0.0)
