@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, TypeVar, cast, overload
 
 from retoma import db
+from retoma.codec import Unstorable, encode
 from retoma.db import Database, ReplyLost, Unfit, migrations
 from retoma.engine import insights, store
 from retoma.engine.batch import Batch, reason
@@ -21,7 +22,6 @@ from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.reach import BreakersDesk, Pools, RatesDesk
-from retoma.engine.remote import checked_handle
 from retoma.engine.retention import Keep, Retention, Retired
 from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
@@ -485,9 +485,14 @@ class Retoma:
         )
 
     async def adopt(self, job: int, handle: Any, *, actor: str = ACTOR) -> Job:
-        """The remote work of a parked job is this one: go on asking after it."""
+        """What a parked job had begun is this: a handle to ask after, or what its step gave."""
         _check_id("job", job)
-        text = checked_handle(handle)
+        try:
+            text = encode(handle)
+        except Unstorable as error:
+            raise BadInput(
+                say("job {job}: what it gave cannot be kept: {error}", job=job, error=error)
+            ) from error
         database = await self._open()
         return await database.write(
             lambda tx: store.adopt(tx, job, text, actor=actor), verb="adopt"

@@ -93,6 +93,7 @@ class Claim(NamedTuple):
 
 
 REMOTE = "remote:"  # how the names of steps begin that stand for work on other machines
+HANDLE = 8_192  # characters of a handle
 LIVE = (StepState.BEGUN, StepState.SAVED)
 
 

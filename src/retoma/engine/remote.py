@@ -14,12 +14,11 @@ from retoma.codec import Unstorable, decode, encode
 from retoma.db import crashpoint
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Permanent, Transient
-from retoma.engine.job import REMOTE, Memory, SavedStep, StepId
+from retoma.engine.job import HANDLE, REMOTE, Memory, SavedStep, StepId
 from retoma.engine.outcome import Park, Snooze, Unwound
 from retoma.engine.states import ParkReason, StepState
 from retoma.words import say
 
-HANDLE = 8_192  # characters of a handle
 INTERVAL = 30.0  # seconds between two polls
 ABSENT = 60.0  # seconds a request may be on its way
 TIMEOUT = 24 * 3600.0  # nothing is asked after for ever
@@ -252,8 +251,13 @@ class Call:
                 await self._end(sent.id, late)
                 await self._hands.cancel_now()
             raise Unwound(_nobody_knows(f"{late}: it was not seen to end"))
-        if status is not None and (status.progress is not None or status.note is not None):
-            await self._tell(status.progress, status.note)
+        if status is None:
+            return
+        note = status.note
+        if status.status not in self._remote.statuses:
+            note = f"its status {status.status!r} is in no table"[:200]
+        if status.progress is not None or note is not None:
+            await self._tell(status.progress, note)
 
     async def _tell(self, share: float | None, note: str | None) -> None:
         """Only what is new: the same words again are no progress, and must not hide a stall."""

@@ -2,9 +2,9 @@
 
 from retoma.codec import encode
 from retoma.db import Row, Transaction
-from retoma.engine.errors import IllegalMove
+from retoma.engine.errors import BadInput, IllegalMove
 from retoma.engine.events import EventType
-from retoma.engine.job import REMOTE, Job
+from retoma.engine.job import HANDLE, REMOTE, Job
 from retoma.engine.states import ParkReason, State, StepState
 from retoma.engine.store.bulk import TALLY_MOVE, Picked, skip_jobs, stop_remote
 from retoma.engine.store.rows import append_event, get_job
@@ -109,6 +109,8 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
     if step is None:
         raise IllegalMove(say("job {job} has begun nothing that nobody has seen end", job=job))
     name, version, key, was, _ = step
+    if value is not None and name.startswith(REMOTE):
+        _check_handle(job, value)
     gone = StepState.ENDED if name.startswith(REMOTE) else StepState.FAILED
     state = gone if value is None else StepState.SAVED
     told = encode({"step": name, "key": key, "said_by": actor})
@@ -131,6 +133,18 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
     [(seq,)] = tx.all(NEXT_EVENT, job=job)
     append_event(tx, job, seq, EventType(f"step_{state}"), actor, told)
     return unpark(tx, job, actor=actor)
+
+
+def _check_handle(job: int, handle: str) -> None:
+    if handle == "null" or len(handle) > HANDLE:
+        raise BadInput(
+            say(
+                "job {job}: a handle is a value of at most {most} characters, not {handle}",
+                job=job,
+                most=HANDLE,
+                handle=handle[:80],
+            )
+        )
 
 
 def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
