@@ -44,6 +44,7 @@ class Service:
     lose: float = 0.0  # forgets a job it had
     backwards: float = 0.0
     fail: float = 0.0
+    endless: bool = False  # its jobs end only when they are stopped
     works: dict[str, Work] = field(default_factory=dict)
     numbers: Any = field(default_factory=count)
     lock: Any = field(default_factory=threading.Lock)
@@ -54,7 +55,8 @@ class Service:
 
     def accept(self, key: str) -> tuple[Work, bool]:
         with self.lock:
-            work = Work(f"w{next(self.numbers)}", key, polls=self.rng.randint(1, 3))
+            polls = sys.maxsize if self.endless else self.rng.randint(1, 3)
+            work = Work(f"w{next(self.numbers)}", key, polls)
             self.works[work.id] = work
             self.tell("accepted", work)
             return work, self.rng.random() < self.hang_up

@@ -72,6 +72,61 @@ async def test_e6_a_crash_around_the_send_is_survived(new_world, point):
         assert second.running
 
 
+@pytest.mark.parametrize("point", ["remote.before_stop", "remote.after_stop"])
+async def test_e13_a_runner_killed_while_it_stops_remote_work_leaves_none_behind(
+    new_world, point
+):
+    async with new_world() as world:
+        await open_service(world, endless=True)
+        victim = world.start_runner("victim", slots=1, crash=f"{point}=kill")
+        job = await world.submit("mission", {"day": 1})
+        await wait_accepted(world, 1)
+
+        assert await world.app.cancel(job.id) in (State.WAITING, State.RUNNING)
+        await died(world, victim)
+        assert State.CANCELED is not (await world.states())[job.id], "not before it is stopped"
+        world.start_runner("second", slots=1)
+        await world.wait_ended()
+
+        assert State.CANCELED is (await world.states())[job.id]
+        assert ["canceled"] == [work.status for work in read_log(world.folder)]
+        await world.verdict()
+
+
+async def test_e12_a_batch_is_canceled_with_the_remote_work_of_its_jobs(new_world):
+    async with new_world() as world:
+        await open_service(world, endless=True)
+        batch = await world.app.submit_many("mission", [{"day": n} for n in range(8)])
+        victim = world.start_runner("victim", slots=8, crash="remote.after_stop=kill@3")
+        await wait_accepted(world, 8)
+
+        await batch.cancel()
+        await died(world, victim)
+        world.start_runner("second", slots=8)
+        await world.wait_ended()
+
+        assert {State.CANCELED: 8} == await batch.counts()
+        assert ["canceled"] * 8 == [work.status for work in read_log(world.folder)]
+        await world.verdict()
+
+
+async def wait_accepted(world: World, n: int) -> None:
+    async def accepted() -> bool:
+        log = world.folder / "service.log"
+        if not log.exists() or len(read_log(world.folder)) < n:
+            return False
+        return set((await world.states()).values()) <= {State.WAITING, State.RUNNING}
+
+    await world.eventually(accepted, f"{n} jobs are at work elsewhere")
+
+
+async def died(world: World, process: Process) -> None:
+    async def is_dead() -> bool:
+        return not process.running
+
+    await world.eventually(is_dead, f"{process.name} is dead")
+
+
 class Seen:
     """One job of the service, by its log."""
 

@@ -1,5 +1,6 @@
 """Work on somebody else's machine, asked after from claim to claim."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -213,6 +214,25 @@ async def test_e13_cancel_is_forwarded_and_confirmed(database_url):
         assert 1 == len(set(service.stopped))
         [step] = [step for step in await app.steps(job.id) if step.state == "ended"]
         assert "canceled" in str(step.value)
+
+
+async def test_e13_stopping_may_take_its_time(database_url):
+    service, began = Service("running"), []
+
+    async def stop(handle: str) -> None:
+        began.append(handle)
+        await asyncio.sleep(0.5)
+        service.stopped.append(handle)
+
+    async with Retoma(database_url) as app:
+        job = await mission_on(app, service, stop=stop, interval=0.01)
+        async with running(app, tick=0.1):
+            await eventually(lambda: polled(service))
+            await app.cancel(job)
+            await eventually(lambda: ended(app, job))
+
+        assert State.CANCELED is (await app.get(job)).state
+        assert 1 == len(began), "its runner did not stop the stopping"
 
 
 async def test_work_that_takes_too_long_is_stopped_before_it_is_sent_again(database_url):

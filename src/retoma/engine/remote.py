@@ -152,12 +152,17 @@ class Call:
         """The value was kept; so its work is over, also where we stopped before we could say so."""
         if self._last is not None and self._last.state is StepState.SAVED:
             await self._end(self._last.id, "done")
+            await self._leave_if_canceled()
+
+    async def _leave_if_canceled(self) -> None:
+        """Once its remote work is over, a job that was taken up to have that stopped ends."""
+        if self._hands.memory.canceling:
+            await self._hands.cancel_now()
 
     # — sending —
 
     async def _send(self, payload: Any) -> Never:
-        if self._hands.memory.canceling:
-            await self._hands.cancel_now()
+        await self._leave_if_canceled()
         step = self._next()
         await self._hands.keep(step, None, StepState.BEGUN)
         await self._hands.may_go_out()
@@ -223,11 +228,11 @@ class Call:
             text = encode(status.value)
             await self._hands.keep(self._value, text, StepState.SAVED)
             await self._end(sent.id, status.status)
+            await self._leave_if_canceled()
             return text
         else:
             await self._end(sent.id, status.status)
-            if self._hands.memory.canceling:
-                await self._hands.cancel_now()
+            await self._leave_if_canceled()
             raise self._error(edge, status, late)
         raise Unwound(Snooze(self._remote.every))
 
@@ -267,12 +272,16 @@ class Call:
     async def _stop(self, handle: Any) -> None:
         if self._remote.stop is None:
             return
+        if crashpoint.live:
+            crashpoint("remote.before_stop")
         try:
             await self._remote.stop(handle)
         except Exception as error:  # noqa: BLE001 — asked again at the next poll
             await self._tell(
                 self._hands.memory.progress, f"it could not be stopped: {error}"[:200]
             )
+        if crashpoint.live:
+            crashpoint("remote.after_stop")
 
     async def _end(self, step: StepId, status: str) -> None:
         await self._hands.keep(step, encode({"status": status}), StepState.ENDED)
