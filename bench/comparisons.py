@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench import blocked, floor, history, memory, ours, reclaim, sustained
+from bench import blocked, floor, history, memory, ours, reach, reclaim, sustained
 from bench.compare import FLOOR, AtLeast, AtMost, Comparison, Measure, NoLess, Row
 from bench.latency import Pace
 from bench.ours import Address
@@ -24,6 +24,8 @@ PLACES: Mapping[str, Address] = {"postgres": ours.on_postgres, "sqlite": ours.on
 LONGER = "times as long"  # a unit: the same with much of something, by the same with little
 GROWTH = 1.3  # and no more, whatever stands behind or before
 KEPT = 0.85  # of its pace
+THINGS = reach.THINGS  # in a pool, and jobs at a time
+IDLE = 30  # statements a minute of a runner with nothing to do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,10 @@ class Scale:
     submitted: int  # at once, for its memory
     long_rounds: int
     reclaim_rounds: int
+    rated: int
+    pooled: int
+    polled: int  # jobs with remote work, each asked after several times
+    idle: float  # seconds for which a runner with nothing to do is watched
 
 
 QUICK = Scale(
@@ -67,6 +73,10 @@ QUICK = Scale(
     submitted=100_000,
     long_rounds=1,
     reclaim_rounds=1,
+    rated=5_000,
+    pooled=1_000,
+    polled=300,
+    idle=20.0,
 )
 FULL = Scale(
     rounds=5,
@@ -86,6 +96,10 @@ FULL = Scale(
     submitted=100_000,
     long_rounds=1,
     reclaim_rounds=3,
+    rated=50_000,
+    pooled=10_000,
+    polled=3_000,
+    idle=60.0,
 )
 
 
@@ -100,6 +114,7 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *sustained_drains(scale),
         *memories(scale),
         *reclaims(scale),
+        *reaches(scale),
         heartbeats(),
         *start_ups(),
     ]
@@ -302,6 +317,23 @@ def reclaims(scale: Scale) -> list[Comparison]:
             rounds=scale.reclaim_rounds,
         )
         for make, at in PLACES.items()
+    ]
+
+
+def reaches(scale: Scale) -> list[Comparison]:
+    """Each database: with a rate in force, with a pool of a hundred, parked polls, doing nothing."""
+    return [
+        Comparison(rows=(row,), ours=measure, rounds=scale.long_rounds)
+        for make, at in PLACES.items()
+        for row, measure in (
+            (Row(f"rate_{make}", "jobs/s"), reach.drain(at, "rated", scale.rated, SLOTS)),
+            (Row(f"pool_{make}", "jobs/s"), reach.drain(at, "pooled", scale.pooled, THINGS)),
+            (Row(f"polls_{make}", "polls/s"), reach.polls(at, scale.polled, SLOTS)),
+            (
+                Row(f"idle_{make}", "statements/min", (AtMost(IDLE),)),
+                reach.idle(at, scale.idle),
+            ),
+        )
     ]
 
 

@@ -66,7 +66,11 @@ def test_the_pages_that_must_be_there_are_run():
     names = {page.relative_to(DOCS).as_posix() for page in pages()}
 
     concepts = {f"concepts/{name}.md" for name in ("leases", "epochs", "steps", "generations")}
-    howto = {f"howto/{name}.md" for name in ("first-job", "tests", "postgresql")}
+    names_of_howtos = (
+        *("first-job", "tests", "postgresql"),
+        *("remote-jobs", "pools-rates-breakers"),
+    )
+    howto = {f"howto/{name}.md" for name in names_of_howtos}
     assert concepts | howto <= names
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     )
     from retoma.engine.gate import Limit
     from retoma.engine.job import Job
-    from retoma.engine.outcome import Park, Skip, Snooze
+    from retoma.engine.outcome import Happened, Park, Skip, Snooze
+    from retoma.engine.remote import Edge, Remote, Status
     from retoma.engine.retry import Retry
     from retoma.engine.states import State
     from retoma.engine.transaction import Transaction
@@ -34,6 +35,8 @@ __all__ = [
     "BadInput",
     "Batch",
     "Context",
+    "Edge",
+    "Happened",
     "IdempotencyMismatch",
     "IllegalMove",
     "Job",
@@ -42,11 +45,13 @@ __all__ = [
     "NotFound",
     "Park",
     "Permanent",
+    "Remote",
     "Retoma",
     "Retry",
     "Skip",
     "Snooze",
     "State",
+    "Status",
     "Transaction",
     "Transient",
     "Unsure",
@@ -57,6 +62,8 @@ _HOMES = {
     "BadInput": "retoma.engine.errors",
     "Batch": "retoma.engine.batch",
     "Context": "retoma.engine.context",
+    "Edge": "retoma.engine.remote",
+    "Happened": "retoma.engine.outcome",
     "IdempotencyMismatch": "retoma.engine.errors",
     "IllegalMove": "retoma.engine.errors",
     "Job": "retoma.engine.job",
@@ -65,11 +72,13 @@ _HOMES = {
     "NotFound": "retoma.engine.errors",
     "Park": "retoma.engine.outcome",
     "Permanent": "retoma.engine.errors",
+    "Remote": "retoma.engine.remote",
     "Retoma": "retoma.library",
     "Retry": "retoma.engine.retry",
     "Skip": "retoma.engine.outcome",
     "Snooze": "retoma.engine.outcome",
     "State": "retoma.engine.states",
+    "Status": "retoma.engine.remote",
     "Transaction": "retoma.engine.transaction",
     "Transient": "retoma.engine.errors",
     "Unsure": "retoma.engine.errors",

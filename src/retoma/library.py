@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, TypeVar, cast, overload
 
 from retoma import db
+from retoma.codec import Unstorable, encode
 from retoma.db import Database, ReplyLost, Unfit, migrations
 from retoma.engine import insights, store
 from retoma.engine.batch import Batch, reason
@@ -20,6 +21,7 @@ from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.ports import Clock, Ids
+from retoma.engine.reach import BreakersDesk, Pools, RatesDesk
 from retoma.engine.retention import Keep, Retention, Retired
 from retoma.engine.retry import Retry
 from retoma.engine.runner import Knobs, Runner
@@ -75,6 +77,21 @@ class Retoma:
     def clock(self) -> Clock:
         """Decides when to look; a test may hand in one of its own."""
         return self._clock
+
+    @property
+    def pools(self) -> Pools:
+        """Shared exclusive things."""
+        return Pools(self._open, ACTOR)
+
+    @property
+    def rates(self) -> RatesDesk:
+        """How often something may be called."""
+        return RatesDesk(self._open, ACTOR)
+
+    @property
+    def breakers(self) -> BreakersDesk:
+        """What guards services that may be down."""
+        return BreakersDesk(self._open, ACTOR)
 
     # — registering —
 
@@ -457,6 +474,28 @@ class Retoma:
         database = await self._open()
         return await database.write(
             lambda tx: store.unpark(tx, job, actor=actor), verb="unpark"
+        )
+
+    async def send_again(self, job: int, *, actor: str = ACTOR) -> Job:
+        """The remote work of a parked job is gone: have it sent again."""
+        _check_id("job", job)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.send_again(tx, job, actor=actor), verb="send_again"
+        )
+
+    async def adopt(self, job: int, handle: Any, *, actor: str = ACTOR) -> Job:
+        """What a parked job had begun is this: a handle to ask after, or what its step gave."""
+        _check_id("job", job)
+        try:
+            text = encode(handle)
+        except Unstorable as error:
+            raise BadInput(
+                say("job {job}: what it gave cannot be kept: {error}", job=job, error=error)
+            ) from error
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.adopt(tx, job, text, actor=actor), verb="adopt"
         )
 
     async def skip(self, job: int, why: str, *, actor: str = ACTOR) -> Job:

@@ -16,7 +16,7 @@ from retoma.codec import decode
 from retoma.db import Database, Transaction, adhoc, moment
 from retoma.engine import insights
 from retoma.engine.events import LEADS_TO, End, EventType
-from retoma.engine.job import RELEASES
+from retoma.engine.job import RELEASES, REMOTE
 from retoma.engine.retry import Retry
 from retoma.engine.states import ENDED, MOVES, State
 
@@ -231,6 +231,8 @@ def no_stale_write(history: History) -> Iterator[str]:
 
 
 def _is_the_holders(event: Event) -> bool:
+    if event.type is EventType.PARKED and event.details.get("reason") == "unknown_remote":
+        return False  # by whoever took it back for the third time
     return event.type not in BY_OTHERS | {EventType.CANCEL_REQUESTED}
 
 
@@ -346,7 +348,10 @@ def backoff_in_bounds(history: History) -> Iterator[str]:
 
 
 def step_kept_once(history: History) -> Iterator[str]:
-    """E5: a step is committed once in a generation, by the epoch its row names."""
+    """E5: a step is committed once in a generation, by the epoch its row names.
+
+    The row of remote work is written again when the work has ended.
+    """
     kept: dict[tuple[int, str], list[int | None]] = defaultdict(list)
     for job, events in history.timelines().items():
         for event in events:
@@ -357,10 +362,43 @@ def step_kept_once(history: History) -> Iterator[str]:
         row = rows.get((job, name))
         if len(epochs) > 1:
             yield f"job {job}: step {name} was committed {len(epochs)} times ({epochs})"
+        elif name.startswith(REMOTE):
+            continue
         elif row is None or row.epoch != epochs[0]:
             yield f"job {job}: step {name} of epoch {epochs[0]} is not the one that is kept"
     for job, name in rows.keys() - kept.keys():
         yield f"job {job}: step {name} is kept, and no event tells of it"
+
+
+INTENT_ENDS = frozenset({EventType.STEP_SAVED, EventType.STEP_FAILED, EventType.STEP_ENDED})
+
+
+def intents_end(history: History) -> Iterator[str]:
+    """E6: what was begun was seen to end, or a person may still say what became of it.
+
+    Remote work has ended when that is told, not when its handle is kept. A step of our own that
+    nobody saw end waits on the list of the dead too; work elsewhere would run on unseen.
+    """
+    states = {job.id: job.state for job in history.jobs}
+    for job, events in history.timelines().items():
+        unseen: set[str] = set()
+        parked = False
+        for event in events:
+            if event.type is EventType.STEP_BEGUN:
+                unseen.add(_step_name(event))
+            elif event.type in INTENT_ENDS and not _handle_kept(event):
+                unseen.discard(_step_name(event))
+            if event.type in (EventType.PARKED, EventType.CLAIMED):
+                parked = event.type is EventType.PARKED
+        for name in sorted(unseen):
+            if states.get(job) in (State.DONE, State.SKIPPED):
+                yield f"job {job} is {states[job]}, and nobody saw {name} end"
+            elif name.startswith(REMOTE) and states.get(job) in ENDED and not parked:
+                yield f"job {job} is {states[job]} and left {name} behind"
+
+
+def _handle_kept(event: Event) -> bool:
+    return event.type is EventType.STEP_SAVED and _step_name(event).startswith(REMOTE)
 
 
 def never_run_again(history: History) -> Iterator[str]:
@@ -475,14 +513,22 @@ def one_job_per_key(history: History) -> Iterator[str]:
 
 
 def cancel_is_final(history: History) -> Iterator[str]:
-    """E13: after a cancel no new try: it ends canceled, or done and too late."""
+    """E13: after a cancel no new try: it ends canceled, or done and too late.
+
+    Unless work of it is at another machine: it is taken up, as often as needed, to stop that.
+    """
     for job, events in history.timelines().items():
         asked = canceled = False
+        elsewhere: set[str] = set()
         for event in events:
+            if event.type in INTENT_ENDS | {EventType.STEP_BEGUN}:
+                _follow(elsewhere, event)
             if event.type is EventType.AGAIN:
                 asked = canceled = False
             elif canceled:
                 yield f"job {job}: {event.type} after it was canceled"
+            elif asked and elsewhere and event.type is not EventType.DONE:
+                pass
             elif asked and event.type is EventType.CLAIMED:
                 yield f"job {job} was tried again although its cancel was asked for"
             elif asked and event.type in WELL_ENDED and not event.details.get("too_late"):
@@ -491,6 +537,14 @@ def cancel_is_final(history: History) -> Iterator[str]:
                 yield f"job {job}: {event.type} after its cancel was asked for"
             asked = asked or event.type is EventType.CANCEL_REQUESTED
             canceled = canceled or event.type is EventType.CANCELED
+
+
+def _follow(elsewhere: set[str], event: Event) -> None:
+    name = _step_name(event)
+    if event.type in (EventType.STEP_FAILED, EventType.STEP_ENDED):
+        elsewhere.discard(name)
+    elif name.startswith(REMOTE):
+        elsewhere.add(name)
 
 
 def counts_add_up(history: History) -> Iterator[str]:
@@ -511,6 +565,7 @@ RULES: dict[str, Rule] = {
     "E5 step kept once": step_kept_once,
     "E5 value as made": value_is_the_one_made,
     "E5 no late start": no_late_start,
+    "E6 intents end": intents_end,
     "E7 nothing lost": nothing_lost,
     "E8 one job per key": one_job_per_key,
     "E9 one end": one_end,

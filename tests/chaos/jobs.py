@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from retoma import Context, LeaseLost, Limit, Retoma, Retry, Transient
+from retoma import Context, Edge, LeaseLost, Limit, Remote, Retoma, Retry, Status, Transient
 from tests.chaos import hang_jobs
-from tests.chaos.ledger import Ledger
+from tests.chaos.ledger import Ledger, append
 
 FOLDER = "RETOMA_TEST_LEDGER"
 URL = "RETOMA_DATABASE_URL"
@@ -32,7 +32,7 @@ def build(url: str, folder: Path) -> Retoma:
         *(stories.chain, stories.poison, stories.neighbour, stories.hold),
         *(stories.late_save, stories.late_report, stories.late_settle),
         *(stories.late_evidence, stories.late_start, stories.hopeless, stories.heavy),
-        *(stories.block,),
+        *(stories.block, stories.mission, stories.borrow, stories.call),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
     app.job(name="capped", retry=RETRY, limit=[TOTAL, Limit(CAP, per="site")])(
@@ -53,12 +53,95 @@ def _plain(story: Any) -> Any:
     return run
 
 
+STATUSES = {
+    "queued": Edge.GOING,
+    "running": Edge.GOING,
+    "completed": Edge.DONE,
+    "failed": Edge.FAILED,
+    "unheard of": Edge.GONE,
+    "canceled": Edge.STOPPED,
+}
+PORT = "service.port"  # the file in which the other side's service says where it listens
+
+
+class Elsewhere:
+    """How a mission speaks to the service of `remote_service.py`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def remote(self) -> Remote:
+        return Remote(
+            send=self.send,
+            ask=self.ask,
+            find=self.find,
+            stop=self.stop,
+            statuses=STATUSES,
+            interval=0.05,
+            absent_after=3,
+        )
+
+    async def send(self, key: str, payload: Any) -> str:
+        answer = await self._call("POST", "/jobs", {"key": key})
+        return str(answer["id"])
+
+    async def ask(self, handle: str) -> Status:
+        answer = await self._call("GET", f"/jobs/{handle}")
+        return Status(answer["status"], value=handle)
+
+    async def find(self, key: str) -> Any:
+        return (await self._call("GET", f"/jobs?key={key}"))["id"]
+
+    async def stop(self, handle: str) -> None:
+        await self._call("DELETE", f"/jobs/{handle}")
+
+    async def _call(self, method: str, path: str, body: Any = None) -> Any:
+        import httpx2
+
+        port = (self._folder / PORT).read_text()
+        async with httpx2.AsyncClient(timeout=2) as client:
+            answer = await client.request(method, f"http://127.0.0.1:{port}{path}", json=body)
+            return answer.json()
+
+
 class Stories:
     """What they all need: where to tell, and where the gates are."""
 
     def __init__(self, ledger: Ledger, folder: Path) -> None:
         self._ledger = ledger
         self._folder = folder
+
+    async def mission(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Work on somebody else's machine, between two steps of our own."""
+        await self._step(ctx, "before", 1)
+        handle = await ctx.remote("scrape", Elsewhere(self._folder).remote(), payload)
+        await self._step(ctx, "after", 1)
+        return handle
+
+    async def borrow(self, ctx: Context, payload: dict[str, Any]) -> None:
+        """Hold a thing for a while, and say so."""
+        thing = await ctx.use("things", scope=payload["scope"])
+        self._hold_told(ctx, thing.name, "got")
+        await asyncio.sleep(payload.get("ms", 10) / 1000)
+        self._hold_told(ctx, thing.name, "let")
+        await thing.release()
+
+    async def call(self, ctx: Context, payload: Any) -> None:
+        """Call something whose rate is shared."""
+        await ctx.rate("site")
+        line = {"at": time.monotonic_ns(), "pid": os.getpid()}
+        append(self._folder / f"calls-{os.getpid()}.jsonl", line)
+
+    def _hold_told(self, ctx: Context, thing: str, event: str) -> None:
+        line = {
+            "event": event,
+            "thing": thing,
+            "job": ctx.job,
+            "epoch": ctx.epoch,
+            "pid": os.getpid(),
+            "at": time.monotonic_ns(),
+        }
+        append(self._folder / f"holds-{os.getpid()}.jsonl", line)
 
     async def chain(self, ctx: Context, payload: dict[str, Any]) -> list[Any]:
         """Steps one after another, then three at once; some fail the first time."""

@@ -16,7 +16,7 @@ from retoma.engine.errors import LeaseLost
 from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock, Process
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, ParkReason, State
+from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Boot, Evidence, Spot
 from retoma.engine.writer import Writer
 from tests.chaos.world import World
@@ -38,8 +38,8 @@ TABLES = ("jobs", "events", "steps", "evidence", "job_evidence", "tallies", "cou
 Write = Callable[[Transaction, str, Held], Any]
 
 
-def saving(*, begun: bool) -> Write:
-    fields = store.step_fields(STEP, '"stolen"', begun=begun)
+def saving(state: StepState) -> Write:
+    fields = store.step_fields(STEP, '"stolen"', state)
     return lambda tx, boot, held: tx.finish(store.saves(boot, [(held, STEP, fields)]))[0]
 
 
@@ -60,8 +60,7 @@ def attaching(tx: Transaction, boot: str, held: Held) -> Any:
 
 # Everything a runner can send about a job; each gives nothing where it is refused.
 WRITES: dict[str, Write] = {
-    "save step": saving(begun=False),
-    "begin step": saving(begun=True),
+    **{f"step {state}": saving(state) for state in StepState},
     "progress": reporting,
     "evidence": attaching,
     **{f"settle {name}": settling(end) for name, end in ENDS.items()},

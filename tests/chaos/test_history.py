@@ -136,6 +136,38 @@ def waits(after: float) -> History:
     return with_events(good(), failed)
 
 
+def at_work_elsewhere(
+    state: State, *last: Event, first: EventType = EventType.STEP_SAVED
+) -> History:
+    """A job with remote work, up to the last of these events."""
+    told = {"step": "remote:scrape", "key": "1"}
+    events = [
+        event(1, EventType.SUBMITTED),
+        event(2, EventType.CLAIMED, 1),
+        event(3, EventType.STEP_BEGUN, 1, details=told),
+        event(4, first, 1, details=told),
+        *last,
+    ]
+    job = replace(good().jobs[0], state=state, seq=len(events), failures=0, epoch=2)
+    return replace(good(), jobs=[job], events=events, attempts=[], steps=[], effects=[])
+
+
+def canceled_elsewhere(*, ended: bool) -> History:
+    """Asked to end while it waits; taken up, lost, taken up again: only to stop that work."""
+    told = {"step": "remote:scrape", "key": "1"}
+    told_of = EventType.STEP_ENDED if ended else EventType.EVIDENCE
+    return at_work_elsewhere(
+        State.CANCELED,
+        event(5, EventType.SNOOZED, 1, details={"after": 0.5}),
+        event(6, EventType.CANCEL_REQUESTED, actor="library"),
+        event(7, EventType.CLAIMED, 2),
+        event(8, EventType.LOST, 2, actor="two"),
+        event(9, EventType.CLAIMED, 3, actor="two"),
+        event(10, told_of, 3, actor="two", details=told),
+        event(11, EventType.CANCELED, 3, actor="two"),
+    )
+
+
 CANCELED = ((EventType.CLAIMED, 1), (EventType.CANCEL_REQUESTED, 1))
 
 
@@ -188,6 +220,14 @@ PLANTED: dict[str, list[Callable[[], History]]] = {
     ],
     "E5 no late start": [
         lambda: effect(good(), Effect(1, 1, 2, "each/0", 10, "start", at(60))),
+    ],
+    "E6 intents end": [
+        lambda: with_events(good(), event(5, EventType.STEP_BEGUN, 2, details={"step": "pay"})),
+        lambda: at_work_elsewhere(State.DEAD, event(5, EventType.BURIED, 1)),
+        lambda: at_work_elsewhere(
+            State.CANCELED, event(5, EventType.CANCELED, 1), first=EventType.EVIDENCE
+        ),
+        lambda: canceled_elsewhere(ended=False),
     ],
     "E7 nothing lost": [
         lambda: replace(good(), accepted=[Accepted(2, {"n": 1})]),
@@ -247,6 +287,19 @@ def test_as_many_inside_as_may_be_is_green_also_where_one_died():
     within = inside((1, 4), (2, None), (4, 6), (5, 7), pid=10)
 
     assert [] == list(RULES["E16 caps hold"](within))
+
+
+def test_e6_an_intent_that_ends_or_that_a_person_is_asked_about_is_green():
+    told = {"reason": "unknown_remote", "why": "?"}
+    parked = at_work_elsewhere(State.PARKED, event(5, EventType.PARKED, 1, details=told))
+    by_hand = at_work_elsewhere(
+        State.CANCELED,
+        event(5, EventType.PARKED, 1, details=told),
+        event(6, EventType.CANCELED, actor="ana"),
+    )
+    for history in (parked, by_hand, canceled_elsewhere(ended=True)):
+        found = problems(history)
+        assert not [each for each in found if each.startswith(("E6", "E13"))], found
 
 
 def test_every_rule_has_a_planted_violation():

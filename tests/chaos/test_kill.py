@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 
 import pytest
 
@@ -45,8 +46,13 @@ async def test_three_runners_killed_throughout_end_every_job(new_world, jobs, ki
         assert len({e.actor for e in found.events if e.type is EventType.CLAIMED}) > 3
 
 
-async def kill_throughout(world: World, runners: list[Process], kills: int) -> list[int]:
-    """Kill one of them, again and again, and start another in its place; how many jobs each held."""
+async def kill_throughout(
+    world: World, runners: list[Process], kills: int, died: dict[int, int] | None = None
+) -> list[int]:
+    """Kill one of them, again and again, and start another in its place; how many jobs each held.
+
+    `died` is told the pids and when they were gone.
+    """
     hits: list[int] = []
     while len(hits) < kills and await world.count_open():
         await asyncio.sleep(world.rng.uniform(0.02, 0.3))
@@ -59,6 +65,8 @@ async def kill_throughout(world: World, runners: list[Process], kills: int) -> l
             victim.send(signal.SIGCONT)
             continue
         world.kill(victim)
+        if died is not None:
+            died[victim.pid] = time.monotonic_ns()
         hits.append(held)
         runners[place] = world.start_runner(f"runner {place}", slots=4)
     return hits

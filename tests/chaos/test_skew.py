@@ -79,7 +79,7 @@ async def judged(world: World) -> None:
 
 def start(world: World, wall: Wall, name: str) -> Process:
     told = {"name": name, "tick": 1.0, "slots": 4}
-    return world._start(name, "tests.chaos.run_skewed", told, wall.environment)
+    return world.start(name, "tests.chaos.run_skewed", told, wall.environment)
 
 
 async def kill_one_that_holds(world: World, victim: Process) -> None:

@@ -30,7 +30,7 @@ def mixed(new_world: Callable[[], World]) -> World:
 
 def start(world: World, code: str, name: str, **knobs: Any) -> Process:
     told = {"code": code, "name": name, "tick": 1.0, **knobs}
-    return world._start(name, "tests.chaos.run_version", told)
+    return world.start(name, "tests.chaos.run_version", told)
 
 
 async def submit(world: World, version: int, **payload: Any) -> int:

@@ -100,13 +100,16 @@ class World:
 
     # — processes —
 
-    def start_runner(self, name: str = "runner", **knobs: Any) -> Process:
-        return self._start(name, "tests.chaos.run_runner", {"name": name, "tick": 1.0, **knobs})
+    def start_runner(self, name: str = "runner", *, crash: str = "", **knobs: Any) -> Process:
+        """`crash`: where and how it is to die, as RETOMA_CRASHPOINT says it."""
+        told = {"name": name, "tick": 1.0, **knobs}
+        armed = {"RETOMA_CRASHPOINT": crash} if crash else None
+        return self.start(name, "tests.chaos.run_runner", told, armed)
 
     def start_submitter(self, name: str, **told: Any) -> Process:
-        return self._start(name, "tests.chaos.run_submits", told)
+        return self.start(name, "tests.chaos.run_submits", told)
 
-    def _start(
+    def start(
         self,
         name: str,
         module: str,

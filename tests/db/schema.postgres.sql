@@ -16,6 +16,16 @@ batches.kind text COLLATE C NOT NULL
 batches.last_job bigint
 batches.name text COLLATE C NOT NULL
 batches.paused_at timestamp with time zone
+breakers.epoch integer
+breakers.failures integer NOT NULL DEFAULT 0
+breakers.job bigint
+breakers.name text COLLATE C NOT NULL
+breakers.probe_at timestamp with time zone
+breakers.reason text
+breakers.rest double precision NOT NULL
+breakers.since timestamp with time zone
+breakers.state text NOT NULL DEFAULT 'closed'::text
+breakers.threshold integer NOT NULL
 counts.batch bigint NOT NULL
 counts.code text COLLATE C NOT NULL
 counts.kind text COLLATE C NOT NULL
@@ -98,6 +108,37 @@ pace.n bigint NOT NULL
 pace.state text COLLATE C NOT NULL
 places_left.at timestamp with time zone NOT NULL
 places_left.place text NOT NULL
+pool_items.epoch integer
+pool_items.failed_by text
+pool_items.failed_from timestamp with time zone
+pool_items.failures integer NOT NULL DEFAULT 0
+pool_items.generation integer
+pool_items.id bigint NOT NULL IDENTITY
+pool_items.job bigint
+pool_items.last_job bigint
+pool_items.name text COLLATE C NOT NULL
+pool_items.pool text COLLATE C NOT NULL
+pool_items.ready_at timestamp with time zone
+pool_items.reason text
+pool_items.scope text
+pool_items.score double precision NOT NULL DEFAULT 1
+pool_items.state text NOT NULL DEFAULT 'on'::text
+pool_items.used_at timestamp with time zone
+pool_items.uses integer NOT NULL DEFAULT 0
+pool_items.value json NOT NULL
+pool_items.vendor text COLLATE C NOT NULL DEFAULT ''::text
+pool_items.worked_at timestamp with time zone
+pools.cool_down double precision NOT NULL DEFAULT 0
+pools.healthy integer NOT NULL DEFAULT 0
+pools.name text COLLATE C NOT NULL
+pools.off_after integer
+pools.pick text NOT NULL
+pools.use_cap integer
+rates.at timestamp with time zone NOT NULL
+rates.burst double precision NOT NULL
+rates.key text COLLATE C NOT NULL
+rates.rate double precision NOT NULL
+rates.tokens double precision NOT NULL
 refers.column_name text COLLATE C NOT NULL
 refers.table_name text COLLATE C NOT NULL
 refers.what text COLLATE C NOT NULL
@@ -162,6 +203,10 @@ audit: PRIMARY KEY (id)
 batch_pace: PRIMARY KEY (batch, minute)
 batches: UNIQUE (key)
 batches: PRIMARY KEY (id)
+breakers: PRIMARY KEY (name)
+breakers: CHECK ((rest > (0)::double precision))
+breakers: CHECK ((state = ANY (ARRAY['closed'::text, 'open'::text, 'probing'::text])))
+breakers: CHECK ((threshold > 0))
 counts: PRIMARY KEY (batch, kind, state, code)
 duties: PRIMARY KEY (name)
 events: PRIMARY KEY (job, seq)
@@ -177,6 +222,19 @@ limits: CHECK ((used >= 0))
 meta: PRIMARY KEY (name)
 pace: PRIMARY KEY (kind, minute, state, code, bucket)
 places_left: PRIMARY KEY (place)
+pool_items: CHECK (((job IS NULL) = (scope IS NULL)))
+pool_items: PRIMARY KEY (id)
+pool_items: FOREIGN KEY (pool) REFERENCES pools(name)
+pool_items: UNIQUE (pool, name)
+pool_items: CHECK ((scope = ANY (ARRAY['attempt'::text, 'job'::text, 'release'::text])))
+pool_items: CHECK ((state = ANY (ARRAY['on'::text, 'off'::text])))
+pools: CHECK ((off_after > 0))
+pools: CHECK ((pick = ANY (ARRAY['random'::text, 'oldest'::text])))
+pools: PRIMARY KEY (name)
+pools: CHECK ((use_cap > 0))
+rates: CHECK ((burst >= (1)::double precision))
+rates: PRIMARY KEY (key)
+rates: CHECK ((rate > (0)::double precision))
 refers: PRIMARY KEY (table_name, column_name)
 refers: CHECK ((what = ANY (ARRAY['job'::text, 'batch'::text])))
 retoma_migrations: PRIMARY KEY (room, number)
@@ -184,7 +242,7 @@ runners: PRIMARY KEY (boot)
 runners: CHECK ((state = ANY (ARRAY['alive'::text, 'leaving'::text, 'gone'::text, 'lost'::text])))
 schedules: PRIMARY KEY (name)
 steps: PRIMARY KEY (job, name, version, key)
-steps: CHECK ((state = ANY (ARRAY['begun'::text, 'saved'::text])))
+steps: CHECK ((state = ANY (ARRAY['begun'::text, 'saved'::text, 'failed'::text, 'ended'::text])))
 tallies: PRIMARY KEY (id)
 ticks: PRIMARY KEY (schedule, at)
 CREATE UNIQUE INDEX audit_pkey ON retoma.audit USING btree (id)
@@ -193,6 +251,7 @@ CREATE UNIQUE INDEX batch_pace_pkey ON retoma.batch_pace USING btree (batch, min
 CREATE UNIQUE INDEX batches_key_key ON retoma.batches USING btree (key)
 CREATE INDEX batches_paused ON retoma.batches USING btree (id) WHERE (paused_at IS NOT NULL)
 CREATE UNIQUE INDEX batches_pkey ON retoma.batches USING btree (id)
+CREATE UNIQUE INDEX breakers_pkey ON retoma.breakers USING btree (name)
 CREATE UNIQUE INDEX counts_pkey ON retoma.counts USING btree (batch, kind, state, code)
 CREATE UNIQUE INDEX duties_pkey ON retoma.duties USING btree (name)
 CREATE UNIQUE INDEX events_pkey ON retoma.events USING btree (job, seq)
@@ -214,6 +273,12 @@ CREATE UNIQUE INDEX limits_pkey ON retoma.limits USING btree (key)
 CREATE UNIQUE INDEX meta_pkey ON retoma.meta USING btree (name)
 CREATE UNIQUE INDEX pace_pkey ON retoma.pace USING btree (kind, minute, state, code, bucket)
 CREATE UNIQUE INDEX places_left_pkey ON retoma.places_left USING btree (place)
+CREATE INDEX pool_items_free ON retoma.pool_items USING btree (pool, used_at) WHERE ((job IS NULL) AND (state = 'on'::text))
+CREATE INDEX pool_items_held ON retoma.pool_items USING btree (job) WHERE (job IS NOT NULL)
+CREATE UNIQUE INDEX pool_items_pkey ON retoma.pool_items USING btree (id)
+CREATE UNIQUE INDEX pool_items_pool_name_key ON retoma.pool_items USING btree (pool, name)
+CREATE UNIQUE INDEX pools_pkey ON retoma.pools USING btree (name)
+CREATE UNIQUE INDEX rates_pkey ON retoma.rates USING btree (key)
 CREATE UNIQUE INDEX refers_pkey ON retoma.refers USING btree (table_name, column_name)
 CREATE UNIQUE INDEX retoma_migrations_pkey ON retoma.retoma_migrations USING btree (room, number)
 CREATE UNIQUE INDEX runners_pkey ON retoma.runners USING btree (boot)

@@ -33,6 +33,18 @@ CREATE TABLE batches (
     paused_at   integer
 ) STRICT
 CREATE INDEX batches_paused ON batches (id) WHERE paused_at IS NOT NULL
+CREATE TABLE breakers (
+    name       text PRIMARY KEY,
+    state      text NOT NULL DEFAULT 'closed' CHECK (state IN ('closed', 'open', 'probing')),
+    failures   integer NOT NULL DEFAULT 0,
+    threshold  integer NOT NULL CHECK (threshold > 0),
+    rest       real NOT NULL CHECK (rest > 0),
+    reason     text,
+    since      integer,
+    probe_at   integer,
+    job        integer,
+    epoch      integer
+) STRICT
 CREATE TABLE counts (
     batch  integer NOT NULL,
     kind   text NOT NULL,
@@ -165,6 +177,47 @@ CREATE TABLE places_left (
     place  text PRIMARY KEY,
     at     integer NOT NULL
 ) STRICT
+CREATE TABLE pool_items (
+    id           INTEGER PRIMARY KEY,
+    pool         text NOT NULL REFERENCES pools,
+    name         text NOT NULL,
+    value        text NOT NULL,
+    vendor       text NOT NULL DEFAULT '',
+    state        text NOT NULL DEFAULT 'on' CHECK (state IN ('on', 'off')),
+    reason       text,
+    uses         integer NOT NULL DEFAULT 0,
+    failures     integer NOT NULL DEFAULT 0,
+    failed_by    text,
+    failed_from  integer,
+    worked_at    integer,
+    score        real NOT NULL DEFAULT 1,
+    ready_at     integer,
+    used_at      integer,
+    last_job     integer,
+    job          integer,
+    epoch        integer,
+    generation   integer,
+    scope        text CHECK (scope IN ('attempt', 'job', 'release')),
+    UNIQUE (pool, name),
+    CHECK ((job IS NULL) = (scope IS NULL))
+) STRICT
+CREATE INDEX pool_items_free ON pool_items (pool, used_at) WHERE job IS NULL AND state = 'on'
+CREATE INDEX pool_items_held ON pool_items (job) WHERE job IS NOT NULL
+CREATE TABLE pools (
+    name       text PRIMARY KEY,
+    pick       text NOT NULL CHECK (pick IN ('random', 'oldest')),
+    use_cap    integer CHECK (use_cap > 0),
+    cool_down  real NOT NULL DEFAULT 0,
+    off_after  integer CHECK (off_after > 0),
+    healthy    integer NOT NULL DEFAULT 0
+) STRICT
+CREATE TABLE rates (
+    key     text PRIMARY KEY,
+    rate    real NOT NULL CHECK (rate > 0),
+    burst   real NOT NULL CHECK (burst >= 1),
+    tokens  real NOT NULL,
+    at      integer NOT NULL
+) STRICT
 CREATE TABLE refers (
     table_name   text NOT NULL,
     column_name  text NOT NULL,
@@ -198,14 +251,14 @@ CREATE TABLE schedules (
     paused_at   integer,
     next_at     integer
 , version integer NOT NULL DEFAULT 1, queue text NOT NULL DEFAULT '', priority integer NOT NULL DEFAULT 0, limits text NOT NULL DEFAULT '{}') STRICT
-CREATE TABLE steps (
+CREATE TABLE "steps" (
     job         integer NOT NULL,
     name        text NOT NULL,
     version     integer NOT NULL,
     key         text NOT NULL,
     generation  integer NOT NULL,
     epoch       integer NOT NULL,
-    state       text NOT NULL CHECK (state IN ('begun', 'saved')),
+    state       text NOT NULL CHECK (state IN ('begun', 'saved', 'failed', 'ended')),
     begun_at    integer,
     saved_at    integer,
     value       text,

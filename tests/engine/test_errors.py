@@ -21,12 +21,8 @@ from retoma.engine.errors import (
 )
 
 OUGHT_TO_RETRY = {
-    "exception",
-    "transient",
-    "timeout",
-    "stalled",
-    "child_died",
-    "out_of_memory",
+    *("exception", "transient", "timeout", "stalled", "child_died", "out_of_memory"),
+    *("remote_failed", "remote_gone", "remote_stopped", "remote_timeout", "remote_stalled"),
     "lease_lost",
 }
 OUGHT_TO_PARK = {"config", "budget", "unknown_remote"}

@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from retoma import Context, Park, Permanent, Retoma, Retry, Skip, Snooze, Transient
+from retoma import (
+    Context,
+    Edge,
+    Park,
+    Permanent,
+    Remote,
+    Retoma,
+    Retry,
+    Skip,
+    Snooze,
+    Status,
+    Transient,
+)
 from retoma.engine import settlement, store
 from retoma.engine.events import LEADS_TO
 from retoma.engine.states import ParkReason
@@ -151,9 +163,121 @@ async def test_set_aside_by_which_gate(database_url):
     async with Retoma(database_url) as app:
         database = await app.database()
         await submit(database)
-        await change(database, "UPDATE jobs SET aside = 'pool:proxies'")
+        await change(database, "UPDATE jobs SET aside = 'moon:full'")
 
-        assert "set aside by pool:proxies: it goes on when that opens" in await app.explain(1)
+        assert "set aside by moon:full: it goes on when that opens" in await app.explain(1)
+
+
+async def test_e17_a_pool_with_nothing_free_says_what_became_of_its_things(database_url):
+    async with Retoma(database_url) as app:
+        await app.pools.declare("proxies", {"a": 1, "b": 2, "c": 3}, cool_down=60)
+        await app.pools.switch("proxies", ["b"], on=False, reason="it is slow")
+        hold = asyncio.Event()
+
+        @app.job
+        async def story(ctx: Context, n: int) -> Any:
+            async with ctx.use("proxies"):
+                if n == 1:
+                    await hold.wait()
+
+        jobs = [await app.submit(story, 0), await app.submit(story, 1)]
+        async with running(app, slots=1, tick=0.1):
+            await eventually(lambda: runs(app, jobs[1].id))
+            database = await app.database()
+            last = await app.submit(story, 2)
+            await change(
+                database, "UPDATE jobs SET aside = 'pool:proxies' WHERE state = 'waiting'"
+            )
+
+            said = await app.explain(last.id)
+            hold.set()
+
+        assert "set aside by pool:proxies: of its 3 things 1 are held, 1 off, 1 resting" in said
+        assert "it goes on when one is free, switched on or added" in said
+
+
+async def test_a_breaker_says_since_when_why_and_when_it_is_tried(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await app.breakers.declare("site", rest=60)
+        await app.breakers.open("site", "503 for all")
+        await submit(database)
+        await change(database, "UPDATE jobs SET aside = 'breaker:site'")
+
+        opened = await app.explain(1)
+        await change(database, "UPDATE breakers SET state = 'probing'")
+        tried = await app.explain(1)
+        await app.breakers.close("site")
+
+        assert "set aside by breaker:site, open since 20" in opened
+        assert "(503 for all): one job tries it at 20" in opened
+        assert "somebody closes it, all go on" in opened
+        assert "one job tries it right now" in tried
+        assert "breaker" not in await app.explain(1)
+
+
+async def test_what_waits_for_remote_work_says_when_it_asks_again(database_url):
+    async with Retoma(database_url) as app:
+        job = await at_work_elsewhere(app)
+        async with running(app):
+            said = await eventually(lambda: waits_for_it(app, job))
+
+        assert (
+            'waits for remote work scrape (number 1, handle "w7"): asks after it again' in said
+        )
+        assert said.endswith(("in 3600 s", "in 3599 s"))
+
+
+async def test_e6_what_nobody_knows_says_of_which_work_and_how_to_say_it(database_url):
+    async with Retoma(database_url) as app:
+        job = await at_work_elsewhere(app, ConnectionError("hung up"))
+        await drain(app)
+
+        said = await app.explain(job)
+
+        assert "parked (unknown_remote): nobody has seen the end of remote work scrape" in said
+        assert "hung up" in said
+        assert f"`retoma jobs send-again {job}`" in said
+        assert f"`retoma jobs adopt {job} JSON`" in said
+
+
+async def test_e6_a_step_of_our_own_that_nobody_saw_end_is_named(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(base=0, cap=0))
+        async def story(ctx: Context) -> Any:
+            async def pay() -> None:
+                raise ConnectionError
+
+            await ctx.step("pay", pay, once=True, key="may")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert "nobody has seen the end of step pay of may" in await app.explain(job.id)
+
+
+async def at_work_elsewhere(app: Retoma, error: Exception | None = None) -> int:
+    async def send(key: str, payload: Any) -> str:
+        if error is not None:
+            raise error
+        return "w7"
+
+    async def ask(handle: str) -> Status:
+        return Status("running")
+
+    remote = Remote(send=send, ask=ask, statuses={"done": Edge.DONE}, interval=3600)
+
+    @app.job
+    async def mission(ctx: Context) -> Any:
+        return await ctx.remote("scrape", remote)
+
+    return (await app.submit(mission)).id
+
+
+async def waits_for_it(app: Retoma, job: int) -> str:
+    said = await app.explain(job)
+    return said if "asks after" in said else ""
 
 
 async def test_a_limit_that_is_reached_says_how_many_run(database_url):

@@ -10,7 +10,7 @@ from retoma.codec import digest
 from retoma.engine import insights, settlement, store
 from retoma.engine.events import EventType
 from retoma.engine.job import Claim, Held, StepId
-from retoma.engine.states import DeadReason, ParkReason
+from retoma.engine.states import DeadReason, ParkReason, StepState
 from retoma.engine.store import Evidence, NewJob
 from tests.engine.aids import about, boot, change, claim, look, rows, settle, submit
 from tests.house.files import SOURCE
@@ -505,7 +505,9 @@ async def test_what_a_lost_answer_did_after_all_can_be_asked(database_url):
         step = StepId("step")
 
         def known(tx):
-            return store.saved_already(tx, got.held, step), store.ended_already(tx, got.held)
+            return store.saved_already(
+                tx, got.held, step, StepState.SAVED
+            ), store.ended_already(tx, got.held)
 
         before = await database.read(known)
         await save(database, me, got.held)

@@ -223,7 +223,8 @@ class Machine(RuleBasedStateMachine):
         self.compare()
 
     def readable(self, claim: Claim) -> dict[str, int]:
-        steps = self.do(lambda tx: store.load_steps(tx, [claim])).get(claim.job, [])
+        memory = self.do(lambda tx: store.load_steps(tx, [claim])).get(claim.job)
+        steps = [] if memory is None else memory.steps
         return {step.id.name: int(step.value or "") for step in steps}
 
     # — what a runner writes; most often on what it holds, sometimes on what it held long ago —

@@ -26,12 +26,18 @@ jobs = _group("Look at jobs, and steer them.")
 batches = _group("Look at batches, and steer all jobs of one at once.")
 dead = _group("Dead letters: jobs that ended in failure.")
 limits = _group("How many jobs of a kind or key may run at once.")
+pools = _group("Shared exclusive things, and who holds them.")
+rates = _group("How often something may be called, by all runners together.")
+breakers = _group("What guards services that may be down.")
 schedules = _group("What is submitted by the clock.")
 database = _group("The schema of the database.")
 cli.add_typer(jobs, name="jobs")
 cli.add_typer(batches, name="batches")
 cli.add_typer(dead, name="dead")
 cli.add_typer(limits, name="limits")
+cli.add_typer(pools, name="pools")
+cli.add_typer(rates, name="rates")
+cli.add_typer(breakers, name="breakers")
 cli.add_typer(schedules, name="schedules")
 cli.add_typer(database, name="db")
 
@@ -50,6 +56,9 @@ Before = Annotated[
     typer.Option(metavar="ID", min=1, max=LARGEST, help="Older than this id: the next page."),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME")]
+Why = Annotated[str, typer.Option(help="The reason; it is shown and kept.")]
+Thing = Annotated[str, typer.Argument(metavar="THING")]
+Things = Annotated[list[str], typer.Argument(metavar="THING…")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run every step again; nothing is kept.")]
 Codes = Annotated[
     list[str] | None,
@@ -250,6 +259,29 @@ def jobs_cancel(id: Id, database: Database = None, json: AsJson = False) -> None
     from retoma.cli.jobs import cancel
 
     cancel(database, json, id)
+
+
+@jobs.command("send-again")
+def jobs_send_again(id: Id, database: Database = None, json: AsJson = False) -> None:
+    """Say that what a parked job had begun is gone, or never was: it is done anew."""
+    from retoma.cli.jobs import send_again
+
+    send_again(database, json, id)
+
+
+@jobs.command("adopt")
+def jobs_adopt(
+    id: Id,
+    found: Annotated[
+        str, typer.Argument(metavar="JSON", help="The handle of its remote work, or a value.")
+    ],
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Say what became of what a parked job had begun: it goes on with that."""
+    from retoma.cli.jobs import adopt
+
+    adopt(database, json, id, found)
 
 
 @jobs.command("logs")
@@ -498,6 +530,105 @@ def limits_set(
     from retoma.cli.limits import set_
 
     set_(database, json, key, cap)
+
+
+# — pools, rates, breakers —
+
+
+@pools.command("list")
+def pools_list(database: Database = None, json: AsJson = False) -> None:
+    """Every pool: how many things it has, how many are on, how many are held."""
+    from retoma.cli.pools import list_
+
+    list_(database, json)
+
+
+@pools.command("show")
+def pools_show(name: Name, database: Database = None, json: AsJson = False) -> None:
+    """The things of a pool: who holds them, how they fare. Not what they are."""
+    from retoma.cli.pools import show
+
+    show(database, json, name)
+
+
+@pools.command("on")
+def pools_on(
+    name: Name, things: Things, why: Why, database: Database = None, json: AsJson = False
+) -> None:
+    """Switch things of a pool on, all of them or none."""
+    from retoma.cli.pools import switch
+
+    switch(database, json, name, things, on=True, why=why)
+
+
+@pools.command("off")
+def pools_off(
+    name: Name, things: Things, why: Why, database: Database = None, json: AsJson = False
+) -> None:
+    """Switch things of a pool off, all of them or none: nobody is given them."""
+    from retoma.cli.pools import switch
+
+    switch(database, json, name, things, on=False, why=why)
+
+
+@pools.command("free")
+def pools_free(
+    name: Name, thing: Thing, database: Database = None, json: AsJson = False
+) -> None:
+    """Say that the use of a thing has ended, whoever holds it."""
+    from retoma.cli.pools import free
+
+    free(database, json, name, thing)
+
+
+@rates.command("list")
+def rates_list(database: Database = None, json: AsJson = False) -> None:
+    """Every rate by its key."""
+    from retoma.cli.rates import list_
+
+    list_(database, json)
+
+
+@rates.command("set")
+def rates_set(
+    key: Annotated[str, typer.Argument(metavar="KEY")],
+    per_second: Annotated[float, typer.Argument(metavar="PER_SECOND")],
+    burst: Annotated[
+        float | None, typer.Option(help="How many at once; without it, a second's worth.")
+    ] = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Let so many calls a second through, from now on."""
+    from retoma.cli.rates import set_
+
+    set_(database, json, key, per_second, burst)
+
+
+@breakers.command("list")
+def breakers_list(database: Database = None, json: AsJson = False) -> None:
+    """Every breaker: open or closed, since when, why, when it is tried next."""
+    from retoma.cli.breakers import list_
+
+    list_(database, json)
+
+
+@breakers.command("open")
+def breakers_open(
+    name: Name, why: Why, database: Database = None, json: AsJson = False
+) -> None:
+    """Let nobody through; one job tries it after its rest, and closes it if that works."""
+    from retoma.cli.breakers import open_
+
+    open_(database, json, name, why=why)
+
+
+@breakers.command("close")
+def breakers_close(name: Name, database: Database = None, json: AsJson = False) -> None:
+    """Let all through again, now."""
+    from retoma.cli.breakers import close
+
+    close(database, json, name)
 
 
 # — schedules —

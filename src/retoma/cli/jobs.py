@@ -1,6 +1,7 @@
 """`retoma jobs`: look at jobs, and steer them."""
 
 import asyncio
+import json
 from typing import Any
 
 from rich.table import Table
@@ -16,6 +17,7 @@ from retoma.cli.desk import (
     print_json,
     table,
 )
+from retoma.engine.errors import BadInput
 from retoma.engine.insights import AttemptSeen, Event, StepSeen
 from retoma.engine.job import Job
 from retoma.engine.ports import Clock
@@ -131,8 +133,35 @@ def cancel(database: str | None, as_json: bool, id_: int) -> None:
                 job=id_,
             )
         )
+    elif state is State.WAITING:
+        print(speak("job {job} ends canceled once its remote work has been stopped", job=id_))
     else:
         print(speak("job {job} is {state}", job=id_, state=state))
+
+
+def send_again(database: str | None, as_json: bool, id_: int) -> None:
+    job = ask(database, lambda app: app.send_again(id_, actor=ACTOR))
+    if as_json:
+        print_json(job_document(job))
+    else:
+        print(speak("job {job} waits again, and does anew what it had begun", job=id_))
+
+
+def adopt(database: str | None, as_json: bool, id_: int, found: str) -> None:
+    try:
+        value = json.loads(found)
+    except ValueError as error:
+        raise BadInput(
+            say(
+                'what it gave is given as JSON (17, or "w-17" with its quotes): {error}',
+                error=error,
+            )
+        ) from None
+    job = ask(database, lambda app: app.adopt(id_, value, actor=ACTOR))
+    if as_json:
+        print_json(job_document(job))
+    else:
+        print(speak("job {job} waits again, and goes on with what you gave it", job=id_))
 
 
 def logs(database: str | None, as_json: bool, id_: int, *, follow: bool) -> None:

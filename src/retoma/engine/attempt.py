@@ -11,25 +11,29 @@ from typing import Any, assert_never
 from retoma.codec import Unstorable, encode
 from retoma.db import BadRow, Database, Full, crashpoint
 from retoma.engine import settlement, store
+from retoma.engine.breaker import Breakers, Guard
 from retoma.engine.context import Context
 from retoma.engine.errors import LeaseLost, Transient
 from retoma.engine.evidence import Keeper
 from retoma.engine.isolate import ChildDied, Isolate, Limits
-from retoma.engine.job import RELEASES, Claim, Held, SavedStep, StepId
+from retoma.engine.job import RELEASES, Claim, Held, Memory, StepId
 from retoma.engine.kind import Kind
 from retoma.engine.log import get_logger
-from retoma.engine.outcome import Park, Skip, Snooze
+from retoma.engine.outcome import Aside, Park, Skip, Snooze, Unwound
 from retoma.engine.ports import Clock
 from retoma.engine.pulse import Pulse
+from retoma.engine.rate import Rates
 from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, State
+from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
+from retoma.engine.store.pool import Item, Scope
 from retoma.engine.writer import Answer, Writer
 
 MESSAGE = 2_000  # characters of an error that go into the timeline
 STACK = 8_000
 KEPT = 1024 * 1024  # bytes of a result that could not be stored
+NOTHING = Memory([], 0.0, canceling=False)
 PAUSE = 0.5  # seconds between looks whether the lease is good, or room there, again
 
 log = get_logger("retoma.attempt")
@@ -53,8 +57,10 @@ class Tools:
         "abandoned",
         "beside",
         "boot",
+        "breakers",
         "clock",
         "database",
+        "database_id",
         "debugging",
         "ended",
         "isolate",
@@ -63,6 +69,7 @@ class Tools:
         "log",
         "look",
         "pulse",
+        "rates",
         "rng",
         "story_over",
         "writer",
@@ -87,7 +94,10 @@ class Tools:
         beside: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.boot = boot
+        self.breakers = Breakers(database, clock)
+        self.rates = Rates(database, clock)
         self.database = database
+        self.database_id = ""  # known once the boot is written
         self.writer = writer
         self.pulse = pulse
         self.isolate = isolate
@@ -114,9 +124,9 @@ class Attempt:
         "_end",
         "_kind",
         "_late",
+        "_memory",
         "_over",
         "_seen",
-        "_steps",
         "_tools",
         "_why",
         "claim",
@@ -126,13 +136,13 @@ class Attempt:
     )
 
     def __init__(
-        self, claim: Claim, kind: Kind, tools: Tools, steps: list[SavedStep] | tuple[()]
+        self, claim: Claim, kind: Kind, tools: Tools, memory: Memory = NOTHING
     ) -> None:
         self.claim = claim
         self.held = claim.held
         self._kind = kind
         self._tools = tools
-        self._steps = steps
+        self._memory = memory
         self._why: Why | None = None
         self._began = tools.clock.now()
         self._begun = False
@@ -211,7 +221,12 @@ class Attempt:
                 return self._out_of_time()
             payload = kind.payload(claim.payload)
             context = self._context = Context(
-                claim, self, self._tools.isolate, self._steps, self.task
+                claim,
+                self,
+                self._tools.isolate,
+                self._memory,
+                self.task,
+                f"{self._tools.database_id}-{claim.job}-{claim.fresh_from}",
             )
             if crashpoint.live:
                 crashpoint("attempt.before_story")
@@ -220,6 +235,10 @@ class Attempt:
             else:
                 value = await self._in_time(context, payload)
             return self._succeeded(value)
+        except Unwound as unwound:
+            if isinstance(unwound.outcome, Aside):
+                return settlement.set_aside(unwound.outcome.gate)
+            return self._succeeded(unwound.outcome)
         except asyncio.CancelledError as error:
             return self._stopped(error)
         except LeaseLost:
@@ -235,6 +254,7 @@ class Attempt:
             if self._context is not None and self._context.close():
                 for task in await self._context.join_side_tasks(self._tools.let_go):
                     self._tools.abandoned(task)
+                await self._context.free_all()
 
     async def _in_time(self, context: Context, payload: Any) -> Any:
         timeout, left = self._kind.timeout, self.claim.time_left
@@ -268,12 +288,19 @@ class Attempt:
 
     def _out_of_time(self, error: BaseException | None = None) -> Settlement:
         told = {} if error is None else {**_told_of(error), **(self._seen or {})}
-        self._log(State.DEAD).error("job.buried", code="deadline", reason=DeadReason.DEADLINE)
-        return settlement.buried(
-            DeadReason.DEADLINE,
-            "deadline",
-            {**told, "message": "the job's deadline has passed"},
-        )
+        told["message"] = "the job's deadline has passed"
+        return self._given_up(DeadReason.DEADLINE, "deadline", told)
+
+    def _given_up(
+        self, reason: DeadReason, code: str, details: dict[str, object]
+    ) -> Settlement:
+        """Buried; but not with work that may still run and that nobody would ask after."""
+        if self._holds_remote_work():
+            self._log(State.PARKED).warning("job.parked", code=code, **_short(details))
+            why = f"it gave up while its remote work may still run: {details['message']}"
+            return settlement.parked(why, ParkReason.UNKNOWN_REMOTE, code)
+        self._log(State.DEAD).error("job.buried", code=code, reason=reason, **_short(details))
+        return settlement.buried(reason, code, details)
 
     def _succeeded(self, value: Any) -> Settlement:
         if not isinstance(value, Snooze | Skip | Park):
@@ -304,14 +331,15 @@ class Attempt:
             case Why.DEADLINE:
                 return self._out_of_time(error)
             case Why.CANCEL:
+                if self._holds_remote_work():
+                    return settlement.snoozed(0)  # taken up again at once, to stop that first
                 return settlement.CANCELED
             case Why.RELEASE:
                 if self.claim.released < RELEASES:
                     return settlement.RELEASED
-                return settlement.buried(
-                    DeadReason.EXHAUSTED,
-                    "released_too_often",
-                    {"message": f"given back {RELEASES} times by runners that were leaving"},
+                message = f"given back {RELEASES} times by runners that were leaving"
+                return self._given_up(
+                    DeadReason.EXHAUSTED, "released_too_often", {"message": message}
                 )
             case None:
                 return self._decided(error)  # the story cancelled itself: its own failure
@@ -344,9 +372,7 @@ class Attempt:
                 told.warning("job.failed", code=code, after=after, **_short(details))
                 return settlement.failed(after, code, details)
             case GiveUp(reason, code):
-                told = self._log(State.DEAD)
-                told.error("job.buried", code=code, reason=reason, **_short(details))
-                return settlement.buried(reason, code, details)
+                return self._given_up(reason, code, details)
             case Hold(reason, code):
                 told = self._log(State.PARKED)
                 told.warning("job.parked", code=code, reason=reason, **_short(details))
@@ -357,6 +383,8 @@ class Attempt:
     def _hand_in(self, end: Settlement) -> None:
         if crashpoint.live:
             crashpoint("attempt.before_settle")
+        if end.state in (State.WAITING, State.PARKED) and self._holds_remote_work():
+            end = end._replace(stopping=True)
         self._end = end
         self._tools.writer.settle(self.held, self.claim.kind, end, self, self.claim.limit_key)
 
@@ -400,6 +428,11 @@ class Attempt:
             self._tools.ended(self.held, broken)
             raise
 
+    def _holds_remote_work(self) -> bool:
+        if self._context is not None:
+            return self._context.holds_remote_work()
+        return any(step.live_elsewhere for step in self._memory.steps)
+
     async def _unstorable_after_all(self, end: Settlement, error: BadRow) -> Settlement:
         """The database refused what the codec had let pass: keep the bytes, end it for good."""
         await self.attach(Evidence("result", "application/json", (end.result or "").encode()))
@@ -428,9 +461,11 @@ class Attempt:
 
     # — what the context asks for —
 
-    def save(self, step: StepId, value: str | None, *, begun: bool = False) -> Answer:
+    def save(
+        self, step: StepId, value: str | None, state: StepState = StepState.SAVED
+    ) -> Answer:
         self.moves += 1
-        return self._tools.writer.save(self.held, self.claim.kind, step, value, begun=begun)
+        return self._tools.writer.save(self.held, self.claim.kind, step, value, state)
 
     def report(self, progress: float | None, note: str | None) -> Answer:
         self.moves += 1
@@ -450,6 +485,35 @@ class Attempt:
             return await self._tools.keeper.attach(self._tools.database, boot, held, evidence)
         except Full:
             return None
+
+    async def spend(self, key: str, n: int) -> None:
+        await self._tools.rates.spend(key, n)
+
+    def guard(self, name: str) -> Guard:
+        return self._tools.breakers.guard(name, self.held)
+
+    async def take(self, pool: str, scope: Scope) -> Item:
+        held, tools = self.held, self._tools
+        dice = tools.rng.randrange(1, 1_000_003)
+        found = await tools.database.write(
+            lambda tx: store.pool.take(
+                tx, tools.boot, held, self.claim.generation, pool, scope, dice
+            ),
+            verb="take",
+        )
+        if found is True:
+            raise Unwound(Aside(store.pool.gate(pool)))
+        if found is False:
+            await tools.writer.refuse(self.claim.kind)
+            raise LeaseLost(held.job)
+        return found
+
+    async def free(self, item: Item, *, worked: bool, by: str | None) -> bool:
+        held, boot = self.held, self._tools.boot
+        return await self._tools.database.write(
+            lambda tx: store.pool.free(tx, boot, held, item, worked=worked, by=by),
+            verb="free",
+        )
 
     def free_to_start(self) -> bool:
         return self._why is None and self._tools.pulse.valid()
@@ -533,7 +597,7 @@ def _said(error: BaseException) -> str:
 
 
 def _short(details: dict[str, object]) -> dict[str, object]:
-    return {"error": details["type"], "message": details["message"]}
+    return {"error": details.get("type"), "message": details["message"]}
 
 
 def _printable(text: str, most: int) -> str:

@@ -7,17 +7,23 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import FunctionType
-from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
+from typing import Any, Never, Protocol, TypeVar, cast, get_type_hints, overload
 
 import structlog
 
 from retoma.codec import Unstorable, decode, encode
-from retoma.db import BadRow, crashpoint
+from retoma.db import BadRow, DatabaseError, crashpoint
 from retoma.engine import stacks
-from retoma.engine.errors import BadInput, LeaseLost
+from retoma.engine.breaker import Guard
+from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.isolate import NO_LIMITS, Isolate, Limits, check_can_travel
-from retoma.engine.job import Claim, SavedStep, StepId
+from retoma.engine.job import Claim, Memory, SavedStep, StepId
+from retoma.engine.outcome import Happened, Park, Unknown, Unwound
+from retoma.engine.pool import Hold, Use
+from retoma.engine.remote import Call, Remote
+from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store import Evidence
+from retoma.engine.store.pool import Item, Scope
 from retoma.engine.writer import Answer
 from retoma.words import say
 
@@ -30,9 +36,15 @@ AT_ONCE = 8  # items of a durable loop in flight
 class Desk(Protocol):
     """What the attempt does for its context."""
 
-    def save(self, step: StepId, value: str | None, *, begun: bool = False) -> Answer: ...
+    def save(
+        self, step: StepId, value: str | None, state: StepState = StepState.SAVED
+    ) -> Answer: ...
     def report(self, progress: float | None, note: str | None) -> Answer: ...
     async def attach(self, evidence: Evidence) -> None: ...
+    async def spend(self, key: str, n: int) -> None: ...
+    def guard(self, name: str) -> Guard: ...
+    async def take(self, pool: str, scope: Scope) -> Item: ...
+    async def free(self, item: Item, *, worked: bool, by: str | None) -> bool: ...
     def free_to_start(self) -> bool:
         """Whether something may be started under this lease, now."""
 
@@ -58,8 +70,10 @@ class Context:
     """Handed to a story as its first argument."""
 
     __slots__ = (
+        "_calling_from",
         "_claim",
         "_desk",
+        "_holds",
         "_in_flight",
         "_isolate",
         "_log",
@@ -67,6 +81,7 @@ class Context:
         "_side_tasks",
         "_steps",
         "_story_task",
+        "memory",
     )
 
     def __init__(
@@ -74,13 +89,17 @@ class Context:
         claim: Claim,
         desk: Desk,
         isolate: Isolate,
-        steps: Iterable[SavedStep],
+        memory: Memory,
         story_task: asyncio.Task[Any] | None,
+        calling_from: str = "",
     ) -> None:
         self._claim = claim
         self._desk = desk
         self._isolate = isolate
-        self._steps = {step.id: step for step in steps}
+        self.memory = memory
+        self._calling_from = calling_from
+        self._steps = {step.id: step for step in memory.steps}
+        self._holds: set[Hold] = set()
         self._in_flight: dict[StepId, _Flight] = {}
         self._side_tasks: set[asyncio.Task[Any]] = set()
         self._story_task = story_task
@@ -133,6 +152,9 @@ class Context:
         timeout: Any = None,
         cpu: Any = None,
         memory: Any = None,
+        once: bool = False,
+        unknown: Unknown | str = Unknown.PARK,
+        reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
     ) -> T: ...
     @overload
     async def step(
@@ -146,6 +168,9 @@ class Context:
         timeout: Any = None,
         cpu: Any = None,
         memory: Any = None,
+        once: bool = False,
+        unknown: Unknown | str = Unknown.PARK,
+        reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
     ) -> T: ...
     async def step(
         self,
@@ -158,6 +183,9 @@ class Context:
         timeout: Any = None,
         cpu: Any = None,
         memory: Any = None,
+        once: bool = False,
+        unknown: Unknown | str = Unknown.PARK,
+        reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
     ) -> Any:
         """Do it once: after its commit it never runs again, its value is read back.
 
@@ -167,6 +195,11 @@ class Context:
 
         `timeout` is for the function alone, not for its saving; past it, TimeoutError, and a child
         is killed. `cpu` and `memory` are what a child may use, all that it has loaded included.
+        `once` is for what must not happen twice without anybody knowing: that it is about to
+        happen is committed first. Where it raises Transient or Permanent it is known not to have
+        happened; after a crash or any other error nobody knows, and the next attempt asks
+        `reconcile(*args)` (Happened(value), or None where it did not happen), else follows
+        `unknown`: "park" it for a person, or "repeat".
         """
         step = _step_id(name, version, key)
         saved = self._steps.get(step)
@@ -183,14 +216,19 @@ class Context:
                 _check_no_child(name, limits)
         self._join_later()
         flight = self._in_flight[step] = _Flight()
+        run = partial(self._run, step, fn, args, asynchronous, where, limits)
         try:
-            text = await self._run_and_save(step, fn, args, asynchronous, where, limits)
+            if once:
+                text = await self._once(step, run, Unknown(unknown), reconcile, args)
+            else:
+                text = await run()
+                await self._save(step, text)
         except BaseException as error:
             flight.crash(error)
             raise
         finally:
             del self._in_flight[step]
-        self._steps[step] = SavedStep(step, True, text)
+        self._steps[step] = SavedStep(step, StepState.SAVED, text)
         flight.land(text)
         return _read(text, fn)
 
@@ -288,7 +326,13 @@ class Context:
     def close(self) -> bool:
         """Nothing more may begin; whether something is still at work."""
         self._over = True
-        return bool(self._side_tasks)
+        return bool(self._side_tasks or self._holds)
+
+    async def free_all(self) -> None:
+        """What was held for the attempt alone."""
+        for hold in [*self._holds]:
+            with suppress(DatabaseError):  # the end of the epoch frees it all the same
+                await hold.release()
 
     async def join_side_tasks(self, patience: float) -> "set[asyncio.Task[Any]]":
         """Nothing of this attempt should be at work when it is settled; those that still are."""
@@ -309,7 +353,104 @@ class Context:
         story = [] if self._story_task is None else [self._story_task]
         return stacks.of_tasks([*story, *self._side_tasks])
 
-    async def _run_and_save(
+    async def remote(
+        self, name: str, remote: Remote, payload: Any = None, *, version: int = 1
+    ) -> Any:
+        """Have somebody else's machine do it, and wait for its end without holding anything.
+
+        Between two polls the story is left and told again from the top, so code between steps
+        must be free of effects, as after a crash.
+        """
+        step = _step_id(name, version, "")
+        call = Call(self, remote, step.name, step.version, self._calling_from)
+        saved = self._steps.get(step)
+        if saved is not None and saved.saved:
+            await call.close()
+            return decode(saved.value or "null")
+        return decode(await call.result(payload))
+
+    def use(self, pool: str, *, scope: Scope | str = Scope.ATTEMPT) -> "Use":
+        """Hold a thing nobody else may use meanwhile: `async with ctx.use("proxies") as proxy:`.
+
+        With `scope="job"` it stays with the job over parking and crashes until the job ends, with
+        `scope="release"` until `release` says that its use has ended: `proxy = await ctx.use(…)`.
+        Where none is free, the job waits outside for one, at no cost.
+        """
+        try:
+            wanted = Scope(scope)
+        except ValueError:
+            raise BadInput(
+                say("a scope is one of {all}, not {scope!r}", all=", ".join(Scope), scope=scope)
+            ) from None
+        return Use(self._desk, self._holds, _named(pool), wanted)
+
+    async def rate(self, key: str, n: int = 1) -> None:
+        """Return when `n` more calls keep to the rate that all runners share."""
+        await self._desk.spend(_named(key), n)
+
+    def breaker(self, name: str) -> Guard:
+        """Around calls to a service that may be down: `async with ctx.breaker("serpapi"):`.
+
+        While it is down the job waits outside, and spends no attempt.
+        """
+        return self._desk.guard(_named(name))
+
+    # — what a call of remote work asks for —
+
+    async def keep(self, step: StepId, text: str | None, state: StepState) -> None:
+        if self._over:
+            raise LeaseLost(self.job)
+        await self._desk.save(step, text, state)
+        self._steps[step] = SavedStep(step, state, text)
+
+    async def may_go_out(self) -> None:
+        if not self._desk.free_to_start():
+            await self._desk.may_start()
+
+    async def cancel_now(self) -> Never:
+        self._desk.cancel_wanted()
+        await asyncio.Event().wait()  # for the cancellation that this was
+        raise asyncio.CancelledError
+
+    def holds_remote_work(self) -> bool:
+        """Whether something of this job may still be at work on another machine."""
+        return any(step.live_elsewhere for step in self._steps.values())
+
+    # — running and keeping a step —
+
+    async def _once(
+        self,
+        step: StepId,
+        run: Callable[[], Awaitable[str]],
+        unknown: Unknown,
+        reconcile: Callable[..., Awaitable[Happened | None]] | None,
+        args: tuple[Any, ...],
+    ) -> str:
+        begun = self._steps.get(step)
+        if begun is not None and begun.state is StepState.BEGUN:
+            if reconcile is not None:
+                happened = await reconcile(*args)
+                if happened is not None:
+                    text = encode(happened.value)
+                    await self._save(step, text)
+                    return text
+            elif unknown is Unknown.PARK:
+                raise Unwound(
+                    Park(
+                        f"the step {step.name} was begun and nobody knows whether it happened",
+                        ParkReason.UNKNOWN_REMOTE,
+                    )
+                )
+        await self.keep(step, None, StepState.BEGUN)
+        try:
+            text = await run()
+        except (Transient, Permanent) as error:
+            await self.keep(step, encode({"error": str(error)}), StepState.FAILED)
+            raise
+        await self._save(step, text)
+        return text
+
+    async def _run(
         self,
         step: StepId,
         fn: Callable[..., Any],
@@ -335,13 +476,15 @@ class Context:
             text = await self._isolate.in_child(fn, args, owner=self._claim.held, limits=own)
         if crashpoint.live:
             crashpoint("step.after_function")
+        return text
+
+    async def _save(self, step: StepId, text: str) -> None:
         try:
             cancel = await self._desk.save(step, text)
         except BadRow as error:
             raise _refused(text, error) from error
         if cancel:
             self._desk.cancel_wanted()
-        return text
 
     async def _in_time(self, step: StepId, work: Awaitable[Any], limits: Limits) -> Any:
         limit = cast("float", limits.timeout)

@@ -15,9 +15,13 @@ class EventType(StrEnum):
     CLAIMED = "claimed"
     STEP_BEGUN = "step_begun"
     STEP_SAVED = "step_saved"
+    STEP_FAILED = "step_failed"
+    STEP_ENDED = "step_ended"
     CANCEL_REQUESTED = "cancel_requested"
     STALLED = "stalled"
     EVIDENCE = "evidence"
+    HELD = "held"
+    FREED = "freed"
     DONE = "done"
     SKIPPED = "skipped"
     FAILED = "failed"
@@ -39,9 +43,13 @@ LEADS_TO: Final[Mapping[EventType, State | None]] = MappingProxyType(
         EventType.CLAIMED: State.RUNNING,
         EventType.STEP_BEGUN: None,
         EventType.STEP_SAVED: None,
+        EventType.STEP_FAILED: None,
+        EventType.STEP_ENDED: None,
         EventType.CANCEL_REQUESTED: None,
         EventType.STALLED: None,
         EventType.EVIDENCE: None,
+        EventType.HELD: None,
+        EventType.FREED: None,
         EventType.DONE: State.DONE,
         EventType.SKIPPED: State.SKIPPED,
         EventType.FAILED: State.WAITING,

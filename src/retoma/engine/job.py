@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from retoma.engine.states import ENDED, State
+from retoma.engine.states import ENDED, State, StepState
 
 SUSPECT_AFTER = 2  # losses without progress: from then on it runs as the only suspect
 RELEASES = 20  # a job given back more often than this in one generation is not going anywhere
@@ -92,6 +92,11 @@ class Claim(NamedTuple):
         return self.lost >= SUSPECT_AFTER
 
 
+REMOTE = "remote:"  # how the names of steps begin that stand for work on other machines
+HANDLE = 8_192  # characters of a handle
+LIVE = (StepState.BEGUN, StepState.SAVED)
+
+
 class StepId(NamedTuple):
     """What makes a step itself. Change the meaning, change the name or the version."""
 
@@ -104,5 +109,25 @@ class SavedStep(NamedTuple):
     """A step as it was found when its job was claimed."""
 
     id: StepId
-    saved: bool  # False: begun, and nobody knows how it ended
+    state: StepState
     value: str | None
+    age: float = 0.0  # seconds since it got into this state
+
+    @property
+    def saved(self) -> bool:
+        return self.state is StepState.SAVED
+
+    @property
+    def live_elsewhere(self) -> bool:
+        """Whether it stands for work that may still run on another machine."""
+        return self.id.name.startswith(REMOTE) and self.state in LIVE
+
+
+class Memory(NamedTuple):
+    """What a claimed job has of its earlier claims."""
+
+    steps: list[SavedStep]
+    quiet: float  # seconds since it made progress
+    canceling: bool  # somebody wants it canceled, and its remote work must be stopped first
+    progress: float | None = None  # as it was last reported
+    note: str | None = None

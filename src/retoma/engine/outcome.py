@@ -5,6 +5,8 @@ Ends are returned, failures are raised (errors.py).
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
+from typing import Any
 
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
@@ -52,6 +54,38 @@ class Park:
 
 
 Outcome = Snooze | Skip | Park
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Not while this gate is closed: the job holds nothing and spends nothing until it opens."""
+
+    gate: str
+
+
+class Unknown(StrEnum):
+    """What follows where nobody knows whether a step that was begun has happened."""
+
+    PARK = "park"
+    REPEAT = "repeat"
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What `reconcile` found: it did happen, and gave this."""
+
+    value: Any = None
+
+
+class Unwound(BaseException):
+    """Leaves a story in the middle with an outcome; it is told again from the top another time.
+
+    No Exception: a story that catches those must not catch this.
+    """
+
+    def __init__(self, outcome: "Outcome | Aside") -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
 
 
 def _say_why(name: str, reason: object) -> None:

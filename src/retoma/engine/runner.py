@@ -26,13 +26,13 @@ from retoma.db import (
     crashpoint,
 )
 from retoma.engine import retention, schedule, store
-from retoma.engine.attempt import Attempt, Tools, Why
+from retoma.engine.attempt import NOTHING, Attempt, Tools, Why
 from retoma.engine.duty import Duties, Duty
 from retoma.engine.errors import BadInput
 from retoma.engine.evidence import Keeper
 from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
 from retoma.engine.isolate import Isolate
-from retoma.engine.job import Claim, Held, SavedStep
+from retoma.engine.job import Claim, Held, Memory
 from retoma.engine.kind import Kinds
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
@@ -278,7 +278,7 @@ class _Life:
         """A first boot that cannot be is told to whoever started it; a later one waits."""
         while True:
             try:
-                await self._database.write(
+                self._tools.database_id = await self._database.write(
                     lambda tx: store.boot_runner(
                         tx, self._boot, self._knobs.lease, self._kinds.at_once()
                     ),
@@ -412,10 +412,10 @@ class _Life:
     async def _start(self, claims: list[Claim]) -> None:
         if not claims:
             return
-        steps = await self._steps_of(claims)
+        memories = await self._memories_of(claims)
         for claim in claims:
             kind = self._kinds.tagged(claim.kind, claim.version)
-            attempt = Attempt(claim, kind, self._tools, steps.get(claim.job, ()))
+            attempt = Attempt(claim, kind, self._tools, memories.get(claim.job, NOTHING))
             held = attempt.held
             self._running[held] = attempt
             self._telling.add(held)
@@ -423,7 +423,7 @@ class _Life:
                 self._suspect = held
             attempt.start()
 
-    async def _steps_of(self, claims: list[Claim]) -> dict[int, list[SavedStep]]:
+    async def _memories_of(self, claims: list[Claim]) -> dict[int, Memory]:
         """Only jobs that have reached something can have steps."""
         begun = [claim for claim in claims if claim.checkpoint is not None]
         if not begun:

@@ -17,6 +17,8 @@ class Settlement(NamedTuple):
     code: str | None = None
     after: float | None = None
     details: str | None = None
+    aside: str | None = None
+    stopping: bool = False  # waits on although somebody wants it canceled: to stop remote work
 
 
 CANCELED = Settlement(EventType.CANCELED, State.CANCELED)
@@ -35,6 +37,11 @@ def snoozed(after: float) -> Settlement:
     return Settlement(
         EventType.SNOOZED, State.WAITING, after=after, details=encode({"after": after})
     )
+
+
+def set_aside(gate: str) -> Settlement:
+    told = encode({"after": 0, "aside": gate})
+    return Settlement(EventType.SNOOZED, State.WAITING, aside=gate, details=told)
 
 
 def parked(why: str, reason: ParkReason, code: str | None = None) -> Settlement:

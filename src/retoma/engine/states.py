@@ -31,6 +31,15 @@ class ParkReason(StrEnum):
     UNKNOWN_REMOTE = "unknown_remote"
 
 
+class StepState(StrEnum):
+    """How far a step is."""
+
+    BEGUN = "begun"  # declared `once`: about to be done, and nobody knows more
+    SAVED = "saved"  # done; of remote work: its handle is known
+    FAILED = "failed"  # declared `once`, and known not to have happened
+    ENDED = "ended"  # remote work that is over
+
+
 class DeadReason(StrEnum):
     """Why a job ended badly."""
 

@@ -21,7 +21,7 @@ from retoma.engine.errors import LeaseLost
 from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import State
+from retoma.engine.states import State, StepState
 from retoma.engine.trouble import Trouble
 
 ROWS = 500  # in one group: while one is committed, the stories of another go on
@@ -54,8 +54,9 @@ class _Waiter:
     kind: str
     row: str
     answer: Answerable
-    step: StepId | None = None  # of a save
+    step: tuple[StepId, StepState] | None = None  # of a save
     limit_key: str | None = None  # of a settling: what it counted under while it ran
+    aside: bool = False  # of a settling: it goes behind a gate
 
 
 class Writer:
@@ -77,12 +78,17 @@ class Writer:
         self._over = False
 
     def save(
-        self, held: Held, kind: str, step: StepId, value: str | None, *, begun: bool = False
+        self,
+        held: Held,
+        kind: str,
+        step: StepId,
+        value: str | None,
+        state: StepState = StepState.SAVED,
     ) -> Answer:
         """Keep a step. The answer is whether somebody wants the job canceled, or LeaseLost."""
-        row = store.step_fields(step, value, begun=begun)
+        row = store.step_fields(step, value, state)
         answer = Answer(loop=self._loop)
-        self._saves.append(_Waiter(held, kind, row, answer, step))
+        self._saves.append(_Waiter(held, kind, row, answer, (step, state)))
         self._start()
         return answer
 
@@ -96,7 +102,9 @@ class Writer:
     ) -> None:
         """End a claim. The answer is the state the job is in now, or LeaseLost."""
         row = store.settle_row(held, end)
-        self._settles.append(_Waiter(held, kind, row, answer, limit_key=limit_key))
+        self._settles.append(
+            _Waiter(held, kind, row, answer, limit_key=limit_key, aside=end.aside is not None)
+        )
         self._start()
 
     def report(self, held: Held, kind: str, progress: float | None, note: str | None) -> Answer:
@@ -235,20 +243,25 @@ class _Group:
         return "settle" if settles else "report"
 
     def write(self, tx: Transaction, boot: str) -> list[list[Any]]:
-        """In one round trip, unless jobs with limits end: what they leave free is given to others."""
-        limited = {w.held: w.limit_key for w in self._kinds[-1] if w.limit_key is not None}
-        if not limited:
+        """In one round trip, unless jobs with limits end: what they leave free is given to others.
+        Or unless a job goes behind a gate that may have opened before it got there."""
+        settles = self._kinds[-1]
+        limited = {w.held: w.limit_key for w in settles if w.limit_key is not None}
+        aside = any(waiter.aside for waiter in settles)
+        if not (limited or aside):
             return tx.finish(*self.calls(boot))
         answers = tx.together(self.calls(boot))
         ended = (Held(job, epoch) for job, epoch, _ in answers[-1])
         store.give_back(tx, [limited[held] for held in ended if held in limited])
+        if aside:
+            store.open_gates(tx)
         return answers
 
     def calls(self, boot: str) -> list[Call]:
         saves, reports, settles = self._kinds
         calls = []
         if saves:
-            calls.append(store.saves(boot, [(w.held, _step(w), w.row) for w in saves]))
+            calls.append(store.saves(boot, [(w.held, _step(w)[0], w.row) for w in saves]))
         if reports:
             calls.append(store.reports(boot, [waiter.row for waiter in reports]))
         if settles:
@@ -272,7 +285,7 @@ class _Group:
         """Whose row is there already, and what they are to be told."""
         # Row by row: this is asked only after a connection broke in the middle of a commit.
         saves, _, settles = self._kinds
-        saved = [(w, False) for w in saves if store.saved_already(tx, w.held, _step(w))]
+        saved = [(w, False) for w in saves if store.saved_already(tx, w.held, *_step(w))]
         ended = [(w, store.ended_already(tx, w.held)) for w in settles]
         return [*saved, *((waiter, state) for waiter, state in ended if state is not None)]
 
@@ -306,9 +319,9 @@ class _Group:
             waiters.clear()
 
 
-def _step(waiter: _Waiter) -> StepId:
+def _step(waiter: _Waiter) -> tuple[StepId, StepState]:
     """What a save is of; only saves are asked."""
-    return cast("StepId", waiter.step)
+    return cast("tuple[StepId, StepState]", waiter.step)
 
 
 def _first_rows(queue: list[_Waiter]) -> list[_Waiter]:

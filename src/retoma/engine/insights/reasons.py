@@ -5,22 +5,25 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from retoma.codec import decode
-from retoma.db import Transaction, moment
+from retoma.db import Row, Transaction, moment
 from retoma.engine.events import EventType
 from retoma.engine.gate import limit_gate, parted
 from retoma.engine.insights.page import at, sql
 from retoma.engine.insights.runners import RunnerSeen, list_runners
-from retoma.engine.job import Job
-from retoma.engine.states import DeadReason, ParkReason, State
+from retoma.engine.job import REMOTE, Job
+from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import get_job
+from retoma.engine.store.breaker import list_breakers
 from retoma.words import Said, say
 
 EXPLAIN_JOB = sql("explain_job")
+EXPLAIN_POOL = sql("explain_pool")
 GET_LIMIT = sql("get_limit")
 JOBS_BEFORE = sql("jobs_before")
 LAST_MOVE = sql("last_move")
 LAST_STALL = sql("last_stall")
 RUNNER_NAME = sql("runner_name")
+UNKNOWN_STEPS = sql("unknown_steps")
 
 BOUND = 1000  # as far as a line is counted
 QUIET = timedelta(minutes=10)  # without progress: worth a word
@@ -183,8 +186,53 @@ def _paused(case: _Case) -> Said:
 def _set_aside(case: _Case) -> Said:
     gate = case.job.aside or ""
     sort, _, key = gate.partition(":")
-    reached = _reached(case, key) if sort == "limit" else None
-    return reached or say("set aside by {gate}: it goes on when that opens", gate=gate)
+    match sort:
+        case "limit":
+            why = _reached(case, key)
+        case "pool":
+            why = _none_free(case, key)
+        case "breaker":
+            why = _broken(case, key)
+        case _:
+            why = None
+    return why or say("set aside by {gate}: it goes on when that opens", gate=gate)
+
+
+def _none_free(case: _Case, pool: str) -> Said | None:
+    """A pool with nothing for this job; None: there is something, or no such pool."""
+    [(things, held, off, resting, used_up)] = case.tx.all(EXPLAIN_POOL, pool=pool)
+    if things > held + off + resting + used_up:
+        return None
+    return say(
+        "set aside by pool:{pool}: of its {things} things {held} are held, {off} off, {resting}"
+        " resting, {used_up} used up; it goes on when one is free, switched on or added",
+        pool=pool,
+        things=things,
+        held=held,
+        off=off,
+        resting=resting,
+        used_up=used_up,
+    )
+
+
+def _broken(case: _Case, name: str) -> Said | None:
+    """A breaker that lets nobody through; None: it is closed, or there is no such breaker."""
+    for each in list_breakers(case.tx):
+        if each.name == name and each.state != "closed":
+            probe = (
+                say("one job tries it right now")
+                if each.state == "probing"
+                else say("one job tries it at {at}", at=_clock(each.probe_at))
+            )
+            return say(
+                "set aside by breaker:{name}, open since {since} ({reason}): {probe}; when that"
+                " works, or somebody closes it, all go on",
+                name=name,
+                since=_clock(each.since),
+                reason=each.reason,
+                probe=probe,
+            )
+    return None
 
 
 def _reached(case: _Case, key: str) -> Said | None:
@@ -205,6 +253,11 @@ def _reached(case: _Case, key: str) -> Said | None:
 def _not_yet(case: _Case, run_at: datetime) -> Said:
     job, when = case.job, {"at": _clock(run_at), "left": _rounded(run_at - case.now)}
     move = _last_move(case)
+    elsewhere = _at_work_elsewhere(case)
+    if elsewhere is not None and job.code is None:
+        return say(
+            "waits for {work}: asks after it again {at}, in {left}", work=elsewhere, **when
+        )
     if move is not None and move.type is EventType.SNOOZED:
         return say("snoozed by its own story: next look {at}, in {left}", **when)
     if job.code is not None:
@@ -215,6 +268,20 @@ def _not_yet(case: _Case, run_at: datetime) -> Said:
             **when,
         )
     return say("scheduled for {at}, in {left}", **when)
+
+
+def _at_work_elsewhere(case: _Case) -> Said | None:
+    """What of this job may be at work on another machine; None: nothing."""
+    for name, _, number, state, handle in case.tx.all(UNKNOWN_STEPS, job=case.job.id):
+        if not name.startswith(REMOTE):
+            continue
+        which = {"step": name.removeprefix(REMOTE), "number": number}
+        if state == StepState.BEGUN:
+            return say("remote work {step} (number {number}, not seen to arrive)", **which)
+        return say(
+            "remote work {step} (number {number}, handle {handle})", **which, handle=handle
+        )
+    return None
 
 
 def _nobody_knows(job: Job, living: list[RunnerSeen]) -> Said:
@@ -274,6 +341,10 @@ def _ahead(case: _Case) -> Said:
 
 
 def _why_parked(case: _Case) -> Said:
+    if case.job.reason == ParkReason.UNKNOWN_REMOTE:
+        unknown = case.tx.one(UNKNOWN_STEPS, job=case.job.id)
+        if unknown is not None:
+            return _nobody_saw(case, unknown)
     move = _last_move(case)
     who = case.job.reason if move is None else move.actor
     told = "" if move is None else str(move.details.get("why") or "")
@@ -283,6 +354,27 @@ def _why_parked(case: _Case) -> Said:
         who=who,
         told=say(" ({why})", why=told) if told else say(""),
         advice=PARKED.get(str(case.job.reason), PARKED[ParkReason.OPERATOR]),
+    )
+
+
+def _nobody_saw(case: _Case, unknown: Row) -> Said:
+    """Somebody must say what became of a step; the two ways to say it."""
+    name, _, key, _, _ = unknown
+    move = _last_move(case)
+    step = (
+        _at_work_elsewhere(case)
+        or (say("step {step} of {key}", step=name, key=key) if key else None)
+        or say("step {step}", step=name)
+    )
+    return say(
+        "parked (unknown_remote): nobody has seen the end of {work}{told}; say that it is gone and"
+        " may be done again (`retoma jobs send-again {job}`), or what it gave (`retoma jobs adopt"
+        " {job} JSON`), or cancel it",
+        work=step,
+        told=say(" ({why})", why=move.details["why"])
+        if move is not None and "why" in move.details
+        else say(""),
+        job=case.job.id,
     )
 
 

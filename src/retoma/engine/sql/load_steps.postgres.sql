@@ -1,5 +1,10 @@
--- The steps these jobs may read back: those of generations they still see.
+-- What these jobs may read back: the steps of generations they still see.
 -- Twin: sets of rows arrive by json_to_recordset here, by json_each there.
-SELECT s.job, s.name, s.version, s.key, s.state, s.value
+SELECT s.job, s.name, s.version, s.key, s.state, s.value,
+       CAST(extract(epoch FROM (SELECT clock()) - coalesce(s.saved_at, s.begun_at))
+           AS double precision) AS age,
+       CAST(extract(epoch FROM (SELECT clock()) - j.progress_at) AS double precision) AS quiet,
+       j.cancel_at IS NOT NULL AS canceling, j.progress, j.note
 FROM json_to_recordset(CAST(:rows AS json)) AS t(job bigint, fresh_from integer)
+JOIN jobs j ON j.id = t.job
 JOIN steps s ON s.job = t.job AND s.generation >= t.fresh_from;

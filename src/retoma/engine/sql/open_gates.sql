@@ -12,6 +12,23 @@ WITH RECURSIVE gates (gate) AS (
         WHEN gate LIKE 'batch:%' THEN (
             SELECT CASE WHEN count(*) = 0 THEN :bite END FROM batches
             WHERE id = CAST(substr(gate, 7) AS bigint) AND paused_at IS NOT NULL)
+        WHEN gate LIKE 'pool:%' THEN (
+            SELECT count(*) FROM pool_items i JOIN pools p ON p.name = i.pool
+            WHERE i.pool = substr(gate, 6) AND i.state = 'on'
+              AND (p.use_cap IS NULL OR i.uses < p.use_cap)
+              AND (i.ready_at IS NULL OR i.ready_at <= (SELECT clock()))
+              AND (i.job IS NULL
+                   OR i.scope = 'attempt' AND NOT EXISTS (
+                       SELECT 1 FROM jobs j
+                       WHERE j.id = i.job AND j.epoch = i.epoch AND j.state = 'running')
+                   OR i.scope = 'job' AND NOT EXISTS (
+                       SELECT 1 FROM jobs j
+                       WHERE j.id = i.job AND j.generation = i.generation
+                         AND j.state IN ('waiting', 'running', 'parked'))))
+        WHEN gate LIKE 'breaker:%' THEN coalesce((
+            SELECT CASE WHEN b.state = 'closed' THEN :bite
+                        WHEN b.probe_at <= (SELECT clock()) THEN 1 ELSE 0 END
+            FROM breakers b WHERE b.name = substr(gate, 9)), :bite)
         END AS room
     FROM gates WHERE gate IS NOT NULL
 )

@@ -31,14 +31,16 @@ WITH sent AS (
                               saved_at, value, cost)
     SELECT id, name, version, key, generation, epoch, state,
            CASE WHEN state = 'begun' THEN (SELECT clock()) END,
-           CASE WHEN state = 'saved' THEN (SELECT clock()) END,
-           CASE WHEN state = 'saved' THEN coalesce(value, CAST('null' AS json)) END, cost
+           CASE WHEN state IN ('saved', 'ended') THEN (SELECT clock()) END,
+           CASE WHEN state = 'saved' THEN coalesce(value, CAST('null' AS json)) ELSE value END,
+           cost
     FROM flat
     ON CONFLICT (job, name, version, key) DO UPDATE
     SET generation = excluded.generation, epoch = excluded.epoch, state = excluded.state,
         begun_at = coalesce(excluded.begun_at, old.begun_at), saved_at = excluded.saved_at,
         value = excluded.value, cost = excluded.cost
-    WHERE old.state = 'begun' OR old.generation < excluded.generation
+    WHERE old.state IN ('begun', 'failed') OR excluded.state = 'ended'
+       OR old.generation < excluded.generation
 ), told AS (
     INSERT INTO events (job, seq, epoch, type, at, actor, details)
     SELECT id, seq, epoch, 'step_' || state, (SELECT clock()), :boot, told FROM flat

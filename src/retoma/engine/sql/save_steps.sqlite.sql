@@ -27,15 +27,16 @@ INSERT INTO steps (job, name, version, key, generation, epoch, state, begun_at, 
                    value, cost)
 SELECT job, name, version, key, generation, epoch, state,
        CASE WHEN state = 'begun' THEN (SELECT clock()) END,
-       CASE WHEN state = 'saved' THEN (SELECT clock()) END,
-       CASE WHEN state = 'saved' THEN value END, cost
+       CASE WHEN state IN ('saved', 'ended') THEN (SELECT clock()) END,
+       CASE WHEN state = 'saved' THEN value ELSE nullif(value, 'null') END, cost
 FROM temp.kept
 WHERE true
 ON CONFLICT (job, name, version, key) DO UPDATE
 SET generation = excluded.generation, epoch = excluded.epoch, state = excluded.state,
     begun_at = coalesce(excluded.begun_at, steps.begun_at), saved_at = excluded.saved_at,
     value = excluded.value, cost = excluded.cost
-WHERE steps.state = 'begun' OR steps.generation < excluded.generation;
+WHERE steps.state IN ('begun', 'failed') OR excluded.state = 'ended'
+   OR steps.generation < excluded.generation;
 
 INSERT INTO events (job, seq, epoch, type, at, actor, details)
 SELECT job, seq, epoch, 'step_' || state, (SELECT clock()), :boot, told FROM temp.kept;

@@ -1,35 +1,38 @@
 -- End many claims, each in its own way. Touches nothing whose runner or epoch has passed.
 -- Twin: one statement with data-modifying CTEs here, several on SQLite.
 -- A job somebody wants canceled ends so, unless its story got through first: never a retry.
+-- Or unless it waits on to have its remote work stopped first.
 -- Nobody waits past the job's deadline: it is taken up then, and buried.
 WITH sent AS (
     SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS t(job bigint, epoch integer,
         event text, state text, reason text, code text, after double precision, result json,
-        details json)
+        details json, aside text, stopping boolean)
 ), ended AS (
     UPDATE jobs j SET
-        state = CASE WHEN j.cancel_at IS NULL OR s.state IN ('done', 'skipped') THEN s.state
+        state = CASE WHEN j.cancel_at IS NULL OR s.state IN ('done', 'skipped')
+                       OR s.stopping THEN s.state
                      ELSE 'canceled' END,
-        reason = CASE WHEN j.cancel_at IS NULL THEN s.reason END,
-        code = CASE WHEN j.cancel_at IS NULL THEN s.code END,
+        reason = CASE WHEN j.cancel_at IS NULL OR s.stopping THEN s.reason END,
+        code = CASE WHEN j.cancel_at IS NULL OR s.stopping THEN s.code END,
         result = CASE WHEN s.state = 'done' THEN coalesce(s.result, CAST('null' AS json)) END,
         seq = j.seq + 1, runner = NULL,
-        failures = j.failures - CASE WHEN s.event IN ('failed', 'buried') AND j.cancel_at IS NULL
-                                       THEN 0 ELSE 1 END,
-        released = j.released + CASE WHEN s.event = 'released' AND j.cancel_at IS NULL
-                                     THEN 1 ELSE 0 END,
-        lost = 0, turn = NULL,
-        run_at = CASE WHEN s.state = 'waiting' AND j.cancel_at IS NULL
+        failures = j.failures - CASE WHEN s.event IN ('failed', 'buried')
+                                       AND (j.cancel_at IS NULL OR s.stopping) THEN 0 ELSE 1 END,
+        released = j.released + CASE WHEN s.event = 'released'
+                                       AND (j.cancel_at IS NULL OR s.stopping) THEN 1 ELSE 0 END,
+        lost = 0, turn = NULL, aside = s.aside,
+        run_at = CASE WHEN s.state = 'waiting' AND (j.cancel_at IS NULL OR s.stopping)
             THEN least(clock_in(coalesce(s.after, 0)), j.deadline) END,
         ended_at = CASE WHEN s.state IN ('done', 'skipped', 'dead', 'canceled')
-                          OR j.cancel_at IS NOT NULL THEN (SELECT clock()) END
+                          OR j.cancel_at IS NOT NULL AND s.stopping IS NOT TRUE
+                        THEN (SELECT clock()) END
     FROM sent s
     WHERE j.id = s.job AND j.epoch = s.epoch AND j.state = 'running' AND j.runner IS NOT DISTINCT FROM :boot
       AND (SELECT state FROM runners WHERE boot = :boot) IN ('alive', 'leaving')
     RETURNING j.id, j.epoch, j.seq, j.batch, j.kind, j.state, j.started_at, j.run_at,
         CASE WHEN j.state = 'dead' THEN j.code END AS code,
         CASE WHEN j.state = 'canceled' THEN 'canceled' ELSE s.event END AS event,
-        CASE WHEN j.cancel_at IS NOT NULL AND j.state <> 'canceled'
+        CASE WHEN j.cancel_at IS NOT NULL AND j.state IN ('done', 'skipped')
              THEN json_build_object('too_late', true) ELSE s.details END AS details,
         CAST(extract(epoch FROM (SELECT clock()) - j.started_at) * 1000
             AS double precision) AS ms

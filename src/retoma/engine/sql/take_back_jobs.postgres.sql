@@ -1,43 +1,54 @@
 -- Take back what lost runners held, a bite at a time. The epoch stays; the next claim adds one.
 -- Twin: one statement with data-modifying CTEs here, several on SQLite.
 -- The third loss in a row buries a suspect as poison; a job to be canceled is not tried again.
+-- Unless remote work of it may live: that is stopped first, and what would be buried is parked.
 -- From runners to jobs, in that order: with ORDER BY id the planner walks the whole history.
 WITH absent AS MATERIALIZED (
     SELECT boot, state FROM runners WHERE state IN ('lost', 'gone')
 ), left_over AS MATERIALIZED (
-    SELECT h.id, a.state AS runner_state FROM absent a CROSS JOIN LATERAL (
-        SELECT id FROM jobs WHERE runner = a.boot LIMIT :bite FOR UPDATE SKIP LOCKED
-    ) h
+    SELECT h.id, h.cancel_at IS NOT NULL AND NOT r.remote AS canceled,
+           a.state = 'lost' AS lost, a.state = 'lost' AND h.lost >= 2 AS last, r.remote
+    FROM absent a CROSS JOIN LATERAL (
+        SELECT id, cancel_at, lost FROM jobs WHERE runner = a.boot
+        LIMIT :bite FOR UPDATE SKIP LOCKED
+    ) h CROSS JOIN LATERAL (
+        SELECT EXISTS (
+            SELECT 1 FROM steps s
+            WHERE s.job = h.id AND s.name >= 'remote:' AND s.name < 'remote;'
+              AND s.state IN ('begun', 'saved')) AS remote
+    ) r
     LIMIT :bite
 ), back AS (
     UPDATE jobs j SET
-        state = CASE WHEN j.cancel_at IS NOT NULL THEN 'canceled'
-                     WHEN l.runner_state = 'lost' AND j.lost >= 2 THEN 'dead'
-                     ELSE 'waiting' END,
-        reason = CASE WHEN j.cancel_at IS NULL AND l.runner_state = 'lost' AND j.lost >= 2
-                      THEN 'poison' END,
-        code = CASE WHEN j.cancel_at IS NULL AND l.runner_state = 'lost' AND j.lost >= 2
-                    THEN 'poison' END,
-        lost = j.lost + CASE l.runner_state WHEN 'lost' THEN 1 ELSE 0 END,
-        released = j.released + CASE l.runner_state WHEN 'gone' THEN 1 ELSE 0 END,
+        state = CASE WHEN l.canceled THEN 'canceled' WHEN NOT l.last THEN 'waiting'
+                     WHEN l.remote THEN 'parked' ELSE 'dead' END,
+        reason = CASE WHEN l.canceled OR NOT l.last THEN NULL
+                      WHEN l.remote THEN 'unknown_remote' ELSE 'poison' END,
+        code = CASE WHEN NOT l.canceled AND l.last THEN 'poison' END,
+        lost = j.lost + CASE WHEN l.lost THEN 1 ELSE 0 END,
+        released = j.released + CASE WHEN l.lost THEN 0 ELSE 1 END,
         failures = j.failures - 1, seq = j.seq + 1, runner = NULL, turn = NULL,
         run_at = (SELECT clock()),
-        ended_at = CASE WHEN j.cancel_at IS NOT NULL
-                          OR l.runner_state = 'lost' AND j.lost >= 2 THEN (SELECT clock()) END
+        ended_at = CASE WHEN l.canceled OR l.last AND NOT l.remote THEN (SELECT clock()) END
     FROM left_over l
     WHERE j.id = l.id AND j.state = 'running'
     RETURNING j.id, j.epoch, j.seq, j.batch, j.kind, j.queue, j.limit_key, j.state, j.code,
-        CASE j.state WHEN 'canceled' THEN 'canceled' WHEN 'dead' THEN 'buried'
-             ELSE CASE l.runner_state WHEN 'lost' THEN 'lost' ELSE 'released' END END AS event
+        CASE j.state WHEN 'dead' THEN 'buried'
+                     WHEN 'waiting' THEN CASE WHEN l.lost THEN 'lost' ELSE 'released' END
+                     ELSE j.state END AS event
 ), told AS (
     INSERT INTO events (job, seq, epoch, type, at, actor, details)
     SELECT id, seq, epoch, event, (SELECT clock()), :actor,
-           CASE WHEN event = 'buried' THEN CAST('{"reason":"poison","code":"poison"}' AS json) END
+           CAST(CASE event WHEN 'buried' THEN '{"reason":"poison","code":"poison"}'
+                           WHEN 'parked' THEN
+               '{"reason":"unknown_remote","why":"three runners died while its remote work may run"}'
+               END AS json)
     FROM back
 ), tallied AS (
     INSERT INTO tallies (runner, batch, kind, from_state, to_state, code, minute, n)
-    SELECT :actor, batch, kind, 'running', state, code, date_trunc('minute', (SELECT clock())),
+    SELECT :actor, batch, kind, 'running', state, CASE WHEN state = 'dead' THEN code END,
+           date_trunc('minute', (SELECT clock())),
            count(*)
-    FROM back GROUP BY batch, kind, state, code
+    FROM back GROUP BY batch, kind, state, 6
 )
 SELECT id, epoch, state, queue, limit_key FROM back;

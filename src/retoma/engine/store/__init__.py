@@ -1,6 +1,7 @@
 """Every write on a job. Two families: a runner's carry its boot and each row's epoch; an operator's
 compare and set the state they read. Zero rows is an answer."""
 
+from retoma.engine.store import breaker, pool, rate
 from retoma.engine.store.bulk import (
     Bite,
     Move,
@@ -55,9 +56,11 @@ from retoma.engine.store.gates import (
     unpause_batch,
 )
 from retoma.engine.store.operate import (
+    adopt,
     again,
     cancel_job,
     discard_job,
+    send_again,
     skip_job,
     unpark,
 )
@@ -167,6 +170,7 @@ __all__ = [
     "Taken",
     "Term",
     "Which",
+    "adopt",
     "again",
     "again_jobs",
     "any_left",
@@ -178,6 +182,7 @@ __all__ = [
     "beat_runner",
     "boot_runner",
     "bounds",
+    "breaker",
     "cancel_job",
     "cancel_jobs",
     "cancels",
@@ -217,7 +222,9 @@ __all__ = [
     "pause_schedule",
     "place_emptied",
     "places_left",
+    "pool",
     "put_back_batch",
+    "rate",
     "recall_jobs",
     "remove_schedule",
     "report_row",
@@ -231,6 +238,7 @@ __all__ = [
     "saved_already",
     "saves",
     "seconds_to_next_tick",
+    "send_again",
     "set_limit",
     "settle_row",
     "settles",

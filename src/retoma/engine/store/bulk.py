@@ -15,7 +15,7 @@ from retoma.codec import encode
 from retoma.db import Transaction, moment
 from retoma.engine.events import EventType
 from retoma.engine.states import State
-from retoma.engine.store.rows import tell
+from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
 
 BULK = 1_000  # jobs in one bite: a claim never waits longer for the writer than this takes
@@ -29,6 +29,7 @@ PICK_OTHERS = verb("pick_others")
 PICK_STOPPED = verb("pick_stopped")
 REQUEST_CANCELS = verb("request_cancels")
 SKIP_JOBS = verb("skip_jobs")
+STOP_REMOTE = verb("stop_remote")
 TALLY_MOVE = verb("tally_move")
 TELL_MOVES = verb("tell_moves")
 UNPARK_JOBS = verb("unpark_jobs")
@@ -134,7 +135,23 @@ def cancel_jobs(
     if was is State.RUNNING:
         return _request_cancels(tx, picked, actor)
     rows = tx.all(CANCEL_JOBS, jobs=_places(picked), was=was)
-    return len(_told(tx, picked, rows, was, State.CANCELED, EventType.CANCELED, actor))
+    canceled = len(_told(tx, picked, rows, was, State.CANCELED, EventType.CANCELED, actor))
+    ended = {job for (job,) in rows}
+    stopping = (
+        stop_remote(tx, each.id, actor=actor) for each in picked if each.id not in ended
+    )
+    return canceled + sum(stopping)
+
+
+def stop_remote(tx: Transaction, job: int, *, actor: str) -> bool:
+    """A job that waits for remote work is taken up once more, to have that stopped."""
+    row = tx.one(STOP_REMOTE, job=job)
+    if row is None:
+        return False
+    seq, queue = row
+    append_event(tx, job, seq, EventType.CANCEL_REQUESTED, actor, None)
+    tx.ring(queue)
+    return True
 
 
 def skip_jobs(
@@ -146,11 +163,15 @@ def skip_jobs(
     why: str,
     actor: str,
 ) -> int:
-    """Ended without being done. What is dead is opened again first: an end is left no other way."""
+    """Ended without being done. What is dead is opened again first: an end is left no other way.
+
+    What waits for remote work waits on: it can be canceled, which has that stopped first.
+    """
+    anyway = int(was is not State.WAITING)
     if was is State.DEAD:
         again_jobs(tx, picked, offset, was=was, actor=actor)
         was = State.WAITING
-    rows = tx.all(SKIP_JOBS, jobs=_places(picked), was=was)
+    rows = tx.all(SKIP_JOBS, jobs=_places(picked), was=was, anyway=anyway)
     details = encode({"why": why})
     return len(
         _told(tx, picked, rows, was, State.SKIPPED, EventType.SKIPPED, actor, details=details)

@@ -7,7 +7,8 @@ from typing import Any
 
 from retoma.db import Call, Row, Transaction, moment
 from retoma.engine.gate import Met, admit, parted
-from retoma.engine.job import Claim, Held, SavedStep, StepId
+from retoma.engine.job import Claim, Held, Memory, SavedStep, StepId
+from retoma.engine.states import StepState
 from retoma.engine.store import gates
 from retoma.engine.store.verb import verb
 
@@ -137,13 +138,14 @@ def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
     return [Claim._make(row) for row in tx.all(RECALL_JOBS, boot=boot)]
 
 
-def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, list[SavedStep]]:
-    """The steps each of these jobs may read back, in one question."""
+def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, Memory]:
+    """What each of these jobs may read back, in one question."""
     wanted = json.dumps([{"job": c.job, "fresh_from": c.fresh_from} for c in claims])
-    found: dict[int, list[SavedStep]] = {}
-    for job, name, version, key, state, value in tx.all(LOAD_STEPS, rows=wanted):
-        step = SavedStep(StepId(name, version, key), state == "saved", value)
-        found.setdefault(job, []).append(step)
+    found: dict[int, Memory] = {}
+    for row in tx.all(LOAD_STEPS, rows=wanted):
+        job, name, version, key, state, value, age, quiet, canceling, *told = row
+        memory = found.setdefault(job, Memory([], quiet, bool(canceling), *told))
+        memory.steps.append(SavedStep(StepId(name, version, key), StepState(state), value, age))
     return found
 
 

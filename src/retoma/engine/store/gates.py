@@ -60,7 +60,7 @@ def set_limit(tx: Transaction, key: str, cap: int | None, *, actor: str) -> None
     if row is None:
         raise NotFound(say("there is no limit {key}", key=key))
     tell(tx, actor=actor, verb="limit.set", subject=f"{key} {cap or 'as in the code'}")
-    _put_back(tx, {limit_gate(key): row[0]})
+    put_back(tx, {limit_gate(key): row[0]})
 
 
 def room_of(tx: Transaction, keys: Iterable[str]) -> dict[str, int]:
@@ -78,7 +78,7 @@ def give_back(tx: Transaction, limit_keys: Iterable[str | None]) -> None:
     """These jobs run no more: others may, in a second statement, or one that is being set aside
     right now would be overlooked."""
     freed, room = _count(tx, limit_keys, -1)
-    _put_back(tx, {limit_gate(key): min(n, room.get(key, 0)) for key, n in freed.items()})
+    put_back(tx, {limit_gate(key): min(n, room.get(key, 0)) for key, n in freed.items()})
 
 
 def _count(
@@ -110,10 +110,11 @@ def set_aside(tx: Transaction, shut: Sequence[tuple[int, str]]) -> None:
 
 def open_gates(tx: Transaction) -> int:
     """Put back whatever has room, whoever forgot it; how many that were."""
-    return _put_back(tx, dict(tx.all(OPEN_GATES, bite=BITE)))
+    return put_back(tx, dict(tx.all(OPEN_GATES, bite=BITE)))
 
 
-def _put_back(tx: Transaction, room: Mapping[str, int]) -> int:
+def put_back(tx: Transaction, room: Mapping[str, int]) -> int:
+    """As many from behind each gate as it has room for; how many that were."""
     calls = [_putting_back(gate, n) for gate, n in sorted(room.items()) if n > 0]
     back = [queue for rows in tx.together(calls) for (queue,) in rows] if calls else []
     for queue in set(back):

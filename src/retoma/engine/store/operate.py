@@ -2,11 +2,11 @@
 
 from retoma.codec import encode
 from retoma.db import Row, Transaction
-from retoma.engine.errors import IllegalMove
+from retoma.engine.errors import BadInput, IllegalMove
 from retoma.engine.events import EventType
-from retoma.engine.job import Job
-from retoma.engine.states import State
-from retoma.engine.store.bulk import TALLY_MOVE, Picked, skip_jobs
+from retoma.engine.job import HANDLE, REMOTE, Job
+from retoma.engine.states import ParkReason, State, StepState
+from retoma.engine.store.bulk import TALLY_MOVE, Picked, skip_jobs, stop_remote
 from retoma.engine.store.rows import append_event, get_job
 from retoma.engine.store.verb import verb
 from retoma.words import say
@@ -14,17 +14,25 @@ from retoma.words import say
 AGAIN = verb("again")
 CANCEL_JOB = verb("cancel_job")
 DISCARD_JOB = verb("discard_job")
+NEXT_EVENT = verb("next_event")
 REQUEST_CANCEL = verb("request_cancel")
+SAY_OF_STEP = verb("say_of_step")
+UNKNOWN_STEPS = verb("unknown_steps")
 UNPARK = verb("unpark")
 
 
 def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
-    """Canceled at once where nobody holds it; else its runner is asked, and rung."""
+    """Canceled at once where nobody holds it; else its runner is asked, and rung.
+
+    A job that waits for remote work waits on until a runner has had that stopped.
+    """
     for was in (State.WAITING, State.PARKED):
         row = tx.one(CANCEL_JOB, job=job, was=was)
         if row is not None:
             _moved(tx, row, was, State.CANCELED, EventType.CANCELED, actor)
             return State.CANCELED
+    if stop_remote(tx, job, actor=actor):
+        return State.WAITING
     row = tx.one(REQUEST_CANCEL, job=job)
     if row is not None:
         seq, epoch, runner = row
@@ -32,7 +40,7 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
         tx.ring(f"cancel:{runner}")
         return State.RUNNING
     found = get_job(tx, job)
-    if found.state in (State.RUNNING, State.CANCELED):
+    if found.state in (State.RUNNING, State.CANCELED) or found.cancel_at is not None:
         return found.state  # asked before: the same answer again
     raise IllegalMove(
         say("job {job} is {state} and cannot be canceled any more", job=job, state=found.state)
@@ -48,6 +56,14 @@ def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
                 "job {job} is {state}: only a job that has ended can be tried again",
                 job=job,
                 state=found.state,
+            )
+        )
+    if fresh and tx.one(UNKNOWN_STEPS, job=job) is not None:
+        raise IllegalMove(
+            say(
+                "job {job} has work that nobody has seen end: starting afresh would do it twice;"
+                " try it again as it is, or say first that the work is gone",
+                job=job,
             )
         )
     row = tx.one(AGAIN, job=job, was=found.state, generation=found.generation, fresh=int(fresh))
@@ -73,6 +89,64 @@ def unpark(tx: Transaction, job: int, *, actor: str) -> Job:
     return found
 
 
+def send_again(tx: Transaction, job: int, *, actor: str) -> Job:
+    """A person says that what a parked job had begun is gone, or never was: it is done again."""
+    return _said(tx, job, None, actor)
+
+
+def adopt(tx: Transaction, job: int, found: str, *, actor: str) -> Job:
+    """A person says what a parked job's begun step gave: a handle, or a value. JSON text."""
+    return _said(tx, job, found, actor)
+
+
+def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
+    found = get_job(tx, job)
+    if (found.state, found.reason) != (State.PARKED, ParkReason.UNKNOWN_REMOTE):
+        raise IllegalMove(
+            say("job {job} does not wait for somebody to say what became of its work", job=job)
+        )
+    step = tx.one(UNKNOWN_STEPS, job=job)
+    if step is None:
+        raise IllegalMove(say("job {job} has begun nothing that nobody has seen end", job=job))
+    name, version, key, was, _ = step
+    if value is not None and name.startswith(REMOTE):
+        _check_handle(job, value)
+    gone = StepState.ENDED if name.startswith(REMOTE) else StepState.FAILED
+    state = gone if value is None else StepState.SAVED
+    told = encode({"step": name, "key": key, "said_by": actor})
+    if (
+        tx.one(
+            SAY_OF_STEP,
+            job=job,
+            name=name,
+            version=version,
+            key=key,
+            was=was,
+            state=state,
+            value=told if value is None else value,
+        )
+        is None
+    ):
+        raise IllegalMove(
+            say("job {job} was moved by somebody else meanwhile: look again", job=job)
+        )
+    [(seq,)] = tx.all(NEXT_EVENT, job=job)
+    append_event(tx, job, seq, EventType(f"step_{state}"), actor, told)
+    return unpark(tx, job, actor=actor)
+
+
+def _check_handle(job: int, handle: str) -> None:
+    if handle == "null" or len(handle) > HANDLE:
+        raise BadInput(
+            say(
+                "job {job}: a handle is a value of at most {most} characters, not {handle}",
+                job=job,
+                most=HANDLE,
+                handle=handle[:80],
+            )
+        )
+
+
 def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
     """Ended without being done, because a person says so. Skipped already: the same answer again."""
     found = get_job(tx, job)
@@ -89,6 +163,13 @@ def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
         )
     picked = [Picked(job, found.code, found.queue, found.kind, found.batch)]
     if not skip_jobs(tx, picked, 0, was=found.state, why=why, actor=actor):
+        if found.state is State.WAITING and tx.one(UNKNOWN_STEPS, job=job) is not None:
+            raise IllegalMove(
+                say(
+                    "job {job} waits for remote work: cancel it, that stops the work first",
+                    job=job,
+                )
+            )
         raise IllegalMove(
             say("job {job} was moved by somebody else meanwhile: look again", job=job)
         )

@@ -18,6 +18,7 @@ BITE = 500  # jobs taken back in one pass
 BOOTED = "booted:"  # a topic, with a boot: somebody new may be beside us
 BEAT_RUNNER = verb("beat_runner")
 BOOT_RUNNER = verb("boot_runner")
+DATABASE_ID = verb("database_id")
 FOLD_TALLIES = verb("fold_tallies")
 LOSE_RUNNERS = verb("lose_runners")
 MOVE_RUNNER = verb("move_runner")
@@ -41,8 +42,8 @@ class Boot:
 
 def boot_runner(
     tx: Transaction, me: Boot, lease: float, limits: Iterable[tuple[str, Limit]] = ()
-) -> None:
-    """A new life, which also says what its code lets run at once."""
+) -> str:
+    """A new life, which also says what its code lets run at once; the id of this database."""
     gates.declare_kinds(tx, limits)
     tx.run(
         BOOT_RUNNER,
@@ -58,6 +59,8 @@ def boot_runner(
     )
     tell(tx, actor=me.id, verb="runner.booted", subject=me.name)
     tx.ring(f"{BOOTED}{me.id}")
+    [(database,)] = tx.all(DATABASE_ID)
+    return str(database).replace("-", "")[:12]
 
 
 def beat_runner(

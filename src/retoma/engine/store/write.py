@@ -7,7 +7,7 @@ from retoma.db import Call, Transaction
 from retoma.engine.events import EventType
 from retoma.engine.job import Held, StepId
 from retoma.engine.settlement import Settlement
-from retoma.engine.states import State
+from retoma.engine.states import State, StepState
 from retoma.engine.store.rows import append_event
 from retoma.engine.store.verb import quoted, verb
 
@@ -21,7 +21,7 @@ SETTLE_JOBS = verb("settle_jobs")
 
 
 def saves(boot: str, steps: Iterable[tuple[Held, StepId, str]]) -> Call:
-    """Finished and begun steps, each as `step_fields` makes it, folded by job and epoch."""
+    """Steps in any state, each as `step_fields` makes it, folded by job and epoch."""
     by_job: dict[Held, list[tuple[StepId, str]]] = {}
     for held, step, fields in steps:
         by_job.setdefault(held, []).append((step, fields))
@@ -39,9 +39,8 @@ def reports(boot: str, rows: Iterable[str]) -> Call:
     return Call(REPORT_PROGRESS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
 
 
-def step_fields(step: StepId, value: str | None, *, begun: bool = False) -> str:
+def step_fields(step: StepId, value: str | None, state: StepState = StepState.SAVED) -> str:
     """The inside of a JSON object."""
-    state = "begun" if begun else "saved"
     name, key = quoted(step.name), quoted(step.key)
     told = f'{{"step":{name},"key":{key}}}' if step.key else f'{{"step":{name}}}'
     return (
@@ -63,6 +62,10 @@ def settle_row(held: Held, end: Settlement) -> str:
         row += f',"reason":{json.dumps(end.reason)}'
     if end.code is not None:
         row += f',"code":{json.dumps(end.code)}'
+    if end.aside is not None:
+        row += f',"aside":{quoted(end.aside)}'
+    if end.stopping:
+        row += ',"stopping":true'
     return row + "}"
 
 
@@ -73,7 +76,7 @@ def report_row(held: Held, progress: float | None, note: str | None) -> str:
     )
 
 
-def saved_already(tx: Transaction, held: Held, step: StepId) -> bool:
+def saved_already(tx: Transaction, held: Held, step: StepId, state: StepState) -> bool:
     """Whether this very save has happened: asked only after an answer was lost."""
     row = tx.one(
         SAVED_ALREADY,
@@ -82,6 +85,7 @@ def saved_already(tx: Transaction, held: Held, step: StepId) -> bool:
         name=step.name,
         version=step.version,
         key=step.key,
+        state=state,
     )
     return row is not None
 

@@ -1,0 +1,2 @@
+-- Every rate.
+SELECT key, rate, burst, tokens FROM rates ORDER BY key;

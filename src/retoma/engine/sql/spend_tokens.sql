@@ -1,0 +1,2 @@
+-- Write down what is left of a rate.
+UPDATE rates SET tokens = :left, at = (SELECT clock()) WHERE key = :key;

@@ -1,0 +1,13 @@
+-- Switch a thing off that failed too often.
+-- Never below what the pool must keep, and never while the whole of its vendor fails: somebody
+-- else's outage is not its fault.
+UPDATE pool_items SET state = 'off', reason = :reason
+WHERE id = :item AND state = 'on'
+  AND failures >= (SELECT off_after FROM pools p WHERE p.name = pool_items.pool)
+  AND (SELECT count(*) FROM pool_items o WHERE o.pool = pool_items.pool AND o.state = 'on')
+      > (SELECT healthy FROM pools p WHERE p.name = pool_items.pool)
+  AND EXISTS (
+      SELECT 1 FROM pool_items o
+      WHERE o.pool = pool_items.pool AND o.vendor = pool_items.vendor AND o.id <> pool_items.id
+        AND o.worked_at >= pool_items.failed_from)
+RETURNING name;

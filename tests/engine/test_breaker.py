@@ -1,0 +1,161 @@
+"""A service that is down costs nobody attempts; one canary finds out when it is back."""
+
+import asyncio
+
+import pytest
+
+from retoma import BadInput, Batch, Context, NotFound, Permanent, Retoma, State, Transient
+from retoma.engine.testing import drain
+from tests.engine.aids import AT_ONCE, eventually, running
+
+
+class Site:
+    """Up or down."""
+
+    def __init__(self, *, up: bool = False) -> None:
+        self.up = up
+        self.calls = 0
+
+    async def call(self) -> None:
+        self.calls += 1
+        if not self.up:
+            raise Transient("503", code="outage")
+
+
+async def test_an_outage_costs_no_attempts_and_all_go_on_when_it_is_over(
+    database_url, test_clock
+):
+    site = Site()
+    async with Retoma(database_url) as app:
+        await app.breakers.declare("site", threshold=3, rest=60)
+        test_clock.jump(0)
+
+        @app.job(retry=AT_ONCE)
+        async def fetch(ctx: Context) -> None:
+            async with ctx.breaker("site"):
+                await site.call()
+
+        batch = await app.submit_many(fetch, [None] * 20)
+        async with running(app, tick=0.1):
+            await eventually(lambda: all_aside(app, 20))
+            called = site.calls
+            assert called < 40, "nobody calls what is known to be down"
+            [breaker] = await app.breakers.list()
+            assert "open" == breaker.state
+            assert "503" in str(breaker.reason)
+
+            test_clock.jump(61)
+            await eventually(lambda: probed(app, site, called))
+            await eventually(lambda: all_aside(app, 20))
+            assert called + 1 == site.calls, "one canary, and it found it down"
+
+            site.up = True
+            test_clock.jump(61)
+            await eventually(lambda: all_done(batch, 20))
+
+        assert {0} == {job.failures for job in await app.jobs(limit=50)}
+        [breaker] = await app.breakers.list()
+        assert ("closed", 0) == (breaker.state, breaker.failures)
+
+
+async def all_aside(app: Retoma, n: int) -> bool:
+    return n == sum(job.aside == "breaker:site" for job in await app.jobs(limit=50))
+
+
+async def probed(app: Retoma, site: Site, called: int) -> bool:
+    return site.calls > called
+
+
+async def all_done(batch: Batch, n: int) -> bool:
+    return {State.DONE: n} == await batch.counts()
+
+
+async def test_an_answer_that_is_no_outage_is_the_jobs_own(database_url):
+    async with Retoma(database_url) as app:
+        await app.breakers.declare("site", threshold=1)
+
+        @app.job
+        async def fetch(ctx: Context) -> None:
+            async with ctx.breaker("site"):
+                raise Permanent("no such page", code="NOT_FOUND")
+
+        job = await app.submit(fetch)
+        await drain(app)
+
+        assert "NOT_FOUND" == (await app.get(job.id)).code
+        assert "closed" == (await app.breakers.list())[0].state
+
+
+async def test_a_breaker_is_opened_and_closed_by_hand(database_url):
+    site = Site(up=True)
+    async with Retoma(database_url) as app:
+        await app.breakers.declare("site", rest=3600)
+        await app.breakers.open("site", "they asked us to wait")
+
+        @app.job
+        async def fetch(ctx: Context) -> None:
+            async with ctx.breaker("site"):
+                await site.call()
+
+        job = await app.submit(fetch)
+        async with running(app):
+            await eventually(lambda: all_aside(app, 1))
+            assert 0 == site.calls
+            await app.breakers.close("site")
+            await eventually(lambda: ended(app, job.id))
+        assert 1 == site.calls
+
+
+async def ended(app: Retoma, job: int) -> bool:
+    return (await app.get(job)).ended
+
+
+async def test_a_canary_that_dies_makes_room_for_another(database_url, test_clock):
+    site = Site()
+    async with Retoma(database_url) as app:
+        await app.breakers.declare("site", threshold=1, rest=1)
+        test_clock.jump(0)
+        hang = asyncio.Event()
+
+        @app.job(retry=AT_ONCE)
+        async def fetch(ctx: Context, hangs: bool) -> None:
+            async with ctx.breaker("site"):
+                if site.up and hangs:
+                    hangs_now.set()
+                    await hang.wait()
+                await site.call()
+
+        hangs_now = asyncio.Event()
+        first = await app.submit(fetch, True)
+        async with running(app, tick=0.1):
+            await eventually(lambda: all_aside(app, 1))
+            site.up = True
+            test_clock.jump(2)
+            await asyncio.wait_for(hangs_now.wait(), 20)
+            await app.cancel(first.id)
+            await eventually(lambda: ended(app, first.id))
+            second = await app.submit(fetch, False)
+            await eventually(lambda: ended(app, second.id))
+        assert State.DONE is (await app.get(second.id)).state
+
+
+@pytest.mark.parametrize(
+    "how", [{"threshold": 0}, {"rest": 0}, {"rest": -1}, {"threshold": 1.5}]
+)
+async def test_a_breaker_that_makes_no_sense_is_refused(database_url, how):
+    async with Retoma(database_url) as app:
+        with pytest.raises(BadInput):
+            await app.breakers.declare("site", **how)
+        with pytest.raises(NotFound):
+            await app.breakers.open("site", "why not")
+        with pytest.raises(NotFound):
+            await app.breakers.close("site")
+
+
+async def test_a_breaker_is_not_opened_without_a_reason(database_url):
+    async with Retoma(database_url) as app:
+        await app.breakers.declare("site")
+        for reason in ("", " ", "a\0b"):
+            with pytest.raises(BadInput):
+                await app.breakers.open("site", reason)
+        assert "closed" == (await app.breakers.list())[0].state

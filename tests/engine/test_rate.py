@@ -1,0 +1,109 @@
+"""Rates that all runners share: never more than a bucket too much, and nearly all of it used."""
+
+import asyncio
+
+import pytest
+
+from retoma import BadInput, Context, Retoma, State
+from retoma.engine.ports import Clock
+from retoma.engine.rate import Rates
+from retoma.engine.testing import drain
+from tests.engine.aids import AT_ONCE, eventually, running
+
+
+async def test_e16_runners_together_keep_to_the_rate(database_url):
+    async with Retoma(database_url) as app:
+        await app.rates.set("site", 200, burst=20)
+        database = await app.database()
+        loop = asyncio.get_running_loop()
+        calls: list[float] = []
+
+        async def runner() -> None:
+            rates = Rates(database, Clock())
+            while len(calls) < 300:
+                await rates.spend("site", 1)
+                calls.append(loop.time())
+
+        began = loop.time()
+        await asyncio.gather(*(runner() for _ in range(4)))
+
+        took = loop.time() - began
+        assert most_in(calls, 0.5) <= 200 * 0.5 + 20 + 1
+        assert took < (300 - 20) / 200 * 1.5, "nearly all of it was used"
+
+
+def most_in(calls: list[float], window: float) -> int:
+    """The most calls that fell into any window of so many seconds."""
+    first = most = 0
+    for last, at in enumerate(calls):
+        while at - calls[first] > window:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+async def test_who_must_wait_long_waits_outside(database_url):
+    async with Retoma(database_url) as app:
+        await app.rates.set("slow", 0.1, burst=1)
+
+        @app.job
+        async def call(ctx: Context) -> None:
+            await ctx.rate("slow")
+
+        first, second = await app.submit(call), await app.submit(call)
+        async with running(app):
+            await eventually(lambda: waits_outside(app, second.id))
+
+        done, waits = await app.get(first.id), await app.get(second.id)
+        assert (State.DONE, State.WAITING) == (done.state, waits.state)
+        assert 0 == waits.failures
+
+
+async def waits_outside(app: Retoma, job: int) -> bool:
+    return (await app.get(job)).run_at is not None
+
+
+async def test_a_rate_can_be_changed_while_it_is_in_force(database_url):
+    async with Retoma(database_url) as app:
+        await app.rates.set("site", 1, burst=1)
+        await app.rates.set("site", 500, burst=50)
+        [seen] = await app.rates.list()
+        assert ("site", 500, 50) == (seen.key, seen.per_second, seen.burst)
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), "5", True])
+async def test_a_rate_that_makes_no_sense_is_refused(database_url, rate):
+    async with Retoma(database_url) as app:
+        with pytest.raises(BadInput):
+            await app.rates.set("site", rate)
+        assert [] == await app.rates.list()
+
+
+@pytest.mark.parametrize("n", [0, -3, 1.5])
+async def test_tokens_are_whole_and_more_than_none(database_url, n):
+    async with Retoma(database_url) as app:
+        await app.rates.set("site", 5)
+
+        @app.job(retry=AT_ONCE)
+        async def call(ctx: Context) -> None:
+            await ctx.rate("site", n)
+
+        job = await app.submit(call)
+        await drain(app)
+        assert (State.DEAD, "bad_input") == (
+            (await app.get(job.id)).state,
+            (await app.get(job.id)).code,
+        )
+
+
+async def test_more_than_the_burst_at_once_is_refused_and_does_not_wait_for_ever(database_url):
+    async with Retoma(database_url) as app:
+        await app.rates.set("site", 5, burst=5)
+
+        @app.job(retry=AT_ONCE)
+        async def call(ctx: Context) -> None:
+            await ctx.rate("site", 6)
+
+        job = await app.submit(call)
+        await drain(app)
+        assert "bad_input" == (await app.get(job.id)).code
