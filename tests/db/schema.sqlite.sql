@@ -148,6 +148,7 @@ CREATE INDEX jobs_aside ON jobs (aside, priority, turn, id)
 CREATE INDEX jobs_batch ON jobs (batch, state, id)
     WHERE batch IS NOT NULL AND state IN ('parked', 'skipped', 'dead', 'canceled')
 CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead' AND discarded_at IS NULL
+CREATE INDEX jobs_done ON jobs (kind, id) WHERE state = 'done'
 CREATE INDEX jobs_ends ON jobs (kind, state, id)
     WHERE state IN ('parked', 'skipped', 'dead', 'canceled')
 CREATE INDEX jobs_held ON jobs (runner) WHERE runner IS NOT NULL

@@ -447,6 +447,7 @@ ANALYZE = Statement("analyze", *((Text("ANALYZE", answers=False),),) * 2)
 
 INDICES = {
     "list_ends": "jobs_ends",
+    "list_done": "jobs_done",
     "list_batch_ends": "jobs_batch",
     "list_running": "jobs_held",
     "list_waiting": "jobs_waiting",

@@ -32,6 +32,7 @@ JOB_EVENTS = sql("job_events")
 JOBS_BY_ID = sql("jobs_by_id")
 JOB_STEPS = sql("job_steps")
 LIST_BATCH_ENDS = sql("list_batch_ends")
+LIST_DONE = sql("list_done")
 LIST_ENDS = sql("list_ends")
 LIST_JOBS = sql("list_jobs")
 LIST_RUNNING = sql("list_running")
@@ -126,6 +127,10 @@ def _of_state(
             yield from tx.all(LIST_RUNNING, kind=kind, **asked)
         case State.WAITING if sum(states.get(state, 0) for states in counted.values()) <= FEW:
             yield from tx.all(LIST_WAITING, kind=kind, **asked)
+        case State.DONE if kind is not None and asked["batch"] is None:
+            yield from tx.all(
+                LIST_DONE, kind=kind, before=asked["before"], limit=asked["limit"]
+            )
         case State.WAITING | State.DONE:
             yield from tx.all(LIST_JOBS, state=state, kind=kind, **asked)
         case State.PARKED | State.SKIPPED | State.DEAD | State.CANCELED:
