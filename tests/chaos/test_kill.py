@@ -51,7 +51,7 @@ async def kill_throughout(
 ) -> list[int]:
     """Kill one of them, again and again, and start another in its place; how many jobs each held.
 
-    `died` is told the pids and when they were gone.
+    `died` is told the pids and since when they did nothing more.
     """
     hits: list[int] = []
     while len(hits) < kills and await world.count_open():
@@ -64,9 +64,9 @@ async def kill_throughout(
         if not held or await holds_suspect(world, victim):
             victim.send(signal.SIGCONT)
             continue
-        world.kill(victim)
         if died is not None:
-            died[victim.pid] = time.monotonic_ns()
+            died[victim.pid] = time.monotonic_ns()  # it has stopped: it did nothing after this
+        world.kill(victim)
         hits.append(held)
         runners[place] = world.start_runner(f"runner {place}", slots=4)
     return hits

@@ -28,11 +28,13 @@ from retoma.engine.settlement import Settlement
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.pool import Item, Scope
+from retoma.engine.trouble import Trouble
 from retoma.engine.writer import Answer, Writer
 
 MESSAGE = 2_000  # characters of an error that go into the timeline
 STACK = 8_000
 KEPT = 1024 * 1024  # bytes of a result that could not be stored
+EVIDENCE = "evidence"  # where trouble is met
 NOTHING = Memory([], 0.0, canceling=False)
 PAUSE = 0.5  # seconds between looks whether the lease is good, or room there, again
 
@@ -72,6 +74,7 @@ class Tools:
         "rates",
         "rng",
         "story_over",
+        "trouble",
         "writer",
     )
 
@@ -81,6 +84,7 @@ class Tools:
         boot: str,
         database: Database,
         writer: Writer,
+        trouble: Trouble,
         pulse: Pulse,
         isolate: Isolate,
         keeper: Keeper,
@@ -99,6 +103,7 @@ class Tools:
         self.database = database
         self.database_id = ""  # known once the boot is written
         self.writer = writer
+        self.trouble = trouble
         self.pulse = pulse
         self.isolate = isolate
         self.keeper = keeper
@@ -482,9 +487,12 @@ class Attempt:
         """Whether this runner may still write on the job; None while there is no room."""
         held, boot = self.held, self._tools.boot
         try:
-            return await self._tools.keeper.attach(self._tools.database, boot, held, evidence)
-        except Full:
+            kept = await self._tools.keeper.attach(self._tools.database, boot, held, evidence)
+        except Full as error:
+            self._tools.trouble.met(EVIDENCE, error)
             return None
+        self._tools.trouble.over(EVIDENCE)
+        return kept
 
     async def spend(self, key: str, n: int) -> None:
         await self._tools.rates.spend(key, n)

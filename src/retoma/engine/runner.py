@@ -26,7 +26,7 @@ from retoma.db import (
     crashpoint,
 )
 from retoma.engine import retention, schedule, store
-from retoma.engine.attempt import NOTHING, Attempt, Tools, Why
+from retoma.engine.attempt import EVIDENCE, NOTHING, Attempt, Tools, Why
 from retoma.engine.duty import Duties, Duty
 from retoma.engine.errors import BadInput
 from retoma.engine.evidence import Keeper
@@ -232,6 +232,7 @@ class _Life:
             boot=self._boot.id,
             database=self._database,
             writer=self._writer,
+            trouble=self._trouble,
             pulse=self._pulse,
             isolate=self._isolate,
             keeper=house.keeper,
@@ -433,7 +434,7 @@ class _Life:
     def _free(self) -> int:
         """Slots no story is in; fewer while settling lags so far behind that they fill twice, and
         none while there is no room: what ends meanwhile could not be settled either."""
-        if self._trouble.at(WRITE):
+        if self._trouble.at(WRITE) or self._trouble.at(EVIDENCE):
             return 0
         slots = self._knobs.slots
         return min(slots - len(self._telling), 2 * slots - len(self._running))
