@@ -1,6 +1,7 @@
 """A claim behind many rows that it may not take: scheduled ones, a paused batch's, unknown kinds'.
 
-They stand before everything else in the same queue. Measured is a claim of a hundred, beside the same
+They stand before everything else; an unknown kind has a queue of its own, as every kind has that was not
+told otherwise. Measured is a claim of a hundred, beside the same
 claim where nothing stands before it; what the first claims put out of the way is not.
 """
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 HERE = "bench.blocked"
 WALLS = ("scheduled", "paused", "unknown")
+SHARED = "unknown_in_a_shared_queue"  # which somebody must have asked for by name
+UNKNOWN = {"unknown": "stranger", SHARED: "squatter"}
 MET = 2_000  # jobs in one look at a closed gate
 FIRST = -10  # the priority of what is in the way
 
@@ -54,12 +57,13 @@ async def build_wall(url: str, wall: str, rows: int) -> None:
     async def do_nothing(_ctx: Context, _payload: Any) -> None: ...
 
     app.job(name=KIND)(do_nothing)
-    app.job(name="stranger", queue=KIND)(do_nothing)
+    app.job(name="stranger")(do_nothing)
+    app.job(name="squatter", queue=KIND)(do_nothing)
     async with app:
         await app.upgrade()
         if not rows:
             return
-        kind = "stranger" if wall == "unknown" else KIND
+        kind = UNKNOWN.get(wall, KIND)
         delay = 86_400 if wall == "scheduled" else None
         batch = await app.submit_many(
             kind, [{}] * rows, name="wall", delay=delay, priority=FIRST

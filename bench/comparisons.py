@@ -271,12 +271,18 @@ def growths(scale: Scale) -> list[Comparison]:
 def blocked_claims(scale: Scale) -> list[Comparison]:
     return [
         Comparison(
-            rows=(Row(f"claim_behind_{wall}_{make}", LONGER, (AtMost(GROWTH),)),),
+            rows=(
+                Row(
+                    f"claim_behind_{wall}_{make}",
+                    LONGER,
+                    () if wall == blocked.SHARED else (AtMost(GROWTH),),
+                ),
+            ),
             ours=blocked.behind(make, wall, scale.blocked, scale.samples),
             rounds=scale.long_rounds,
         )
         for make in PLACES
-        for wall in blocked.WALLS
+        for wall in (*blocked.WALLS, blocked.SHARED)
     ]
 
 
