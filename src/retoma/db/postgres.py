@@ -183,6 +183,7 @@ class _Line:
         self._connection: psycopg.Connection[Row] | None = None
         self._backend: tuple[int, datetime] | None = None
         self._topics: set[str] = set()
+        self._over = False
         self._pause = threading.Event()  # never set: something to wait for
         self._mine = threading.Lock()  # the pulse line has no thread of its own: see write_now
 
@@ -227,10 +228,15 @@ class _Line:
         return [] if connection is None or connection.closed else [connection.fileno()]
 
     def close(self) -> None:
+        self._over = True
         self.thread.submit(self._drop).result()
         self.thread.shutdown()
 
     def _connected(self) -> "psycopg.Connection[Row]":
+        if (
+            self._over
+        ):  # somebody who still listens must not connect again: nobody would close it
+            raise Away("the connection to PostgreSQL was closed")
         if self._connection is None or self._connection.closed:
             try:
                 self._connection = self._connect()
