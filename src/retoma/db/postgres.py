@@ -228,9 +228,13 @@ class _Line:
         return [] if connection is None or connection.closed else [connection.fileno()]
 
     def close(self) -> None:
-        self._over = True
-        self.thread.submit(self._drop).result()
+        self.thread.submit(self._end).result()
         self.thread.shutdown()
+
+    def _end(self) -> None:
+        with self._mine:  # whoever is connecting just now has done so, and that is closed too
+            self._over = True
+            self._drop()
 
     def _connected(self) -> "psycopg.Connection[Row]":
         if (
