@@ -15,6 +15,8 @@ from retoma.engine.states import State
 from tests.chaos.history import History
 from tests.chaos.world import Process, World
 
+SLOTS = 10
+
 
 async def test_a_stranger_who_holds_the_database_for_seconds_only_makes_everybody_wait(
     new_world,
@@ -92,21 +94,29 @@ async def test_four_runners_that_come_back_together_share_what_waits(new_world, 
             runner.kill()
 
         second = start_four(world)
+        every_slot = await world.submit_all("hold", [{"gate": "go"}] * 4 * SLOTS)
+        await world.wait_held(every_slot)
+        world.open_gate("go")
         await world.wait_ended(patience=300)
 
         found = await world.verdict()
-        assert {State.DONE: jobs} == dict(Counter(job.state for job in found.jobs))
-        assert len(claims_by_boot(found)) > len(first), "the second four had their share"
+        assert {State.DONE: jobs + len(every_slot)} == dict(
+            Counter(job.state for job in found.jobs)
+        )
+        assert [SLOTS] * 4 == sorted(claims_by_boot(found, every_slot).values())
         assert all(runner.running for runner in second)
 
 
 def start_four(world: World) -> list[Process]:
-    return [world.start_runner(f"runner {n}", slots=10) for n in range(4)]
+    return [world.start_runner(f"runner {n}", slots=SLOTS) for n in range(4)]
 
 
 async def some_ended(world: World) -> bool:
     return (await world.app.counts()).get(State.DONE, 0) > 0
 
 
-def claims_by_boot(found: History) -> Counter[str | None]:
-    return Counter(e.actor for e in found.events if e.type is EventType.CLAIMED)
+def claims_by_boot(found: History, ids: list[int]) -> Counter[str | None]:
+    of_these = set(ids)
+    return Counter(
+        e.actor for e in found.events if e.type is EventType.CLAIMED and e.job in of_these
+    )
