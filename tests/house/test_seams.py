@@ -67,6 +67,7 @@ DOORS: dict[str, Door] = {
         ("sockets", "threads", "time"), "a thread per connection; hears NOTIFY on its socket"
     ),
     "db/sqlite.py": Door(("sockets", "threads"), "the writer thread; the bell is a socket"),
+    "db/wire.py": Door(("sockets", "threads"), "a wait on a socket, ended from another thread"),
     "engine/isolate.py": Door(
         ("processes", "threads"), "sync steps run in children, or in a thread where asked for"
     ),

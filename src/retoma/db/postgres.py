@@ -3,6 +3,9 @@
 Each line is one connection driven by one thread. A group of statements goes out in one round trip
 (libpq's pipeline: everything up to the sync is one transaction). Behind a transaction pooler
 (`?pooler=transaction`) nothing is kept in the session: no LISTEN, no prepared statements.
+
+A network may swallow what is said on it. Both ends ask each other whether they are still there, and
+whoever has no answer for a while (`?answer=`, seconds) asks on the pulse's line what became of it.
 """
 
 import asyncio
@@ -13,9 +16,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
@@ -34,10 +38,13 @@ from retoma.db.database import (
     ReplyLost,
     Row,
     Transaction,
+    Unfit,
     no_room,
 )
 from retoma.db.patience import PATIENCE, patiently
-from retoma.db.statements import Statement
+from retoma.db.statements import Statement, adhoc
+from retoma.db.wire import Wire
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -45,7 +52,11 @@ CHANNEL = "retoma"
 SCHEMA = "retoma"
 CONNECT_SECONDS = 5
 LOST_BACKEND_SECONDS = 5.0
+OURS = ("answer", "pooler")  # in the address, and nothing to libpq
 MEND_SECONDS = 1.0  # how soon a broken ear tries to hear again
+# For an answer, before somebody asks what became of it. More than `lock_timeout`, and three of them
+# fit into a lease: a beat that was swallowed is sent again in time.
+ANSWER_SECONDS = 15.0
 
 # Plans are made once and often while the tables are still tiny; these keep them on the indices.
 # `synchronous_commit`: what we answered for must survive.
@@ -62,18 +73,37 @@ SESSION = {
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
     "lock_timeout": "10s",
-    "idle_in_transaction_session_timeout": "60s",
+    # A host that was cut off inside a transaction holds its rows so long: others wait for them.
+    "idle_in_transaction_session_timeout": "20s",
     "timezone": "UTC",
 }
+# Whether the other end is still there, asked by both: half a minute, not the usual two hours. The
+# server's part frees the connections of hosts that vanished; on a local socket it means nothing.
+ALIVE = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "25000",
+}
+ALIVE_HERE = {  # by the names libpq has for it
+    name if name == "tcp_user_timeout" else name.removeprefix("tcp_"): value
+    for name, value in ALIVE.items()
+}
+AT_IT = adhoc(
+    "SELECT 1",
+    "SELECT 1 FROM pg_stat_activity WHERE pid = :pid AND backend_start = :began"
+    " AND (state = 'active' OR state_change > clock_timestamp() - interval '5 seconds')",
+)
 
 
-def _settings(*, local: bool) -> str:
-    told = (f"set_config('{name}', '{value}', {local})" for name, value in SESSION.items())
+def _settings(settings: dict[str, str], *, local: bool) -> str:
+    told = (f"set_config('{name}', '{value}', {local})" for name, value in settings.items())
     return f"SELECT {', '.join(told)}"
 
 
-SET_SESSION = _settings(local=False)
-SET_TRANSACTION = _settings(local=True)  # behind a pooler the next one may be another's session
+SET_SESSION = _settings(SESSION | ALIVE, local=False)
+# Behind a pooler the next transaction may be another's session.
+SET_TRANSACTION = _settings(SESSION, local=True)
 # A caller's own statements find the caller's tables, and plans made for them and not for ours.
 # Our schema is in nobody's path, not even where the role has its name and the path says "$user".
 FOR_CALLER = "; ".join(
@@ -101,10 +131,10 @@ class Postgres:
 
     def __init__(self, url: str, moved: Callable[[], int] | None = None) -> None:
         self.url = url
-        dsn, self._pooled = _parse(url)
-        self._lines = {
-            lane: _Line(dsn, lane, pooled=self._pooled, moved=moved) for lane in Lane
-        }
+        address = _parse(url)
+        self._pooled = address.pooled
+        self._answer = address.answer
+        self._lines = {lane: _Line(address, lane, moved) for lane in Lane}
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_out, False)
         os.set_blocking(self._wake_in, False)
@@ -120,22 +150,22 @@ class Postgres:
         line = self._lines[lane]
 
         async def once() -> T:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(line.thread, line.transact, fn, verb)
+            return await self._answered(line, lambda: line.transact(fn, verb))
 
         return await patiently(once, PATIENCE if patience is None else patience)
 
-    async def read(self, fn: Callable[[Transaction], T]) -> T:
+    async def read(
+        self, fn: Callable[[Transaction], T], *, patience: float | None = None
+    ) -> T:
         line = self._lines[Lane.CLAIM]
 
         async def once() -> T:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(line.thread, line.question, fn)
+            return await self._answered(line, lambda: line.question(fn))
 
-        return await patiently(once, PATIENCE)
+        return await patiently(once, PATIENCE if patience is None else patience)
 
     def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:
-        return self._lines[Lane.PULSE].transact(fn, verb)
+        return self._lines[Lane.PULSE].transact_in_time(fn, verb)
 
     def wait_bell(self, seconds: float) -> set[str]:
         topics = set() if self._pooled else self._lines[Lane.PULSE].heard()
@@ -163,21 +193,82 @@ class Postgres:
         os.close(self._wake_in)
         os.close(self._wake_out)
 
+    async def _answered(self, line: "_Line", ask: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        look = _Look(loop, self._answer, lambda: self._look_after(line))
+        try:
+            return await loop.run_in_executor(line.thread, ask)
+        finally:
+            look.over()
+
+    def _look_after(self, line: "_Line") -> None:
+        # Behind a pooler nobody knows which of its sessions is at it.
+        if not self._pooled:
+            with suppress(RuntimeError):  # closed meanwhile: the wait is over as well
+                self._lines[Lane.PULSE].thread.submit(self._end_if_forgotten, line)
+
+    def _end_if_forgotten(self, line: "_Line") -> None:
+        """Cut a line whose answer went astray; what the server is still at may take its time."""
+        asked = line.asked
+        if asked is None or time.monotonic() - asked.at < self._answer:
+            return
+        pulse = self._lines[Lane.PULSE]
+        try:
+            found = pulse.transact_in_time(
+                lambda tx: tx.one(AT_IT, pid=asked.pid, began=asked.began), "look"
+            )
+        except (DatabaseError, psycopg.Error):
+            found = None  # there is no way to the server at all
+        finally:
+            self.wake()  # a bell may have rung into our answer
+        if found is None and line.asked is asked:
+            line.wire.cut()
+
     def _empty_wakes(self) -> None:
         with suppress(BlockingIOError):
             os.read(self._wake_out, 4096)
+
+
+class _Look:
+    """Looks again and again while somebody waits for an answer."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, every: float, look: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._every = every
+        self._look = look
+        self._next = loop.call_later(every, self._again)
+
+    def over(self) -> None:
+        self._next.cancel()
+
+    def _again(self) -> None:
+        self._next = self._loop.call_later(self._every, self._again)
+        self._look()
+
+
+class _Asked(NamedTuple):
+    """Something that a line waits for: since when, and which backend is at it."""
+
+    at: float
+    pid: int | None
+    began: datetime | None
 
 
 class _Line:
     """One connection, mended when it breaks, and the one thread that drives it."""
 
     def __init__(
-        self, dsn: str, lane: Lane, *, pooled: bool, moved: Callable[[], int] | None
+        self, address: "_Address", lane: Lane, moved: Callable[[], int] | None
     ) -> None:
         self.thread = ThreadPoolExecutor(1, f"retoma-{lane}")
-        self._dsn = dsn
+        self.wire = Wire()
+        self.asked: _Asked | None = None
+        self._dsn = address.dsn
         self._lane = lane
-        self._pooled = pooled
+        self._pooled = address.pooled
+        self._answer = address.answer
         self._moved = moved
         self._told_moved = 0
         self._connection: psycopg.Connection[Row] | None = None
@@ -189,13 +280,24 @@ class _Line:
 
     def transact(self, fn: Callable[[Transaction], T], verb: str) -> T:
         with self._mine:
-            transaction = PostgresTransaction(self._connected(), verb, pooled=self._pooled)
-            try:
-                result = fn(transaction)
-                transaction.commit()
-            except BaseException as error:
-                raise self._mended(error, transaction) from error
-            return result
+            return self._transact(fn, verb)
+
+    def transact_in_time(self, fn: Callable[[Transaction], T], verb: str) -> T:
+        """For what is never long: without an answer in time the connection is given up."""
+        with self._mine, self.wire.bounded(self._answer):
+            return self._transact(fn, verb)
+
+    def _transact(self, fn: Callable[[Transaction], T], verb: str) -> T:
+        transaction = PostgresTransaction(self._connected(), verb, pooled=self._pooled)
+        try:
+            self.asked = self._ask()
+            result = fn(transaction)
+            transaction.commit()
+        except BaseException as error:
+            raise self._mended(error, transaction) from error
+        finally:
+            self.asked = None
+        return result
 
     def question(self, fn: Callable[[Transaction], T]) -> T:
         with self._mine:
@@ -203,12 +305,19 @@ class _Line:
                 self._connected(), "read", pooled=self._pooled, read_only=True
             )
             try:
+                self.asked = self._ask()
                 result = fn(transaction)
                 transaction.commit()
             except BaseException as error:
                 transaction.committing = False  # a question changes nothing
                 raise self._mended(error, transaction) from error
+            finally:
+                self.asked = None
             return result
+
+    def _ask(self) -> _Asked:
+        pid, began = self._backend or (None, None)
+        return _Asked(time.monotonic(), pid, began)
 
     def heard(self) -> set[str]:
         """What has rung on this connection; silent while it is away."""
@@ -228,7 +337,12 @@ class _Line:
         return [] if connection is None or connection.closed else [connection.fileno()]
 
     def close(self) -> None:
-        self.thread.submit(self._end).result()
+        end = self.thread.submit(self._end)
+        try:
+            end.result(self._answer)
+        except NotYet:
+            self.wire.cut()  # nobody waits for that answer any more
+            end.result()
         self.thread.shutdown()
 
     def _end(self) -> None:
@@ -259,9 +373,12 @@ class _Line:
             application_name=f"retoma {self._lane}",
             prepare_threshold=None if self._pooled else 2,
         )
+        self.wire.lay(connection.fileno())
         try:
-            self._set_up(connection)
+            with self.wire.bounded(self._answer):
+                self._set_up(connection)
         except BaseException:
+            self.wire.drop()
             connection.close()
             raise
         return connection
@@ -316,6 +433,7 @@ class _Line:
         return translated(error)
 
     def _drop(self) -> None:
+        self.wire.drop()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -469,13 +587,38 @@ def _rows(cursor: "psycopg.Cursor[Row] | None") -> list[Row]:
     return [] if cursor is None else cursor.fetchall()
 
 
-def _parse(url: str) -> tuple[str, bool]:
-    """The address for libpq, and whether a transaction pooler stands before the server."""
+class _Address(NamedTuple):
+    """Where the server is, for libpq, and what only we want to know of the way to it."""
+
+    dsn: str
+    pooled: bool  # a transaction pooler stands before the server
+    answer: float  # seconds
+
+
+def _parse(url: str) -> _Address:
     parts = urlsplit(url)
     options = parse_qsl(parts.query)
-    pooled = ("pooler", "transaction") in options
-    kept = urlencode([option for option in options if option[0] != "pooler"])
-    return urlunsplit(parts._replace(query=kept)), pooled
+    ours = {name: value for name, value in options if name in OURS}
+    told = {name for name, _ in options}
+    kept = [(name, value) for name, value in ALIVE_HERE.items() if name not in told]
+    kept += [(name, value) for name, value in options if name not in OURS]
+    return _Address(
+        dsn=urlunsplit(parts._replace(query=urlencode(kept))),
+        pooled=ours.get("pooler") == "transaction",
+        answer=_seconds(ours["answer"]) if "answer" in ours else ANSWER_SECONDS,
+    )
+
+
+def _seconds(told: str) -> float:
+    try:
+        answer = float(told)
+    except ValueError:
+        answer = 0.0
+    if not 0 < answer < float("inf"):
+        raise Unfit(
+            say("answer={told} in the address of the database: write seconds", told=told)
+        )
+    return answer
 
 
 def _plain(error: BaseException) -> str:

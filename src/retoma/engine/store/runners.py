@@ -45,7 +45,7 @@ def boot_runner(
 ) -> str:
     """A new life, which also says what its code lets run at once; the id of this database."""
     gates.declare_kinds(tx, limits)
-    tx.run(
+    new = tx.run(
         BOOT_RUNNER,
         boot=me.id,
         name=me.name,
@@ -57,7 +57,8 @@ def boot_runner(
         knows=json.dumps(list(me.knows)),
         lease=lease,
     )
-    tell(tx, actor=me.id, verb="runner.booted", subject=me.name)
+    if new:
+        tell(tx, actor=me.id, verb="runner.booted", subject=me.name)
     tx.ring(f"{BOOTED}{me.id}")
     [(database,)] = tx.all(DATABASE_ID)
     return str(database).replace("-", "")[:12]
