@@ -51,6 +51,7 @@ T = TypeVar("T")
 CHANNEL = "retoma"
 SCHEMA = "retoma"
 CONNECT_SECONDS = 5
+LEAST_SECONDS = 2  # that libpq waits; 0 would be for ever
 LOST_BACKEND_SECONDS = 5.0
 OURS = ("answer", "pooler")  # in the address, and nothing to libpq
 MEND_SECONDS = 1.0  # how soon a broken ear tries to hear again
@@ -92,7 +93,7 @@ ALIVE_HERE = {  # by the names libpq has for it
 AT_IT = adhoc(
     "SELECT 1",
     "SELECT 1 FROM pg_stat_activity WHERE pid = :pid AND backend_start = :began"
-    " AND (state = 'active' OR state_change > clock_timestamp() - interval '5 seconds')",
+    " AND (state = 'active' OR state_change > clock_timestamp() - :lately * interval '1 second')",
 )
 
 
@@ -154,9 +155,7 @@ class Postgres:
 
         return await patiently(once, PATIENCE if patience is None else patience)
 
-    async def read(
-        self, fn: Callable[[Transaction], T], *, patience: float | None = None
-    ) -> T:
+    async def read(self, fn: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         line = self._lines[Lane.CLAIM]
 
         async def once() -> T:
@@ -214,9 +213,8 @@ class Postgres:
             return
         pulse = self._lines[Lane.PULSE]
         try:
-            found = pulse.transact_in_time(
-                lambda tx: tx.one(AT_IT, pid=asked.pid, began=asked.began), "look"
-            )
+            told = {"pid": asked.pid, "began": asked.began, "lately": self._answer}
+            found = pulse.transact_in_time(lambda tx: tx.one(AT_IT, **told), "look")
         except (DatabaseError, psycopg.Error):
             found = None  # there is no way to the server at all
         finally:
@@ -369,7 +367,7 @@ class _Line:
         connection = psycopg.connect(
             self._dsn,
             autocommit=True,
-            connect_timeout=CONNECT_SECONDS,
+            connect_timeout=min(CONNECT_SECONDS, max(LEAST_SECONDS, round(self._answer))),
             application_name=f"retoma {self._lane}",
             prepare_threshold=None if self._pooled else 2,
         )
