@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from functools import wraps
 from typing import Any
 
 from bench import ours
@@ -18,7 +17,7 @@ THINGS = 100
 FAR_ABOVE = 1e6  # calls a second: in force, and never reached
 POLLS = 10  # of each piece of remote work, until it is done
 MINUTE = 60.0
-QUESTIONS = ("run", "one", "all", "for_caller")
+SETTLED = 10.0  # seconds: booted, duties taken, and the first pass of retention over
 
 
 # --- In the parent
@@ -87,52 +86,19 @@ def watch_idle(url: str, watched: float) -> int:
 
 
 async def watch(url: str, watched: float) -> int:
-    asked: Counter[str] = Counter()
-    count_statements(asked)
-    async with make_app(url) as app:
-        await app.upgrade()
-        running = asyncio.create_task(app.run())
-        await asyncio.sleep(watched / 4)  # booted, and the first look around
-        before = asked.total()
-        await asyncio.sleep(watched)
-        found = asked.total() - before
-        app.stop()
-        await running
+    from bench.statements import listed
+
+    with listed() as sent:
+        async with make_app(url) as app:
+            await app.upgrade()
+            running = asyncio.create_task(app.run())
+            await asyncio.sleep(SETTLED)
+            before = len(sent)
+            await asyncio.sleep(watched)
+            found = len(sent) - before
+            app.stop()
+            await running
     return found
-
-
-def count_statements(asked: "Counter[str]") -> None:
-    """Count what is asked of either database from now on, by the shape of the question."""
-    from retoma.db.postgres import PostgresTransaction
-    from retoma.db.sqlite import SqliteTransaction
-
-    for kind in (PostgresTransaction, SqliteTransaction):
-        for name in QUESTIONS:
-            setattr(kind, name, counted(getattr(kind, name), asked))
-        for name in ("together", "finish"):
-            setattr(kind, name, counted_all(getattr(kind, name), asked))
-
-
-def counted(question: Any, asked: "Counter[str]") -> Any:
-    @wraps(question)
-    def ask(self: Any, statement: Any, **params: Any) -> Any:
-        asked["one"] += 1
-        return question(self, statement, **params)
-
-    return ask
-
-
-def counted_all(question: Any, asked: "Counter[str]") -> Any:
-    within = question.__name__ == "finish"
-
-    @wraps(question)
-    def ask(self: Any, *calls: Any) -> Any:
-        listed = list(calls) if within else list(calls[0])
-        # On SQLite `finish` asks through `together`, which counts.
-        asked["many"] += 0 if within and self.dialect == "sqlite" else len(listed)
-        return question(self, *listed) if within else question(self, listed)
-
-    return ask
 
 
 def make_app(url: str) -> Any:

@@ -84,8 +84,10 @@ class Database(Protocol):
         changed. Raises `ReplyLost` where only the answer to the commit is missing.
         """
 
-    async def read(self, fn: Callable[[Transaction], T]) -> T:
-        """Questions only; asked again while the database is away."""
+    async def read(
+        self, fn: Callable[[Transaction], T], *, patience: float | None = None
+    ) -> T:
+        """Questions only; asked again, for `patience` seconds, while the database is away."""
 
     def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:
         """The same as `write` on the pulse lane, from a thread, without asking again."""

@@ -19,6 +19,7 @@ from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -88,7 +89,12 @@ class Sqlite:
 
         return await patiently(once, PATIENCE if patience is None else patience)
 
-    async def read(self, fn: Callable[[Transaction], T]) -> T:
+    async def read(
+        self,
+        fn: Callable[[Transaction], T],
+        *,
+        patience: float | None = None,  # noqa: ARG002 — a file is there, or will not come
+    ) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, self._read, fn)
 
     def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:
@@ -177,24 +183,37 @@ class Sqlite:
             ask.fail(_translated(error, self._path))
 
     def _in_one_transaction(self, connection: apsw.Connection, asks: "list[_Ask]") -> bool:
+        if len(asks) == 1:
+            return self._by_itself(connection, asks[0])
         connection.execute("BEGIN IMMEDIATE")
         try:
             for ask in asks:
-                ask.do(connection, alone=len(asks) == 1)
+                ask.do_among_others(connection)
                 if not connection.in_transaction:
                     return False
                 if ask.error is None:
                     ask.pass_point("before_commit")
             connection.execute("COMMIT")
-        except BaseException:
+        except Exception:  # noqa: BLE001 — each of them is asked again, by itself
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if len(asks) > 1:
-                return False
-            raise
+            return False
         for ask in asks:
             if ask.error is None:
                 ask.pass_point("after_commit")
+        return True
+
+    def _by_itself(self, connection: apsw.Connection, ask: "_Ask") -> bool:
+        try:
+            ask.do(connection)
+            if connection.in_transaction:
+                ask.pass_point("before_commit")
+                connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        ask.pass_point("after_commit")
         return True
 
     # — reading —
@@ -204,11 +223,11 @@ class Sqlite:
             if self._reading is None:
                 self._reading = _connect(self._path, self._synchronous, self._moved)
                 self._reading.execute("PRAGMA query_only = on")
-            self._reading.execute("BEGIN")
             try:
-                return fn(SqliteTransaction(self._reading))
+                return fn(SqliteTransaction(self._reading, begin="BEGIN"))
             finally:
-                self._reading.execute("COMMIT")
+                if self._reading.in_transaction:
+                    self._reading.execute("COMMIT")
         except apsw.Error as error:
             raise _translated(error, self._path) from error
 
@@ -241,22 +260,28 @@ class _Ask:
     error: BaseException | None = None
     topics: set[str] = field(default_factory=set)
 
-    def do(self, connection: apsw.Connection, *, alone: bool) -> None:
+    def do(self, connection: apsw.Connection) -> None:
+        """Run the function in a transaction of its own, which begins with its first statement."""
+        self.error = None
+        before_commit = partial(self.pass_point, "before_commit")
+        transaction = SqliteTransaction(connection, "BEGIN IMMEDIATE", before_commit)
+        self.result = self.fn(transaction)
+        self.topics = transaction.topics
+
+    def do_among_others(self, connection: apsw.Connection) -> None:
         """Run the function; what it raised is its own, what it had changed is undone."""
         self.error = None
         transaction = SqliteTransaction(connection)
-        if not alone:
-            connection.execute("SAVEPOINT ask")
+        connection.execute("SAVEPOINT ask")
         try:
             self.result = self.fn(transaction)
         except Exception as error:
-            if alone or not connection.in_transaction:
+            if not connection.in_transaction:
                 raise
             self.error = error
             transaction.topics.clear()
             connection.execute("ROLLBACK TO ask")
-        if not alone:
-            connection.execute("RELEASE ask")
+        connection.execute("RELEASE ask")
         self.topics = transaction.topics
 
     def pass_point(self, where: str) -> None:
@@ -285,12 +310,19 @@ class _Ask:
 
 
 class SqliteTransaction:
-    """A transaction of the embedded database."""
+    """A transaction of the embedded database; with `begin` it begins with its first statement."""
 
     dialect = "sqlite"
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        begin: str = "",
+        before_commit: Callable[[], None] = lambda: None,
+    ) -> None:
         self._connection = connection
+        self._begin = begin
+        self._before_commit = before_commit
         self.topics: set[str] = set()
 
     def run(self, statement: Statement, **params: Any) -> int:
@@ -305,6 +337,7 @@ class SqliteTransaction:
         return self._execute(statement, params)
 
     def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
+        self._begun()
         before = self._connection.total_changes()
         rows = self._execute(statement, params)
         told = self._connection.total_changes() > before
@@ -317,9 +350,19 @@ class SqliteTransaction:
         self.topics.add(topic)
 
     def finish(self, *calls: Call) -> list[list[Row]]:
+        if self._begin and len(calls) == 1 and len(calls[0].statement.sqlite) == 1:
+            # A transaction in itself: an idle runner's only statements, three times as many else.
+            self._begin = ""
+            self._before_commit()
         return self.together(calls)
 
+    def _begun(self) -> None:
+        if self._begin:
+            self._connection.execute(self._begin)
+            self._begin = ""
+
     def _execute(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
+        self._begun()
         bindings = {name: _bound(value) for name, value in params.items()}
         answer: list[Row] = []
         for text in statement.sqlite:

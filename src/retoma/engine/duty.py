@@ -16,7 +16,7 @@ from retoma.db import Database, DatabaseError, Transaction
 from retoma.engine import store
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
-from retoma.engine.store import Taken, Term
+from retoma.engine.store import Around, Taken, Term
 
 T = TypeVar("T")
 
@@ -111,6 +111,23 @@ class Duties:
         if taken.due is not None:
             held.next = min(held.next, now + taken.due)
         return held
+
+    @property
+    def names(self) -> list[str]:
+        """What this code knows to do."""
+        return list(self._chores)
+
+    def may_take(self, around: Around) -> bool:
+        """Whether one of them is nobody's, or the database has another mind of who holds what."""
+        return around.duty_free or around.held != len(self._held)
+
+    def want(self, due: Mapping[str, float | None]) -> None:
+        """When those of ours want to be done, as a look around has found."""
+        now = self._clock.now()
+        for name, held in self._held.items():
+            after = due.get(name)
+            if after is not None:
+                held.next = min(held.next, now + max(after, 0.0))
 
     def holds(self, duty: Duty) -> bool:
         return duty in self._held

@@ -27,7 +27,7 @@ from retoma.db import (
 )
 from retoma.engine import retention, schedule, store
 from retoma.engine.attempt import EVIDENCE, NOTHING, Attempt, Tools, Why
-from retoma.engine.duty import Duties, Duty
+from retoma.engine.duty import NEVER, Duties, Duty
 from retoma.engine.errors import BadInput
 from retoma.engine.evidence import Keeper
 from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
@@ -316,27 +316,65 @@ class _Life:
                     next_tick = now
                 if self._may_stall and not self._beside:
                     self._run_beside(self._look_for_stalls())
-            ticking = now >= next_tick
-            if ticking:
-                next_tick = now + self._knobs.tick
+            seen, sweep = None, False
+            if now >= next_tick:
+                seen = await self._look_around()
+                next_tick = now + self._until_tick(seen)
+            if seen is not None:
+                next_due = now + (NEVER if seen.due is None else seen.due)
+                more = more or seen.waiting or self._recall
+                sweep = await self._must_sweep(seen)
+            looked = seen is not None
             if now >= self._duties.next():
                 self._duties.begin()  # beside the loop: nobody's start waits for the counters
-            if self._cancels_rung or ticking:
+            if self._cancels_rung or (seen is not None and seen.cancels):
                 await self._stop_canceled()
             free = min(self._free(), self._bite)
-            if ticking or (free > 0 and (more or self._rung or now >= next_due)):
+            if sweep or (free > 0 and (more or self._rung or now >= next_due)):
                 rung, self._rung = self._rung, False
-                due = ticking or now >= next_due
-                found = await self._claim(max(free, 0), ticking=ticking, promote=due)
+                due = sweep or now >= next_due
+                found = await self._claim(max(free, 0), sweep=sweep, promote=due)
                 more = found is not None and (found.more or len(found.claims) >= free)
                 if rung or due:
                     next_due = now + await self._until_due(found, asked=due)
                 if found is not None and (found.claims or found.more):
                     continue
-                if self._until_idle and found is not None and await self._idle():
-                    return
+                looked = looked or found is not None
+            if self._until_idle and looked and await self._idle():
+                return
             until = min(next_tick, next_due, next_look, self._duties.next())
             await self._wait(until, more=more)
+
+    async def _look_around(self) -> Around | None:
+        """All that a tick asks where there is nothing to do; None: no answer came."""
+        me, host = self._boot.id, self._boot.process.host
+        about = {
+            "queues": self._kinds.queues(),
+            "knows": self._boot.knows,
+            "duties": self._duties.names,
+        }
+        with self._outliving("look"):
+            around = await self._database.read(
+                lambda tx: store.look_around(tx, me, host, **about), patience=0
+            )
+            self._duties.want(around.duties)
+            return around
+        return None
+
+    def _until_tick(self, seen: Around | None) -> float:
+        """Seconds to the next look around: no later than somebody's lease ends."""
+        if seen is None:
+            return NO_ANSWER
+        ends = seen.lease_ends
+        return self._knobs.tick if ends is None or ends <= 0 else min(ends, self._knobs.tick)
+
+    async def _must_sweep(self, seen: Around) -> bool:
+        """Whether the lost left something, a duty is free, or a gate open with jobs behind it."""
+        if self._watchdog.see(seen) or self._duties.may_take(seen):
+            return True
+        with self._outliving("look"):
+            return seen.aside and await self._database.read(store.any_gate_open, patience=0)
+        return False
 
     async def _wait(self, until: float, *, more: bool) -> None:
         """Until somebody wakes us; a slot that gets free does so only while more is waiting."""
@@ -361,13 +399,13 @@ class _Life:
             queues = self._kinds.queues()
             with self._outliving("due"):
                 due = await self._database.read(lambda tx: store.next_due(tx, queues))
-        return self._knobs.tick if due is None else due
+        return NEVER if due is None else due
 
-    async def _claim(self, free: int, *, ticking: bool, promote: bool) -> Found | None:
-        """Take up what waits, on a tick also what the lost left; None: no answer came."""
+    async def _claim(self, free: int, *, sweep: bool, promote: bool) -> Found | None:
+        """Take up what waits, in a sweep also what the lost left; None: no answer came."""
         spots = [self._hints.spot(queue) for queue in self._kinds.queues()]
-        # Not on a tick: taking back has locked limits already, and there is one order for them.
-        meet = 0 if ticking else self._gates.meet(free)
+        # Not in a sweep: taking back has locked limits already, and there is one order for them.
+        meet = 0 if sweep else self._gates.meet(free)
         how: dict[str, Any] = {
             "slots": free,
             "suspects": int(self._suspect is None and free > 0),
@@ -375,7 +413,7 @@ class _Life:
         }
 
         def look(tx: Transaction) -> Found:
-            if ticking:
+            if sweep:
                 self._duties.take(tx)
                 self._watchdog.recover(tx)
                 store.open_gates(tx)
@@ -388,7 +426,7 @@ class _Life:
             if self._recall:
                 await self._take_up_unknown()
             found = await self._database.write(
-                look, verb="tick" if ticking else "claim", lane=Lane.CLAIM, patience=0
+                look, verb="tick" if sweep else "claim", lane=Lane.CLAIM, patience=0
             )
             crashpoint("runner.claimed")
             await self._start(found.claims)
@@ -396,7 +434,7 @@ class _Life:
             if self._hints.claimed(found.claims, short=short):
                 self._rung = True  # nobody has looked at what stands before the hint
             self._gates.met(found, free)
-            if ticking:
+            if sweep:
                 self._duties.took()
                 await self._watchdog.take_back_the_rest()
             return found

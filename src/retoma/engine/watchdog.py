@@ -9,6 +9,7 @@ from retoma.engine import held_loop, store
 from retoma.engine.duty import NEVER, Fence
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Process
+from retoma.engine.store import Around
 
 FOLD = 1.0  # seconds between two foldings while jobs move
 
@@ -38,6 +39,11 @@ class Watchdog:
     def somebody_died(self) -> bool:
         """Whether a runner on this host is gone since the last look. Asks the host, no database."""
         return any(process.gone() for process in self._beside)
+
+    def see(self, around: Around) -> bool:
+        """Who lives beside us by now; whether there is anybody to declare lost or to take from."""
+        self._beside = [process for _, process in around.beside]
+        return around.left_over or around.lease_over or self.somebody_died()
 
     async def run_once(self) -> Swept:
         """Declare the lost lost and take all their jobs back."""

@@ -47,6 +47,7 @@ from retoma.engine.store.evidence import (
     unpack,
 )
 from retoma.engine.store.gates import (
+    any_gate_open,
     declare_kinds,
     give_back,
     open_gates,
@@ -55,6 +56,7 @@ from retoma.engine.store.gates import (
     set_limit,
     unpause_batch,
 )
+from retoma.engine.store.look import Around, look_around
 from retoma.engine.store.operate import (
     adopt,
     again,
@@ -147,6 +149,7 @@ __all__ = [
     "NOTHING_BEFORE",
     "PIECE",
     "RETIRE_CHUNK",
+    "Around",
     "Bite",
     "Boot",
     "Bounds",
@@ -173,6 +176,7 @@ __all__ = [
     "adopt",
     "again",
     "again_jobs",
+    "any_gate_open",
     "any_left",
     "any_open",
     "any_open_in",
@@ -207,6 +211,7 @@ __all__ = [
     "list_references",
     "list_schedules",
     "load_steps",
+    "look_around",
     "lose_runners",
     "move_bite",
     "move_runner",

@@ -113,6 +113,12 @@ def open_gates(tx: Transaction) -> int:
     return put_back(tx, dict(tx.all(OPEN_GATES, bite=BITE)))
 
 
+def any_gate_open(tx: Transaction) -> bool:
+    """Whether that would put back something. Changes nothing."""
+    [rooms] = tx.finish(Call(OPEN_GATES, {"bite": BITE}))
+    return bool(rooms)
+
+
 def put_back(tx: Transaction, room: Mapping[str, int]) -> int:
     """As many from behind each gate as it has room for; how many that were."""
     calls = [_putting_back(gate, n) for gate, n in sorted(room.items()) if n > 0]
