@@ -39,7 +39,7 @@ from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
 from retoma.engine.retention import FOREVER, Keep, Retention
 from retoma.engine.stalls import StallWatch
-from retoma.engine.store import Boot, Found, Spot
+from retoma.engine.store import Around, Boot, Found, Spot
 from retoma.engine.trouble import Trouble
 from retoma.engine.watchdog import Watchdog
 from retoma.engine.writer import WRITE, Writer
