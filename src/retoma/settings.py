@@ -133,6 +133,12 @@ class Settings(BaseSettings):
         validation_alias=_named("RETOMA_RUNNER_NAME", "WORKER_ID"),
         description="What people call this runner. Its identity is its boot, made anew each time.",
     )
+    host: str = Field(
+        "",
+        max_length=100,
+        validation_alias="RETOMA_HOST",
+        description="What this machine is called; clones of one image tell themselves apart by it.",
+    )
     log_level: LogLevel = Field(
         LogLevel.INFO,
         validation_alias="RETOMA_LOG_LEVEL",

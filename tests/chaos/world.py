@@ -12,7 +12,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -115,11 +115,13 @@ class World:
         module: str,
         told: dict[str, Any],
         environment: dict[str, str] | None = None,
+        inside: Sequence[str] = (),
     ) -> Process:
+        """`inside`: what comes before the command, as where it is to run."""
         path = self.folder / f"{len(self.processes)}-{name}.log"
         with path.open("wb") as log:
             popen = subprocess.Popen(
-                [sys.executable, "-m", module, json.dumps(told)],
+                [*inside, sys.executable, "-m", module, json.dumps(told)],
                 cwd=ROOT,
                 env=os.environ | self.environment | (environment or {}),
                 stdin=subprocess.DEVNULL,

@@ -60,6 +60,14 @@ def test_a_process_of_unknown_start_is_never_provably_gone():
     assert not Process("elsewhere", 999_999_999, "").gone()
 
 
+def test_machines_that_are_clones_tell_themselves_apart_by_what_they_are_called():
+    """Same name, same boot, same numbers: they would take each other's runners for dead."""
+    one, other = Process.this("one"), Process.this("other")
+
+    assert 3 == len({one.host, other.host, Process.this().host})
+    assert one.host == Process.this("one").host
+
+
 def test_the_host_is_the_same_for_neighbours():
     there = subprocess.run(
         [

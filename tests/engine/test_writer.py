@@ -26,7 +26,7 @@ class Troubled:
 
     def __init__(self, inner: db.Database) -> None:
         self.dialect = inner.dialect
-        self.read = inner.read
+        self.deaf: list[Exception] = []
         self.before: list[Exception] = []
         self.after: list[Exception] = []
         self.refusing: tuple[str, Exception] | None = None
@@ -46,6 +46,11 @@ class Troubled:
         if self.after:
             raise self.after.pop(0)
         return answer
+
+    async def read(self, fn: Callable[[Transaction], Any]) -> Any:
+        if self.deaf:
+            raise self.deaf.pop(0)
+        return await self._inner.read(fn)
 
 
 class Impatient(Clock):
@@ -384,6 +389,27 @@ async def test_every_end_is_recognised_when_its_answer_was_lost(database, end, s
     assert [state] == await desk.told(desk.end(held, end))
 
     assert [SUBMITTED, CLAIMED, end.event] == await desk.events(held)
+
+
+async def test_a_lost_answer_is_asked_after_however_long_the_database_is_away(database):
+    """E5: a network that went away with the answer and stays away costs nobody what he has done."""
+    desk = await Desk(database).sit_down(2)
+    desk.troubled.after = [ReplyLost("lost")]
+    desk.troubled.deaf = [Away("no")] * 3
+
+    told = await desk.told(desk.save(desk.held[0], "step"), desk.settle(desk.held[1]))
+
+    assert [False, State.DONE] == told
+    assert [SUBMITTED, CLAIMED, SAVED] == await desk.events(desk.held[0])
+    assert 0 == desk.writer.refused
+
+
+async def test_a_question_after_a_lost_answer_that_goes_wrong_is_everybodys_answer(database):
+    desk = await Desk(database).sit_down(1)
+    desk.troubled.after = [ReplyLost("lost")]
+    desk.troubled.deaf = [RuntimeError("nobody thought of this")]
+
+    assert [RuntimeError] == [type(e) for e in await desk.told(desk.save(desk.held[0], "step"))]
 
 
 async def test_the_lost_answer_to_a_report_is_asked_for_again(database):

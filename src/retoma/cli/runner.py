@@ -127,6 +127,7 @@ async def _one(app: Retoma, wanted: Wanted, chosen: Settings) -> None:
         await app.run(
             until_idle=wanted.until_idle,
             name=chosen.runner_name,
+            host=chosen.host,
             slots=chosen.slots,
             lease=chosen.lease,
             beat=chosen.beat,

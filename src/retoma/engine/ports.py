@@ -62,18 +62,19 @@ class Process:
     started: str
 
     @classmethod
-    def this(cls) -> "Process":
+    def this(cls, host: str = "") -> "Process":
+        """`host`: what the machine is called, where its own name does not tell it from others."""
         pid = os.getpid()
-        return cls(host=_host(), pid=pid, started=_started(pid) or "")
+        return cls(host=_host(host), pid=pid, started=_started(pid) or "")
 
     def gone(self) -> bool:
         """Provably: same host, and no process of that number and that start."""
         return bool(self.started) and _started(self.pid) != self.started
 
 
-def _host() -> str:
+def _host(called: str = "") -> str:
     """The machine, its present boot, and the namespace in which our pids mean something."""
-    parts = [platform.node()]
+    parts = [called or platform.node()]
     boot = Path("/proc/sys/kernel/random/boot_id")
     if boot.exists():
         parts.append(boot.read_text().strip())

@@ -69,6 +69,7 @@ class Knobs:
     """What a runner may be told. Seconds."""
 
     name: str = "runner"
+    host: str = ""  # what its machine is called; else by its host name
     version: str = ""
     slots: int = 100
     lease: float = LEASE
@@ -179,7 +180,7 @@ class _Life:
         self._boot = Boot(
             id=house.ids.new(),
             name=self._knobs.name,
-            process=Process.this(),
+            process=Process.this(self._knobs.host),
             version=self._knobs.version,
             slots=self._knobs.slots,
             knows=self._kinds.tags(),

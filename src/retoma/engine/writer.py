@@ -155,9 +155,14 @@ class Writer:
 
     async def _commit(self, group: "_Group") -> None:
         """Send the group until the database has answered for each of its rows."""
-        pause = PAUSE
+        pause, unsure = PAUSE, False
         while group:
             try:
+                if unsure:
+                    # However long it is away: not looked up, a repeat would count as refused.
+                    group.drop(await self._database.read(group.repeats))
+                    unsure = False
+                    continue
                 answers = await self._database.write(
                     lambda tx: group.write(tx, self._boot), verb=group.verb, patience=0
                 )
@@ -167,13 +172,12 @@ class Writer:
             except (Away, Busy, Full) as error:
                 if isinstance(error, Full):
                     self._trouble.met(WRITE, error)
+                unsure = unsure or isinstance(error, ReplyLost)
                 await self._clock.sleep(pause)
                 pause = min(pause * 2, 1.0)
                 if self._over:
                     group.fail_all()
                     return
-                if isinstance(error, ReplyLost):
-                    await self._drop_repeats(group)
             except Exception as error:  # noqa: BLE001 — rule one: everybody gets an answer
                 group.fail_all(error)
                 return
@@ -189,15 +193,6 @@ class Writer:
             return
         for half in halves:
             await self._commit(half)
-
-    async def _drop_repeats(self, group: "_Group") -> None:
-        """What the lost commit did after all is answered now and not sent again."""
-        try:
-            repeats = await self._database.read(group.repeats)
-        except Exception as error:  # noqa: BLE001 — rule one
-            group.fail_all(error)
-        else:
-            group.drop(repeats)
 
     async def _tell(self, refused: list[_Waiter]) -> None:
         if not refused:
@@ -290,6 +285,7 @@ class _Group:
         return [*saved, *((waiter, state) for waiter, state in ended if state is not None)]
 
     def drop(self, answered: list[tuple[_Waiter, Any]]) -> None:
+        """What a lost commit did after all is answered now and not sent again."""
         for waiter, told in answered:
             for waiters in self._kinds:
                 if waiter in waiters:

@@ -1,0 +1,209 @@
+"""Many machines on one PostgreSQL, and a network between that fails them.
+
+The hosts have networks of their own where this machine allows it; what is said of how they were
+made stands in the output of each test.
+"""
+
+from collections import Counter
+
+import pytest
+
+from retoma.db import adhoc
+from retoma.engine.events import EventType
+from retoma.engine.states import State
+from tests.chaos.hosts import Hosts
+from tests.chaos.world import Process, World
+
+SLOTS = 6  # of each host
+LEASE = 61  # seconds, and one more
+DUTIES = adhoc("SELECT d.name, d.term, r.pid FROM duties d JOIN runners r ON r.boot = d.boot")
+HOLDERS = adhoc(
+    "SELECT r.name, count(*) FROM jobs j JOIN runners r ON r.boot = j.runner GROUP BY r.name"
+)
+
+
+@pytest.fixture
+def database_url(postgres_url: str) -> str:
+    """SQLite is on one machine: nothing here can happen to it."""
+    return postgres_url
+
+
+@pytest.mark.parametrize(
+    ("partition", "networks"),
+    [("cut_off", True), ("hang_up", True), ("cut_off", False)],
+    ids=["packets vanish", "connections reset", "packets vanish between processes"],
+)
+async def test_e18_a_host_cut_off_for_longer_than_its_lease_stops_and_comes_back_clean(
+    new_world, database_url, partition, networks
+):
+    """E2 E3 E18 E19: it starts nothing; each of its jobs is taken over once; what it offers late is
+    refused and counted; its duties are another's, by the next term; it lives on as a new boot."""
+    with Hosts(4, database_url, networks=networks) as [first, *others]:
+        async with new_world() as world:
+            world.open_gate("beats")
+            cut = first.start(world, slots=SLOTS, mute_until="beats")
+            late = await world.submit_all("late_start", [{"gate": "dawn"}] * 3)
+            held = await world.submit_all("hold", [{"gate": "dawn"}] * 3)
+            await world.wait_held(late + held)
+            await world.eventually(lambda: has_duties(world, cut), "it has the duties")
+            alive = [host.start(world, slots=SLOTS) for host in others]
+            await world.booted(*alive)
+            await world.wait_held(await world.submit_all("hold", [{"gate": "noon"}] * 18))
+            before = await duties(world)
+
+            (world.folder / "beats").unlink()
+            getattr(first, partition)()
+            await world.travel(LEASE, alive=alive)
+            await world.eventually(lambda: waits(world, late + held), "its jobs wait again")
+            world.open_gate("dawn")
+            await world.eventually(lambda: tried(world, late, held), "its stories went on")
+            world.open_gate("noon")
+            await world.wait_ended()
+
+            by_it = [e for e in world.effects() if e.pid == cut.pid]
+            assert not [e for e in by_it if e.step in ("late", "after")], "it began something"
+            await world.eventually(lambda: moved(world, cut, before), "others have its duties")
+
+            first.reach_again(partition)
+            await world.eventually(lambda: refused(world, len(held)), "its writes are refused")
+            world.open_gate("beats")
+            await world.eventually(lambda: reborn(world, cut), "it has a new boot")
+            again = await world.submit_all("hold", [{"gate": "dusk"}] * 4 * SLOTS)
+            await world.wait_held(again)
+
+            assert dict.fromkeys([h.name for h in [first, *others]], SLOTS) == await holders(
+                world
+            )
+            world.open_gate("dusk")
+            await world.wait_ended()
+            found = await world.verdict()
+            assert {State.DONE} == {job.state for job in found.jobs}
+            for type_, times in ((EventType.CLAIMED, 2), (EventType.LOST, 1)):
+                happened = Counter(e.job for e in found.events if e.type is type_)
+                assert dict.fromkeys(late + held, times) == {
+                    job: happened[job] for job in late + held
+                }
+            assert {1} == set(Counter(ends(world, "late", "after")).values())
+            boots = await world.boots_of(cut)
+            assert ["alive", "lost"] == sorted(boot.state for boot in boots)
+
+
+@pytest.mark.parametrize("networks", [True, False], ids=["networks", "processes"])
+async def test_e5_a_host_that_is_heard_but_hears_nothing_loses_no_saved_step(
+    new_world, database_url, networks
+):
+    """E5 E18: a half-open way. Its saves are committed, their answers lost: read back, not repeated."""
+    with Hosts(4, database_url, networks=networks) as [first, *others]:
+        async with new_world() as world:
+            deaf = first.start(world, slots=SLOTS)
+            jobs = await world.submit_all("hold", [{"gate": "dawn"}] * SLOTS)
+            await world.wait_held(jobs)
+            alive = [host.start(world, slots=SLOTS) for host in others]
+            await world.booted(*alive)
+
+            first.deafen()
+            world.open_gate("dawn")
+            await world.eventually(lambda: saved(world, jobs), "its steps are committed")
+            await world.eventually(lambda: said(deaf, "runner.beat_failed"), "it is deaf")
+            await world.travel(LEASE, alive=alive)
+            await world.wait_ended()
+            first.reach_again("deafen")
+            await world.eventually(lambda: reborn(world, deaf), "it has a new boot")
+
+            found = await world.verdict()
+            assert {State.DONE} == {job.state for job in found.jobs}
+            told = Counter(
+                (e.job, e.step, e.epoch) for e in world.effects() if e.phase == "end"
+            )
+            assert {(job, "held", 1): 1 for job in jobs} | {
+                (job, "after", 2): 1 for job in jobs
+            } == told
+
+
+async def test_hosts_share_what_waits_by_their_slots_and_hoard_nothing(new_world, database_url):
+    """A full host leaves the rest to whoever comes, and whoever comes has it without waiting."""
+    with Hosts(4, database_url) as [first, *others]:
+        async with new_world() as world:
+            alone = first.start(world, slots=SLOTS)
+            await world.booted(alone)
+            jobs = await world.submit_all("hold", [{"gate": "dawn"}] * 4 * SLOTS)
+            await world.eventually(lambda: holds(world, {first.name: SLOTS}), "one is full")
+            waiting = (await world.app.counts())[State.WAITING]
+
+            for n, host in enumerate(others, start=1):
+                host.start(world, slots=SLOTS)
+                full = {each.name: SLOTS for each in [first, *others][: n + 1]}
+                await world.eventually(lambda: holds(world, full), f"{n + 1} are full")  # noqa: B023
+
+            assert 3 * SLOTS == waiting
+            world.open_gate("dawn")
+            await world.wait_ended()
+            found = await world.verdict()
+            claims = Counter(e.job for e in found.events if e.type is EventType.CLAIMED)
+            assert dict.fromkeys(jobs, 1) == claims
+
+
+# — what they wait for —
+
+
+async def duties(world: World) -> dict[str, tuple[int, int]]:
+    """The term and the holder's process, by duty."""
+    database = await world.app.database()
+    rows = await database.read(lambda tx: tx.all(DUTIES))
+    return {name: (term, pid) for name, term, pid in rows}
+
+
+async def has_duties(world: World, process: Process) -> bool:
+    held = await duties(world)
+    return bool(held) and {process.pid} == {pid for _, pid in held.values()}
+
+
+async def moved(world: World, process: Process, before: dict[str, tuple[int, int]]) -> bool:
+    """Each duty is held by another, one term later."""
+    now = await duties(world)
+    return all(
+        pid != process.pid and term == before[name][0] + 1 for name, (term, pid) in now.items()
+    )
+
+
+async def holders(world: World) -> dict[str, int]:
+    database = await world.app.database()
+    return dict(await database.read(lambda tx: tx.all(HOLDERS)))
+
+
+async def holds(world: World, wanted: dict[str, int]) -> bool:
+    return wanted == await holders(world)
+
+
+async def waits(world: World, jobs: list[int]) -> bool:
+    states = await world.states()
+    return {State.WAITING} == {states[job] for job in jobs}
+
+
+async def tried(world: World, late: list[int], held: list[int]) -> bool:
+    told = {(e.job, e.step, e.phase) for e in world.effects() if e.epoch == 1}
+    wanted = {(job, "start", "tried") for job in late} | {(job, "held", "end") for job in held}
+    return wanted <= told
+
+
+async def refused(world: World, n: int) -> bool:
+    return await world.app.refused_writes() >= n
+
+
+async def reborn(world: World, process: Process) -> bool:
+    await world.ring()
+    return any(seen.state == "alive" for seen in await world.boots_of(process))
+
+
+async def saved(world: World, jobs: list[int]) -> bool:
+    steps = [await world.app.steps(job) for job in jobs]
+    return all("held" in {step.name for step in each} for each in steps)
+
+
+async def said(process: Process, event: str) -> bool:
+    return event in process.log.read_text(errors="replace")
+
+
+def ends(world: World, *steps: str) -> list[tuple[int, str]]:
+    """What was done to its end, once for each time."""
+    return [(e.job, e.step) for e in world.effects() if e.step in steps and e.phase == "end"]
