@@ -1,7 +1,8 @@
 """A runner with one of two codes: `python -m tests.chaos.run_version '{"code": "old", "slots": 20}'`.
 
 Both put all their jobs into one queue. The old code knows version 1 of a quote; the new one knows
-version 2 as well, and where it is asked to, prices a quote of version 1 by a step of its second version.
+version 2 and a new kind as well, and where it is asked to, prices a quote of version 1 by a step of its second
+version.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +24,34 @@ from tests.chaos.ledger import Ledger
 QUEUE = "quotes"
 
 
+@dataclass(frozen=True, slots=True)
+class Invoice:
+    """A payload no old code has ever seen."""
+
+    lines: list[str]
+    due: str
+
+
 def build(code: str, url: str, folder: Path) -> Retoma:
     app = Retoma(url)
     quotes = Quotes(code, Ledger(folder), folder)
     app.job(name="quote", queue=QUEUE, retry=jobs.RETRY)(_plain(quotes.first))
     if code == "new":
         app.job(name="quote", version=2, queue=QUEUE, retry=jobs.RETRY)(_plain(quotes.second))
+        app.job(name="invoice", queue=QUEUE, retry=jobs.RETRY)(_invoicing(quotes))
     return app
 
 
 def _plain(story: Any) -> Any:
     async def run(ctx: Context, payload: dict[str, Any]) -> Any:
         return await story(ctx, payload)
+
+    return run
+
+
+def _invoicing(quotes: "Quotes") -> Any:
+    async def run(ctx: Context, invoice: Invoice) -> str:
+        return await quotes.invoice(ctx, invoice)
 
     return run
 
@@ -60,7 +78,10 @@ class Quotes:
             await ctx.step("send", self._held, ctx, payload.get("gate")),
         ]
 
-    async def _work(self, ctx: Context, step: str) -> str:
+    async def invoice(self, ctx: Context, invoice: Invoice) -> str:
+        return await ctx.step("write", self._work, ctx, "write", *invoice.lines)
+
+    async def _work(self, ctx: Context, step: str, *_lines: str) -> str:
         self._ledger.effect(ctx, step, "start")
         await asyncio.sleep(0.005)
         value = f"{step} of job {ctx.job} by the {self._code} code"

@@ -4,19 +4,25 @@ The hosts have networks of their own where this machine allows it; what is said 
 made stands in the output of each test.
 """
 
+import signal
 from collections import Counter
+from functools import partial
+from typing import Any
 
 import pytest
 
 from retoma.db import adhoc
 from retoma.engine.events import EventType
 from retoma.engine.states import State
-from tests.chaos.hosts import Hosts
+from tests.chaos.history import History
+from tests.chaos.hosts import Host, Hosts
+from tests.chaos.test_versions import KNOWS, ended, mixed, submit
 from tests.chaos.world import Process, World
 
 SLOTS = 6  # of each host
 LEASE = 61  # seconds, and one more
 DUTIES = adhoc("SELECT d.name, d.term, r.pid FROM duties d JOIN runners r ON r.boot = d.boot")
+TAGS = adhoc("SELECT id, kind || '@' || version FROM jobs")
 HOLDERS = adhoc(
     "SELECT r.name, count(*) FROM jobs j JOIN runners r ON r.boot = j.runner GROUP BY r.name"
 )
@@ -141,6 +147,55 @@ async def test_hosts_share_what_waits_by_their_slots_and_hoard_nothing(new_world
             found = await world.verdict()
             claims = Counter(e.job for e in found.events if e.type is EventType.CLAIMED)
             assert dict.fromkeys(jobs, 1) == claims
+
+
+async def test_e25_e29_every_host_is_replaced_by_new_code_while_a_batch_runs(
+    new_world, database_url
+):
+    """E25 E29: nobody waits for a lease, nobody pays an attempt, nobody takes what it does not know."""
+    with Hosts(3, database_url) as hosts:
+        async with mixed(new_world) as world:
+            program = partial(start_version, world, slots=SLOTS, grace=0.2)
+            old = [program(host, code="old") for host in hosts]
+            await world.booted(*old)
+            held = [await submit(world, 1, gate="never") for _ in range(3 * SLOTS)]
+            await world.eventually(lambda: sending(world, held), "every slot is taken")
+            jobs = held + [await submit(world, 1) for _ in range(20)]
+            jobs += [await submit(world, 2) for _ in range(20)]
+            jobs += [await submit(world, 1, "invoice", lines=["a"], due="x") for _ in range(20)]
+
+            for host, leaving in zip(hosts, old, strict=True):
+                leaving.send(signal.SIGTERM)
+                await world.eventually(lambda: ended(leaving), "it has left")  # noqa: B023
+                assert 0 == leaving.popen.returncode
+                await world.booted(program(host, code="new"))
+            await world.wait_ended()
+
+            found = await world.verdict()
+            assert dict.fromkeys(jobs, State.DONE) == {job.id: job.state for job in found.jobs}
+            types = Counter(event.type for event in found.events)
+            assert {EventType.LOST, EventType.FAILED}.isdisjoint(types), "no lease, no attempt"
+            released = {e.job for e in found.events if e.type is EventType.RELEASED}
+            assert set(held) == released
+            assert {1} == set(Counter(ends(world, "analyse", "price")).values())
+            await nobody_claims_what_it_does_not_know(world, found)
+
+
+def start_version(world: World, host: Host, **told: Any) -> Process:
+    return host.start_program(world, "tests.chaos.run_version", **told)
+
+
+async def sending(world: World, jobs: list[int]) -> bool:
+    return set(jobs) <= {e.job for e in world.effects() if e.step == "send"}
+
+
+async def nobody_claims_what_it_does_not_know(world: World, found: History) -> None:
+    database = await world.app.database()
+    tags: dict[int, str] = dict(await database.read(lambda tx: tx.all(TAGS)))
+    knows: dict[str, str] = dict(await database.read(lambda tx: tx.all(KNOWS)))
+    for event in found.events:
+        if event.type is EventType.CLAIMED:
+            assert f'"{tags[event.job]}"' in knows[event.actor or ""]
 
 
 # — what they wait for —

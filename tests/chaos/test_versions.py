@@ -33,9 +33,9 @@ def start(world: World, code: str, name: str, **knobs: Any) -> Process:
     return world.start(name, "tests.chaos.run_version", told)
 
 
-async def submit(world: World, version: int, **payload: Any) -> int:
+async def submit(world: World, version: int, kind: str = "quote", /, **payload: Any) -> int:
     """As a client of that version would."""
-    about = Submission(kind="quote", version=version, queue=run_version.QUEUE)
+    about = Submission(kind=kind, version=version, queue=run_version.QUEUE)
     new = store.NewJob(encode(payload))
     database = await world.app.database()
     job = await database.write(lambda tx: store.submit_job(tx, about, new), verb="submit")
@@ -146,6 +146,41 @@ async def test_e25_old_code_can_neither_claim_nor_write_what_it_does_not_know(ne
         assert ([], job) == (refused, held.job)
         assert [None] * 3 == written
         assert State.RUNNING is (await world.app.get(job)).state
+
+
+async def test_e25_who_runs_goes_on_under_a_newer_schema_and_no_older_code_starts(new_world):
+    """A newer retoma has come and added to the schema. Work in flight ends as it would have."""
+    async with mixed(new_world) as world:
+        old = start(world, "old", "old", slots=4)
+        held = [await submit(world, 1, gate="dawn") for _ in range(4)]
+        for job in held:
+            await world.eventually(lambda job=job: sending(world, job), "it is at work")
+        waiting = [await submit(world, 1) for _ in range(10)]
+        database = await world.app.database()
+
+        await database.write(lambda tx: [tx.run(each) for each in NEWER], verb="migrate")
+        late = start(world, "old", "late")
+        await world.eventually(lambda: ended(late), "it does not start")
+        world.open_gate("dawn")
+        await world.wait_ended()
+
+        assert 0 != late.popen.returncode
+        assert "schema 9999, this retoma knows up to" in late.log.read_text()
+        assert not await world.boots_of(late)
+        assert old.running
+        found = await world.verdict()
+        assert dict.fromkeys(held + waiting, State.DONE) == {j.id: j.state for j in found.jobs}
+
+
+NEWER = (
+    adhoc("ALTER TABLE jobs ADD COLUMN wish text"),
+    adhoc("ALTER TABLE steps ADD COLUMN wish text"),
+    adhoc("ALTER TABLE runners ADD COLUMN wish text"),
+    adhoc("CREATE INDEX jobs_wishes ON jobs (wish) WHERE wish IS NOT NULL"),
+    adhoc(
+        "INSERT INTO retoma_migrations VALUES ('engine', 9999, 'wishes', '', (SELECT clock()))"
+    ),
+)
 
 
 async def test_a_neighbour_that_boots_and_dies_between_two_ticks_is_missed_at_once(new_world):

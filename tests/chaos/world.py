@@ -118,10 +118,16 @@ class World:
         inside: Sequence[str] = (),
     ) -> Process:
         """`inside`: what comes before the command, as where it is to run."""
+        program = [sys.executable, "-m", module, json.dumps(told)]
+        return self.start_command(name, [*inside, *program], environment)
+
+    def start_command(
+        self, name: str, command: Sequence[str], environment: dict[str, str] | None = None
+    ) -> Process:
         path = self.folder / f"{len(self.processes)}-{name}.log"
         with path.open("wb") as log:
             popen = subprocess.Popen(
-                [*inside, sys.executable, "-m", module, json.dumps(told)],
+                command,
                 cwd=ROOT,
                 env=os.environ | self.environment | (environment or {}),
                 stdin=subprocess.DEVNULL,
