@@ -16,6 +16,7 @@ from retoma.engine.errors import (
     Permanent,
     Refused,
     RetomaError,
+    Throttled,
     Transient,
     Unsure,
 )
@@ -23,6 +24,7 @@ from retoma.engine.errors import (
 OUGHT_TO_RETRY = {
     *("exception", "transient", "timeout", "stalled", "child_died", "out_of_memory"),
     *("remote_failed", "remote_gone", "remote_stopped", "remote_timeout", "remote_stalled"),
+    *("throttled", "no_answer", "bad_answer", "unsure"),
     "lease_lost",
 }
 OUGHT_TO_PARK = {"config", "budget", "unknown_remote"}
@@ -64,7 +66,8 @@ def test_a_lost_lease_names_its_job():
         Transient("worker answered 503", code="ERROR502", retry_after=30.0),
         Permanent("no such page", code="ERROR404"),
         LeaseLost(42),
-        Unsure("the reply never came"),
+        Throttled("429", retry_after=30.0),
+        Unsure("the reply never came", code="too_large"),
         BadInput("no"),
     ],
     ids=lambda error: type(error).__name__,
@@ -77,7 +80,9 @@ def test_errors_travel_between_processes(error):
 
 def test_a_failure_carries_a_code_also_when_none_is_given():
     assert "transient" == Transient("not now").code
+    assert "throttled" == Throttled("not so often").code
     assert "permanent" == Permanent("never").code
+    assert "unsure" == Unsure("the reply never came").code
     assert Transient("not now").retry_after is None
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 
 from retoma.db import Database
 from retoma.engine import store
-from retoma.engine.errors import NotFound, Transient
+from retoma.engine.errors import NotFound, Transient, Unsure
 from retoma.engine.job import Held
 from retoma.engine.outcome import Aside, Snooze, Unwound
 from retoma.engine.ports import Clock
@@ -71,7 +71,7 @@ class Guard:
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is None:
             await self._worked()
-        elif isinstance(error, Transient | OSError | TimeoutError):
+        elif isinstance(error, Transient | Unsure | OSError | TimeoutError):
             await self._failed(error)
 
     async def _worked(self) -> None:

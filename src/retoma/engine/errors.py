@@ -2,9 +2,10 @@
 
 RetomaError
 ├── Transient             raised by a story: may work next time
+│   └── Throttled         we ask too often
 ├── Permanent             raised by a story: will never work
 ├── LeaseLost             this runner no longer holds the job
-├── Unsure                a commit was sent and its reply never came
+├── Unsure                a commit or a request was sent and its reply never came
 └── Refused               bad input; nothing was changed
     ├── BadInput
     ├── UnknownKind
@@ -37,6 +38,15 @@ class Transient(RetomaError):
         self.retry_after = retry_after
 
 
+class Throttled(Transient):
+    """The other side said: too often. The wait it asks for is its `retry_after`."""
+
+    def __init__(
+        self, message: str, *, code: str = "throttled", retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, code=code, retry_after=retry_after)
+
+
 class Permanent(RetomaError):
     """No number of tries will help; the job is buried at once."""
 
@@ -60,10 +70,14 @@ class LeaseLost(RetomaError):
 
 
 class Unsure(RetomaError):
-    """The connection was lost while a commit was under way: it may or may not have happened.
+    """The reply to a commit, or to a request, was lost: it may or may not have happened.
 
-    Look before asking again, or submit with an idempotency key: then asking again is safe.
+    Look before asking again, or ask under an idempotency key: then asking again is safe.
     """
+
+    def __init__(self, message: str, *, code: str = "unsure") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Refused(RetomaError):
@@ -170,6 +184,48 @@ ENGINE_CODES: Final = table(
         Action.RETRY,
         None,
         "One attempt, or a call in it, took longer than it may; the next may be quicker.",
+    ),
+    Code(
+        "throttled",
+        ErrorClass.THROTTLED,
+        Action.RETRY,
+        None,
+        "The other side said that we ask too often; the wait it asks for is kept.",
+    ),
+    Code(
+        "no_answer",
+        ErrorClass.TRANSIENT,
+        Action.RETRY,
+        None,
+        "Nobody answered: no such name, no connection, or it broke off.",
+    ),
+    Code(
+        "bad_answer",
+        ErrorClass.TRANSIENT,
+        Action.RETRY,
+        None,
+        "An answer came that cannot be read: broken, cut short, or not what was asked for.",
+    ),
+    Code(
+        "too_large",
+        ErrorClass.DATA,
+        Action.BURY,
+        None,
+        "An answer is larger than this purpose may bring home, as sent or once unpacked.",
+    ),
+    Code(
+        "ssrf_blocked",
+        ErrorClass.BLOCKED,
+        Action.BURY,
+        None,
+        "The address leads where this purpose may not go; nothing was sent there.",
+    ),
+    Code(
+        "unsure",
+        ErrorClass.LOST,
+        Action.RETRY,
+        None,
+        "The reply to a request was lost; it may have happened. A step done once is looked after first.",
     ),
     Code(
         "stalled",

@@ -16,6 +16,7 @@ from retoma.engine.errors import (
     LeaseLost,
     Permanent,
     Transient,
+    Unsure,
 )
 from retoma.engine.states import DeadReason, ParkReason
 from retoma.words import say
@@ -119,7 +120,7 @@ def decide(
 def code_of(error: BaseException) -> str:
     """The code an exception stands for; only our own types carry one of their own."""
     match error:
-        case Transient() | Permanent():
+        case Transient() | Permanent() | Unsure():
             return error.code
         case LeaseLost():
             return "lease_lost"
