@@ -47,6 +47,10 @@ class Ids:
     def new(self) -> str:
         return uuid4().hex
 
+    def unguessable(self, size: int) -> bytes:
+        """Chance that guards something."""
+        return os.urandom(size)
+
 
 def chance() -> Random:
     """Chance that spreads retries and guards nothing; tests hand in a seeded one."""

@@ -1,0 +1,2 @@
+-- Whether there is, or was, such a key.
+SELECT 1 FROM api_keys WHERE id = :id;

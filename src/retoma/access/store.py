@@ -1,0 +1,365 @@
+"""Every question and every write about access. What changes something tells the audit log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+from retoma.access import token
+from retoma.access.model import (
+    KeySeen,
+    NewKey,
+    Person,
+    PersonSeen,
+    Role,
+    SessionSeen,
+    least,
+)
+from retoma.access.token import Given, Made
+from retoma.codec import encode
+from retoma.db import Row, Statement, Transaction, moment, statement
+from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.store import now, tell
+from retoma.words import say
+
+LINK: Final = 3600.0  # seconds a sign-in link is good: sent, read, clicked
+IDLE: Final = 12 * 3600.0  # seconds a session may rest: a working day with its night
+LIFE: Final = 14 * 86_400.0  # seconds a session lasts at most
+FRESH: Final = 60.0  # seconds within which a use is not told again
+KEPT: Final = 30 * 86_400.0  # seconds that what is over stays to be looked at
+MOST: Final = 1000  # rows of a list: people and keys are few
+
+
+def verb(name: str) -> Statement:
+    return statement("retoma.access.sql", name)
+
+
+ADD_KEY = verb("add_key")
+ADD_LINK = verb("add_link")
+ADD_PERSON = verb("add_person")
+ADD_SESSION = verb("add_session")
+ANY_KEY = verb("any_key")
+END_ALL_OF = verb("end_all_of")
+END_SESSION = verb("end_session")
+FIND_KEY = verb("find_key")
+FIND_LINK = verb("find_link")
+FIND_PERSON = verb("find_person")
+FIND_SESSION = verb("find_session")
+FORGET_ENDED = verb("forget_ended")
+KEY_EXISTS = verb("key_exists")
+KEY_TO_REPLACE = verb("key_to_replace")
+LIST_KEYS = verb("list_keys")
+LIST_PEOPLE = verb("list_people")
+LIST_SESSIONS = verb("list_sessions")
+REMOVE_PERSON = verb("remove_person")
+REPLACE_KEY = verb("replace_key")
+REVOKE_KEY = verb("revoke_key")
+SEE_SESSION = verb("see_session")
+SESSION_EXISTS = verb("session_exists")
+SET_ROLE = verb("set_role")
+USE_KEY = verb("use_key")
+USE_LINK = verb("use_link")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Whom a token belongs to, and whether its use is to be told anew."""
+
+    person: Person
+    stale: bool
+
+
+# — people —
+
+
+def list_people(tx: Transaction) -> list[PersonSeen]:
+    return [
+        PersonSeen(
+            id=id_,
+            name=name,
+            role=Role(role),
+            created_at=moment(created_at),
+            keys=keys,
+            sessions=sessions,
+        )
+        for id_, name, role, created_at, keys, sessions in tx.all(LIST_PEOPLE, idle=-IDLE)
+    ]
+
+
+def remove_person(tx: Transaction, name: str, *, actor: str) -> None:
+    row = tx.one(REMOVE_PERSON, name=name)
+    if row is None:
+        raise NotFound(say("nobody here is called {name!r}", name=name))
+    tx.run(END_ALL_OF, person=row[0])
+    _tell(tx, actor, "person.removed", name)
+
+
+def _person_for_key(tx: Transaction, name: str, role: Role, *, actor: str) -> int:
+    """Whoever is called so, new if nobody is; a key never allows more than its person may."""
+    made = _added(tx, name, role, actor=actor)
+    if made is not None:
+        return made
+    id_, has = _found(tx, name)
+    if not has.allows(role):
+        raise IllegalMove(
+            say(
+                "{name} is {has}: a key may not allow more, and none was made; invite {name} as"
+                " {role} first",
+                name=name,
+                has=has,
+                role=role,
+            )
+        )
+    return id_
+
+
+def _person_invited(tx: Transaction, name: str, role: Role, *, actor: str) -> int:
+    """Whoever is called so has this role from now on."""
+    made = _added(tx, name, role, actor=actor)
+    if made is not None:
+        return made
+    id_, had = _found(tx, name)
+    if tx.one(SET_ROLE, id=id_, role=role) is not None:
+        _tell(tx, actor, "person.role", name, {"role": role, "was": had})
+    return id_
+
+
+def _added(tx: Transaction, name: str, role: Role, *, actor: str) -> int | None:
+    row = tx.one(ADD_PERSON, name=name, role=role)
+    if row is None:
+        return None
+    _tell(tx, actor, "person.added", name, {"role": role})
+    return cast("int", row[0])
+
+
+def _found(tx: Transaction, name: str) -> tuple[int, Role]:
+    row = tx.one(FIND_PERSON, name=name)
+    if row is None:
+        raise NotFound(say("{name} was removed at this very moment; ask again", name=name))
+    return row[0], Role(row[1])
+
+
+# — keys —
+
+
+def create_key(
+    tx: Transaction,
+    made: Made,
+    name: str,
+    role: Role,
+    *,
+    label: str,
+    expires: datetime | timedelta | None,
+    actor: str,
+) -> NewKey:
+    until = _expiry(tx, expires)
+    person = _person_for_key(tx, name, role, actor=actor)
+    _add_key(tx, made, person, role, label, until, actor)
+    _tell(tx, actor, "key.created", f"key {made.id}", _about(name, role, label, until))
+    return NewKey(made.id, made.token)
+
+
+def list_keys(tx: Transaction, *, every: bool) -> list[KeySeen]:
+    return [_key_seen(row) for row in tx.all(LIST_KEYS, every=int(every), most=MOST)]
+
+
+def revoke_key(tx: Transaction, key: str, *, actor: str) -> None:
+    """Revoked already: the same answer again."""
+    row = tx.one(REVOKE_KEY, id=key)
+    if row is not None:
+        _tell(tx, actor, "key.revoked", f"key {key}", {"person": row[0]})
+    elif tx.one(KEY_EXISTS, id=key) is None:
+        raise NotFound(say("there is no key {key}", key=key))
+
+
+def rotate_key(tx: Transaction, key: str, made: Made, overlap: float, *, actor: str) -> NewKey:
+    """A successor with the same rights, for as long as the old one was made for."""
+    old = tx.one(KEY_TO_REPLACE, id=key)
+    if old is None:
+        raise NotFound(say("there is no key {key}", key=key))
+    person, name, role, label, created_at, expires_at = old
+    if tx.one(REPLACE_KEY, id=key, successor=made.id, overlap=overlap) is None:
+        raise IllegalMove(
+            say(
+                "key {key} is not good any more, or has a successor: nothing was changed; create"
+                " a new one",
+                key=key,
+            )
+        )
+    until = None
+    if expires_at is not None:
+        until = now(tx) + (_at(expires_at) - _at(created_at))
+    _add_key(tx, made, person, Role(role), label, until, actor)
+    about = {**_about(name, role, label, until), "successor": made.id, "overlap": overlap}
+    _tell(tx, actor, "key.rotated", f"key {key}", about)
+    return NewKey(made.id, made.token)
+
+
+def find_key(tx: Transaction, given: Given) -> Known | None:
+    return _known(tx.one(FIND_KEY, id=given.id, fresh=-FRESH), given)
+
+
+def use_key(tx: Transaction, key: str) -> None:
+    tx.run(USE_KEY, id=key, fresh=-FRESH)
+
+
+def any_key(tx: Transaction) -> bool:
+    return tx.one(ANY_KEY) is not None
+
+
+def _add_key(
+    tx: Transaction,
+    made: Made,
+    person: int,
+    role: Role,
+    label: str,
+    until: datetime | None,
+    actor: str,
+) -> None:
+    tx.run(
+        ADD_KEY,
+        id=made.id,
+        person=person,
+        role=role,
+        label=label,
+        hash=made.hash,
+        actor=actor,
+        expires=until,
+    )
+
+
+def _expiry(tx: Transaction, expires: datetime | timedelta | None) -> datetime | None:
+    """A moment of the database's time that is still to come."""
+    if expires is None:
+        return None
+    at = now(tx)
+    try:
+        until = at + expires if isinstance(expires, timedelta) else expires
+    except OverflowError:
+        raise BadInput(say("a key cannot outlive the calendar")) from None
+    if until <= at:
+        raise BadInput(
+            say("{until} is past: the key would never be good, and was not made", until=until)
+        )
+    return until
+
+
+def _about(name: str, role: str, label: str, until: datetime | None) -> dict[str, Any]:
+    expires = None if until is None else until.isoformat()
+    return {"person": name, "role": role, "label": label, "expires": expires}
+
+
+def _key_seen(row: Row) -> KeySeen:
+    id_, person, role, label, created, by, expires, used, revoked, successor, good = row
+    return KeySeen(
+        id=id_,
+        person=person,
+        role=Role(role),
+        label=label,
+        created_at=moment(created),
+        created_by=by,
+        expires_at=moment(expires),
+        used_at=moment(used),
+        revoked_at=moment(revoked),
+        replaced_by=successor,
+        good=bool(good),
+    )
+
+
+# — sign-in links and sessions —
+
+
+def invite(
+    tx: Transaction, made: Made, name: str, role: Role, *, life: float, actor: str
+) -> str:
+    tx.run(FORGET_ENDED, kept=-KEPT)
+    person = _person_invited(tx, name, role, actor=actor)
+    tx.run(ADD_LINK, id=made.id, person=person, role=role, hash=made.hash, life=life)
+    _tell(tx, actor, "person.invited", name, {"role": role, "link": made.id})
+    return made.token
+
+
+def enter(tx: Transaction, given: Given, made: Made, agent: str) -> str | None:
+    """The cookie of a new session; None where the link is not good, or not any more."""
+    row = tx.one(FIND_LINK, id=given.id)
+    if not token.same(row[0] if row else None, given.hash):
+        return None
+    used = tx.one(USE_LINK, id=given.id)
+    if used is None:
+        return None
+    person, role, name = used
+    tx.run(
+        ADD_SESSION,
+        id=made.id,
+        person=person,
+        role=role,
+        hash=made.hash,
+        agent=agent,
+        life=LIFE,
+    )
+    _tell(tx, name, "session.begun", f"session {made.id}", {"link": given.id, "agent": agent})
+    return made.token
+
+
+def find_session(tx: Transaction, given: Given) -> Known | None:
+    return _known(tx.one(FIND_SESSION, id=given.id, idle=-IDLE, fresh=-FRESH), given)
+
+
+def see_session(tx: Transaction, session: str) -> None:
+    tx.run(SEE_SESSION, id=session, fresh=-FRESH)
+
+
+def list_sessions(tx: Transaction) -> list[SessionSeen]:
+    return [
+        SessionSeen(
+            id=id_,
+            person=person,
+            role=Role(role),
+            agent=agent,
+            created_at=moment(created),
+            seen_at=moment(seen),
+            expires_at=moment(expires),
+        )
+        for id_, person, role, agent, created, seen, expires in tx.all(
+            LIST_SESSIONS, idle=-IDLE, most=MOST
+        )
+    ]
+
+
+def end_session(tx: Transaction, session: str, *, actor: str) -> None:
+    """Ended already: the same answer again."""
+    row = tx.one(END_SESSION, id=session)
+    if row is not None:
+        _tell(tx, actor, "session.ended", f"session {session}", {"person": row[0]})
+    elif tx.one(SESSION_EXISTS, id=session) is None:
+        raise NotFound(say("there is no session {session}", session=session))
+
+
+def denied(tx: Transaction, person: Person, what: str) -> None:
+    _tell(tx, person.name, "access.denied", what, {"role": person.role})
+
+
+def _known(row: Row | None, given: Given) -> Known | None:
+    """What the row says, once the hash was compared; compared with something in any case."""
+    same = token.same(row[0] if row else None, given.hash)
+    if row is None or not same:
+        return None
+    _, allows, id_, name, may, good, stale = row
+    if not good:
+        return None
+    return Known(Person(id_, name, least(Role(allows), Role(may))), bool(stale))
+
+
+def _tell(
+    tx: Transaction,
+    actor: str,
+    what: str,
+    subject: str,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    text = None if details is None else encode(dict(details))
+    tell(tx, actor=actor, verb=what, subject=subject, details=text)
+
+
+def _at(value: Any) -> datetime:
+    return cast("datetime", moment(value))
