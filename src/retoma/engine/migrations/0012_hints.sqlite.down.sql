@@ -1,0 +1,2 @@
+-- Hints go: they are told again.
+DROP TABLE hints;

@@ -1,0 +1,6 @@
+-- Look at one job, gates or not, and hold it until it is decided whether it may run.
+-- Twin: the row is locked there, and passed over where another runner holds it; SQLite has one writer.
+SELECT id, lost >= 2, batch, limit_key, kind || '@' || version, epoch > 0 FROM jobs
+WHERE id = :job AND queue = :queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
+  AND kind || '@' || version IN (SELECT value FROM json_each(:knows))
+  AND (SELECT state FROM runners WHERE boot = :boot) = 'alive';

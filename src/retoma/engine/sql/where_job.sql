@@ -1,0 +1,2 @@
+-- The queue of a job.
+SELECT queue FROM jobs WHERE id = :job;

@@ -1,0 +1,54 @@
+"""Hints: which ready jobs somebody must be told of, where a dispatcher wakes whoever runs them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from retoma.db import Transaction
+from retoma.engine.store.claim import PROMOTE_JOBS
+from retoma.engine.store.verb import verb
+
+HINT_JOBS = verb("hint_jobs")
+READY_IN_BATCH = verb("ready_in_batch")
+WHERE_JOB = verb("where_job")
+
+
+class Hint(NamedTuple):
+    """That a job may be ready. All a dispatcher ever carries."""
+
+    queue: str
+    job: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """When a job that waits is hinted once more, and how many at a time."""
+
+    after: float  # seconds since it was hinted last
+    young: float  # seconds since its submission, which has hinted it
+    most: int
+
+
+def hint_jobs(
+    tx: Transaction, queues: Sequence[str], knows: Sequence[str], how: Again
+) -> list[Hint]:
+    """What is ready and was not hinted for a while; what has become due stands in line now.
+
+    Noted as hinted by this: whoever asks next is told of others.
+    """
+    named = json.dumps([{"queue": queue} for queue in queues])
+    tx.run(PROMOTE_JOBS, queues=named, slots=how.most)
+    asked = {"again": how.after, "young": how.young, "most": how.most}
+    rows = tx.all(HINT_JOBS, queues=named, knows=json.dumps(list(knows)), **asked)
+    return [Hint._make(row) for row in rows]
+
+
+def ready_in_batch(tx: Transaction, batch: int, most: int) -> list[Hint]:
+    """The first of a batch that may be claimed now."""
+    return [Hint._make(row) for row in tx.all(READY_IN_BATCH, batch=batch, most=most)]
+
+
+def is_known(tx: Transaction, hint: Hint) -> bool:
+    """Whether there is such a job in that queue, whatever its state."""
+    return tx.one(WHERE_JOB, job=hint.job) == (hint.queue,)

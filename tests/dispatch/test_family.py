@@ -1,0 +1,48 @@
+"""What the processes of a worker share works without a lock, in whichever of them."""
+
+import os
+import select
+
+import pytest
+
+from retoma.dispatch.family import Family
+from retoma.dispatch.message import Bad
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_each_sort_is_said_by_one_process_of_a_family():
+    family = Family()
+    out, in_ = os.pipe()
+    children = []
+    for _ in range(8):
+        pid = os.fork()
+        if pid == 0:
+            said = family.first(Bad.UNKNOWN)
+            os.write(in_, b"1" if said else b"0")
+            os._exit(0)
+        children.append(pid)
+    for pid in children:
+        os.waitpid(pid, 0)
+
+    answers = os.read(out, 100)
+    mine = [family.first(Bad.UNKNOWN), family.first(Bad.SIZE), family.first(Bad.SIZE)]
+    family.close()
+    os.close(out)
+    os.close(in_)
+
+    assert b"00000001" == bytes(sorted(answers))
+    assert [False, True, False] == mine
+
+
+def test_everybody_sees_that_the_worker_leaves_and_nobody_takes_it_away():
+    family = Family()
+    before = select.select([family.leaving], [], [], 0)[0]
+
+    for _ in range(3):
+        family.tell_leaving()
+    seen = [select.select([family.leaving], [], [], 0)[0] for _ in range(2)]
+    leaving = family.leaving
+    family.close()
+
+    assert [] == before
+    assert [[leaving], [leaving]] == seen
