@@ -13,6 +13,7 @@ from retoma import db
 from retoma.codec import Unstorable, encode
 from retoma.db import Database, ReplyLost, Unfit, migrations
 from retoma.engine import insights, store
+from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
 from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, NotFound, Unsure
@@ -20,6 +21,7 @@ from retoma.engine.evidence import Keeper
 from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
+from retoma.engine.money import money
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.reach import BreakersDesk, Pools, RatesDesk
 from retoma.engine.retention import Keep, Retention, Retired
@@ -53,7 +55,8 @@ class Retoma:
         timezone: str | None = None,
         evidence: str | None = None,
     ) -> None:
-        """`timezone`: of schedules that name none; else `RETOMA_TIMEZONE`, else São Paulo's.
+        """`timezone`: of schedules that name none, and of the days and months by which costs are
+        counted; else `RETOMA_TIMEZONE`, else São Paulo's.
 
         `evidence`: where its bytes lie: `database`, `folder:///path` or
         `s3://bucket/prefix?endpoint=https://…`; else `RETOMA_EVIDENCE`, else the database.
@@ -93,6 +96,26 @@ class Retoma:
         """What guards services that may be down."""
         return BreakersDesk(self._open, ACTOR)
 
+    @property
+    def costs(self) -> Costs:
+        """What was spent and saved."""
+        return Costs(self._open, self.timezone)
+
+    @property
+    def budgets(self) -> BudgetsDesk:
+        """How much may be spent."""
+        return BudgetsDesk(self._open, ACTOR, self.timezone)
+
+    @property
+    def prices(self) -> Prices:
+        """What units cost."""
+        return Prices(self._open, ACTOR)
+
+    @property
+    def reuse(self) -> Reuse:
+        """Results that other jobs may use again."""
+        return Reuse(self._open, ACTOR)
+
     # — registering —
 
     @overload
@@ -112,6 +135,7 @@ class Retoma:
         memory: Any = None,
         retry: Retry | None = None,
         codes: Mapping[str, Code] | None = None,
+        application: str | None = None,
     ) -> Callable[[F], F]: ...
     def job(self, fn: Any = None, /, **how: Any) -> Any:  # type: ignore[misc]
         """Make a job of a function and remember it: `@app.job` or `@app.job(timeout="5m")`."""
@@ -221,8 +245,10 @@ class Retoma:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        budget: str | None = None,
     ) -> Batch:
-        """A batch of jobs, all of them or none, in one transaction."""
+        """A batch of jobs, all of them or none, in one transaction. `budget`: what they may spend
+        together, such as "25 USD"."""
         wanted = self.kinds.of(kind)
         about = submission(
             wanted,
@@ -233,7 +259,15 @@ class Retoma:
             correlation=correlation,
         )
         batch_key = checked("key", key) or self._ids.new()
-        submit = new_batch(wanted, payloads, about, name=name, key=batch_key, keys=keys)
+        submit = new_batch(
+            wanted,
+            payloads,
+            about,
+            name=name,
+            key=batch_key,
+            keys=keys,
+            budget=None if budget is None else money(say("a budget"), budget),
+        )
         database = await self._open()
         while True:
             try:
@@ -325,7 +359,7 @@ class Retoma:
         runner = Runner(
             database,
             self.kinds,
-            Knobs(**knobs),
+            Knobs(**{"timezone": self.timezone, **knobs}),
             clock=self._clock,
             ids=self._ids,
             rng=self._rng,
@@ -438,7 +472,7 @@ class Retoma:
     async def explain(self, job: int) -> str:
         """Why it is not running, in one sentence, and what would change it."""
         _check_id("job", job)
-        return await self._read(lambda tx: insights.explain(tx, job))
+        return await self._read(lambda tx: insights.explain(tx, job, self.timezone))
 
     async def batches(self, *, before: int | None = None, limit: int = 50) -> list[Batch]:
         """Newest first."""

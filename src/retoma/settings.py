@@ -158,7 +158,7 @@ class Settings(BaseSettings):
     timezone: str = Field(
         TIMEZONE,
         validation_alias="RETOMA_TIMEZONE",
-        description="Whose clock schedules go by that name no time zone of their own.",
+        description="Whose clock schedules go by that name no time zone of their own, and costs.",
     )
     keep_done: Seconds | None = Field(
         None,
@@ -174,6 +174,11 @@ class Settings(BaseSettings):
         None,
         validation_alias="RETOMA_KEEP_EVENTS",
         description="How long the events of deleted jobs and the audit log stay.",
+    )
+    keep_reuse: Seconds | None = Field(
+        None,
+        validation_alias="RETOMA_KEEP_REUSE",
+        description="How long the result of a step may be used again by other jobs.",
     )
     lease_ms: int | None = Field(
         None,
@@ -258,7 +263,12 @@ class Settings(BaseSettings):
 
     @property
     def keep(self) -> Keep:
-        return Keep(done=self.keep_done, dead=self.keep_dead, events=self.keep_events)
+        return Keep(
+            done=self.keep_done,
+            dead=self.keep_dead,
+            events=self.keep_events,
+            reuse=self.keep_reuse,
+        )
 
     @model_validator(mode="after")
     def _keep_events_longest(self) -> "Settings":

@@ -1,3 +1,14 @@
+api_keys.created_at timestamp with time zone NOT NULL
+api_keys.created_by text COLLATE C NOT NULL
+api_keys.expires_at timestamp with time zone
+api_keys.hash text COLLATE C NOT NULL
+api_keys.id text COLLATE C NOT NULL
+api_keys.label text COLLATE C NOT NULL
+api_keys.person bigint NOT NULL
+api_keys.replaced_by text COLLATE C
+api_keys.revoked_at timestamp with time zone
+api_keys.role text COLLATE C NOT NULL
+api_keys.used_at timestamp with time zone
 audit.actor text
 audit.at timestamp with time zone NOT NULL
 audit.details json
@@ -26,6 +37,34 @@ breakers.rest double precision NOT NULL
 breakers.since timestamp with time zone
 breakers.state text NOT NULL DEFAULT 'closed'::text
 breakers.threshold integer NOT NULL
+budgets.currency text COLLATE C NOT NULL
+budgets.gate text COLLATE C NOT NULL
+budgets.name text COLLATE C NOT NULL
+budgets.nanos bigint NOT NULL
+budgets.per text COLLATE C NOT NULL
+budgets.scope text COLLATE C NOT NULL
+budgets.shut text COLLATE C
+budgets.shut_until timestamp with time zone
+budgets.warned text COLLATE C
+charges.amount bigint NOT NULL
+charges.application text COLLATE C NOT NULL
+charges.at timestamp with time zone NOT NULL
+charges.batch bigint
+charges.id bigint NOT NULL IDENTITY
+charges.job bigint NOT NULL
+charges.kind text COLLATE C NOT NULL
+charges.model text COLLATE C NOT NULL
+charges.provider text COLLATE C NOT NULL
+charges.sort text COLLATE C NOT NULL
+charges.unit text COLLATE C NOT NULL
+costs.amount bigint NOT NULL
+costs.model text COLLATE C NOT NULL
+costs.name text COLLATE C NOT NULL
+costs.period text COLLATE C NOT NULL
+costs.provider text COLLATE C NOT NULL
+costs.scope text COLLATE C NOT NULL
+costs.sort text COLLATE C NOT NULL
+costs.unit text COLLATE C NOT NULL
 counts.batch bigint NOT NULL
 counts.code text COLLATE C NOT NULL
 counts.kind text COLLATE C NOT NULL
@@ -49,6 +88,9 @@ evidence.sha256 text NOT NULL
 evidence.size bigint NOT NULL
 evidence.stored_at timestamp with time zone
 evidence.used_at timestamp with time zone NOT NULL DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone
+exchange.actor text COLLATE C NOT NULL
+exchange.brl_per_usd text COLLATE C NOT NULL
+exchange.since timestamp with time zone NOT NULL
 job_evidence.at timestamp with time zone NOT NULL
 job_evidence.cut_from bigint
 job_evidence.epoch integer NOT NULL
@@ -106,6 +148,11 @@ pace.minute timestamp with time zone NOT NULL
 pace.ms double precision NOT NULL
 pace.n bigint NOT NULL
 pace.state text COLLATE C NOT NULL
+people.created_at timestamp with time zone NOT NULL
+people.id bigint NOT NULL IDENTITY
+people.name text COLLATE C NOT NULL
+people.removed_at timestamp with time zone
+people.role text COLLATE C NOT NULL
 places_left.at timestamp with time zone NOT NULL
 places_left.place text NOT NULL
 pool_items.epoch integer
@@ -134,6 +181,14 @@ pools.name text COLLATE C NOT NULL
 pools.off_after integer
 pools.pick text NOT NULL
 pools.use_cap integer
+prices.actor text COLLATE C NOT NULL
+prices.amount text COLLATE C NOT NULL
+prices.currency text COLLATE C NOT NULL
+prices.model text COLLATE C NOT NULL
+prices.per bigint NOT NULL
+prices.provider text COLLATE C NOT NULL
+prices.since timestamp with time zone NOT NULL
+prices.unit text COLLATE C NOT NULL
 rates.at timestamp with time zone NOT NULL
 rates.burst double precision NOT NULL
 rates.key text COLLATE C NOT NULL
@@ -147,6 +202,16 @@ retoma_migrations.checksum text NOT NULL
 retoma_migrations.name text NOT NULL
 retoma_migrations.number integer NOT NULL
 retoma_migrations.room text NOT NULL
+reuse.at timestamp with time zone NOT NULL
+reuse.cost json
+reuse.hash text COLLATE C NOT NULL
+reuse.job bigint NOT NULL
+reuse.key text COLLATE C NOT NULL
+reuse.key_hash text COLLATE C NOT NULL
+reuse.kind text COLLATE C NOT NULL
+reuse.step text COLLATE C NOT NULL
+reuse.value json NOT NULL
+reuse.version integer NOT NULL
 runners.beat_at timestamp with time zone NOT NULL
 runners.boot text COLLATE C NOT NULL
 runners.host text NOT NULL
@@ -172,6 +237,30 @@ schedules.priority integer NOT NULL DEFAULT 0
 schedules.queue text COLLATE C NOT NULL DEFAULT ''::text
 schedules.timezone text NOT NULL
 schedules.version integer NOT NULL DEFAULT 1
+secrets.field text COLLATE C NOT NULL
+secrets.key text COLLATE C
+secrets.last4 text COLLATE C
+secrets.owner text COLLATE C NOT NULL
+secrets.ref text COLLATE C NOT NULL
+secrets.row text COLLATE C NOT NULL
+secrets.set_at timestamp with time zone NOT NULL
+secrets.set_by text COLLATE C NOT NULL
+sign_in_links.created_at timestamp with time zone NOT NULL
+sign_in_links.expires_at timestamp with time zone NOT NULL
+sign_in_links.hash text COLLATE C NOT NULL
+sign_in_links.id text COLLATE C NOT NULL
+sign_in_links.person bigint NOT NULL
+sign_in_links.role text COLLATE C NOT NULL
+sign_in_links.used_at timestamp with time zone
+sign_in_sessions.agent text COLLATE C NOT NULL
+sign_in_sessions.created_at timestamp with time zone NOT NULL
+sign_in_sessions.ended_at timestamp with time zone
+sign_in_sessions.expires_at timestamp with time zone NOT NULL
+sign_in_sessions.hash text COLLATE C NOT NULL
+sign_in_sessions.id text COLLATE C NOT NULL
+sign_in_sessions.person bigint NOT NULL
+sign_in_sessions.role text COLLATE C NOT NULL
+sign_in_sessions.seen_at timestamp with time zone NOT NULL
 steps.begun_at timestamp with time zone
 steps.cost json
 steps.epoch integer NOT NULL
@@ -199,6 +288,9 @@ ticks.job bigint
 ticks.schedule text NOT NULL
 jobs WITH fillfactor=60
 runners WITH fillfactor=50
+api_keys: FOREIGN KEY (person) REFERENCES people(id)
+api_keys: PRIMARY KEY (id)
+api_keys: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
 audit: PRIMARY KEY (id)
 batch_pace: PRIMARY KEY (batch, minute)
 batches: UNIQUE (key)
@@ -207,10 +299,21 @@ breakers: PRIMARY KEY (name)
 breakers: CHECK ((rest > (0)::double precision))
 breakers: CHECK ((state = ANY (ARRAY['closed'::text, 'open'::text, 'probing'::text])))
 breakers: CHECK ((threshold > 0))
+budgets: CHECK ((currency = ANY (ARRAY['usd'::text, 'brl'::text])))
+budgets: CHECK ((nanos > 0))
+budgets: CHECK ((per = ANY (ARRAY['whole'::text, 'day'::text, 'month'::text])))
+budgets: PRIMARY KEY (gate)
+budgets: CHECK ((scope = ANY (ARRAY['batch'::text, 'application'::text, 'provider'::text])))
+charges: CHECK ((amount > 0))
+charges: PRIMARY KEY (id)
+charges: CHECK ((sort = ANY (ARRAY['spent'::text, 'saved'::text])))
+costs: PRIMARY KEY (scope, name, period, provider, model, unit, sort)
+costs: CHECK ((scope = ANY (ARRAY['job'::text, 'batch'::text, 'kind'::text, 'application'::text, 'provider'::text, 'all'::text])))
 counts: PRIMARY KEY (batch, kind, state, code)
 duties: PRIMARY KEY (name)
 events: PRIMARY KEY (job, seq)
 evidence: PRIMARY KEY (sha256)
+exchange: PRIMARY KEY (since)
 job_evidence: PRIMARY KEY (job, name, epoch)
 job_evidence: FOREIGN KEY (sha256) REFERENCES evidence(sha256)
 jobs: CHECK (((state = 'running'::text) = (runner IS NOT NULL)))
@@ -221,6 +324,8 @@ limits: PRIMARY KEY (key)
 limits: CHECK ((used >= 0))
 meta: PRIMARY KEY (name)
 pace: PRIMARY KEY (kind, minute, state, code, bucket)
+people: PRIMARY KEY (id)
+people: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
 places_left: PRIMARY KEY (place)
 pool_items: CHECK (((job IS NULL) = (scope IS NULL)))
 pool_items: PRIMARY KEY (id)
@@ -232,19 +337,32 @@ pools: CHECK ((off_after > 0))
 pools: CHECK ((pick = ANY (ARRAY['random'::text, 'oldest'::text])))
 pools: PRIMARY KEY (name)
 pools: CHECK ((use_cap > 0))
+prices: CHECK ((currency = ANY (ARRAY['usd'::text, 'brl'::text])))
+prices: CHECK ((per > 0))
+prices: PRIMARY KEY (provider, model, unit, since)
 rates: CHECK ((burst >= (1)::double precision))
 rates: PRIMARY KEY (key)
 rates: CHECK ((rate > (0)::double precision))
 refers: PRIMARY KEY (table_name, column_name)
 refers: CHECK ((what = ANY (ARRAY['job'::text, 'batch'::text])))
 retoma_migrations: PRIMARY KEY (room, number)
+reuse: PRIMARY KEY (hash)
 runners: PRIMARY KEY (boot)
 runners: CHECK ((state = ANY (ARRAY['alive'::text, 'leaving'::text, 'gone'::text, 'lost'::text])))
 schedules: PRIMARY KEY (name)
+secrets: PRIMARY KEY (owner, field, "row")
+sign_in_links: FOREIGN KEY (person) REFERENCES people(id)
+sign_in_links: PRIMARY KEY (id)
+sign_in_links: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
+sign_in_sessions: FOREIGN KEY (person) REFERENCES people(id)
+sign_in_sessions: PRIMARY KEY (id)
+sign_in_sessions: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
 steps: PRIMARY KEY (job, name, version, key)
 steps: CHECK ((state = ANY (ARRAY['begun'::text, 'saved'::text, 'failed'::text, 'ended'::text])))
 tallies: PRIMARY KEY (id)
 ticks: PRIMARY KEY (schedule, at)
+CREATE INDEX api_keys_person ON retoma.api_keys USING btree (person)
+CREATE UNIQUE INDEX api_keys_pkey ON retoma.api_keys USING btree (id)
 CREATE UNIQUE INDEX audit_pkey ON retoma.audit USING btree (id)
 CREATE INDEX audit_xid ON retoma.audit USING btree (xid)
 CREATE UNIQUE INDEX batch_pace_pkey ON retoma.batch_pace USING btree (batch, minute)
@@ -252,11 +370,16 @@ CREATE UNIQUE INDEX batches_key_key ON retoma.batches USING btree (key)
 CREATE INDEX batches_paused ON retoma.batches USING btree (id) WHERE (paused_at IS NOT NULL)
 CREATE UNIQUE INDEX batches_pkey ON retoma.batches USING btree (id)
 CREATE UNIQUE INDEX breakers_pkey ON retoma.breakers USING btree (name)
+CREATE INDEX budgets_of ON retoma.budgets USING btree (scope, name)
+CREATE UNIQUE INDEX budgets_pkey ON retoma.budgets USING btree (gate)
+CREATE UNIQUE INDEX charges_pkey ON retoma.charges USING btree (id)
+CREATE UNIQUE INDEX costs_pkey ON retoma.costs USING btree (scope, name, period, provider, model, unit, sort)
 CREATE UNIQUE INDEX counts_pkey ON retoma.counts USING btree (batch, kind, state, code)
 CREATE UNIQUE INDEX duties_pkey ON retoma.duties USING btree (name)
 CREATE UNIQUE INDEX events_pkey ON retoma.events USING btree (job, seq)
 CREATE INDEX events_xid ON retoma.events USING btree (xid)
 CREATE UNIQUE INDEX evidence_pkey ON retoma.evidence USING btree (sha256)
+CREATE UNIQUE INDEX exchange_pkey ON retoma.exchange USING btree (since)
 CREATE UNIQUE INDEX job_evidence_pkey ON retoma.job_evidence USING btree (job, name, epoch)
 CREATE INDEX job_evidence_sha256 ON retoma.job_evidence USING btree (sha256)
 CREATE INDEX jobs_aside ON retoma.jobs USING btree (aside, priority, turn, id) WHERE ((state = 'waiting'::text) AND (aside IS NOT NULL))
@@ -273,17 +396,31 @@ CREATE INDEX jobs_waiting ON retoma.jobs USING btree (queue, priority, turn, id)
 CREATE UNIQUE INDEX limits_pkey ON retoma.limits USING btree (key)
 CREATE UNIQUE INDEX meta_pkey ON retoma.meta USING btree (name)
 CREATE UNIQUE INDEX pace_pkey ON retoma.pace USING btree (kind, minute, state, code, bucket)
+CREATE UNIQUE INDEX people_name ON retoma.people USING btree (name) WHERE (removed_at IS NULL)
+CREATE UNIQUE INDEX people_pkey ON retoma.people USING btree (id)
 CREATE UNIQUE INDEX places_left_pkey ON retoma.places_left USING btree (place)
 CREATE INDEX pool_items_free ON retoma.pool_items USING btree (pool, used_at) WHERE ((job IS NULL) AND (state = 'on'::text))
 CREATE INDEX pool_items_held ON retoma.pool_items USING btree (job) WHERE (job IS NOT NULL)
 CREATE UNIQUE INDEX pool_items_pkey ON retoma.pool_items USING btree (id)
 CREATE UNIQUE INDEX pool_items_pool_name_key ON retoma.pool_items USING btree (pool, name)
 CREATE UNIQUE INDEX pools_pkey ON retoma.pools USING btree (name)
+CREATE UNIQUE INDEX prices_pkey ON retoma.prices USING btree (provider, model, unit, since)
 CREATE UNIQUE INDEX rates_pkey ON retoma.rates USING btree (key)
 CREATE UNIQUE INDEX refers_pkey ON retoma.refers USING btree (table_name, column_name)
 CREATE UNIQUE INDEX retoma_migrations_pkey ON retoma.retoma_migrations USING btree (room, number)
+CREATE INDEX reuse_at ON retoma.reuse USING btree (at)
+CREATE INDEX reuse_of ON retoma.reuse USING btree (kind, step, at, hash)
+CREATE UNIQUE INDEX reuse_pkey ON retoma.reuse USING btree (hash)
 CREATE UNIQUE INDEX runners_pkey ON retoma.runners USING btree (boot)
 CREATE UNIQUE INDEX schedules_pkey ON retoma.schedules USING btree (name)
+CREATE INDEX secrets_key ON retoma.secrets USING btree (key) WHERE (key IS NOT NULL)
+CREATE UNIQUE INDEX secrets_pkey ON retoma.secrets USING btree (owner, field, "row")
+CREATE INDEX sign_in_links_expires_at ON retoma.sign_in_links USING btree (expires_at)
+CREATE INDEX sign_in_links_person ON retoma.sign_in_links USING btree (person)
+CREATE UNIQUE INDEX sign_in_links_pkey ON retoma.sign_in_links USING btree (id)
+CREATE INDEX sign_in_sessions_expires_at ON retoma.sign_in_sessions USING btree (expires_at)
+CREATE INDEX sign_in_sessions_person ON retoma.sign_in_sessions USING btree (person)
+CREATE UNIQUE INDEX sign_in_sessions_pkey ON retoma.sign_in_sessions USING btree (id)
 CREATE UNIQUE INDEX steps_pkey ON retoma.steps USING btree (job, name, version, key)
 CREATE UNIQUE INDEX tallies_pkey ON retoma.tallies USING btree (id)
 CREATE UNIQUE INDEX ticks_pkey ON retoma.ticks USING btree (schedule, at)

@@ -1,3 +1,17 @@
+CREATE TABLE api_keys (
+    id           text PRIMARY KEY,
+    person       integer NOT NULL REFERENCES people,
+    role         text NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    label        text NOT NULL,
+    hash         text NOT NULL,
+    created_at   integer NOT NULL,
+    created_by   text NOT NULL,
+    expires_at   integer,
+    used_at      integer,
+    revoked_at   integer,
+    replaced_by  text
+) STRICT
+CREATE INDEX api_keys_person ON api_keys (person)
 CREATE VIEW attempts AS
 SELECT c.job, c.epoch, c.actor AS runner, c.at AS claimed_at, e.at AS ended_at,
        CASE WHEN e.type <> 'buried' THEN e.type
@@ -44,6 +58,43 @@ CREATE TABLE breakers (
     probe_at   integer,
     job        integer,
     epoch      integer
+) STRICT
+CREATE TABLE budgets (
+    gate        text PRIMARY KEY,
+    scope       text NOT NULL CHECK (scope IN ('batch', 'application', 'provider')),
+    name        text NOT NULL,
+    per         text NOT NULL CHECK (per IN ('whole', 'day', 'month')),
+    nanos       integer NOT NULL CHECK (nanos > 0),
+    currency    text NOT NULL CHECK (currency IN ('usd', 'brl')),
+    warned      text,
+    shut        text,
+    shut_until  integer
+) STRICT
+CREATE INDEX budgets_of ON budgets (scope, name)
+CREATE TABLE charges (
+    id           INTEGER PRIMARY KEY,
+    at           integer NOT NULL,
+    job          integer NOT NULL,
+    batch        integer,
+    kind         text NOT NULL,
+    application  text NOT NULL,
+    provider     text NOT NULL,
+    model        text NOT NULL,
+    unit         text NOT NULL,
+    sort         text NOT NULL CHECK (sort IN ('spent', 'saved')),
+    amount       integer NOT NULL CHECK (amount > 0)
+) STRICT
+CREATE TABLE costs (
+    scope     text NOT NULL CHECK (scope IN
+                  ('job', 'batch', 'kind', 'application', 'provider', 'all')),
+    name      text NOT NULL,
+    period    text NOT NULL,
+    provider  text NOT NULL,
+    model     text NOT NULL,
+    unit      text NOT NULL,
+    sort      text NOT NULL,
+    amount    integer NOT NULL,
+    PRIMARY KEY (scope, name, period, provider, model, unit, sort)
 ) STRICT
 CREATE TABLE counts (
     batch  integer NOT NULL,
@@ -93,6 +144,11 @@ CREATE TABLE evidence (
     size    integer NOT NULL,
     bytes   blob
 , place text, stored_at integer, used_at integer NOT NULL DEFAULT 0) STRICT
+CREATE TABLE exchange (
+    since        integer PRIMARY KEY,
+    brl_per_usd  text NOT NULL,
+    actor        text NOT NULL
+) STRICT
 CREATE TABLE job_evidence (
     job     integer NOT NULL,
     name    text NOT NULL,
@@ -174,6 +230,14 @@ CREATE TABLE pace (
     ms      real NOT NULL,
     PRIMARY KEY (kind, minute, state, code, bucket)
 ) STRICT
+CREATE TABLE people (
+    id          INTEGER PRIMARY KEY,
+    name        text NOT NULL,
+    role        text NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    created_at  integer NOT NULL,
+    removed_at  integer
+) STRICT
+CREATE UNIQUE INDEX people_name ON people (name) WHERE removed_at IS NULL
 CREATE TABLE places_left (
     place  text PRIMARY KEY,
     at     integer NOT NULL
@@ -212,6 +276,17 @@ CREATE TABLE pools (
     off_after  integer CHECK (off_after > 0),
     healthy    integer NOT NULL DEFAULT 0
 ) STRICT
+CREATE TABLE prices (
+    provider  text NOT NULL,
+    model     text NOT NULL,
+    unit      text NOT NULL,
+    since     integer NOT NULL,
+    amount    text NOT NULL,
+    currency  text NOT NULL CHECK (currency IN ('usd', 'brl')),
+    per       integer NOT NULL CHECK (per > 0),
+    actor     text NOT NULL,
+    PRIMARY KEY (provider, model, unit, since)
+) STRICT
 CREATE TABLE rates (
     key     text PRIMARY KEY,
     rate    real NOT NULL CHECK (rate > 0),
@@ -228,6 +303,20 @@ CREATE TABLE refers (
 CREATE TABLE retoma_migrations (
     room text NOT NULL, number integer NOT NULL, name text NOT NULL, checksum text NOT NULL,
     applied_at integer NOT NULL, PRIMARY KEY (room, number)) STRICT
+CREATE TABLE reuse (
+    hash      text PRIMARY KEY,
+    kind      text NOT NULL,
+    step      text NOT NULL,
+    version   integer NOT NULL,
+    key       text NOT NULL,
+    key_hash  text NOT NULL,
+    value     text NOT NULL,
+    cost      text,
+    job       integer NOT NULL,
+    at        integer NOT NULL
+) STRICT
+CREATE INDEX reuse_at ON reuse (at)
+CREATE INDEX reuse_of ON reuse (kind, step, at, hash)
 CREATE TABLE runners (
     boot         text PRIMARY KEY,
     name         text NOT NULL,
@@ -252,6 +341,42 @@ CREATE TABLE schedules (
     paused_at   integer,
     next_at     integer
 , version integer NOT NULL DEFAULT 1, queue text NOT NULL DEFAULT '', priority integer NOT NULL DEFAULT 0, limits text NOT NULL DEFAULT '{}') STRICT
+CREATE TABLE secrets (
+    owner   text NOT NULL,
+    field   text NOT NULL,
+    row     text NOT NULL,
+    ref     text NOT NULL,
+    key     text,
+    last4   text,
+    set_at  integer NOT NULL,
+    set_by  text NOT NULL,
+    PRIMARY KEY (owner, field, row)
+) STRICT
+CREATE INDEX secrets_key ON secrets (key) WHERE key IS NOT NULL
+CREATE TABLE sign_in_links (
+    id          text PRIMARY KEY,
+    person      integer NOT NULL REFERENCES people,
+    role        text NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    hash        text NOT NULL,
+    created_at  integer NOT NULL,
+    expires_at  integer NOT NULL,
+    used_at     integer
+) STRICT
+CREATE INDEX sign_in_links_expires_at ON sign_in_links (expires_at)
+CREATE INDEX sign_in_links_person ON sign_in_links (person)
+CREATE TABLE sign_in_sessions (
+    id          text PRIMARY KEY,
+    person      integer NOT NULL REFERENCES people,
+    role        text NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    hash        text NOT NULL,
+    agent       text NOT NULL,
+    created_at  integer NOT NULL,
+    seen_at     integer NOT NULL,
+    expires_at  integer NOT NULL,
+    ended_at    integer
+) STRICT
+CREATE INDEX sign_in_sessions_expires_at ON sign_in_sessions (expires_at)
+CREATE INDEX sign_in_sessions_person ON sign_in_sessions (person)
 CREATE TABLE "steps" (
     job         integer NOT NULL,
     name        text NOT NULL,

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from enum import StrEnum
 from random import Random
 from typing import Any, assert_never
@@ -12,7 +12,9 @@ from retoma.codec import Unstorable, encode
 from retoma.db import BadRow, Database, Full, crashpoint
 from retoma.engine import settlement, store
 from retoma.engine.breaker import Breakers, Guard
+from retoma.engine.budget import Budgets
 from retoma.engine.context import Context
+from retoma.engine.cost import Bill, Offer, Payer
 from retoma.engine.errors import LeaseLost, Transient
 from retoma.engine.evidence import Keeper
 from retoma.engine.isolate import ChildDied, Isolate, Limits
@@ -28,6 +30,7 @@ from retoma.engine.settlement import Settlement
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.pool import Item, Scope
+from retoma.engine.store.reuse import Found
 from retoma.engine.trouble import Trouble
 from retoma.engine.writer import Answer, Writer
 
@@ -60,12 +63,14 @@ class Tools:
         "beside",
         "boot",
         "breakers",
+        "budgets",
         "clock",
         "database",
         "database_id",
         "debugging",
         "ended",
         "isolate",
+        "keep_reuse",
         "keeper",
         "let_go",
         "log",
@@ -91,6 +96,8 @@ class Tools:
         clock: Clock,
         rng: Random,
         let_go: float,
+        zone: str,
+        keep_reuse: float | None,
         look: Callable[[], None],
         story_over: Callable[[Held], None],
         ended: Callable[[Held, BaseException | None], None],
@@ -99,6 +106,8 @@ class Tools:
     ) -> None:
         self.boot = boot
         self.breakers = Breakers(database, clock)
+        self.budgets = Budgets(database, boot, zone)
+        self.keep_reuse = keep_reuse
         self.rates = Rates(database, clock)
         self.database = database
         self.database_id = ""  # known once the boot is written
@@ -125,6 +134,7 @@ class Attempt:
     __slots__ = (
         "_began",
         "_begun",
+        "_bill",
         "_context",
         "_end",
         "_kind",
@@ -156,6 +166,7 @@ class Attempt:
         self._seen: dict[str, object] | None = None  # where it stood when its time was up
         self.moves = 0  # saves and reports: what keeps it from stalling
         self._context: Context | None = None
+        self._bill: Bill | None = None  # what is written down with its settling
         self._end: Settlement = settlement.RELEASED
         self.task: asyncio.Task[None] | None = None
 
@@ -391,7 +402,10 @@ class Attempt:
         if end.state in (State.WAITING, State.PARKED) and self._holds_remote_work():
             end = end._replace(stopping=True)
         self._end = end
-        self._tools.writer.settle(self.held, self.claim.kind, end, self, self.claim.limit_key)
+        if self._context is not None and self._bill is None:
+            self._bill = self._context.last_bill()
+        claim = self.claim
+        self._tools.writer.settle(self.held, claim.kind, end, self, claim.limit_key, self._bill)
 
     # — what the writer answers: it takes us for the future of our settling, which spares one —
 
@@ -467,10 +481,32 @@ class Attempt:
     # — what the context asks for —
 
     def save(
-        self, step: StepId, value: str | None, state: StepState = StepState.SAVED
+        self,
+        step: StepId,
+        value: str | None,
+        state: StepState = StepState.SAVED,
+        bill: Bill | None = None,
     ) -> Answer:
         self.moves += 1
-        return self._tools.writer.save(self.held, self.claim.kind, step, value, state)
+        return self._tools.writer.save(self.held, self.claim.kind, step, value, state, bill)
+
+    @property
+    def payer(self) -> Payer:
+        claim = self.claim
+        return Payer(claim.job, claim.batch, claim.kind, self._kind.account)
+
+    def pays(self, step: str, provider: str) -> None:
+        self._tools.budgets.learn(self.claim.kind, step, provider)
+
+    def paid(self, step: str) -> Iterable[str] | None:
+        return self._tools.budgets.paid(self.claim.kind, step)
+
+    async def afford(self, providers: Iterable[str]) -> None:
+        await self._tools.budgets.afford(self.payer, providers)
+
+    async def look_up(self, offer: Offer) -> Found | None:
+        age = self._tools.keep_reuse
+        return await self._tools.database.read(lambda tx: store.reuse.find(tx, offer.hash, age))
 
     def report(self, progress: float | None, note: str | None) -> Answer:
         self.moves += 1

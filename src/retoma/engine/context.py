@@ -1,29 +1,33 @@
-"""What a story may use: steps, durable loops, progress, evidence, a log."""
+"""What a story may use: steps, durable loops, progress, costs, evidence, a log."""
 
 import asyncio
 import inspect
 import mimetypes
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import lru_cache, partial
 from types import FunctionType
 from typing import Any, Never, Protocol, TypeVar, cast, get_type_hints, overload
 
 import structlog
 
-from retoma.codec import Unstorable, decode, encode
+from retoma.codec import Undecodable, Unstorable, decode, encode
 from retoma.db import BadRow, DatabaseError, crashpoint
 from retoma.engine import stacks
 from retoma.engine.breaker import Guard
+from retoma.engine.cost import Bill, Offer, Payer, charge, read_charges
 from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.isolate import NO_LIMITS, Isolate, Limits, check_can_travel
 from retoma.engine.job import Claim, Memory, SavedStep, StepId
 from retoma.engine.outcome import Happened, Park, Unknown, Unwound
 from retoma.engine.pool import Hold, Use
+from retoma.engine.purse import Purse
 from retoma.engine.remote import Call, Remote
 from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.pool import Item, Scope
+from retoma.engine.store.reuse import Found, offer_of
 from retoma.engine.writer import Answer
 from retoma.words import say
 
@@ -31,14 +35,34 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AT_ONCE = 8  # items of a durable loop in flight
+# The step that is being worked on here: what it costs is written with it.
+_AT: ContextVar[StepId | None] = ContextVar("retoma_step", default=None)
 
 
 class Desk(Protocol):
     """What the attempt does for its context."""
 
     def save(
-        self, step: StepId, value: str | None, state: StepState = StepState.SAVED
+        self,
+        step: StepId,
+        value: str | None,
+        state: StepState = StepState.SAVED,
+        bill: Bill | None = None,
     ) -> Answer: ...
+    def pays(self, step: str, provider: str) -> None: ...
+    def paid(self, step: str) -> Iterable[str] | None:
+        """Whom this step has been seen to pay."""
+
+    async def afford(self, providers: Iterable[str]) -> None:
+        """Return if no budget is spent that these would be paid from."""
+
+    async def look_up(self, offer: Offer) -> Found | None:
+        """What another job has made of the same."""
+
+    @property
+    def payer(self) -> Payer:
+        """Under what names costs are counted."""
+
     def report(self, progress: float | None, note: str | None) -> Answer: ...
     async def attach(self, evidence: Evidence) -> None: ...
     async def spend(self, key: str, n: int) -> None: ...
@@ -78,6 +102,7 @@ class Context:
         "_isolate",
         "_log",
         "_over",
+        "_purse",
         "_side_tasks",
         "_steps",
         "_story_task",
@@ -99,12 +124,13 @@ class Context:
         self.memory = memory
         self._calling_from = calling_from
         self._steps = {step.id: step for step in memory.steps}
-        self._holds: set[Hold] = set()
         self._in_flight: dict[StepId, _Flight] = {}
         self._side_tasks: set[asyncio.Task[Any]] = set()
         self._story_task = story_task
         self._log: Any = None
         self._over = False
+        self._holds: set[Hold] = set()
+        self._purse: Purse | None = None
 
     @property
     def job(self) -> int:
@@ -155,6 +181,9 @@ class Context:
         once: bool = False,
         unknown: Unknown | str = Unknown.PARK,
         reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
+        pays: str | None = None,
+        cost: Callable[[Any], Mapping[str, Any]] | None = None,
+        reuse: Any = None,
     ) -> T: ...
     @overload
     async def step(
@@ -171,6 +200,9 @@ class Context:
         once: bool = False,
         unknown: Unknown | str = Unknown.PARK,
         reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
+        pays: str | None = None,
+        cost: Callable[[Any], Mapping[str, Any]] | None = None,
+        reuse: Any = None,
     ) -> T: ...
     async def step(
         self,
@@ -186,6 +218,9 @@ class Context:
         once: bool = False,
         unknown: Unknown | str = Unknown.PARK,
         reconcile: Callable[..., Awaitable[Happened | None]] | None = None,
+        pays: str | None = None,
+        cost: Callable[[Any], Mapping[str, Any]] | None = None,
+        reuse: Any = None,
     ) -> Any:
         """Do it once: after its commit it never runs again, its value is read back.
 
@@ -200,10 +235,16 @@ class Context:
         happened; after a crash or any other error nobody knows, and the next attempt asks
         `reconcile(*args)` (Happened(value), or None where it did not happen), else follows
         `unknown`: "park" it for a person, or "repeat".
+
+        `pays`: the provider it pays; it is not begun while a budget for that is spent. `cost` makes
+        of its value what `ctx.cost` takes, for a function that cannot call that. `reuse`: what the
+        result depends on; where a job of this kind has it already, that is read instead.
         """
         step = _step_id(name, version, key)
         saved = self._steps.get(step)
         if saved is not None and saved.saved:
+            if saved.spared is not None:
+                self._spare(saved)
             return _read(saved.value, fn)
         beside = self._in_flight.get(step)
         if beside is not None:
@@ -216,17 +257,24 @@ class Context:
                 _check_no_child(name, limits)
         self._join_later()
         flight = self._in_flight[step] = _Flight()
-        run = partial(self._run, step, fn, args, asynchronous, where, limits)
+        run = partial(self._run, step, fn, args, asynchronous, where, limits, pays, cost)
+        at = _AT.set(step)
         try:
             if once:
-                text = await self._once(step, run, Unknown(unknown), reconcile, args)
+                _check_once(name, reuse)
+                text = await self._once(step, run, Unknown(unknown), reconcile, args, pays)
+            elif reuse is not None:
+                text = await self._reusing(step, run, fn, reuse)
             else:
                 text = await run()
                 await self._save(step, text)
         except BaseException as error:
+            if self._purse is not None:
+                self._purse.failed(step)
             flight.crash(error)
             raise
         finally:
+            _AT.reset(at)
             del self._in_flight[step]
         self._steps[step] = SavedStep(step, StepState.SAVED, text)
         flight.land(text)
@@ -245,11 +293,15 @@ class Context:
         timeout: Any = None,
         cpu: Any = None,
         memory: Any = None,
+        pays: str | None = None,
+        cost: Callable[[Any], Mapping[str, Any]] | None = None,
+        reuse: Callable[[T], Any] | None = None,
     ) -> list[Any]:
         """A durable loop: every item a step of its own, finished ones are read back.
 
         An item's key is its place unless `key` names it; a list that may change between tries
-        needs names. `timeout`, `cpu` and `memory` are for each item.
+        needs names. `timeout`, `cpu`, `memory`, `pays` and `cost` are for each item; `reuse` makes
+        of an item what its result depends on.
         """
         if concurrency < 1:
             raise BadInput(
@@ -285,6 +337,9 @@ class Context:
                     key=keys[place],
                     version=version,
                     where=where,
+                    pays=pays,
+                    cost=cost,
+                    reuse=None if reuse is None else reuse(work[place]),
                     **limits,
                 )
 
@@ -308,6 +363,23 @@ class Context:
                 )
             )
         await self._desk.report(share, note)
+
+    def cost(
+        self,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        usd: Any = None,
+        brl: Any = None,
+        **units: int | None,
+    ) -> None:
+        """Say what a call has just cost: `ctx.cost(tokens=812, usd="0.004")`, also bytes and others.
+
+        It is written with the step that is being worked on, or with whatever this attempt writes
+        next. Where no money is told the price list says it: `ctx.cost(provider="anthropic",
+        model="…", input_tokens=812, output_tokens=64)`.
+        """
+        self._charge(_AT.get(), provider=provider, model=model, usd=usd, brl=brl, units=units)
 
     async def attach(self, name: str, content: bytes | str, media: str | None = None) -> None:
         """Keep something to look at later: a page, a picture, an answer."""
@@ -421,10 +493,11 @@ class Context:
     async def _once(
         self,
         step: StepId,
-        run: Callable[[], Awaitable[str]],
+        run: Callable[..., Awaitable[str]],
         unknown: Unknown,
         reconcile: Callable[..., Awaitable[Happened | None]] | None,
         args: tuple[Any, ...],
+        pays: str | None,
     ) -> str:
         begun = self._steps.get(step)
         if begun is not None and begun.state is StepState.BEGUN:
@@ -441,9 +514,10 @@ class Context:
                         ParkReason.UNKNOWN_REMOTE,
                     )
                 )
+        await self._afford(step, pays)  # what is begun must not be left for want of money
         await self.keep(step, None, StepState.BEGUN)
         try:
-            text = await run()
+            text = await run(afford=False)
         except (Transient, Permanent) as error:
             await self.keep(step, encode({"error": str(error)}), StepState.FAILED)
             raise
@@ -458,9 +532,15 @@ class Context:
         asynchronous: bool,
         where: str | None,
         limits: Limits | None,
+        pays: str | None,
+        cost: Callable[[Any], Mapping[str, Any]] | None,
+        *,
+        afford: bool = True,
     ) -> str:
         if self._over:
             raise LeaseLost(self.job)  # a task the story forgot; its attempt has ended
+        if afford:
+            await self._afford(step, pays)
         if not self._desk.free_to_start():
             await self._desk.may_start()
         if crashpoint.live:
@@ -476,15 +556,77 @@ class Context:
             text = await self._isolate.in_child(fn, args, owner=self._claim.held, limits=own)
         if crashpoint.live:
             crashpoint("step.after_function")
+        if cost is not None:
+            self._charge_for(step, cost(_read(text, fn)))
         return text
 
-    async def _save(self, step: StepId, text: str) -> None:
+    async def _save(
+        self,
+        step: StepId,
+        text: str,
+        *,
+        offer: Offer | None = None,
+        reused_from: int | None = None,
+    ) -> None:
+        bill = None
+        if self._purse is not None or offer is not None:
+            bill = self._own_purse().bill(step, offer=offer, reused_from=reused_from)
         try:
-            cancel = await self._desk.save(step, text)
+            cancel = await self._desk.save(step, text, StepState.SAVED, bill)
         except BadRow as error:
+            if bill is not None:
+                self._own_purse().take_back(bill)
             raise _refused(text, error) from error
         if cancel:
             self._desk.cancel_wanted()
+
+    # — money —
+
+    def last_bill(self) -> Bill | None:
+        """What this attempt has spent or spared, and not written down yet."""
+        return None if self._purse is None else self._purse.last_bill()
+
+    async def _afford(self, step: StepId, pays: str | None) -> None:
+        providers = self._desk.paid(step.name) if pays is None else (pays,)
+        if providers is not None:
+            await self._desk.afford(providers)
+
+    def _charge(self, step: StepId | None, **told: Any) -> None:
+        made = charge(**told)
+        self._own_purse().spend(step, made)
+        if step is not None:
+            self._desk.pays(step.name, made.provider)
+
+    def _charge_for(self, step: StepId, told: Mapping[str, Any]) -> None:
+        """What a function of the step's value says."""
+        money = {name: told.get(name) for name in ("provider", "model", "usd", "brl")}
+        units = {name: n for name, n in told.items() if name not in money}
+        self._charge(step, **money, units=units)
+
+    def _spare(self, saved: SavedStep) -> None:
+        """Once in an attempt: what would have been paid again."""
+        self._own_purse().spare(read_charges(saved.spared))
+        self._steps[saved.id] = saved._replace(spared=None)
+
+    def _own_purse(self) -> Purse:
+        if self._purse is None:
+            self._purse = Purse(self._desk.payer)
+        return self._purse
+
+    async def _reusing(
+        self, step: StepId, run: Callable[[], Awaitable[str]], fn: Callable[..., Any], key: Any
+    ) -> str:
+        """What another job has made of the same; else it is made, and offered to others."""
+        afresh = self._claim.fresh_from > 1  # a person wanted nothing that was kept
+        offer = offer_of(self._claim.kind, step, key)
+        found = None if afresh else await self._desk.look_up(offer)
+        if found is not None and _fits(found.value, fn):
+            self._own_purse().spare([*found.charges])
+            await self._save(step, found.value, reused_from=found.job)
+            return found.value
+        text = await run()
+        await self._save(step, text, offer=offer)
+        return text
 
     async def _in_time(self, step: StepId, work: Awaitable[Any], limits: Limits) -> Any:
         limit = cast("float", limits.timeout)
@@ -579,6 +721,25 @@ def _check_no_child(name: str, limits: Limits) -> None:
                 name=name,
             )
         )
+
+
+def _check_once(name: str, reuse: Any) -> None:
+    if reuse is not None:
+        raise BadInput(
+            say(
+                "{name}: what must not happen twice has an effect, and that cannot be used again",
+                name=name,
+            )
+        )
+
+
+def _fits(text: str, fn: Callable[..., Any]) -> bool:
+    """Whether it is still what the function says it returns."""
+    try:
+        _read(text, fn)
+    except Undecodable:
+        return False
+    return True
 
 
 def _look_at(task: "asyncio.Task[Any]") -> None:

@@ -112,6 +112,7 @@ class SavedStep(NamedTuple):
     state: StepState
     value: str | None
     age: float = 0.0  # seconds since it got into this state
+    spared: str | None = None  # what it cost, where it would have been paid again
 
     @property
     def saved(self) -> bool:

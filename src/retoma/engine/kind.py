@@ -32,6 +32,7 @@ class Kind:
     takes_nothing: bool = False
     version: int = 1
     queue: str = ""
+    application: str = ""  # under whose budget it pays; without one a kind is its own
     priority: int = 0
     at_once: tuple[Limit, ...] = ()  # how many of its jobs, over all runners
     timeout: float | None = None  # seconds of one attempt
@@ -43,6 +44,7 @@ class Kind:
     def __post_init__(self) -> None:
         _check_name("kind", self.name)
         _check_name("queue", self.queue)
+        _check_name("application", self.account)
         if self.version < 1:
             raise BadInput(
                 say(
@@ -64,6 +66,11 @@ class Kind:
     def tag(self) -> str:
         """How a claim asks for it: a runner that knows only version 1 never gets version 2."""
         return f"{self.name}@{self.version}"
+
+    @property
+    def account(self) -> str:
+        """The application its costs are counted for."""
+        return self.application or self.name
 
     def encoded(self, payload: Any) -> str:
         """The payload as it is stored, checked against what the story takes."""
@@ -174,6 +181,7 @@ def job(
     memory: Any = None,
     retry: Retry | None = None,
     codes: Mapping[str, Code] | None = None,
+    application: str | None = None,
 ) -> Callable[[F], F]: ...
 def job(
     fn: Any = None,
@@ -190,13 +198,15 @@ def job(
     memory: Any = None,
     retry: Retry | None = None,
     codes: Mapping[str, Code] | None = None,
+    application: str | None = None,
 ) -> Any:
     """Make a kind of an async story `(ctx, payload)`, or of a sync function `(payload)`.
 
     A sync function is a job of one step, run in a child process. The function stays what it was;
     its kind is in its attribute `kind`. One attempt may take `timeout`; one that neither saves a
     step nor reports progress for `stall` is marked as stalled, with its stack in its timeline.
-    `cpu` and `memory` are what each child of its steps may use.
+    `cpu` and `memory` are what each child of its steps may use. `application`: whose money it
+    spends, for budgets; its own name where nothing is said.
     """
 
     def made(story: Any) -> Any:
@@ -219,6 +229,7 @@ def job(
             limits=Limits.read(called, timeout=None, cpu=cpu, memory=memory),
             retry=retry or Retry(),
             codes=codes or {},
+            application=application or "",
         )
         return story
 

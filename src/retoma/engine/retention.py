@@ -34,9 +34,10 @@ class Keep:
     done: float | None = None  # done, skipped and canceled; batches without jobs too
     dead: float | None = None
     events: float | None = None  # of jobs that are gone, and the audit log
+    reuse: float | None = None  # results that other jobs may use again
 
     def __post_init__(self) -> None:
-        for name in ("done", "dead", "events"):
+        for name in ("done", "dead", "events", "reuse"):
             length = getattr(self, name)
             if length is not None and not seconds(length):
                 raise BadInput(
@@ -69,6 +70,7 @@ class Retired:
     events: int = 0
     evidence: int = 0  # bytes that no job shows any more
     own: int = 0  # rows of runners, minutes and ticks that nobody asks for any more
+    reuse: int = 0  # results that are too old to be used again
 
 
 class Writes(Protocol):
@@ -103,6 +105,7 @@ class Retention:
             events=await self._events(place, bounds),
             evidence=await self._keeper.collect(place),
             own=await place.write(store.retire_own, verb="retire"),
+            reuse=await self._reuse(place),
         )
         if retired != Retired():
             log.info("retention.passed", **asdict(retired))
@@ -116,6 +119,18 @@ class Retention:
             return lambda tx: store.retire_jobs(tx, bounds, jobs, actor=self._actor)
 
         return await _walk(place, lambda tx, after: store.old_jobs(tx, bounds, after), go)
+
+    async def _reuse(self, place: Writes) -> int:
+        age, actor = self._keep.reuse, self._actor
+        gone = 0
+        while age is not None:
+            bite = await place.write(
+                partial(store.reuse.retire, age=age, actor=actor), verb="retire"
+            )
+            gone += bite
+            if bite < store.reuse.BITE:
+                break
+        return gone
 
     async def _events(self, place: Writes, bounds: Bounds) -> int:
         if self._keep.events is None:

@@ -38,6 +38,7 @@ from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
 from retoma.engine.retention import FOREVER, Keep, Retention
+from retoma.engine.schedule import TIMEZONE
 from retoma.engine.stalls import StallWatch
 from retoma.engine.store import Around, Boot, Found, Spot
 from retoma.engine.trouble import Trouble
@@ -80,6 +81,7 @@ class Knobs:
     loop_limit: float = LOOP_LIMIT  # 0: the loop may be held for ever
     stop_stalled: bool = False
     keep: Keep = FOREVER
+    timezone: str = TIMEZONE  # whose days and months costs are counted by
 
     def __post_init__(self) -> None:
         problems = [what for what, well in self._checks() if not well]
@@ -200,7 +202,11 @@ class _Life:
         self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
         self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
         self._watchdog = Watchdog(
-            self._database, self._boot.id, self._boot.process, self._knobs.lease
+            self._database,
+            self._boot.id,
+            self._boot.process,
+            self._knobs.lease,
+            self._knobs.timezone,
         )
         self._duties = Duties(
             self._database,
@@ -240,6 +246,8 @@ class _Life:
             clock=self._clock,
             rng=house.rng,
             let_go=self._knobs.let_go,
+            zone=self._knobs.timezone,
+            keep_reuse=self._knobs.keep.reuse,
             look=self.look,
             story_over=self._story_over,
             ended=self._ended,

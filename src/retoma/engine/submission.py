@@ -11,12 +11,17 @@ from retoma.engine import store
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, IdempotencyMismatch
 from retoma.engine.kind import PRIORITIES, Kind
+from retoma.engine.money import Money
+from retoma.engine.period import Per
 from retoma.engine.store import NewJob, Submission
+from retoma.engine.store.budget import Budget
+from retoma.engine.store.cost import Scope
 from retoma.words import say
 
 KEY_LENGTH = 500
 NAME_LENGTH = 200
 ACTOR = "library"
+NO_ZONE = "UTC"  # the budget of a batch has no days
 
 
 def submission(
@@ -96,6 +101,7 @@ def new_batch(
     name: str | None,
     key: str,
     keys: Sequence[str] | None,
+    budget: Money | None = None,
 ) -> Callable[[Transaction], Submitted]:
     """A function that submits all of it or nothing; the batch's key finds it if asked again."""
     listed = payloads if isinstance(payloads, Sequence) else list(payloads)
@@ -106,6 +112,8 @@ def new_batch(
         batch, opened = store.open_batch(tx, name=called, key=key, kind=kind.name)
         if not opened:
             return Submitted(batch, called, kind.name, 0, len(listed))
+        if budget is not None:
+            store.budget.put_budget(tx, of_batch(batch, budget), NO_ZONE, actor=ACTOR)
         inside = store.in_batch(about, batch)
         if jobs is None and kind.at_once:
             limited = [new_job(kind, payload, None) for payload in listed]
@@ -117,6 +125,11 @@ def new_batch(
         return Submitted(batch, called, kind.name, *store.submit_keyed_jobs(tx, inside, jobs))
 
     return submit
+
+
+def of_batch(batch: int, money: Money) -> Budget:
+    """What all jobs of a batch may spend together."""
+    return Budget(scope=Scope.BATCH, name=str(batch), per=Per.WHOLE, money=money)
 
 
 def checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:

@@ -15,6 +15,7 @@ from retoma.engine.batch import Batch
 from retoma.engine.errors import BadInput
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds
+from retoma.engine.money import money
 from retoma.engine.ports import Ids
 from retoma.engine.submission import Submitted, checked, new_batch, new_job, submission
 from retoma.words import say
@@ -97,6 +98,7 @@ class Transaction:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        budget: str | None = None,
     ) -> Batch:
         """As `app.submit_many`, in this transaction."""
         wanted = self._kinds.of(kind)
@@ -109,7 +111,15 @@ class Transaction:
             correlation=correlation,
         )
         batch_key = checked("key", key) or self._ids.new()
-        submit = new_batch(wanted, payloads, about, name=name, key=batch_key, keys=keys)
+        submit = new_batch(
+            wanted,
+            payloads,
+            about,
+            name=name,
+            key=batch_key,
+            keys=keys,
+            budget=None if budget is None else money(say("a budget"), budget),
+        )
         return self._batch(self._do(submit))
 
     def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:

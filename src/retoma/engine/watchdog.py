@@ -27,11 +27,19 @@ class Swept:
 class Watchdog:
     """Looks after the others on behalf of one runner."""
 
-    def __init__(self, database: Database, boot: str, process: Process, lease: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        boot: str,
+        process: Process,
+        lease: float,
+        zone: str = "UTC",
+    ) -> None:
         self._database = database
         self._boot = boot
         self._process = process
         self._lease = lease
+        self._zone = zone  # whose days and months costs are counted by
         self._beside: list[Process] = []
         self._gone: list[str] = []
         self._swept = Swept()
@@ -92,8 +100,12 @@ class Watchdog:
     async def fold(self) -> int:
         """Add up what moved. Anybody may: it is one transaction, and whoever comes second finds
         nothing. The duty only keeps every runner from doing it all the time."""
-        return await self._database.write(store.fold_tallies, verb="fold")
+        return await self._database.write(self._fold, verb="fold")
 
     async def fold_chore(self, fence: Fence) -> float:
-        folded = await fence.write(store.fold_tallies, verb="fold")
+        folded = await fence.write(self._fold, verb="fold")
         return FOLD if folded else NEVER
+
+    def _fold(self, tx: Transaction) -> int:
+        moved = store.fold_tallies(tx)
+        return moved + store.budget.fold_charges(tx, self._zone, actor=self._boot)

@@ -17,6 +17,7 @@ import structlog
 
 from retoma.db import Away, BadRow, Busy, Call, Database, Full, ReplyLost, Transaction
 from retoma.engine import store
+from retoma.engine.cost import Bill
 from retoma.engine.errors import LeaseLost
 from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock
@@ -57,6 +58,8 @@ class _Waiter:
     step: tuple[StepId, StepState] | None = None  # of a save
     limit_key: str | None = None  # of a settling: what it counted under while it ran
     aside: bool = False  # of a settling: it goes behind a gate
+    bill: Bill | None = None  # what is to be written down of money with it
+    value: str | None = None  # of a save with a bill
 
 
 class Writer:
@@ -84,11 +87,16 @@ class Writer:
         step: StepId,
         value: str | None,
         state: StepState = StepState.SAVED,
+        bill: Bill | None = None,
     ) -> Answer:
         """Keep a step. The answer is whether somebody wants the job canceled, or LeaseLost."""
-        row = store.step_fields(step, value, state)
+        came_from = None if bill is None else bill.reused_from
+        row = store.step_fields(step, value, state, reused_from=came_from)
         answer = Answer(loop=self._loop)
-        self._saves.append(_Waiter(held, kind, row, answer, (step, state)))
+        waiter = _Waiter(held, kind, row, answer, (step, state))
+        if bill is not None:
+            waiter.bill, waiter.value = bill, value
+        self._saves.append(waiter)
         self._start()
         return answer
 
@@ -99,12 +107,15 @@ class Writer:
         end: Settlement,
         answer: Answerable,
         limit_key: str | None = None,
+        bill: Bill | None = None,
     ) -> None:
         """End a claim. The answer is the state the job is in now, or LeaseLost."""
         row = store.settle_row(held, end)
-        self._settles.append(
-            _Waiter(held, kind, row, answer, limit_key=limit_key, aside=end.aside is not None)
+        waiter = _Waiter(
+            held, kind, row, answer, limit_key=limit_key, aside=end.aside is not None
         )
+        waiter.bill = bill
+        self._settles.append(waiter)
         self._start()
 
     def report(self, held: Held, kind: str, progress: float | None, note: str | None) -> Answer:
@@ -239,24 +250,38 @@ class _Group:
 
     def write(self, tx: Transaction, boot: str) -> list[list[Any]]:
         """In one round trip, unless jobs with limits end: what they leave free is given to others.
-        Or unless a job goes behind a gate that may have opened before it got there."""
+        Or unless a job goes behind a gate that may have opened before it got there, or money is to
+        be written down."""
         settles = self._kinds[-1]
         limited = {w.held: w.limit_key for w in settles if w.limit_key is not None}
         aside = any(waiter.aside for waiter in settles)
-        if not (limited or aside):
-            return tx.finish(*self.calls(boot))
-        answers = tx.together(self.calls(boot))
-        ended = (Held(job, epoch) for job, epoch, _ in answers[-1])
-        store.give_back(tx, [limited[held] for held in ended if held in limited])
+        bills = self._bills(tx)
+        if not (limited or aside or bills):
+            return tx.finish(*self.calls(boot, bills))
+        answers = tx.together(self.calls(boot, bills))
+        if limited:
+            ended = (Held(job, epoch) for job, epoch, _ in answers[-1])
+            store.give_back(tx, [limited[held] for held in ended if held in limited])
+        if bills:
+            _write_down(tx, bills, {Held(row[0], row[1]) for each in answers for row in each})
         if aside:
             store.open_gates(tx)
         return answers
 
-    def calls(self, boot: str) -> list[Call]:
+    def _bills(self, tx: Transaction) -> dict[_Waiter, Bill]:
+        """What is to be written down of money, at the prices of now."""
+        saves, _, settles = self._kinds
+        found = {w: w.bill for w in (*saves, *settles) if w.bill is not None}
+        if not found:
+            return {}
+        return dict(zip(found, store.cost.with_prices(tx, found.values()), strict=True))
+
+    def calls(self, boot: str, bills: Mapping[_Waiter, Bill]) -> list[Call]:
         saves, reports, settles = self._kinds
         calls = []
         if saves:
-            calls.append(store.saves(boot, [(w.held, _step(w)[0], w.row) for w in saves]))
+            rows = [(w.held, _step(w)[0], _with_cost(w.row, bills.get(w))) for w in saves]
+            calls.append(store.saves(boot, rows))
         if reports:
             calls.append(store.reports(boot, [waiter.row for waiter in reports]))
         if settles:
@@ -313,6 +338,17 @@ class _Group:
             for waiter in waiters:
                 _fail(waiter, error or LeaseLost(waiter.held.job))
             waiters.clear()
+
+
+def _write_down(tx: Transaction, bills: Mapping[_Waiter, Bill], accepted: set[Held]) -> None:
+    ours = {waiter: bill for waiter, bill in bills.items() if waiter.held in accepted}
+    store.cost.add_charges(tx, [*ours.values()])
+    store.reuse.offer(tx, [(bill, w.value) for w, bill in ours.items() if w.value])
+
+
+def _with_cost(row: str, bill: Bill | None) -> str:
+    kept = None if bill is None else bill.kept()
+    return row if kept is None else f'{row},"cost":{kept}'
 
 
 def _step(waiter: _Waiter) -> tuple[StepId, StepState]:

@@ -29,7 +29,8 @@ NOUNS = (
         "schedule",
         "kind",
     ),
-    *("queue", "limits", "timeout", "stall", "cpu", "file", "schema retoma"),
+    *("queue", "application", "provider", "model", "unit"),
+    *("limits", "timeout", "stall", "cpu", "file", "schema retoma"),
 )
 
 

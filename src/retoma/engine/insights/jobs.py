@@ -78,6 +78,7 @@ class StepSeen:
     epoch: int
     saved_at: datetime | None
     value: str | None
+    cost: Any = None  # its charges; where it was reused, those it spared, and from which job
 
 
 def list_jobs(
@@ -162,8 +163,13 @@ def job_attempts(tx: Transaction, job: int) -> list[AttemptSeen]:
 
 def job_steps(tx: Transaction, job: int) -> list[StepSeen]:
     return [
-        StepSeen(name, version, key, state, generation, epoch, moment(saved_at), value)
-        for name, version, key, state, generation, epoch, saved_at, value in tx.all(
+        StepSeen(
+            *(name, version, key, state, generation, epoch),
+            moment(saved_at),
+            value,
+            None if cost is None else decode(cost),
+        )
+        for name, version, key, state, generation, epoch, saved_at, value, cost in tx.all(
             JOB_STEPS, job=job
         )
     ]

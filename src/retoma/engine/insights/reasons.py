@@ -6,6 +6,7 @@ from typing import Any
 
 from retoma.codec import decode
 from retoma.db import Row, Transaction, moment
+from retoma.engine.errors import NotFound
 from retoma.engine.events import EventType
 from retoma.engine.gate import limit_gate, parted
 from retoma.engine.insights.page import at, sql
@@ -14,6 +15,7 @@ from retoma.engine.job import REMOTE, Job
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import get_job
 from retoma.engine.store.breaker import list_breakers
+from retoma.engine.store.budget import get_budget
 from retoma.words import Said, say
 
 EXPLAIN_JOB = sql("explain_job")
@@ -41,6 +43,7 @@ class _Case:
     batch_name: str | None
     paused_at: datetime | None
     now: datetime
+    zone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,9 @@ class _Move:
     details: dict[str, Any]
 
 
-def explain(tx: Transaction, job: int) -> Said:
-    """Why it is not running, in one sentence, and what would change it."""
+def explain(tx: Transaction, job: int, zone: str = "UTC") -> Said:
+    """Why it is not running, in one sentence, and what would change it. `zone`: whose days and
+    months budgets are counted by."""
     found = get_job(tx, job)
     [row] = tx.all(EXPLAIN_JOB, job=job)
     turn, deadline, limit_key, batch_name, paused_at, now = row
@@ -67,6 +71,7 @@ def explain(tx: Transaction, job: int) -> Said:
         batch_name=batch_name,
         paused_at=moment(paused_at),
         now=at(now),
+        zone=zone,
     )
     return say("job {job}: {why}", job=job, why=_why(case))
 
@@ -193,6 +198,8 @@ def _set_aside(case: _Case) -> Said:
             why = _none_free(case, key)
         case "breaker":
             why = _broken(case, key)
+        case "budget":
+            why = _spent(case, gate)
         case _:
             why = None
     return why or say("set aside by {gate}: it goes on when that opens", gate=gate)
@@ -233,6 +240,26 @@ def _broken(case: _Case, name: str) -> Said | None:
                 probe=probe,
             )
     return None
+
+
+def _spent(case: _Case, gate: str) -> Said | None:
+    """A budget with nothing left; None: there is something, or no such budget."""
+    try:
+        seen = get_budget(case.tx, gate, case.zone)
+    except NotFound:
+        return None
+    if not seen.shut:
+        return None
+    ends = seen.period.until
+    return say(
+        "set aside by {gate}: {spent} of {budget} are spent; it goes on by itself {when}",
+        gate=gate,
+        spent=str(seen.spent),
+        budget=str(seen.budget.money),
+        when=say("when somebody raises the budget (`retoma budgets set`)")
+        if ends is None
+        else say("at {at}, or when somebody raises the budget", at=_clock(ends)),
+    )
 
 
 def _reached(case: _Case, key: str) -> Said | None:

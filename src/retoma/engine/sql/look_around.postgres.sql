@@ -30,6 +30,7 @@ SELECT EXISTS (
        (SELECT min((SELECT min(run_at) FROM jobs WHERE queue = q.queue AND state = 'waiting'
                       AND turn IS NULL)) FROM queues q) AS due,
        (SELECT min(lease_until) FROM others) AS lease_ends,
-       (SELECT minute FROM tallies LIMIT 1) AS fold,
+       coalesce(
+           (SELECT minute FROM tallies LIMIT 1), (SELECT at FROM charges LIMIT 1)) AS fold,
        (SELECT min(next_at) FROM schedules WHERE paused_at IS NULL) AS schedule,
        (SELECT clock()) AS now;

@@ -25,6 +25,9 @@ WITH RECURSIVE gates (gate) AS (
                        SELECT 1 FROM jobs j
                        WHERE j.id = i.job AND j.generation = i.generation
                          AND j.state IN ('waiting', 'running', 'parked'))))
+        WHEN gate LIKE 'budget:%' THEN coalesce((
+            SELECT CASE WHEN b.shut IS NULL OR b.shut_until <= (SELECT clock()) THEN :bite ELSE 0 END
+            FROM budgets b WHERE b.gate = gates.gate), :bite)
         WHEN gate LIKE 'breaker:%' THEN coalesce((
             SELECT CASE WHEN b.state = 'closed' THEN :bite
                         WHEN b.probe_at <= (SELECT clock()) THEN 1 ELSE 0 END

@@ -10,6 +10,9 @@ WITH old AS MATERIALIZED (
     RETURNING id, batch, kind, state, code
 ), no_steps AS (
     DELETE FROM steps WHERE job = ANY(ARRAY(SELECT id FROM old))
+), no_costs AS (
+    DELETE FROM costs
+    WHERE scope = 'job' AND name = ANY(ARRAY(SELECT CAST(id AS text) FROM old))
 ), no_evidence AS (
     DELETE FROM job_evidence WHERE job = ANY(ARRAY(SELECT id FROM old))
 ), tallied AS (

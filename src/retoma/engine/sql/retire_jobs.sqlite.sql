@@ -2,6 +2,9 @@
 -- Twin: several statements here, one there.
 DELETE FROM steps WHERE job IN (SELECT value FROM json_each(:jobs));
 
+DELETE FROM costs
+WHERE scope = 'job' AND name IN (SELECT CAST(value AS text) FROM json_each(:jobs));
+
 DELETE FROM job_evidence WHERE job IN (SELECT value FROM json_each(:jobs));
 
 INSERT INTO tallies (batch, kind, from_state, to_state, code, minute, n)

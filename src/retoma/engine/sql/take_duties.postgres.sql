@@ -10,7 +10,8 @@ WITH free AS MATERIALIZED (
 UPDATE duties d SET boot = :boot, term = d.term + 1 FROM free WHERE d.name = free.name;
 
 SELECT d.name, d.term,
-       CASE d.name WHEN 'fold' THEN (SELECT minute FROM tallies LIMIT 1)
+       CASE d.name WHEN 'fold' THEN coalesce(
+           (SELECT minute FROM tallies LIMIT 1), (SELECT at FROM charges LIMIT 1))
                    WHEN 'schedule' THEN (SELECT min(next_at) FROM schedules WHERE paused_at IS NULL)
        END, (SELECT clock())
 FROM duties d WHERE d.boot = :boot AND (SELECT state FROM runners WHERE boot = :boot) = 'alive';

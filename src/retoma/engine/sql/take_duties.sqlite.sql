@@ -6,7 +6,8 @@ WHERE name IN (SELECT value FROM json_each(:names))
   AND (SELECT state FROM runners WHERE boot = :boot) = 'alive';
 
 SELECT d.name, d.term,
-       CASE d.name WHEN 'fold' THEN (SELECT minute FROM tallies LIMIT 1)
+       CASE d.name WHEN 'fold' THEN coalesce(
+           (SELECT minute FROM tallies LIMIT 1), (SELECT at FROM charges LIMIT 1))
                    WHEN 'schedule' THEN (SELECT min(next_at) FROM schedules WHERE paused_at IS NULL)
        END, (SELECT clock())
 FROM duties d WHERE d.boot = :boot AND (SELECT state FROM runners WHERE boot = :boot) = 'alive';

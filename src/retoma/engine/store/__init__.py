@@ -1,7 +1,7 @@
 """Every write on a job. Two families: a runner's carry its boot and each row's epoch; an operator's
 compare and set the state they read. Zero rows is an answer."""
 
-from retoma.engine.store import breaker, pool, rate
+from retoma.engine.store import breaker, budget, cost, pool, price, rate, reuse
 from retoma.engine.store.bulk import (
     Bite,
     Move,
@@ -48,6 +48,7 @@ from retoma.engine.store.evidence import (
 )
 from retoma.engine.store.gates import (
     any_gate_open,
+    batch_exists,
     declare_kinds,
     give_back,
     open_gates,
@@ -183,15 +184,18 @@ __all__ = [
     "append_event",
     "attach",
     "attach_stored",
+    "batch_exists",
     "beat_runner",
     "boot_runner",
     "bounds",
     "breaker",
+    "budget",
     "cancel_job",
     "cancel_jobs",
     "cancels",
     "claim_jobs",
     "claim_past_gates",
+    "cost",
     "count_refused",
     "declare_kinds",
     "declare_schedules",
@@ -228,6 +232,7 @@ __all__ = [
     "place_emptied",
     "places_left",
     "pool",
+    "price",
     "put_back_batch",
     "rate",
     "recall_jobs",
@@ -239,6 +244,7 @@ __all__ = [
     "retire_events",
     "retire_jobs",
     "retire_own",
+    "reuse",
     "run_schedule",
     "saved_already",
     "saves",

@@ -143,9 +143,10 @@ def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, Memory]:
     wanted = json.dumps([{"job": c.job, "fresh_from": c.fresh_from} for c in claims])
     found: dict[int, Memory] = {}
     for row in tx.all(LOAD_STEPS, rows=wanted):
-        job, name, version, key, state, value, age, quiet, canceling, *told = row
+        job, name, version, key, state, value, age, quiet, canceling, *told, spared = row
         memory = found.setdefault(job, Memory([], quiet, bool(canceling), *told))
-        memory.steps.append(SavedStep(StepId(name, version, key), StepState(state), value, age))
+        step = SavedStep(StepId(name, version, key), StepState(state), value, age, spared)
+        memory.steps.append(step)
     return found
 
 

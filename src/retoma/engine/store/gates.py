@@ -156,10 +156,14 @@ def put_back_batch(tx: Transaction, batch: int, *, offset: int) -> int:
     return len(rows)
 
 
+def batch_exists(tx: Transaction, batch: int) -> None:
+    if tx.one(GET_BATCH, batch=batch) is None:
+        raise NotFound(say("there is no batch {batch}", batch=batch))
+
+
 def _told(tx: Transaction, row: object, batch: int, verb: str, actor: str) -> bool:
     if row is not None:
         tell(tx, actor=actor, verb=verb, subject=str(batch))
         return True
-    if tx.one(GET_BATCH, batch=batch) is None:
-        raise NotFound(say("there is no batch {batch}", batch=batch))
+    batch_exists(tx, batch)
     return False

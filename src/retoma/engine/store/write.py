@@ -39,10 +39,18 @@ def reports(boot: str, rows: Iterable[str]) -> Call:
     return Call(REPORT_PROGRESS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
 
 
-def step_fields(step: StepId, value: str | None, state: StepState = StepState.SAVED) -> str:
+def step_fields(
+    step: StepId,
+    value: str | None,
+    state: StepState = StepState.SAVED,
+    *,
+    reused_from: int | None = None,
+) -> str:
     """The inside of a JSON object."""
     name, key = quoted(step.name), quoted(step.key)
     told = f'{{"step":{name},"key":{key}}}' if step.key else f'{{"step":{name}}}'
+    if reused_from is not None:
+        told = f'{told[:-1]},"from":{reused_from}}}'
     return (
         f'"name":{name},"version":{step.version},"key":{key},"state":"{state}",'
         f'"value":{value or "null"},"told":{told}'

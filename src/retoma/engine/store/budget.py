@@ -1,0 +1,208 @@
+"""Budgets: how much may be spent, and who waits once it is.
+
+Whether one is spent is reckoned from what was charged, never from a mark. The mark is for its gate
+alone: set by whoever finds it spent, over with the period, taken away when somebody sets the budget.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from retoma.codec import encode
+from retoma.db import Row, Transaction, moment
+from retoma.engine.cost import UNPRICED
+from retoma.engine.errors import NotFound
+from retoma.engine.money import Currency, Money, exchanged
+from retoma.engine.period import Per, Span, span
+from retoma.engine.store import cost
+from retoma.engine.store.cost import Scope
+from retoma.engine.store.gates import BITE, put_back
+from retoma.engine.store.price import exchange
+from retoma.engine.store.rows import tell
+from retoma.engine.store.verb import verb
+from retoma.words import say
+
+BUDGET_SPENT = verb("budget_spent")
+FIND_BUDGETS = verb("find_budgets")
+GET_BUDGET = verb("get_budget")
+LIST_BUDGETS = verb("list_budgets")
+PUT_BUDGET = verb("put_budget")
+REMOVE_BUDGET = verb("remove_budget")
+SHUT_BUDGET = verb("shut_budget")
+WARN_BUDGET = verb("warn_budget")
+GATE = "budget:"
+WARN_AT = 80  # of a hundred
+WHOLE = "whole"  # the one period of a budget that has none
+
+
+def gate(scope: Scope, name: str, per: Per) -> str:
+    """Behind which jobs wait while it is spent, and what people call it."""
+    period = "" if per is Per.WHOLE else f":{per}"
+    return f"{GATE}{scope}:{name}{period}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """So much for one batch; or for one application or provider in each day or month."""
+
+    scope: Scope
+    name: str
+    per: Per
+    money: Money
+
+    @property
+    def gate(self) -> str:
+        return gate(self.scope, self.name, self.per)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSeen:
+    """A budget, and how it stands in the period that is now."""
+
+    budget: Budget
+    period: Span
+    spent: Money
+    unconverted: Money | None  # in the other currency, while nobody has said what that is worth
+    unpriced: int  # charges of which nobody knows the money: they are not in what is spent
+    warned: bool
+    shut: bool  # jobs wait for it
+
+    @property
+    def share(self) -> int:
+        """Of a hundred."""
+        return self.spent.nanos * 100 // self.budget.money.nanos
+
+    @property
+    def exhausted(self) -> bool:
+        return self.spent.nanos >= self.budget.money.nanos
+
+    @property
+    def warning(self) -> bool:
+        return self.share >= WARN_AT
+
+
+def put_budget(tx: Transaction, budget: Budget, zone: str, *, actor: str) -> BudgetSeen:
+    """Set it, or change it; whoever waits for it goes on if there is something left."""
+    tx.run(
+        PUT_BUDGET,
+        gate=budget.gate,
+        scope=budget.scope,
+        name=budget.name,
+        per=budget.per,
+        nanos=budget.money.nanos,
+        currency=budget.money.currency,
+    )
+    tell(tx, actor=actor, verb="budget.set", subject=f"{budget.gate} {budget.money}")
+    seen = get_budget(tx, budget.gate, zone)
+    watch(tx, seen, actor=actor)
+    if not seen.exhausted:
+        put_back(tx, {budget.gate: BITE})
+    return seen
+
+
+def remove_budget(tx: Transaction, gate: str, *, actor: str) -> None:
+    if tx.one(REMOVE_BUDGET, gate=gate) is None:
+        raise NotFound(say("there is no budget {gate}", gate=gate))
+    tell(tx, actor=actor, verb="budget.removed", subject=gate)
+    put_back(tx, {gate: BITE})
+
+
+def get_budget(tx: Transaction, gate: str, zone: str) -> BudgetSeen:
+    row = tx.one(GET_BUDGET, gate=gate)
+    if row is None:
+        raise NotFound(say("there is no budget {gate}", gate=gate))
+    return _seen(tx, row, zone)
+
+
+def list_budgets(
+    tx: Transaction, zone: str, *, after: str = "", limit: int = 50
+) -> list[BudgetSeen]:
+    return [_seen(tx, row, zone) for row in tx.all(LIST_BUDGETS, after=after, limit=limit)]
+
+
+def budgets_of(
+    tx: Transaction, batch: int | None, application: str, providers: Iterable[str], zone: str
+) -> Iterator[BudgetSeen]:
+    """Those that a call for these would spend."""
+    met: set[str] = set()
+    for provider in providers:
+        named = "" if batch is None else str(batch)
+        for row in tx.all(
+            FIND_BUDGETS, batch=named, application=application, provider=provider
+        ):
+            if row[0] not in met:
+                met.add(row[0])
+                yield _seen(tx, row, zone)
+
+
+def watch(tx: Transaction, seen: BudgetSeen, *, actor: str) -> None:
+    """Warn of it, and shut its gate: each once in a period, and not if it was changed meanwhile."""
+    budget, told = seen.budget, _told(seen)
+    read = {"nanos": budget.money.nanos, "currency": budget.money.currency}
+    named = {"gate": budget.gate, "period": seen.period.name or WHOLE}
+    if seen.warning and tx.one(WARN_BUDGET, **named, **read) is not None:
+        tell(tx, actor=actor, verb="budget.warned", subject=budget.gate, details=told)
+    if seen.exhausted:
+        until = seen.period.until
+        if tx.one(SHUT_BUDGET, until=until, **named, **read) is not None:
+            tell(tx, actor=actor, verb="budget.exhausted", subject=budget.gate, details=told)
+
+
+def fold_charges(tx: Transaction, zone: str, *, actor: str) -> int:
+    """Add up what was charged since the last time, and look at every budget it is of; how many
+    charges that were."""
+    folded = cost.fold_charges(tx, zone)
+    met: dict[str, BudgetSeen] = {}
+    for batch, application, provider in folded.payers:
+        for seen in budgets_of(tx, batch, application, [provider], zone):
+            met[seen.budget.gate] = seen
+    for _, seen in sorted(met.items()):
+        watch(tx, seen, actor=actor)
+    return folded.charges
+
+
+def _seen(tx: Transaction, row: Row, zone: str) -> BudgetSeen:
+    _, scope, name, per, nanos, currency, warned, shut, until, now = row
+    own = Currency(currency)
+    budget = Budget(scope=Scope(scope), name=name, per=Per(per), money=Money(nanos, own))
+    told = cast("datetime", moment(now))
+    period = span(told, budget.per, zone)
+    sums: Counter[str] = Counter()
+    for unit, at, amount in tx.all(BUDGET_SPENT, scope=scope, name=name, period=period.name):
+        if at is None or period.has(cast("datetime", moment(at))):
+            sums[unit] += int(amount)
+    spent, unconverted = _in(tx, own, sums)
+    ends = moment(until)
+    return BudgetSeen(
+        budget=budget,
+        period=period,
+        spent=spent,
+        unconverted=unconverted,
+        unpriced=sums[UNPRICED],
+        warned=warned == (period.name or WHOLE),
+        shut=shut is not None and (ends is None or ends > told),
+    )
+
+
+def _in(tx: Transaction, own: Currency, sums: Counter[str]) -> tuple[Money, Money | None]:
+    """All of it in the budget's own currency, and what of it cannot be told in that."""
+    other = Currency.BRL if own is Currency.USD else Currency.USD
+    if not sums[other]:
+        return Money(sums[own], own), None
+    rate = exchange(tx)
+    if rate is None:
+        return Money(sums[own], own), Money(sums[other], other)
+    worth = exchanged(sums[other], other, own, rate.brl_per_usd)
+    return Money(sums[own] + worth, own), None
+
+
+def _told(seen: BudgetSeen) -> str:
+    return encode(
+        {
+            "spent": str(seen.spent),
+            "budget": str(seen.budget.money),
+            "period": seen.period.name or WHOLE,
+        }
+    )

@@ -1,0 +1,98 @@
+"""The price list and the exchange rate, as operators set them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import cast
+
+from retoma.db import Row, Transaction, moment
+from retoma.engine.money import Currency
+from retoma.engine.price import Key, Price, began, in_force, shipped
+from retoma.engine.store.rows import tell
+from retoma.engine.store.verb import verb
+
+FIND_EXCHANGE = verb("find_exchange")
+FIND_PRICES = verb("find_prices")
+LIST_PRICES = verb("list_prices")
+PUT_EXCHANGE = verb("put_exchange")
+PUT_PRICE = verb("put_price")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """How many reais a dollar is, since when, by whose word."""
+
+    brl_per_usd: Decimal
+    since: datetime
+    by: str
+
+
+def prices_of(tx: Transaction, providers: Iterable[str]) -> dict[Key, Price]:
+    """What their units cost now. An operator's word comes before the shipped list."""
+    wanted = sorted(set(providers) - {""})
+    set_ = [_price(row) for each in wanted for row in tx.all(FIND_PRICES, provider=each)]
+    return in_force([*shipped(), *set_])
+
+
+def list_prices(tx: Transaction) -> list[Price]:
+    """The shipped ones, and those that somebody has set, also for later."""
+    set_ = [_price(row) for row in tx.all(LIST_PRICES)]
+    return sorted(
+        [*shipped(), *set_],
+        key=lambda each: (each.provider, each.model, each.unit, began(each)),
+    )
+
+
+def put_prices(tx: Transaction, prices: Iterable[Price], *, actor: str) -> int:
+    """All of them; how many."""
+    listed = list(prices)
+    for price in listed:
+        tx.run(
+            PUT_PRICE,
+            provider=price.provider,
+            model=price.model,
+            unit=price.unit,
+            since=price.since,
+            amount=str(price.amount),
+            currency=price.currency,
+            per=price.per,
+            actor=actor,
+        )
+        tell(tx, actor=actor, verb="price.set", subject=shown(price))
+    return len(listed)
+
+
+def shown(price: Price) -> str:
+    named = " ".join(filter(None, (price.provider, price.model, price.unit)))
+    return f"{named}: {price.amount:f} {price.currency.upper()} per {price.per}"
+
+
+def put_exchange(
+    tx: Transaction, brl_per_usd: Decimal, since: datetime | None, *, actor: str
+) -> None:
+    told = format(brl_per_usd, "f")
+    tx.run(PUT_EXCHANGE, brl_per_usd=told, since=since, actor=actor)
+    tell(tx, actor=actor, verb="exchange.set", subject=f"1 USD is {told} BRL")
+
+
+def exchange(tx: Transaction) -> Exchange | None:
+    """As it is now; None: nobody has said."""
+    row = tx.one(FIND_EXCHANGE)
+    if row is None:
+        return None
+    return Exchange(Decimal(row[0]), cast("datetime", moment(row[1])), row[2])
+
+
+def _price(row: Row) -> Price:
+    provider, model, unit, amount, currency, per, since, actor = row
+    return Price(
+        provider=provider,
+        model=model,
+        unit=unit,
+        amount=Decimal(amount),
+        currency=Currency(currency),
+        per=per,
+        since=cast("datetime", moment(since)),
+        by=actor,
+    )

@@ -1,0 +1,143 @@
+"""What one job has made and another may use again: found by a hash of what it was made of.
+
+The value is kept here, beside the step that made it, so that a hit outlives the job it came from.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from retoma.codec import decode, digest, encode
+from retoma.db import Transaction, moment
+from retoma.engine.cost import Bill, Charge, Offer, read_charges
+from retoma.engine.job import StepId
+from retoma.engine.store.rows import tell
+from retoma.engine.store.verb import verb
+
+FIND_REUSE = verb("find_reuse")
+FORGET_REUSE = verb("forget_reuse")
+LIST_REUSE = verb("list_reuse")
+NOW = verb("now")
+OFFER_REUSE = verb("offer_reuse")
+BITE = 1_000  # forgotten in one transaction
+KEY = 500  # characters of a key that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A result that may be used again, and what it has cost."""
+
+    value: str
+    charges: Sequence[Charge]
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReuseSeen:
+    """One of them, without its value."""
+
+    hash: str
+    kind: str
+    step: str
+    version: int
+    key: str
+    job: int
+    at: datetime
+    cost: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Those that are to be forgotten; what is None is not asked for."""
+
+    kind: str | None = None
+    step: str | None = None
+    version: int | None = None
+    key_hash: str | None = None
+    before: datetime | None = None
+
+
+def offer_of(kind: str, step: StepId, key: Any) -> Offer:
+    """A result of this step of this kind, made of this: whatever order a dict has."""
+    plain = json.dumps(json.loads(encode(key)), sort_keys=True, ensure_ascii=False)
+    named = encode([kind, step.name, step.version, plain])
+    return Offer(digest(named), kind, step.name, step.version, plain[:KEY], digest(plain))
+
+
+def find(tx: Transaction, hash_: str, age: float | None) -> Found | None:
+    """`age`: seconds beyond which it is too old."""
+    row = tx.one(FIND_REUSE, hash=hash_, age=age)
+    return None if row is None else Found(row[0], read_charges(row[1]), row[2])
+
+
+def offer(tx: Transaction, offers: Iterable[tuple[Bill, str]]) -> None:
+    """Steps that were saved in this transaction, with their values."""
+    made = sorted(
+        ((bill.offer, bill, value) for bill, value in offers if bill.offer is not None),
+        key=lambda each: each[0].hash,
+    )
+    if not made:
+        return
+    rows = {each.hash: _row(each, bill, value) for each, bill, value in made}
+    tx.run(OFFER_REUSE, rows=f"[{','.join(rows.values())}]")
+
+
+def _row(offer: Offer, bill: Bill, value: str) -> str:
+    told = {
+        "hash": offer.hash,
+        "kind": offer.kind,
+        "step": offer.step,
+        "version": offer.version,
+        "key": offer.key,
+        "key_hash": offer.key_hash,
+        "job": bill.payer.job,
+    }
+    kept = bill.kept()
+    cost = f',"cost":{kept}' if kept else ""
+    return f'{json.dumps(told)[:-1]},"value":{value}{cost}}}'
+
+
+def list_reuse(
+    tx: Transaction, *, kind: str | None = None, step: str | None = None, limit: int = 50
+) -> list[ReuseSeen]:
+    return [
+        ReuseSeen(
+            hash_,
+            kind_,
+            step_,
+            version,
+            key,
+            job,
+            cast("datetime", moment(at)),
+            None if cost is None else decode(cost)["charges"],
+        )
+        for hash_, kind_, step_, version, key, job, at, cost in tx.all(
+            LIST_REUSE, kind=kind, step=step, limit=limit
+        )
+    ]
+
+
+def retire(tx: Transaction, *, age: float, actor: str) -> int:
+    """A bite of those that are older than so many seconds."""
+    [(now,)] = tx.all(NOW)
+    before = cast("datetime", moment(now)) - timedelta(seconds=age)
+    return forget(tx, Which(before=before), actor=actor)
+
+
+def forget(tx: Transaction, which: Which, *, actor: str) -> int:
+    """A bite of them; how many that were."""
+    [(now,)] = tx.all(NOW)
+    gone = tx.all(
+        FORGET_REUSE,
+        kind=which.kind,
+        step=which.step,
+        version=which.version,
+        key_hash=which.key_hash,
+        before=which.before or moment(now),
+        bite=BITE,
+    )
+    if gone:
+        tell(tx, actor=actor, verb="reuse.forgotten", subject=f"{len(gone)} results")
+    return len(gone)
