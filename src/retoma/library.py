@@ -129,6 +129,7 @@ class Retoma:
         queue: str | None = None,
         priority: int = 0,
         limit: "int | Limit | Sequence[int | Limit] | None" = None,
+        holds: "str | Sequence[str]" = (),
         timeout: Any = None,
         stall: Any = None,
         cpu: Any = None,

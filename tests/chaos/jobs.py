@@ -35,6 +35,8 @@ def build(url: str, folder: Path) -> Retoma:
         *(stories.block, stories.mission, stories.borrow, stories.call),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
+    app.job(name="borrow_claimed", retry=RETRY, holds="things")(_plain(stories.borrow))
+    app.job(name="spoil", retry=RETRY)(_plain(stories.borrow))
     app.job(name="capped", retry=RETRY, limit=[TOTAL, Limit(CAP, per="site")])(
         _plain(stories.capped)
     )
@@ -119,12 +121,14 @@ class Stories:
         return handle
 
     async def borrow(self, ctx: Context, payload: dict[str, Any]) -> None:
-        """Hold a thing for a while, and say so."""
+        """Hold a thing for a while, and say so; perhaps say that it did not work."""
         thing = await ctx.use("things", scope=payload["scope"])
         self._hold_told(ctx, thing.name, "got")
+        if "gate" in payload:
+            await self._gate(ctx, payload["gate"])
         await asyncio.sleep(payload.get("ms", 10) / 1000)
         self._hold_told(ctx, thing.name, "let")
-        await thing.release()
+        await thing.release(worked=not payload.get("bad"))
 
     async def call(self, ctx: Context, payload: Any) -> None:
         """Call something whose rate is shared."""

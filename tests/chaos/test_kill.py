@@ -14,6 +14,7 @@ from tests.chaos.world import Process, World
 
 SUSPECTS = adhoc("SELECT DISTINCT r.pid FROM jobs j JOIN runners r ON r.boot = j.runner"
                  " WHERE j.lost >= 2")  # fmt: skip
+SLOTS = 4  # of each runner
 HELD = adhoc(
     "SELECT count(*) FROM jobs j JOIN runners r ON r.boot = j.runner WHERE r.pid = :pid"
 )
@@ -31,7 +32,7 @@ async def test_three_runners_killed_throughout_end_every_job(new_world, jobs, ki
         ]
         batch = await world.app.submit_many("chain", payloads[: jobs // 2], name="half")
         await world.submit_all("chain", payloads[jobs // 2 :])
-        runners = [world.start_runner(f"runner {n}", slots=4) for n in range(3)]
+        runners = [world.start_runner(f"runner {n}", slots=SLOTS) for n in range(3)]
         await world.booted(*runners)
 
         hits = await kill_throughout(world, runners, kills)
@@ -68,7 +69,7 @@ async def kill_throughout(
             died[victim.pid] = time.monotonic_ns()  # it has stopped: it did nothing after this
         world.kill(victim)
         hits.append(held)
-        runners[place] = world.start_runner(f"runner {place}", slots=4)
+        runners[place] = world.start_runner(f"runner {place}", slots=SLOTS)
     return hits
 
 

@@ -91,6 +91,10 @@ evidence.used_at timestamp with time zone NOT NULL DEFAULT '1970-01-01 00:00:00+
 exchange.actor text COLLATE C NOT NULL
 exchange.brl_per_usd text COLLATE C NOT NULL
 exchange.since timestamp with time zone NOT NULL
+hints.epoch integer NOT NULL
+hints.hinted_at timestamp with time zone NOT NULL
+hints.job bigint NOT NULL
+hints.queue text COLLATE C NOT NULL
 job_evidence.at timestamp with time zone NOT NULL
 job_evidence.cut_from bigint
 job_evidence.epoch integer NOT NULL
@@ -175,6 +179,7 @@ pool_items.uses integer NOT NULL DEFAULT 0
 pool_items.value json NOT NULL
 pool_items.vendor text COLLATE C NOT NULL DEFAULT ''::text
 pool_items.worked_at timestamp with time zone
+pool_items.worked_by text
 pools.cool_down double precision NOT NULL DEFAULT 0
 pools.healthy integer NOT NULL DEFAULT 0
 pools.name text COLLATE C NOT NULL
@@ -314,6 +319,7 @@ duties: PRIMARY KEY (name)
 events: PRIMARY KEY (job, seq)
 evidence: PRIMARY KEY (sha256)
 exchange: PRIMARY KEY (since)
+hints: PRIMARY KEY (job)
 job_evidence: PRIMARY KEY (job, name, epoch)
 job_evidence: FOREIGN KEY (sha256) REFERENCES evidence(sha256)
 jobs: CHECK (((state = 'running'::text) = (runner IS NOT NULL)))
@@ -380,6 +386,8 @@ CREATE UNIQUE INDEX events_pkey ON retoma.events USING btree (job, seq)
 CREATE INDEX events_xid ON retoma.events USING btree (xid)
 CREATE UNIQUE INDEX evidence_pkey ON retoma.evidence USING btree (sha256)
 CREATE UNIQUE INDEX exchange_pkey ON retoma.exchange USING btree (since)
+CREATE INDEX hints_hinted_at ON retoma.hints USING btree (hinted_at)
+CREATE UNIQUE INDEX hints_pkey ON retoma.hints USING btree (job)
 CREATE UNIQUE INDEX job_evidence_pkey ON retoma.job_evidence USING btree (job, name, epoch)
 CREATE INDEX job_evidence_sha256 ON retoma.job_evidence USING btree (sha256)
 CREATE INDEX jobs_aside ON retoma.jobs USING btree (aside, priority, turn, id) WHERE ((state = 'waiting'::text) AND (aside IS NOT NULL))

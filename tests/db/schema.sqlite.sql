@@ -149,6 +149,13 @@ CREATE TABLE exchange (
     brl_per_usd  text NOT NULL,
     actor        text NOT NULL
 ) STRICT
+CREATE TABLE hints (
+    job        integer PRIMARY KEY,
+    epoch      integer NOT NULL,
+    queue      text NOT NULL,
+    hinted_at  integer NOT NULL
+) STRICT
+CREATE INDEX hints_hinted_at ON hints (hinted_at)
 CREATE TABLE job_evidence (
     job     integer NOT NULL,
     name    text NOT NULL,
@@ -262,7 +269,7 @@ CREATE TABLE pool_items (
     job          integer,
     epoch        integer,
     generation   integer,
-    scope        text CHECK (scope IN ('attempt', 'job', 'release')),
+    scope        text CHECK (scope IN ('attempt', 'job', 'release')), worked_by text,
     UNIQUE (pool, name),
     CHECK ((job IS NULL) = (scope IS NULL))
 ) STRICT

@@ -17,8 +17,9 @@ from retoma.engine.context import Context
 from retoma.engine.cost import Bill, Offer, Payer
 from retoma.engine.errors import LeaseLost, Transient
 from retoma.engine.evidence import Keeper
+from retoma.engine.gate import pool_gate
 from retoma.engine.isolate import ChildDied, Isolate, Limits
-from retoma.engine.job import RELEASES, Claim, Held, Memory, StepId
+from retoma.engine.job import RELEASES, Claim, Held, Item, Memory, Scope, StepId
 from retoma.engine.kind import Kind
 from retoma.engine.log import get_logger
 from retoma.engine.outcome import Aside, Park, Skip, Snooze, Unwound
@@ -29,8 +30,8 @@ from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
-from retoma.engine.store.pool import Item, Scope
 from retoma.engine.store.reuse import Found
+from retoma.engine.thing import Freeing, Taking
 from retoma.engine.trouble import Trouble
 from retoma.engine.writer import Answer, Writer
 
@@ -39,6 +40,7 @@ STACK = 8_000
 KEPT = 1024 * 1024  # bytes of a result that could not be stored
 EVIDENCE = "evidence"  # where trouble is met
 NOTHING = Memory([], 0.0, canceling=False)
+DICE = 1_000_003  # sides
 PAUSE = 0.5  # seconds between looks whether the lease is good, or room there, again
 
 log = get_logger("retoma.attempt")
@@ -141,7 +143,10 @@ class Attempt:
         "_late",
         "_memory",
         "_over",
+        "_reserved",
         "_seen",
+        "_things",
+        "_took",
         "_tools",
         "_why",
         "claim",
@@ -166,6 +171,9 @@ class Attempt:
         self._seen: dict[str, object] | None = None  # where it stood when its time was up
         self.moves = 0  # saves and reports: what keeps it from stalling
         self._context: Context | None = None
+        self._things: dict[int, Item] = {}  # held for this attempt alone
+        self._reserved = {item.pool: item for item in claim.things}  # not yet handed out
+        self._took = claim.epoch > 1  # it may have had things before
         self._bill: Bill | None = None  # what is written down with its settling
         self._end: Settlement = settlement.RELEASED
         self.task: asyncio.Task[None] | None = None
@@ -270,7 +278,6 @@ class Attempt:
             if self._context is not None and self._context.close():
                 for task in await self._context.join_side_tasks(self._tools.let_go):
                     self._tools.abandoned(task)
-                await self._context.free_all()
 
     async def _in_time(self, context: Context, payload: Any) -> Any:
         timeout, left = self._kind.timeout, self.claim.time_left
@@ -404,6 +411,7 @@ class Attempt:
         self._end = end
         if self._context is not None and self._bill is None:
             self._bill = self._context.last_bill()
+        self._let_go_of_all()
         claim = self.claim
         self._tools.writer.settle(self.held, claim.kind, end, self, claim.limit_key, self._bill)
 
@@ -537,27 +545,60 @@ class Attempt:
         return self._tools.breakers.guard(name, self.held)
 
     async def take(self, pool: str, scope: Scope) -> Item:
-        held, tools = self.held, self._tools
-        dice = tools.rng.randrange(1, 1_000_003)
-        found = await tools.database.write(
-            lambda tx: store.pool.take(
-                tx, tools.boot, held, self.claim.generation, pool, scope, dice
-            ),
-            verb="take",
+        """What came with the claim, if it did: for as long, or for longer than the attempt."""
+        reserved = self._reserved.get(pool)
+        if reserved is not None and scope is reserved.scope:
+            self._keep(self._reserved.pop(pool))
+            return reserved
+        if reserved is not None and reserved.scope is Scope.ATTEMPT:
+            return await self._take(pool, scope, keeps=self._reserved.pop(pool))
+        return await self._take(pool, scope)
+
+    async def _take(self, pool: str, scope: Scope, keeps: Item | None = None) -> Item:
+        taking = Taking(
+            self.held,
+            self.claim.generation,
+            pool,
+            scope,
+            dice=self._tools.rng.randrange(1, DICE),
+            again=self._took,
+            keeps=keeps,
+            has=frozenset(self._things),
         )
-        if found is True:
-            raise Unwound(Aside(store.pool.gate(pool)))
-        if found is False:
-            await tools.writer.refuse(self.claim.kind)
-            raise LeaseLost(held.job)
+        self._took = True
+        answer = self._tools.writer.take(self.claim.kind, taking)
+        answer.add_done_callback(self._taken)  # also where nobody waits for it any more
+        found: Item | None = await answer
+        if found is None:
+            raise Unwound(Aside(pool_gate(pool)))
         return found
 
-    async def free(self, item: Item, *, worked: bool, by: str | None) -> bool:
-        held, boot = self.held, self._tools.boot
-        return await self._tools.database.write(
-            lambda tx: store.pool.free(tx, boot, held, item, worked=worked, by=by),
-            verb="free",
-        )
+    def _taken(self, answer: "asyncio.Future[Item | None]") -> None:
+        item = None if answer.exception() else answer.result()
+        if item is not None:
+            self._keep(item)
+
+    def _keep(self, item: Item) -> None:
+        if item.scope is Scope.ATTEMPT:
+            self._things[item.id] = item
+
+    def free(self, item: Item, *, worked: bool | None, by: str | None = None) -> Answer:
+        self._things.pop(item.id, None)
+        return self._free(Freeing(self.held, item, worked, by, self.claim.kind))
+
+    def _free(self, freeing: Freeing) -> Answer:
+        answer = self._tools.writer.free(freeing)
+        answer.add_done_callback(_look_at)
+        return answer
+
+    def _let_go_of_all(self) -> None:
+        """What it holds for the attempt alone, in the transaction that ends it."""
+        for item in [*self._things.values()]:
+            self.free(item, worked=None)
+        for item in self._reserved.values():
+            if item.scope is Scope.ATTEMPT:
+                self._free(Freeing(self.held, item, kind=self.claim.kind, used=False))
+        self._reserved.clear()
 
     def free_to_start(self) -> bool:
         return self._why is None and self._tools.pulse.valid()
@@ -612,6 +653,11 @@ class Attempt:
         return "" if self._context is None else self._context.stack()
 
 
+def _look_at(answer: "asyncio.Future[Any]") -> None:
+    """A refusal that nobody waits for need not be told as one that was forgotten."""
+    answer.exception()
+
+
 def _because(told: Exception, error: BaseException) -> Exception:
     told.__cause__ = error
     return told
@@ -628,7 +674,8 @@ def _told_of(error: BaseException) -> dict[str, object]:
     told: dict[str, object] = {
         "type": type(error).__name__,
         "message": _printable(_said(error), MESSAGE),
-        "stack": _printable(stack[-STACK:], STACK),
+        # Cut twice: what the first cut goes through, the second throws away.
+        "stack": _printable(redact_text(stack[-2 * STACK :])[-STACK:], STACK),
     }
     return {**error.details, **told} if isinstance(error, ChildDied) else told
 
@@ -645,5 +692,6 @@ def _short(details: dict[str, object]) -> dict[str, object]:
 
 
 def _printable(text: str, most: int) -> str:
-    """What every database can store, whatever the error had in it."""
-    return text[:most].encode("utf-8", "replace").decode().replace("\0", "�")
+    """What every database can store and everybody may read, whatever the error had in it."""
+    safe = redact_text(text[: 2 * most])[:most]
+    return safe.encode("utf-8", "replace").decode().replace("\0", "�")

@@ -13,20 +13,19 @@ from typing import Any, Never, Protocol, TypeVar, cast, get_type_hints, overload
 import structlog
 
 from retoma.codec import Undecodable, Unstorable, decode, encode
-from retoma.db import BadRow, DatabaseError, crashpoint
+from retoma.db import BadRow, crashpoint
 from retoma.engine import stacks
 from retoma.engine.breaker import Guard
 from retoma.engine.cost import Bill, Offer, Payer, charge, read_charges
 from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.isolate import NO_LIMITS, Isolate, Limits, check_can_travel
-from retoma.engine.job import Claim, Memory, SavedStep, StepId
+from retoma.engine.job import Claim, Item, Memory, SavedStep, Scope, StepId
 from retoma.engine.outcome import Happened, Park, Unknown, Unwound
-from retoma.engine.pool import Hold, Use
+from retoma.engine.pool import Use
 from retoma.engine.purse import Purse
 from retoma.engine.remote import Call, Remote
 from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store import Evidence
-from retoma.engine.store.pool import Item, Scope
 from retoma.engine.store.reuse import Found, offer_of
 from retoma.engine.writer import Answer
 from retoma.words import say
@@ -68,7 +67,7 @@ class Desk(Protocol):
     async def spend(self, key: str, n: int) -> None: ...
     def guard(self, name: str) -> Guard: ...
     async def take(self, pool: str, scope: Scope) -> Item: ...
-    async def free(self, item: Item, *, worked: bool, by: str | None) -> bool: ...
+    def free(self, item: Item, *, worked: bool | None, by: str | None = None) -> Answer: ...
     def free_to_start(self) -> bool:
         """Whether something may be started under this lease, now."""
 
@@ -97,7 +96,6 @@ class Context:
         "_calling_from",
         "_claim",
         "_desk",
-        "_holds",
         "_in_flight",
         "_isolate",
         "_log",
@@ -129,7 +127,6 @@ class Context:
         self._story_task = story_task
         self._log: Any = None
         self._over = False
-        self._holds: set[Hold] = set()
         self._purse: Purse | None = None
 
     @property
@@ -398,13 +395,7 @@ class Context:
     def close(self) -> bool:
         """Nothing more may begin; whether something is still at work."""
         self._over = True
-        return bool(self._side_tasks or self._holds)
-
-    async def free_all(self) -> None:
-        """What was held for the attempt alone."""
-        for hold in [*self._holds]:
-            with suppress(DatabaseError):  # the end of the epoch frees it all the same
-                await hold.release()
+        return bool(self._side_tasks)
 
     async def join_side_tasks(self, patience: float) -> "set[asyncio.Task[Any]]":
         """Nothing of this attempt should be at work when it is settled; those that still are."""
@@ -454,7 +445,7 @@ class Context:
             raise BadInput(
                 say("a scope is one of {all}, not {scope!r}", all=", ".join(Scope), scope=scope)
             ) from None
-        return Use(self._desk, self._holds, _named(pool), wanted)
+        return Use(self._desk, _named(pool), wanted)
 
     async def rate(self, key: str, n: int = 1) -> None:
         """Return when `n` more calls keep to the rate that all runners share."""

@@ -1,11 +1,13 @@
 """Gates: what may hold a due job back, and which of those a claim meets may run. Pure.
 
-A limit lets so many jobs of one key run at once; a paused batch lets none. A claim sets aside what a
+A limit lets so many jobs of one key run at once, a pool as many as it has things for; a paused batch
+lets none. A claim sets aside what a
 shut gate holds, under the gate's name, and whoever opens the gate puts it back.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from retoma.engine.errors import BadInput
@@ -14,6 +16,7 @@ from retoma.words import say
 CAPS = range(1, 1_000_001)
 KEY_LENGTH = 200
 KIND = "kind"  # what the keys of kinds' own limits begin with
+POOL = "pool:"  # what the gates of pools begin with
 BETWEEN = "\n"  # the keys of one job in one column; a key is printable
 
 
@@ -126,6 +129,10 @@ def limit_gate(key: str) -> str:
     return f"limit:{key}"
 
 
+def pool_gate(pool: str) -> str:
+    return f"{POOL}{pool}"
+
+
 def batch_gate(batch: int) -> str:
     return f"batch:{batch}"
 
@@ -137,6 +144,8 @@ class Met(NamedTuple):
     suspect: bool
     batch: int | None
     limit_key: str | None
+    tag: str = ""  # its kind and version, as a claim asks for them
+    again: bool = False  # it was claimed before
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,27 +163,35 @@ def admit(
     paused: frozenset[int],
     slots: int,
     suspects: int,
+    needs: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    things: Mapping[str, int] = MappingProxyType({}),
 ) -> Verdict:
-    """In the order they stand: what no gate holds runs while there are slots, the rest stays."""
+    """In the order they stand: what no gate holds runs while there are slots, the rest stays.
+
+    `room` is that of limits, by their keys; `needs` are the pools of which a job needs a thing, by
+    its id, `things` how many each of those has.
+    """
     verdict = Verdict()
-    left = dict(room)
+    left = {limit_gate(key): n for key, n in room.items()}
+    left |= {pool_gate(pool): n for pool, n in things.items()}
     for each in met:
-        keys = parted(each.limit_key)
-        gate = _shut(each, keys, left, paused)
+        gates = [limit_gate(key) for key in parted(each.limit_key)]
+        gates += [pool_gate(pool) for pool in needs.get(each.job, ())]
+        gate = _shut(each, gates, left, paused)
         if gate is not None:
             verdict.aside.append((each.job, gate))
         elif suspects if each.suspect else slots:
             verdict.run.append(each.job)
             suspects -= each.suspect
             slots -= not each.suspect
-            left.update({key: left[key] - 1 for key in keys if key in left})
+            left.update({gate: left[gate] - 1 for gate in gates if gate in left})
     return verdict
 
 
 def _shut(
-    met: Met, keys: Sequence[str], left: Mapping[str, int], paused: frozenset[int]
+    met: Met, gates: Sequence[str], left: Mapping[str, int], paused: frozenset[int]
 ) -> str | None:
     """The first gate that holds it."""
     if met.batch in paused:
         return batch_gate(met.batch)
-    return next((limit_gate(key) for key in keys if left.get(key, 1) <= 0), None)
+    return next((gate for gate in gates if left.get(gate, 1) <= 0), None)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 from retoma.engine.states import ENDED, State, StepState
@@ -61,6 +62,25 @@ class Job:
         return self.lost >= SUSPECT_AFTER and not self.ended
 
 
+class Scope(StrEnum):
+    """How long a thing of a pool is held."""
+
+    ATTEMPT = "attempt"
+    JOB = "job"  # over parking, snoozes and crashes, to the end of the generation
+    RELEASE = "release"  # until somebody has seen its use end
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A thing of a pool that a job holds."""
+
+    id: int
+    pool: str
+    name: str
+    value: str
+    scope: Scope
+
+
 class Claim(NamedTuple):
     """What a runner gets when it claims a job. The order is that of claim_jobs.sql."""
 
@@ -82,10 +102,16 @@ class Claim(NamedTuple):
     priority: int
     turn: int
     limit_key: str | None = None
+    things: tuple[Item, ...] = ()  # of the pools its kind holds one of
 
     @property
     def held(self) -> Held:
         return Held(self.job, self.epoch)
+
+    @property
+    def tag(self) -> str:
+        """Its kind, as claims ask for it."""
+        return f"{self.kind}@{self.version}"
 
     @property
     def suspect(self) -> bool:

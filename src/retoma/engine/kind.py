@@ -19,6 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Story = Callable[[Context, Any], Awaitable[Any]]
 
 NAME_LENGTH = 100
+POOL_LENGTH = 200
 PRIORITIES = range(-1_000, 1_001)  # smaller runs first
 
 
@@ -35,6 +36,7 @@ class Kind:
     application: str = ""  # under whose budget it pays; without one a kind is its own
     priority: int = 0
     at_once: tuple[Limit, ...] = ()  # how many of its jobs, over all runners
+    holds: tuple[str, ...] = ()  # pools of which each of its jobs has a thing while it runs
     timeout: float | None = None  # seconds of one attempt
     stall: float | None = None  # seconds without a saved step or a report of progress
     limits: Limits = NO_LIMITS  # of the children of its steps
@@ -155,6 +157,10 @@ class Kinds:
     def at_once(self) -> list[tuple[str, Limit]]:
         return [(kind.name, limit) for kind in self for limit in kind.at_once]
 
+    def holding(self) -> dict[str, tuple[str, ...]]:
+        """The pools of each kind that holds things, by how a claim asks for it."""
+        return {kind.tag: kind.holds for kind in self if kind.holds}
+
     def queues(self) -> list[str]:
         return sorted({kind.queue for kind in self})
 
@@ -175,6 +181,7 @@ def job(
     queue: str | None = None,
     priority: int = 0,
     limit: "int | Limit | Sequence[int | Limit] | None" = None,
+    holds: "str | Sequence[str]" = (),
     timeout: Any = None,
     stall: Any = None,
     cpu: Any = None,
@@ -192,6 +199,7 @@ def job(
     queue: str | None = None,
     priority: int = 0,
     limit: "int | Limit | Sequence[int | Limit] | None" = None,
+    holds: "str | Sequence[str]" = (),
     timeout: Any = None,
     stall: Any = None,
     cpu: Any = None,
@@ -205,8 +213,9 @@ def job(
     A sync function is a job of one step, run in a child process. The function stays what it was;
     its kind is in its attribute `kind`. One attempt may take `timeout`; one that neither saves a
     step nor reports progress for `stall` is marked as stalled, with its stack in its timeline.
-    `cpu` and `memory` are what each child of its steps may use. `application`: whose money it
-    spends, for budgets; its own name where nothing is said.
+    Each of its jobs is claimed only where the pools it `holds` have a thing free, and has one of
+    each from then on: `ctx.use` hands it out. `cpu` and `memory` are what each child of its steps
+    may use. `application`: whose money it spends, for budgets; its own name where nothing is said.
     """
 
     def made(story: Any) -> Any:
@@ -224,6 +233,7 @@ def job(
             queue=queue or (called if version == 1 else f"{called}@{version}"),
             priority=priority,
             at_once=limits_of(called, limit),
+            holds=_pools(called, holds),
             timeout=None if timeout is None else _positive("timeout", timeout, called),
             stall=None if stall is None else _positive("stall", stall, called),
             limits=Limits.read(called, timeout=None, cpu=cpu, memory=memory),
@@ -287,6 +297,29 @@ def _check_name(what: str, name: str) -> None:
                 most=NAME_LENGTH,
             )
         )
+
+
+def _pools(kind: str, holds: Any) -> tuple[str, ...]:
+    """What `holds=` of a job means."""
+    named = (holds,) if isinstance(holds, str) else tuple(holds)
+    for pool in named:
+        if (
+            not isinstance(pool, str)
+            or not 0 < len(pool) <= POOL_LENGTH
+            or not pool.isprintable()
+        ):
+            raise BadInput(
+                say(
+                    "{kind}: it holds things of pools by their names, not {pool!r}",
+                    kind=kind,
+                    pool=pool,
+                )
+            )
+    if len(set(named)) < len(named):
+        raise BadInput(
+            say("{kind}: a job holds one thing of a pool; name each once", kind=kind)
+        )
+    return named
 
 
 def _positive(what: str, given: Any, name: str) -> float:

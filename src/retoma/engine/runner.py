@@ -26,7 +26,7 @@ from retoma.db import (
     crashpoint,
 )
 from retoma.engine import retention, schedule, store
-from retoma.engine.attempt import EVIDENCE, NOTHING, Attempt, Tools, Why
+from retoma.engine.attempt import DICE, EVIDENCE, NOTHING, Attempt, Tools, Why
 from retoma.engine.duty import NEVER, Duties, Duty
 from retoma.engine.errors import BadInput
 from retoma.engine.evidence import Keeper
@@ -120,7 +120,7 @@ class Runner:
         rng: Random | None = None,
         keeper: Keeper | None = None,
     ) -> None:
-        self._house = _House(
+        self._house = House(
             database=database,
             kinds=kinds,
             knobs=knobs,
@@ -130,7 +130,7 @@ class Runner:
             keeper=keeper or Keeper(),
         )
         self._stopping = False
-        self._life: _Life | None = None
+        self._life: Life | None = None
 
     async def run(self, *, until_idle: bool = False) -> None:
         """Work until stopped, or until nothing waits any more."""
@@ -140,7 +140,7 @@ class Runner:
     async def _live(self, *, until_idle: bool) -> None:
         lives = 0
         while not self._stopping:
-            life = self._life = _Life(self._house, until_idle=until_idle, again=lives > 0)
+            life = self._life = Life(self._house, until_idle=until_idle, again=lives > 0)
             lives += 1
             try:
                 if await life.lived():
@@ -156,7 +156,7 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _House:
+class House:
     """What every life of a runner finds."""
 
     database: Database
@@ -168,10 +168,10 @@ class _House:
     keeper: Keeper
 
 
-class _Life:
+class Life:
     """One boot of a runner."""
 
-    def __init__(self, house: _House, *, until_idle: bool, again: bool = False) -> None:
+    def __init__(self, house: House, *, until_idle: bool, again: bool = False) -> None:
         self._database = house.database
         self._knobs = house.knobs
         self._clock = house.clock
@@ -199,6 +199,7 @@ class _Life:
         self._suspect: Held | None = None
         self._hints = _Hints(self._clock, self._database.dialect == "postgres")
         self._gates = _Gates()
+        self._holds = self._kinds.holding()
         self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
         self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
         self._watchdog = Watchdog(
@@ -412,7 +413,10 @@ class _Life:
 
     async def _claim(self, free: int, *, sweep: bool, promote: bool) -> Found | None:
         """Take up what waits, in a sweep also what the lost left; None: no answer came."""
-        spots = [self._hints.spot(queue) for queue in self._kinds.queues()]
+        spots = [
+            Spot(queue, self._hints.after(queue), self._holding(queue))
+            for queue in self._kinds.queues()
+        ]
         # Not in a sweep: taking back has locked limits already, and there is one order for them.
         meet = 0 if sweep else self._gates.meet(free)
         how: dict[str, Any] = {
@@ -421,6 +425,8 @@ class _Life:
             "promote": promote,
         }
 
+        dice = self._tools.rng.randrange(1, DICE)
+
         def look(tx: Transaction) -> Found:
             if sweep:
                 self._duties.take(tx)
@@ -428,7 +434,9 @@ class _Life:
                 store.open_gates(tx)
             me, knows = self._boot.id, self._boot.knows
             if meet:
-                return store.claim_past_gates(tx, me, spots, knows, meet=meet, **how)
+                return store.claim_past_gates(
+                    tx, me, spots, knows, meet=meet, holds=self._holds, dice=dice, **how
+                )
             return store.claim_jobs(tx, me, spots, knows, **how)
 
         with self._outliving("claim"):
@@ -450,6 +458,9 @@ class _Life:
         self._recall = True  # it may have happened all the same
         await self._clock.sleep(0.1)
         return None
+
+    def _holding(self, queue: str) -> list[str]:
+        return [kind.tag for kind in self._kinds if kind.queue == queue and kind.holds]
 
     async def _take_up_unknown(self) -> None:
         """Jobs the database says are ours although no answer told us so."""
@@ -703,11 +714,10 @@ class _Hints:
         self._last: dict[str, tuple[int, int, int]] = {}
         self._since = 0.0
 
-    def spot(self, queue: str) -> Spot:
+    def after(self, queue: str) -> tuple[int, int, int]:
         if self._clock.now() - self._since > HINT_AGE:
             self.forget()
-        after = self._last.get(queue)
-        return Spot(queue) if after is None else Spot(queue, after)
+        return self._last.get(queue, store.NOTHING_BEFORE)
 
     def claimed(self, claims: list[Claim], *, short: bool) -> bool:
         """Learn from a claim; whether it came back short because of a hint."""

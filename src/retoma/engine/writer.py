@@ -4,13 +4,14 @@ A lone job pays one commit, a thousand at once share it, and no timer decides. E
 epoch; whoever's row is not among the accepted ones gets LeaseLost. Five rules keep it from hanging
 or paying twice (MECHANICS 17): nobody is left without an answer; a bad row is found by halving and
 fails alone; after a lost connection the group is sent again and repeats are recognised; the order in
-a group is save, progress, settle; and a save, once asked for, is waited for even by the cancelled.
+a group is let go, save, progress, settle, take; and a save, once asked for, is waited for even by the
+cancelled.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import structlog
@@ -18,11 +19,12 @@ import structlog
 from retoma.db import Away, BadRow, Busy, Call, Database, Full, ReplyLost, Transaction
 from retoma.engine import store
 from retoma.engine.cost import Bill
-from retoma.engine.errors import LeaseLost
+from retoma.engine.errors import LeaseLost, NotFound
 from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State, StepState
+from retoma.engine.thing import Freeing, Taking
 from retoma.engine.trouble import Trouble
 
 ROWS = 500  # in one group: while one is committed, the stories of another go on
@@ -58,6 +60,7 @@ class _Waiter:
     step: tuple[StepId, StepState] | None = None  # of a save
     limit_key: str | None = None  # of a settling: what it counted under while it ran
     aside: bool = False  # of a settling: it goes behind a gate
+    thing: Taking | Freeing | None = None  # of a pool: what is wanted, or let go of
     bill: Bill | None = None  # what is to be written down of money with it
     value: str | None = None  # of a save with a bill
 
@@ -74,9 +77,11 @@ class Writer:
         self._boot = boot
         self._clock = clock
         self._loop = asyncio.get_running_loop()
+        self._frees: list[_Waiter] = []
         self._saves: list[_Waiter] = []
         self._reports: dict[Held, _Waiter] = {}
         self._settles: list[_Waiter] = []
+        self._takes: list[_Waiter] = []
         self._busy: asyncio.Task[None] | None = None
         self._over = False
 
@@ -127,6 +132,20 @@ class Writer:
         self._start()
         return answer
 
+    def take(self, kind: str, taking: Taking) -> Answer:
+        """Hold a thing of a pool. The answer is the thing, None where none is free, or LeaseLost."""
+        answer = Answer(loop=self._loop)
+        self._takes.append(_Waiter(taking.held, kind, "", answer, thing=taking))
+        self._start()
+        return answer
+
+    def free(self, freeing: Freeing) -> Answer:
+        """Let go of a thing. The answer is whether it was still held by this job, or LeaseLost."""
+        answer = Answer(loop=self._loop)
+        self._frees.append(_Waiter(freeing.held, freeing.kind, "", answer, thing=freeing))
+        self._start()
+        return answer
+
     def give_up(self) -> None:
         """This boot is over: nobody's write counts any more."""
         self._over = True
@@ -148,8 +167,7 @@ class Writer:
 
     async def _write_until_empty(self) -> None:
         try:
-            while self._saves or self._reports or self._settles:
-                group = _Group.take(self._saves, self._reports, self._settles)
+            while group := self._next_group():
                 if self._over:
                     group.fail_all()
                 else:
@@ -157,11 +175,23 @@ class Writer:
         finally:
             self._busy = None
 
+    def _next_group(self) -> "_Group":
+        # All that is let go of: a claim that ends must not overtake what it held.
+        frees, self._frees = self._frees, []
+        reports, self._reports = [*self._reports.values()], {}
+        return _Group(
+            frees,
+            _first_rows(self._saves),
+            reports,
+            _first_rows(self._settles),
+            _first_rows(self._takes),
+        )
+
     def _take_all(self) -> list[_Waiter]:
-        waiters = [*self._saves, *self._reports.values(), *self._settles]
-        self._saves.clear()
-        self._reports.clear()
-        self._settles.clear()
+        waiters = [*self._frees, *self._saves, *self._reports.values()]
+        waiters += [*self._settles, *self._takes]
+        for queue in (self._frees, self._saves, self._reports, self._settles, self._takes):
+            queue.clear()
         return waiters
 
     async def _commit(self, group: "_Group") -> None:
@@ -222,76 +252,125 @@ class Writer:
             log.exception("writer.count_failed", runner=self._boot, refused=dict(kinds))
 
 
+@dataclass(slots=True)
+class _Written:
+    """What the database answered: rows of each sort that has waiters, and what became of things."""
+
+    rows: list[list[Any]]
+    things: dict[_Waiter, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class _Group:
     """What is committed together, in this order."""
 
-    def __init__(
-        self, saves: list[_Waiter], reports: list[_Waiter], settles: list[_Waiter]
-    ) -> None:
-        self._kinds = (saves, reports, settles)
+    frees: list[_Waiter]
+    saves: list[_Waiter]
+    reports: list[_Waiter]
+    settles: list[_Waiter]
+    takes: list[_Waiter]
 
-    @classmethod
-    def take(
-        cls, saves: list[_Waiter], reports: dict[Held, _Waiter], settles: list[_Waiter]
-    ) -> "_Group":
-        reported = list(reports.values())
-        reports.clear()
-        return cls(_first_rows(saves), reported, _first_rows(settles))
+    @property
+    def _sorts(self) -> tuple[list[_Waiter], ...]:
+        return self.frees, self.saves, self.reports, self.settles, self.takes
 
     def __bool__(self) -> bool:
-        return any(self._kinds)
+        return any(self._sorts)
 
     @property
     def verb(self) -> str:
-        saves, _, settles = self._kinds
-        if saves:
-            return "save_and_settle" if settles else "save"
-        return "settle" if settles else "report"
+        if self.saves:
+            return "save_and_settle" if self.settles else "save"
+        if self.settles:
+            return "settle"
+        if self.takes:
+            return "take"
+        return "free" if self.frees else "report"
 
-    def write(self, tx: Transaction, boot: str) -> list[list[Any]]:
+    def write(self, tx: Transaction, boot: str) -> _Written:
         """In one round trip, unless jobs with limits end: what they leave free is given to others.
-        Or unless a job goes behind a gate that may have opened before it got there, or money is to
-        be written down."""
-        settles = self._kinds[-1]
-        limited = {w.held: w.limit_key for w in settles if w.limit_key is not None}
-        aside = any(waiter.aside for waiter in settles)
+        Or unless a job goes behind a gate that may have opened before it got there, things of
+        pools change hands, or money is to be written down."""
+        limited = {w.held: w.limit_key for w in self.settles if w.limit_key is not None}
+        aside = any(waiter.aside for waiter in self.settles)
         bills = self._bills(tx)
-        if not (limited or aside or bills):
-            return tx.finish(*self.calls(boot, bills))
-        answers = tx.together(self.calls(boot, bills))
+        calls = self._calls(boot, bills)
+        if not (limited or aside or self.frees or self.takes or bills):
+            return _Written(tx.finish(*calls))
+        # The rights of all first: jobs are locked before limits, and limits before things.
+        fences = self._fences(boot)
+        may, rows = _parted(tx.together([*fences, *calls]), len(fences))
         if limited:
-            ended = (Held(job, epoch) for job, epoch, _ in answers[-1])
+            ended = (Held(job, epoch) for job, epoch, _ in rows[-1])
             store.give_back(tx, [limited[held] for held in ended if held in limited])
+        things = self._change_hands(tx, boot, [{Held(*row) for row in each} for each in may])
         if bills:
-            _write_down(tx, bills, {Held(row[0], row[1]) for each in answers for row in each})
+            self._write_down(tx, bills, {Held(row[0], row[1]) for each in rows for row in each})
         if aside:
             store.open_gates(tx)
-        return answers
+        elif self.frees:
+            store.pool.let_in(tx, Counter(_freeing(w).item.pool for w in self.frees))
+        return _Written(rows, things)
 
     def _bills(self, tx: Transaction) -> dict[_Waiter, Bill]:
         """What is to be written down of money, at the prices of now."""
-        saves, _, settles = self._kinds
-        found = {w: w.bill for w in (*saves, *settles) if w.bill is not None}
+        found = {w: w.bill for w in (*self.saves, *self.settles) if w.bill is not None}
         if not found:
             return {}
         return dict(zip(found, store.cost.with_prices(tx, found.values()), strict=True))
 
-    def calls(self, boot: str, bills: Mapping[_Waiter, Bill]) -> list[Call]:
-        saves, reports, settles = self._kinds
+    def _write_down(
+        self, tx: Transaction, bills: Mapping[_Waiter, Bill], accepted: set[Held]
+    ) -> None:
+        ours = {waiter: bill for waiter, bill in bills.items() if waiter.held in accepted}
+        store.cost.add_charges(tx, [*ours.values()])
+        store.reuse.offer(
+            tx, [(bill, waiter.value) for waiter, bill in ours.items() if waiter.value]
+        )
+
+    def _calls(self, boot: str, bills: Mapping[_Waiter, Bill]) -> list[Call]:
         calls = []
-        if saves:
-            rows = [(w.held, _step(w)[0], _with_cost(w.row, bills.get(w))) for w in saves]
+        if self.saves:
+            rows = [(w.held, _step(w)[0], _with_cost(w.row, bills.get(w))) for w in self.saves]
             calls.append(store.saves(boot, rows))
-        if reports:
-            calls.append(store.reports(boot, [waiter.row for waiter in reports]))
-        if settles:
-            calls.append(store.settles(boot, [waiter.row for waiter in settles]))
+        if self.reports:
+            calls.append(store.reports(boot, [waiter.row for waiter in self.reports]))
+        if self.settles:
+            calls.append(store.settles(boot, [waiter.row for waiter in self.settles]))
         return calls
 
-    def answered(self, answers: list[list[Any]]) -> list[_Waiter]:
+    def _fences(self, boot: str) -> list[Call]:
+        calls = []
+        if self.frees:
+            frees = [_freeing(waiter) for waiter in self.frees]
+            calls.append(store.pool.letting_go(boot, frees))
+        if self.takes:
+            takings = [_taking(waiter) for waiter in self.takes]
+            calls.append(store.pool.may_hold(boot, takings))
+        return calls
+
+    def _change_hands(
+        self, tx: Transaction, boot: str, may: list[set[Held]]
+    ) -> dict[_Waiter, Any]:
+        """Let go first: what one lets go of another may get."""
+        told: dict[_Waiter, Any] = {}
+        if self.frees:
+            theirs = [waiter for waiter in self.frees if waiter.held in may[0]]
+            freed = store.pool.let_go(tx, boot, [_freeing(waiter) for waiter in theirs])
+            for waiter in theirs:
+                told[waiter] = _freeing(waiter).item.id in freed
+                freed.discard(_freeing(waiter).item.id)  # who says so twice is told no
+        if self.takes:
+            wanting = {_taking(w): w for w in self.takes if w.held in may[-1]}
+            found = store.pool.hand_out(tx, boot, [*wanting])
+            told |= {wanting[taking]: item for taking, item in found.items()}
+        return told
+
+    def answered(self, written: _Written) -> list[_Waiter]:
         """Tell the accepted; give back the refused."""
         refused: list[_Waiter] = []
-        for waiters, rows in zip(filter(None, self._kinds), answers, strict=True):
+        sorts = filter(None, (self.saves, self.reports, self.settles))
+        for waiters, rows in zip(sorts, written.rows, strict=True):
             # By job *and* epoch: one runner may hold a zombie and the new attempt of one job.
             accepted = {(job, epoch): told for job, epoch, told in rows}
             for waiter in waiters:
@@ -299,61 +378,75 @@ class _Group:
                     _succeed(waiter, accepted[waiter.held])
                 else:
                     refused.append(waiter)
+        for waiter in (*self.frees, *self.takes):
+            if waiter in written.things:
+                _succeed(waiter, written.things[waiter])
+            else:
+                refused.append(waiter)
         return refused
 
     def repeats(self, tx: Transaction) -> list[tuple[_Waiter, Any]]:
         """Whose row is there already, and what they are to be told."""
         # Row by row: this is asked only after a connection broke in the middle of a commit.
-        saves, _, settles = self._kinds
-        saved = [(w, False) for w in saves if store.saved_already(tx, w.held, *_step(w))]
-        ended = [(w, store.ended_already(tx, w.held)) for w in settles]
-        return [*saved, *((waiter, state) for waiter, state in ended if state is not None)]
+        saved = [(w, False) for w in self.saves if store.saved_already(tx, w.held, *_step(w))]
+        ended = [(w, store.ended_already(tx, w.held)) for w in self.settles]
+        freed = [(w, True) for w in self.frees if store.pool.freed_already(tx, _freeing(w))]
+        asked = {_taking(waiter): waiter for waiter in self.takes}
+        taken = store.pool.taken_already(tx, [*asked])
+        return [
+            *saved,
+            *((waiter, state) for waiter, state in ended if state is not None),
+            *freed,
+            *((asked[taking], item) for taking, item in taken.items()),
+        ]
 
     def drop(self, answered: list[tuple[_Waiter, Any]]) -> None:
         """What a lost commit did after all is answered now and not sent again."""
         for waiter, told in answered:
-            for waiters in self._kinds:
+            for waiters in self._sorts:
                 if waiter in waiters:
                     waiters.remove(waiter)
             _succeed(waiter, told)
 
     def halves(self) -> "tuple[_Group, _Group] | None":
         """Two smaller groups, one after the other; None where there is only one row left."""
-        saves, reports, settles = self._kinds
-        if len(saves) + len(reports) + len(settles) < 2:
+        sorts = [sort for sort in self._sorts if sort]
+        if len(sorts) > 1:  # the first sort by itself: their order stays
+            parts = [(sort, []) if sort is sorts[0] else ([], sort) for sort in self._sorts]
+        elif len(sorts[0]) > 1:
+            parts = [(sort[: len(sort) // 2], sort[len(sort) // 2 :]) for sort in self._sorts]
+        else:
             return None
-        if (saves or reports) and settles:
-            return _Group(saves, reports, []), _Group([], [], settles)
-        if saves and reports:
-            return _Group(saves, [], []), _Group([], reports, [])
-        first, second = _Group([], [], []), _Group([], [], [])
-        for kind, waiters in enumerate(self._kinds):
-            middle = len(waiters) // 2
-            first._kinds[kind].extend(waiters[:middle])
-            second._kinds[kind].extend(waiters[middle:])
-        return first, second
+        first, second = zip(*parts, strict=True)
+        return _Group(*first), _Group(*second)
 
     def fail_all(self, error: BaseException | None = None) -> None:
-        for waiters in self._kinds:
+        for waiters in self._sorts:
             for waiter in waiters:
                 _fail(waiter, error or LeaseLost(waiter.held.job))
             waiters.clear()
 
 
-def _write_down(tx: Transaction, bills: Mapping[_Waiter, Bill], accepted: set[Held]) -> None:
-    ours = {waiter: bill for waiter, bill in bills.items() if waiter.held in accepted}
-    store.cost.add_charges(tx, [*ours.values()])
-    store.reuse.offer(tx, [(bill, w.value) for w, bill in ours.items() if w.value])
+def _step(waiter: _Waiter) -> tuple[StepId, StepState]:
+    """What a save is of; only saves are asked."""
+    return cast("tuple[StepId, StepState]", waiter.step)
+
+
+def _freeing(waiter: _Waiter) -> Freeing:
+    return cast("Freeing", waiter.thing)
+
+
+def _taking(waiter: _Waiter) -> Taking:
+    return cast("Taking", waiter.thing)
+
+
+def _parted(answers: list[list[Any]], first: int) -> tuple[list[list[Any]], list[list[Any]]]:
+    return answers[:first], answers[first:]
 
 
 def _with_cost(row: str, bill: Bill | None) -> str:
     kept = None if bill is None else bill.kept()
     return row if kept is None else f'{row},"cost":{kept}'
-
-
-def _step(waiter: _Waiter) -> tuple[StepId, StepState]:
-    """What a save is of; only saves are asked."""
-    return cast("tuple[StepId, StepState]", waiter.step)
 
 
 def _first_rows(queue: list[_Waiter]) -> list[_Waiter]:
@@ -370,7 +463,13 @@ def _first_rows(queue: list[_Waiter]) -> list[_Waiter]:
 
 
 def _succeed(waiter: _Waiter, told: Any) -> None:
-    if not waiter.answer.done():
+    if waiter.answer.done():
+        return
+    if isinstance(told, NotFound):
+        waiter.answer.set_exception(told)
+    elif waiter.thing is not None:
+        waiter.answer.set_result(told)
+    else:
         waiter.answer.set_result(STATES[told] if isinstance(told, str) else bool(told))
 
 

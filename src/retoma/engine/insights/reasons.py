@@ -21,6 +21,7 @@ from retoma.words import Said, say
 EXPLAIN_JOB = sql("explain_job")
 EXPLAIN_POOL = sql("explain_pool")
 GET_LIMIT = sql("get_limit")
+GET_POOL = sql("get_pool")
 JOBS_BEFORE = sql("jobs_before")
 LAST_MOVE = sql("last_move")
 LAST_STALL = sql("last_stall")
@@ -206,7 +207,13 @@ def _set_aside(case: _Case) -> Said:
 
 
 def _none_free(case: _Case, pool: str) -> Said | None:
-    """A pool with nothing for this job; None: there is something, or no such pool."""
+    """A pool with nothing for this job; None: there is something."""
+    if case.tx.one(GET_POOL, pool=pool) is None:
+        return say(
+            "set aside by pool:{pool}: there is no pool of that name; it goes on when there is one"
+            " with a thing to give",
+            pool=pool,
+        )
     [(things, held, off, resting, used_up)] = case.tx.all(EXPLAIN_POOL, pool=pool)
     if things > held + off + resting + used_up:
         return None

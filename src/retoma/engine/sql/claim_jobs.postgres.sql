@@ -4,12 +4,13 @@
 -- What has a gate before it is left where it stands; a last row of nothing says that some was met.
 WITH queues AS MATERIALIZED (
     SELECT * FROM json_to_recordset(CAST(:queues AS json))
-        AS q(queue text, priority integer, turn bigint, id bigint)
+        AS q(queue text, priority integer, turn bigint, id bigint, holding text[])
     WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
 ), plain AS MATERIALIZED (
     SELECT w.place, w.gated FROM queues q CROSS JOIN LATERAL (
         SELECT ctid AS place, id, priority, turn, limit_key IS NOT NULL OR coalesce(batch = ANY(
-            ARRAY(SELECT b.id FROM batches b WHERE b.paused_at IS NOT NULL)), false) AS gated
+            ARRAY(SELECT b.id FROM batches b WHERE b.paused_at IS NOT NULL)), false)
+            OR q.holding IS NOT NULL AND kind || '@' || version = ANY(q.holding) AS gated
         FROM jobs
         WHERE queue = q.queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
           AND lost < 2 AND (priority, turn, id) >= (q.priority, q.turn, q.id)
@@ -21,7 +22,8 @@ WITH queues AS MATERIALIZED (
 ), suspect AS MATERIALIZED (
     SELECT w.place, w.gated FROM queues q CROSS JOIN LATERAL (
         SELECT ctid AS place, id, priority, turn, limit_key IS NOT NULL OR coalesce(batch = ANY(
-            ARRAY(SELECT b.id FROM batches b WHERE b.paused_at IS NOT NULL)), false) AS gated
+            ARRAY(SELECT b.id FROM batches b WHERE b.paused_at IS NOT NULL)), false)
+            OR q.holding IS NOT NULL AND kind || '@' || version = ANY(q.holding) AS gated
         FROM jobs
         WHERE queue = q.queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
           AND lost >= 2 AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(

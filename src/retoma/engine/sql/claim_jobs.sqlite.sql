@@ -10,6 +10,8 @@ DELETE FROM temp.picked;
 INSERT INTO temp.picked
 SELECT j.id, j.limit_key IS NOT NULL OR coalesce(
     j.batch IN (SELECT b.id FROM batches b WHERE b.paused_at IS NOT NULL), false)
+    OR o.value -> 'holding' IS NOT NULL AND j.kind || '@' || j.version IN (
+        SELECT value FROM json_each(o.value, '$.holding'))
 FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
     SELECT w.id FROM jobs w
     WHERE w.queue = o.value ->> 'queue' AND w.state = 'waiting' AND w.turn IS NOT NULL
@@ -22,6 +24,8 @@ ORDER BY j.priority, j.turn, j.id LIMIT :slots;
 INSERT INTO temp.picked
 SELECT j.id, j.limit_key IS NOT NULL OR coalesce(
     j.batch IN (SELECT b.id FROM batches b WHERE b.paused_at IS NOT NULL), false)
+    OR o.value -> 'holding' IS NOT NULL AND j.kind || '@' || j.version IN (
+        SELECT value FROM json_each(o.value, '$.holding'))
 FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
     SELECT w.id FROM jobs w
     WHERE w.queue = o.value ->> 'queue' AND w.state = 'waiting' AND w.turn IS NOT NULL

@@ -5,7 +5,7 @@ WITH queues AS MATERIALIZED (
     WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
 ), plain AS MATERIALIZED (
     SELECT w.* FROM queues q CROSS JOIN LATERAL (
-        SELECT id, lost, batch, limit_key, priority, turn FROM jobs
+        SELECT id, lost, batch, limit_key, kind, version, epoch, priority, turn FROM jobs
         WHERE queue = q.queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
           AND lost < 2 AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(
               CAST(:knows AS json))))
@@ -14,7 +14,7 @@ WITH queues AS MATERIALIZED (
     ORDER BY w.priority, w.turn, w.id LIMIT :meet
 ), suspect AS MATERIALIZED (
     SELECT w.* FROM queues q CROSS JOIN LATERAL (
-        SELECT id, lost, batch, limit_key, priority, turn FROM jobs
+        SELECT id, lost, batch, limit_key, kind, version, epoch, priority, turn FROM jobs
         WHERE queue = q.queue AND state = 'waiting' AND turn IS NOT NULL AND aside IS NULL
           AND lost >= 2 AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(
               CAST(:knows AS json))))
@@ -22,6 +22,6 @@ WITH queues AS MATERIALIZED (
     ) w
     ORDER BY w.priority, w.turn, w.id LIMIT :suspects
 )
-SELECT m.id, m.lost >= 2, m.batch, m.limit_key
+SELECT m.id, m.lost >= 2, m.batch, m.limit_key, m.kind || '@' || m.version, m.epoch > 0
 FROM (SELECT * FROM plain UNION ALL SELECT * FROM suspect) m
 ORDER BY m.priority, m.turn, m.id;

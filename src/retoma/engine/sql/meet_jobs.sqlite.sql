@@ -24,6 +24,6 @@ SELECT j.id FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
 WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
 ORDER BY j.priority, j.turn, j.id LIMIT :suspects;
 
-SELECT j.id, j.lost >= 2, j.batch, j.limit_key
+SELECT j.id, j.lost >= 2, j.batch, j.limit_key, j.kind || '@' || j.version, j.epoch > 0
 FROM temp.met p CROSS JOIN jobs j ON j.id = p.id
 ORDER BY j.priority, j.turn, j.id;

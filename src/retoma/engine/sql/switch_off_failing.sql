@@ -1,7 +1,8 @@
 -- Switch a thing off that failed too often.
 -- Never below what the pool must keep, and never while the whole of its vendor fails: somebody
 -- else's outage is not its fault.
-UPDATE pool_items SET state = 'off', reason = :reason
+UPDATE pool_items SET state = 'off',
+    reason = 'failed ' || failures || ' times in a row'
 WHERE id = :item AND state = 'on'
   AND failures >= (SELECT off_after FROM pools p WHERE p.name = pool_items.pool)
   AND (SELECT count(*) FROM pool_items o WHERE o.pool = pool_items.pool AND o.state = 'on')

@@ -1,15 +1,16 @@
 """A runner takes jobs up, and reads back what they have."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from retoma.db import Call, Row, Transaction, moment
 from retoma.engine.gate import Met, admit, parted
 from retoma.engine.job import Claim, Held, Memory, SavedStep, StepId
 from retoma.engine.states import StepState
-from retoma.engine.store import gates
+from retoma.engine.store import gates, pool
 from retoma.engine.store.verb import verb
 
 NOTHING_BEFORE = (-(2**31), -(2**63), 0)  # (priority, turn, id): the start of every queue
@@ -18,6 +19,7 @@ CANCELS = verb("cancels")
 CLAIM_JOBS = verb("claim_jobs")
 CLAIM_MET_JOBS = verb("claim_met_jobs")
 LOAD_STEPS = verb("load_steps")
+MEET_JOB = verb("meet_job")
 MEET_JOBS = verb("meet_jobs")
 NEXT_DUE = verb("next_due")
 PROMOTE_JOBS = verb("promote_jobs")
@@ -30,6 +32,7 @@ class Spot:
 
     queue: str
     after: tuple[int, int, int] = NOTHING_BEFORE
+    holding: Sequence[str] = ()  # kinds of which each job needs a thing of a pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +79,80 @@ def claim_past_gates(
     suspects: int,
     promote: bool,
     meet: int,
+    holds: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    dice: int = 1,
 ) -> Found:
     """As `claim_jobs`, through gates: of the first `meet` that wait run those that may, and those
-    that may not are set aside. Locks jobs, then batches, then limits by key."""
+    that may not are set aside. Locks jobs, then batches, then limits by key, then things.
+
+    `holds`: the pools of which a kind needs a thing; it is held from the claim on.
+    """
     params = _asking(boot, spots, knows, slots=slots, suspects=suspects)
     if promote:
         tx.run(PROMOTE_JOBS, **params)
     met = [Met._make(row) for row in tx.all(MEET_JOBS, **params, meet=meet)]
-    verdict = admit(
-        met,
-        paused=gates.paused_among(tx, (each.batch for each in met)),
-        room=gates.room_of(tx, (key for each in met for key in parted(each.limit_key))),
-        slots=slots,
-        suspects=suspects,
+    claims, shut = _claim_met(
+        tx, boot, met, slots=slots, suspects=suspects, holds=holds, dice=dice
     )
-    gates.set_aside(tx, verdict.aside)
-    claimed = tx.all(CLAIM_MET_JOBS, boot=boot, jobs=json.dumps(verdict.run))
-    claims = [Claim._make(row) for row in claimed]
-    gates.use(tx, (claim.limit_key for claim in claims))
     return Found(
         claims,
         _seconds_until(tx.all(NEXT_DUE, **params)) if promote else None,
-        gated=bool(verdict.aside) or any(claim.limit_key for claim in claims),
+        gated=shut or any(claim.limit_key or claim.tag in holds for claim in claims),
         more=sum(not each.suspect for each in met) >= meet,
     )
+
+
+def claim_job(
+    tx: Transaction,
+    boot: str,
+    queue: str,
+    job: int,
+    knows: Sequence[str],
+    *,
+    suspects: int,
+    holds: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    dice: int = 1,
+) -> Claim | None:
+    """Hand over this very job, by the rules of every claim; None where it may not be claimed now."""
+    asked = {"boot": boot, "queue": queue, "job": job, "knows": json.dumps(list(knows))}
+    met = [Met._make(row) for row in tx.all(MEET_JOB, **asked)]
+    if not met:
+        return None
+    claims, _ = _claim_met(tx, boot, met, slots=1, suspects=suspects, holds=holds, dice=dice)
+    return claims[0] if claims else None
+
+
+def _claim_met(
+    tx: Transaction,
+    boot: str,
+    met: Sequence[Met],
+    *,
+    slots: int,
+    suspects: int,
+    holds: Mapping[str, Sequence[str]],
+    dice: int,
+) -> tuple[list[Claim], bool]:
+    """Those of the met that may run; and whether others were set aside."""
+    paused = gates.paused_among(tx, (each.batch for each in met))
+    room = gates.room_of(tx, (key for each in met for key in parted(each.limit_key)))
+    found = pool.stock(tx, met, holds, most=slots + suspects, dice=dice)
+    verdict = admit(
+        met,
+        paused=paused,
+        room=room,
+        slots=slots,
+        suspects=suspects,
+        needs=found.needs,
+        things=found.counts,
+    )
+    gates.set_aside(tx, verdict.aside)
+    claimed = tx.all(CLAIM_MET_JOBS, boot=boot, jobs=json.dumps(verdict.run))
+    claims = [Claim(*row) for row in claimed]
+    gates.use(tx, (claim.limit_key for claim in claims))
+    if found.needs:
+        claims = pool.reserve(tx, boot, claims, found)
+        pool.let_back_in(tx, (gate for _, gate in verdict.aside))
+    return claims, bool(verdict.aside)
 
 
 def _asking(
@@ -107,6 +160,7 @@ def _asking(
 ) -> dict[str, Any]:
     queues = [
         {"queue": spot.queue, "priority": p, "turn": t, "id": i}
+        | ({"holding": list(spot.holding)} if spot.holding else {})
         for spot in spots
         for p, t, i in [spot.after]
     ]
@@ -123,7 +177,7 @@ def _found(rows: list[Row], next_due: float | None = None) -> Found:
     gated = bool(rows) and rows[-1][0] is None
     if gated:
         rows.pop()
-    return Found([Claim._make(row) for row in rows], next_due, gated=gated, more=gated)
+    return Found([Claim(*row) for row in rows], next_due, gated=gated, more=gated)
 
 
 def next_due(tx: Transaction, queues: Sequence[str]) -> float | None:
@@ -135,7 +189,9 @@ def next_due(tx: Transaction, queues: Sequence[str]) -> float | None:
 
 def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
     """What this boot holds by the database: a claim whose answer was lost is found here."""
-    return [Claim._make(row) for row in tx.all(RECALL_JOBS, boot=boot)]
+    claims = [Claim(*row) for row in tx.all(RECALL_JOBS, boot=boot)]
+    things = pool.held_things(tx, [claim.held for claim in claims]) if claims else {}
+    return [claim._replace(things=tuple(things.get(claim.job, ()))) for claim in claims]
 
 
 def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, Memory]:
