@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from inspect import iscoroutinefunction
 from random import Random
@@ -11,7 +12,8 @@ from typing import Any, TypeVar, cast, overload
 
 from retoma import db
 from retoma.codec import Unstorable, encode
-from retoma.db import Database, ReplyLost, Unfit, migrations
+from retoma.db import Database, DatabaseError, ReplyLost, Unfit, migrations
+from retoma.dispatch.polling import Dispatcher, Polling
 from retoma.engine import insights, store
 from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
 from retoma.engine.batch import Batch, reason
@@ -19,17 +21,19 @@ from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, NotFound, Unsure
 from retoma.engine.evidence import Keeper
 from retoma.engine.gate import Limit, check_cap, check_key
+from retoma.engine.hinted import HintedRunner
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.money import money
-from retoma.engine.ports import Clock, Ids
+from retoma.engine.ports import Clock, Ids, chance
 from retoma.engine.reach import BreakersDesk, Pools, RatesDesk
 from retoma.engine.retention import Keep, Retention, Retired
 from retoma.engine.retry import Retry
-from retoma.engine.runner import Knobs, Runner
+from retoma.engine.runner import House, Knobs, Runner
 from retoma.engine.schedule import TIMEZONE, plan
 from retoma.engine.states import State
-from retoma.engine.store import Missed, Plan, Reference, Refers, Schedule
+from retoma.engine.store import Missed, Plan, Reference, Refers, Schedule, hints
+from retoma.engine.store.hints import Hint
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
 from retoma.engine.transaction import Carried, Transaction
@@ -64,17 +68,21 @@ class Retoma:
         self.url = url
         self.timezone = timezone or os.environ.get("RETOMA_TIMEZONE") or TIMEZONE
         self.kinds = Kinds()
+        self.dispatcher: Dispatcher = Polling()
         self._clock = clock or Clock()
         self._ids = ids or Ids()
         self._rng = rng
         where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
         self._keeper = Keeper(shelf_at(where), self._ids)
         self._database: Database | None = None
+        self._inherited: Database | None = None
+        self._owner = 0
         self._ready = False
         self._plans: dict[str, Plan] = {}
         self._references: list[Reference] = []
         self._undeclared = False
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
+        self._hinted: list[HintedRunner] = []
 
     @property
     def clock(self) -> Clock:
@@ -229,9 +237,12 @@ class Retoma:
                     )
                 ) from error
             made = None
-        if made is not None:
-            return made
-        return await database.write(lambda tx: store.submit_job(tx, about, new), verb="submit")
+        if made is None:
+            made = await database.write(
+                lambda tx: store.submit_job(tx, about, new), verb="submit"
+            )
+        self._hint([made])
+        return made
 
     async def submit_many(
         self,
@@ -272,9 +283,11 @@ class Retoma:
         database = await self._open()
         while True:
             try:
-                return self._submitted(await database.write(submit, verb="submit_many"))
+                made = self._submitted(await database.write(submit, verb="submit_many"))
             except ReplyLost:
                 continue  # the batch's key tells whether it happened
+            await self._hint_batch(made.id)
+            return made
 
     async def write(self, fn: Callable[[Transaction], T]) -> T:
         """Your own statements and submissions in one transaction: all of it, or nothing.
@@ -287,11 +300,14 @@ class Retoma:
             raise BadInput(say("{fn!r} is async; app.write takes a plain function", fn=fn))
         database = await self._open()
 
+        last: list[Transaction] = []
+
         def lent(tx: db.Transaction) -> T:
-            return Transaction(tx, self.kinds, self._ids, self._submitted).lend(fn)
+            last[:] = [Transaction(tx, self.kinds, self._ids, self._submitted)]
+            return last[0].lend(fn)
 
         try:
-            return await database.write(lent, verb="write")
+            given = await database.write(lent, verb="write")
         except Carried as carried:
             raise carried.error from None
         except ReplyLost as error:
@@ -301,6 +317,10 @@ class Retoma:
                     " have happened. Look for what it wrote before you ask again"
                 )
             ) from error
+        self._hint(last[0].jobs)
+        for batch in last[0].batches:
+            await self._hint_batch(batch)
+        return given
 
     def submit_on(
         self,
@@ -346,6 +366,20 @@ class Retoma:
                 say("{name} was not submitted: {error}", name=wanted.name, error=error)
             ) from error
 
+    def _hint(self, jobs: Iterable[Job]) -> None:
+        """After their commit: whoever else is to wake somebody learns of what may run now."""
+        ready = [Hint(job.queue, job.id) for job in jobs if job.due]
+        if ready and self.dispatcher.most:
+            self.dispatcher.hint(ready)
+
+    async def _hint_batch(self, batch: int) -> None:
+        most = self.dispatcher.most
+        if most:
+            with suppress(DatabaseError):  # they are submitted, and found without a hint too
+                database = await self._open()
+                ready = await database.read(lambda tx: hints.ready_in_batch(tx, batch, most))
+                self.dispatcher.hint(ready)
+
     def _submitted(self, made: Submitted) -> Batch:
         return self._batch(made.batch, made.name, made.kind, made.new, made.already)
 
@@ -371,6 +405,22 @@ class Retoma:
             await runner.run(until_idle=until_idle)
         finally:
             del self._runners[runner]
+
+    async def hinted(self, **knobs: Any) -> HintedRunner:
+        """A runner that claims only what it is told of; for dispatchers."""
+        runner = HintedRunner(
+            House(
+                database=await self._open(),
+                kinds=self.kinds,
+                knobs=Knobs(**{"timezone": self.timezone, **knobs}),
+                clock=self._clock,
+                ids=self._ids,
+                rng=self._rng or chance(),
+                keeper=self._keeper,
+            )
+        )
+        self._hinted.append(runner)
+        return runner
 
     def stop(self) -> None:
         """Ask every runner of this object to leave: nothing more is claimed."""
@@ -632,6 +682,7 @@ class Retoma:
     async def close(self) -> None:
         """Let go of the database. A runner that still runs is ended: others take up its jobs."""
         await self._end_runners()
+        await asyncio.get_running_loop().run_in_executor(None, self.dispatcher.close)
         await self._keeper.close()
         if self._database is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._database.close)
@@ -645,6 +696,9 @@ class Retoma:
             task.cancel()
         if others:
             await asyncio.wait(others)
+        for runner in self._hinted:
+            await runner.end()
+        self._hinted.clear()
 
     async def __aenter__(self) -> "Retoma":
         return self
@@ -657,7 +711,11 @@ class Retoma:
         return await self._open()
 
     def _opened(self) -> Database:
+        if self._database is not None and self._owner != os.getpid():
+            # Forked: the connections are our parent's, who would lose them if we closed them.
+            self._inherited, self._database, self._ready = self._database, None, False
         if self._database is None:
+            self._owner = os.getpid()
             # A clock in the hand of a test moves the database's time too.
             fake = self._clock.moved() is not None
             moved = (lambda: self._clock.moved() or 0) if fake else None

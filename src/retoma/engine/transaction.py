@@ -46,6 +46,8 @@ class Transaction:
         self._batch = batch
         self._failed: BaseException | None = None
         self._over = False
+        self.jobs: list[Job] = []  # submitted in it, one by one
+        self.batches: list[int] = []
 
     def run(self, sql: str, **params: Any) -> int:
         """Run one statement; how many rows it changed."""
@@ -83,7 +85,9 @@ class Transaction:
             correlation=correlation,
         )
         new = new_job(wanted, payload, key)
-        return self._do(lambda tx: store.submit_job(tx, about, new))
+        made = self._do(lambda tx: store.submit_job(tx, about, new))
+        self.jobs.append(made)
+        return made
 
     def submit_many(
         self,
@@ -120,7 +124,9 @@ class Transaction:
             keys=keys,
             budget=None if budget is None else money(say("a budget"), budget),
         )
-        return self._batch(self._do(submit))
+        made = self._batch(self._do(submit))
+        self.batches.append(made.id)
+        return made
 
     def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
         statement, wanted = _read(sql)
