@@ -22,6 +22,10 @@ class LossyRedis(Proxy):
         self._rng = rng
         self.lost = self.doubled = self.overtaking = 0
 
+    def __enter__(self) -> "LossyRedis":
+        super().__enter__()
+        return self
+
     @property
     def url(self) -> str:
         return super().url.replace("://@", "://")

@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from retoma import BadInput, Context, Retoma, State
 from retoma.dispatch import celery as dispatch
 from retoma.dispatch.celery import CeleryDispatcher
+from retoma.dispatch.consumer import strict_consumer
 from tests.engine.aids import rows
 
 MEMORY = "memory://"  # kombu's own, for what needs no server
@@ -299,7 +300,7 @@ class Consumer:
 
 
 def test_row_39_ten_thousand_of_each_are_one_warning_of_each(dispatcher):
-    kind = dispatch.strict_consumer(Consumer, "retoma", dispatch.DUTIES, dispatcher._ignore)
+    kind = strict_consumer(Consumer, "retoma", dispatch.DUTIES, dispatcher._ignore)
     consumer = kind()
     take = consumer.create_task_handler()
     pickled = pickle.dumps([[], {"queue": "work", "job": 1}, {}])
@@ -339,11 +340,11 @@ class SoftLimit(BaseException):
 def test_a_task_that_celery_stops_gives_its_job_back(dispatcher, app):
     begun = threading.Event()
 
-    @app.job
     async def patient(ctx: Context, _payload: Any) -> None:
         begun.set()
         await asyncio.Event().wait()
 
+    app.job(patient)
     job = asyncio.run(app.submit("patient"))
     main = os.getpid()
 

@@ -108,7 +108,12 @@ def test_a_sender_that_was_closed_begins_again_when_it_is_asked(broker):
 
 def test_a_forked_process_has_a_thread_of_its_own(broker):
     out, in_ = os.pipe()
-    sender = Sender(lambda sent: os.write(in_, b"%d" % sent[0].job) and broker.send(sent))
+
+    def send(sent: Sequence[Hint]) -> None:
+        os.write(in_, b"%d" % sent[0].job)
+        broker.send(sent)
+
+    sender = Sender(send)
     sender.put(hints(1, 1))
     broker.wait(1)
     sender._pid = -1  # as in a child: the thread and the lock are its parent's

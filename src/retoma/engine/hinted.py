@@ -161,10 +161,13 @@ class HintedLife(Life):
     async def heed(self, hint: Hint) -> Heeded:
         if self._free() <= 0:
             return Heeded.PASSED
-        claim = await self._claim_hinted(hint)
+        # Most hints of a job that somebody has are copies: a look is cheaper than a claim of nothing.
+        ready = await self._database.read(lambda tx: hints.is_ready(tx, hint))
+        if ready is None:
+            return Heeded.UNKNOWN
+        claim = await self._claim_hinted(hint) if ready else None
         if claim is None:
-            known = await self._database.read(lambda tx: hints.is_known(tx, hint))
-            return Heeded.PASSED if known else Heeded.UNKNOWN
+            return Heeded.PASSED
         crashpoint("runner.claimed")
         end = self._ends[claim.held] = self._loop.create_future()
         with bound_contextvars(runner=self._boot.id):

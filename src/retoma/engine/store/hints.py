@@ -10,8 +10,8 @@ from retoma.engine.store.claim import PROMOTE_JOBS
 from retoma.engine.store.verb import verb
 
 HINT_JOBS = verb("hint_jobs")
+LOOK_AT_JOB = verb("look_at_job")
 READY_IN_BATCH = verb("ready_in_batch")
-WHERE_JOB = verb("where_job")
 
 
 class Hint(NamedTuple):
@@ -49,6 +49,7 @@ def ready_in_batch(tx: Transaction, batch: int, most: int) -> list[Hint]:
     return [Hint._make(row) for row in tx.all(READY_IN_BATCH, batch=batch, most=most)]
 
 
-def is_known(tx: Transaction, hint: Hint) -> bool:
-    """Whether there is such a job in that queue, whatever its state."""
-    return tx.one(WHERE_JOB, job=hint.job) == (hint.queue,)
+def is_ready(tx: Transaction, hint: Hint) -> bool | None:
+    """Whether it stands in line; None where there is no such job in that queue."""
+    row = tx.one(LOOK_AT_JOB, job=hint.job, queue=hint.queue)
+    return None if row is None else bool(row[0])

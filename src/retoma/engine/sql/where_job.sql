@@ -1,2 +1,0 @@
--- The queue of a job.
-SELECT queue FROM jobs WHERE id = :job;
