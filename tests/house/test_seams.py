@@ -68,6 +68,9 @@ DOORS: dict[str, Door] = {
     ),
     "db/sqlite.py": Door(("sockets", "threads"), "the writer thread; the bell is a socket"),
     "db/wire.py": Door(("sockets", "threads"), "a wait on a socket, ended from another thread"),
+    "dispatch/family.py": Door(("processes",), "a child of Celery's pool may have children"),
+    "dispatch/inside.py": Door(("threads",), "a loop of ours beside the tasks of Celery"),
+    "dispatch/sender.py": Door(("threads",), "whoever submits waits for no broker"),
     "engine/isolate.py": Door(
         ("processes", "threads"), "sync steps run in children, or in a thread where asked for"
     ),

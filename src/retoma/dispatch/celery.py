@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from celery import Celery, signals
+from celery.exceptions import OperationalError
 from celery.schedules import crontab
-from kombu.exceptions import OperationalError
 
 from retoma.db import DatabaseError
 from retoma.dispatch.consumer import strict_consumer
