@@ -6,10 +6,12 @@ Only a program of ours calls this. In a library user's process the log is theirs
 import logging
 import os
 import sys
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
+
+from retoma.secret import redact
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:
@@ -31,13 +33,22 @@ def configure(level: str, stream: TextIO | None = None) -> None:
 
 
 def _rendering(out: TextIO) -> list[Processor]:
-    if out.isatty():
-        colours = not os.environ.get("NO_COLOR")
-        return [structlog.dev.ConsoleRenderer(colors=colours, timestamp_key="at")]
-    return [
-        structlog.processors.format_exc_info,
-        structlog.processors.JSONRenderer(default=_as_text, ensure_ascii=False),
-    ]
+    """A stack becomes text first, so that no secret in it escapes; its locals are never shown."""
+    return [structlog.processors.format_exc_info, _without_secrets, _renderer(out)]
+
+
+def _renderer(out: TextIO) -> Processor:
+    if not out.isatty():
+        return structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
+    return structlog.dev.ConsoleRenderer(
+        colors=not os.environ.get("NO_COLOR"),
+        timestamp_key="at",
+        exception_formatter=structlog.dev.plain_traceback,
+    )
+
+
+def _without_secrets(_: Any, __: str, event: EventDict) -> EventDict:
+    return cast("EventDict", redact(event))
 
 
 def _take_in_stdlib(out: TextIO, number: int, shared: list[Processor]) -> None:
@@ -55,7 +66,3 @@ def _take_in_stdlib(out: TextIO, number: int, shared: list[Processor]) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(number, logging.WARNING))
-
-
-def _as_text(value: Any) -> str:
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -32,7 +32,7 @@ async def desk(url: str, env_key: str | None = None) -> AsyncIterator[Access]:
 
 async def audit(access: Access) -> list[tuple[str, str, str, Any]]:
     rows = await access._database.read(lambda tx: tx.all(AUDIT))
-    return [(*told, json.loads(details or "null")) for *told, details in rows]  # type: ignore[misc]
+    return [(who, verb, what, json.loads(said or "null")) for who, verb, what, said in rows]
 
 
 async def everything(database: Database) -> dict[str, list[Any]]:

@@ -34,6 +34,7 @@ from retoma.engine.store.reuse import Found
 from retoma.engine.thing import Freeing, Taking
 from retoma.engine.trouble import Trouble
 from retoma.engine.writer import Answer, Writer
+from retoma.secret import LONGEST, redact_text
 
 MESSAGE = 2_000  # characters of an error that go into the timeline
 STACK = 8_000
@@ -332,9 +333,9 @@ class Attempt:
             case Snooze(after):
                 return settlement.snoozed(after)
             case Skip(reason):
-                return settlement.skipped(reason)
+                return settlement.skipped(redact_text(reason))
             case Park(reason, kind):
-                return settlement.parked(reason, kind)
+                return settlement.parked(redact_text(reason), kind)
             case unexpected:
                 assert_never(unexpected)
 
@@ -464,7 +465,9 @@ class Attempt:
         """The database refused what the codec had let pass: keep the bytes, end it for good."""
         await self.attach(Evidence("result", "application/json", (end.result or "").encode()))
         return settlement.buried(
-            DeadReason.PERMANENT, "unstorable_result", {"message": str(error)[:MESSAGE]}
+            DeadReason.PERMANENT,
+            "unstorable_result",
+            {"message": _printable(str(error), MESSAGE)},
         )
 
     async def _keep_unstorable(self, error: Unstorable) -> None:
@@ -674,8 +677,7 @@ def _told_of(error: BaseException) -> dict[str, object]:
     told: dict[str, object] = {
         "type": type(error).__name__,
         "message": _printable(_said(error), MESSAGE),
-        # Cut twice: what the first cut goes through, the second throws away.
-        "stack": _printable(redact_text(stack[-2 * STACK :])[-STACK:], STACK),
+        "stack": _printable(redact_text(stack[-LONGEST:])[-STACK:], STACK),
     }
     return {**error.details, **told} if isinstance(error, ChildDied) else told
 
@@ -693,5 +695,5 @@ def _short(details: dict[str, object]) -> dict[str, object]:
 
 def _printable(text: str, most: int) -> str:
     """What every database can store and everybody may read, whatever the error had in it."""
-    safe = redact_text(text[: 2 * most])[:most]
+    safe = redact_text(text[:LONGEST])[:most]
     return safe.encode("utf-8", "replace").decode().replace("\0", "�")

@@ -28,6 +28,7 @@ from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found, offer_of
 from retoma.engine.writer import Answer
+from retoma.secret import redact_text
 from retoma.words import say
 
 T = TypeVar("T")
@@ -359,7 +360,7 @@ class Context:
                     note=note,
                 )
             )
-        await self._desk.report(share, note)
+        await self._desk.report(share, None if note is None else redact_text(note))
 
     def cost(
         self,
@@ -510,7 +511,7 @@ class Context:
         try:
             text = await run(afford=False)
         except (Transient, Permanent) as error:
-            await self.keep(step, encode({"error": str(error)}), StepState.FAILED)
+            await self.keep(step, encode({"error": redact_text(str(error))}), StepState.FAILED)
             raise
         await self._save(step, text)
         return text

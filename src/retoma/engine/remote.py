@@ -17,6 +17,7 @@ from retoma.engine.errors import BadInput, Permanent, Transient
 from retoma.engine.job import HANDLE, REMOTE, Memory, SavedStep, StepId
 from retoma.engine.outcome import Park, Snooze, Unwound
 from retoma.engine.states import ParkReason, StepState
+from retoma.secret import redact_text
 from retoma.words import say
 
 INTERVAL = 30.0  # seconds between two polls
@@ -171,7 +172,9 @@ class Call:
         try:
             handle = await self._remote.send(self._key(step), payload)
         except (Transient, Permanent) as error:
-            await self._hands.keep(step, encode({"error": str(error)}), StepState.FAILED)
+            await self._hands.keep(
+                step, encode({"error": redact_text(str(error))}), StepState.FAILED
+            )
             raise
         except Exception as error:
             raise self._unsure(step, error) from error
