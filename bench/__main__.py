@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--json FILE] [--plot FILE] [--only NAME …]`: ours beside the floor and the peers.
+"""`python -m bench [--quick] [--json FILE] [--plot FILE] [--page FILE] [--only NAME …]`: ours beside the floor and the peers.
 
 Exit code 0 when everything of ours could be measured, whether or not a bar was met: a noisy machine is
 not a broken build. 1 when something of ours could not, 2 for arguments that make no sense.
@@ -15,6 +15,7 @@ from rich.console import Console
 
 from bench.compare import Comparison, compare
 from bench.comparisons import FULL, QUICK, comparisons
+from bench.page import write_page
 from bench.places import Places, open_places
 from bench.plot import write_plot
 from bench.table import Result, show, write_json
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     began = perf_counter()
     with open_places() as places:
+        where = places.describe()
         results = measure_all(chosen, places, Console(stderr=True, highlight=False))
     show(results, table_console())
     Console(stderr=True, highlight=False).print(f"{perf_counter() - began:.0f} s in all")
@@ -37,6 +39,8 @@ def main(arguments: Sequence[str]) -> int:
         write_json(results, asked.json)
     if asked.plot:
         write_plot(results, asked.plot)
+    if asked.page:
+        write_page(results, asked.page, where)
     return 0 if all(result.ours is not None for result in results) else 1
 
 
@@ -57,6 +61,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--json", type=Path, metavar="FILE", help="also write the rows as a list"
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw the rows, as SVG")
+    parser.add_argument(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="also put what many machines cost into this page: docs/howto/many-machines.md",
+    )
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help="only rows whose name begins so"
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench import blocked, floor, history, memory, ours, reach, reclaim, sustained
+from bench import blocked, floor, history, machines, memory, ours, reach, reclaim, sustained
 from bench.compare import FLOOR, AtLeast, AtMost, Comparison, Measure, NoLess, Row
 from bench.latency import Pace
 from bench.ours import Address
@@ -49,6 +49,7 @@ class Scale:
     submitted: int  # at once, for its memory
     long_rounds: int
     reclaim_rounds: int
+    machine_rounds: int
     rated: int
     pooled: int
     polled: int  # jobs with remote work, each asked after several times
@@ -73,6 +74,7 @@ QUICK = Scale(
     submitted=100_000,
     long_rounds=1,
     reclaim_rounds=1,
+    machine_rounds=1,
     rated=5_000,
     pooled=1_000,
     polled=300,
@@ -96,6 +98,7 @@ FULL = Scale(
     submitted=100_000,
     long_rounds=1,
     reclaim_rounds=3,
+    machine_rounds=3,
     rated=50_000,
     pooled=10_000,
     polled=3_000,
@@ -115,6 +118,7 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *memories(scale),
         *reclaims(scale),
         *reaches(scale),
+        *machines.comparisons(scale.drained, scale.stepped, SLOTS, scale.machine_rounds),
         heartbeats(),
         *start_ups(),
     ]

@@ -8,9 +8,12 @@ import pytest
 from bench import history
 from bench.compare import AtLeast, AtMost, NoLess
 from bench.comparisons import FULL, QUICK, comparisons
+from bench.machines import COST, PROCESSES
+from bench.page import BEGIN, END, write_page
 from bench.plot import write_plot
 from bench.table import Result, write_json
 from retoma import Retoma, State
+from tests.house.files import ROOT
 
 ROWS = (
     Result(
@@ -91,3 +94,38 @@ def test_what_was_measured_is_a_list_for_programs_and_a_picture_for_people(tmp_p
     picture = ET.fromstring((tmp_path / "rows.svg").read_text())  # noqa: S314  # our own
     said = {each.text for each in picture.iter() if each.text}
     assert {"drain", "memory", "ours 20,000", "Peer & Co 10,000"} <= said
+
+
+def test_what_many_machines_cost_is_put_into_its_page_and_nothing_else_is_touched(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    names = [f"machines_{n}" for n in (*PROCESSES, "step")]
+    names += [f"{name}_{cost}" for name in names for cost, _ in COST]
+    figures = [
+        Result(name=name, unit="", ours=0.5, floor=None, peers={}, bar=None, met=None)
+        for name in names
+    ]
+
+    write_page(figures, page, "PostgreSQL 15")
+
+    text = page.read_text()
+    assert ("before", "after") == (text.split()[0], text.split()[-1])
+    assert "old" not in text
+    assert "| 4 | 0 | 0.500 | 0.500 |" in text  # processes, jobs/s, cores of both
+    assert "| 2 cores | 2,800 |" in text  # 2 cores to 70 %, half a second for 1,000
+
+
+@pytest.mark.parametrize("text", ["no marks", BEGIN])
+def test_a_page_without_a_place_for_figures_is_refused(tmp_path, text):
+    page = tmp_path / "page.md"
+    page.write_text(text)
+
+    with pytest.raises(SystemExit, match="write between"):
+        write_page([], page, "PostgreSQL 15")
+    assert text == page.read_text()
+
+
+def test_the_page_on_many_machines_has_a_place_for_figures():
+    text = (ROOT / "docs" / "howto" / "many-machines.md").read_text()
+
+    assert 1 == text.count(BEGIN) == text.count(END)

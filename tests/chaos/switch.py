@@ -54,15 +54,15 @@ class Host:
             os.sched_yield()
 
     def obey(self, order: str) -> None:
-        match order:
-            case "unplug":
-                run("ip", "link", "set", self._cable, "down")
-            case "plug":
-                run("ip", "link", "set", self._cable, "up")
-            case "deafen":
-                run("ip", "route", "add", "blackhole", f"{self._there}/32")
-            case "hear":
-                run("ip", "route", "delete", "blackhole", f"{self._there}/32")
+        link = ("link", "set", self._cable)
+        route = ("blackhole", f"{self._there}/32")  # what is for it goes nowhere
+        orders = {
+            "unplug": (*link, "down"),
+            "plug": (*link, "up"),
+            "deafen": ("route", "add", *route),
+            "hear": ("route", "delete", *route),
+        }
+        run("ip", *orders[order])
 
 
 def _space(process: str, kind: str) -> str:

@@ -16,7 +16,7 @@ from retoma.engine.events import EventType
 from retoma.engine.states import State
 from tests.chaos.history import History
 from tests.chaos.hosts import Host, Hosts
-from tests.chaos.test_versions import KNOWS, ended, mixed, submit
+from tests.chaos.test_versions import KNOWS, all_sending, ended, mixed, submit
 from tests.chaos.world import Process, World
 
 SLOTS = 6  # of each host
@@ -159,7 +159,7 @@ async def test_e25_e29_every_host_is_replaced_by_new_code_while_a_batch_runs(
             old = [program(host, code="old") for host in hosts]
             await world.booted(*old)
             held = [await submit(world, 1, gate="never") for _ in range(3 * SLOTS)]
-            await world.eventually(lambda: sending(world, held), "every slot is taken")
+            await world.eventually(lambda: all_sending(world, held), "every slot is taken")
             jobs = held + [await submit(world, 1) for _ in range(20)]
             jobs += [await submit(world, 2) for _ in range(20)]
             jobs += [await submit(world, 1, "invoice", lines=["a"], due="x") for _ in range(20)]
@@ -183,10 +183,6 @@ async def test_e25_e29_every_host_is_replaced_by_new_code_while_a_batch_runs(
 
 def start_version(world: World, host: Host, **told: Any) -> Process:
     return host.start_program(world, "tests.chaos.run_version", **told)
-
-
-async def sending(world: World, jobs: list[int]) -> bool:
-    return set(jobs) <= {e.job for e in world.effects() if e.step == "send"}
 
 
 async def nobody_claims_what_it_does_not_know(world: World, found: History) -> None:

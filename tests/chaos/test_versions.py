@@ -123,7 +123,11 @@ async def test_e25_new_code_goes_on_with_an_old_job_and_repeats_only_steps_of_a_
 
 
 async def sending(world: World, job: int) -> bool:
-    return any(each.job == job and each.step == "send" for each in world.effects())
+    return await all_sending(world, [job])
+
+
+async def all_sending(world: World, jobs: list[int]) -> bool:
+    return set(jobs) <= {each.job for each in world.effects() if each.step == "send"}
 
 
 async def test_e25_old_code_can_neither_claim_nor_write_what_it_does_not_know(new_world):
@@ -153,8 +157,7 @@ async def test_e25_who_runs_goes_on_under_a_newer_schema_and_no_older_code_start
     async with mixed(new_world) as world:
         old = start(world, "old", "old", slots=4)
         held = [await submit(world, 1, gate="dawn") for _ in range(4)]
-        for job in held:
-            await world.eventually(lambda job=job: sending(world, job), "it is at work")
+        await world.eventually(lambda: all_sending(world, held), "all are at work")
         waiting = [await submit(world, 1) for _ in range(10)]
         database = await world.app.database()
 
