@@ -16,6 +16,7 @@ FILE = re.compile(r"# (\w+\.py)\n")
 RUN = ("python", "sh", "console")
 READ = ("text", "mermaid")  # for people, not for machines
 ADDRESS = "RETOMA_DATABASE_URL"
+BROKER = "CELERY_BROKER_URL"
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -49,6 +50,8 @@ def test_every_block_of_a_page_works(page, database, tmp_path, request):
     reader = Reader(tmp_path)
     if database == "postgres":
         reader.environment[ADDRESS] = request.getfixturevalue("postgres_url")
+    if BROKER in page.read_text():
+        reader.environment[BROKER] = request.getfixturevalue("redis_url")
 
     for language, text in blocks(page):
         reader.meet(language, text)
@@ -68,10 +71,17 @@ def test_the_pages_that_must_be_there_are_run():
     concepts = {f"concepts/{name}.md" for name in ("leases", "epochs", "steps", "generations")}
     names_of_howtos = (
         *("first-job", "tests", "postgresql"),
-        *("remote-jobs", "pools-rates-breakers", "many-machines"),
+        *("remote-jobs", "pools-rates-breakers", "celery", "many-machines"),
     )
     howto = {f"howto/{name}.md" for name in names_of_howtos}
     assert concepts | howto <= names
+
+
+def test_the_example_is_what_its_page_shows():
+    shown = [text for language, text in blocks(DOCS / "howto" / "celery.md")]
+
+    for path in sorted((ROOT / "examples" / "celery").glob("*.py")):
+        assert path.read_text() in shown, path.name
 
 
 @pytest.mark.parametrize(

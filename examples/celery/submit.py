@@ -1,0 +1,16 @@
+# submit.py
+"""Submit a batch and wait for it; somebody else runs it."""
+
+import asyncio
+
+from project import app, quote
+
+
+async def main() -> None:
+    async with app:
+        batch = await app.submit_many(quote, ["Notebook", "Telefone", "Mesa"], name="lote-42")
+        progress = await batch.wait()
+        print(f"{progress.done} of {progress.total} done")
+
+
+asyncio.run(main())
