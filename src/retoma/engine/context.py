@@ -94,8 +94,8 @@ class Context:
     """Handed to a story as its first argument."""
 
     __slots__ = (
-        "_calling_from",
         "_claim",
+        "_database_id",
         "_desk",
         "_in_flight",
         "_isolate",
@@ -115,14 +115,14 @@ class Context:
         isolate: Isolate,
         memory: Memory,
         story_task: asyncio.Task[Any] | None,
-        calling_from: str = "",
+        database_id: str = "",
     ) -> None:
         self._claim = claim
         self._desk = desk
         self._isolate = isolate
         self.memory = memory
-        self._calling_from = calling_from
-        self._steps = {step.id: step for step in memory.steps}
+        self._database_id = database_id
+        self._steps = {step.id: step for step in memory.steps} if memory.steps else {}
         self._in_flight: dict[StepId, _Flight] = {}
         self._side_tasks: set[asyncio.Task[Any]] = set()
         self._story_task = story_task
@@ -426,7 +426,8 @@ class Context:
         must be free of effects, as after a crash.
         """
         step = _step_id(name, version, "")
-        call = Call(self, remote, step.name, step.version, self._calling_from)
+        calling_from = f"{self._database_id}-{self._claim.job}-{self._claim.fresh_from}"
+        call = Call(self, remote, step.name, step.version, calling_from)
         saved = self._steps.get(step)
         if saved is not None and saved.saved:
             await call.close()

@@ -11,7 +11,7 @@ INSERT INTO temp.kept
 SELECT j.id, j.epoch, j.generation, j.seq + 1, o.value ->> 'name', o.value ->> 'version',
        o.value ->> 'key', o.value ->> 'state', o.value -> 'value', o.value -> 'cost',
        o.value -> 'told', o.value ->> 'n', o.value ->> 'last', o.value -> 'more'
-FROM json_each(:rows) o
+FROM jsonb_each(:rows) o
 JOIN jobs j ON j.id = o.value ->> 'job' AND j.epoch = o.value ->> 'epoch'
            AND j.state = 'running' AND +j.runner = :boot
 WHERE (SELECT state FROM runners WHERE boot = :boot) IN ('alive', 'leaving');
@@ -20,7 +20,7 @@ INSERT INTO temp.kept
 SELECT k.job, k.epoch, k.generation, k.seq + 1 + m.key, m.value ->> 'name',
        m.value ->> 'version', m.value ->> 'key', m.value ->> 'state', m.value -> 'value',
        m.value -> 'cost', m.value -> 'told', NULL, NULL, NULL
-FROM temp.kept k JOIN json_each(k.more) m
+FROM temp.kept k JOIN jsonb_each(k.more) m
 WHERE k.more IS NOT NULL;
 
 INSERT INTO steps (job, name, version, key, generation, epoch, state, begun_at, saved_at,

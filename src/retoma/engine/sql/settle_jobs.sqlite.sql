@@ -18,7 +18,7 @@ SELECT j.id, j.epoch, j.seq + 1, o.value ->> 'event', o.value ->> 'state',
             THEN o.value -> 'details' ELSE json_object('too_late', json('true')) END,
        j.batch, j.kind, ((SELECT clock()) - j.started_at) / 1000.0, o.value ->> 'aside',
        o.value ->> 'stopping'
-FROM json_each(:rows) o
+FROM jsonb_each(:rows) o
 JOIN jobs j ON j.id = o.value ->> 'job' AND j.epoch = o.value ->> 'epoch'
            AND j.state = 'running' AND +j.runner = :boot
 WHERE (SELECT state FROM runners WHERE boot = :boot) IN ('alive', 'leaving');

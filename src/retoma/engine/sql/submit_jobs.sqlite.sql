@@ -11,7 +11,7 @@ SELECT :kind, :version, :queue, :batch, CASE WHEN :limited THEN o.value ->> 1 EN
        coalesce(:run_at, CASE WHEN :delay IS NOT NULL THEN clock_in(:delay) END),
        CASE WHEN :lasts IS NOT NULL THEN clock_in(:lasts) END,
        :correlation, :traceparent, o.value -> 0, (SELECT clock())
-FROM json_each(:rows) o
+FROM jsonb_each(:rows) o
 ORDER BY o.key;
 
 INSERT INTO events (job, seq, type, at, actor)

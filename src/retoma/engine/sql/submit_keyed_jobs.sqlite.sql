@@ -12,7 +12,7 @@ SELECT :kind, :version, :queue, :batch, o.value ->> 'key', o.value ->> 'hash',
        coalesce(:run_at, CASE WHEN :delay IS NOT NULL THEN clock_in(:delay) END),
        CASE WHEN :lasts IS NOT NULL THEN clock_in(:lasts) END,
        :correlation, :traceparent, o.value -> 'payload', (SELECT clock())
-FROM json_each(:rows) o
+FROM jsonb_each(:rows) o
 WHERE true
 ORDER BY o.key
 ON CONFLICT (kind, key) WHERE key IS NOT NULL DO NOTHING;
