@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from retoma.engine.errors import BadInput
+from retoma.engine.errors import BadInput, RetomaError
 from retoma.engine.evidence import Shelf, ShelfAway
 from retoma.engine.ports import Clock
 from retoma.words import say
 
 if TYPE_CHECKING:
-    import httpx2
+    from retoma.outbound import Outbound, Policy
 
 T = TypeVar("T")
 
@@ -30,6 +30,7 @@ BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 TRIES = 3
 PAUSE = 0.2  # seconds before the second try, four times as long before the third
 TIMEOUT = 30.0  # seconds
+MOST = 64 * 1024 * 1024  # bytes of one answer: twice the largest piece of evidence
 
 
 def shelf_at(where: str, environment: Mapping[str, str] = os.environ) -> Shelf | None:
@@ -161,9 +162,10 @@ class Bucket:
         self.base = f"s3://{name}/{prefix}"
         self._path = f"/{name}/{quote(prefix)}"
         self._endpoint = endpoint
+        self._host = _host(endpoint)
         self._credentials = credentials
         self._clock = Clock()
-        self._client: httpx2.AsyncClient | None = None
+        self._way: tuple[Outbound, Policy] | None = None
 
     async def put(self, place: str, data: bytes, at: datetime) -> None:
         await self._asked("PUT", place, at, data)
@@ -175,9 +177,8 @@ class Bucket:
         await self._asked("DELETE", place, at)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        if self._way is not None:
+            await self._way[0].close()
 
     async def _asked(
         self, method: str, place: str, at: datetime, data: bytes = b""
@@ -201,20 +202,39 @@ class Bucket:
         self, method: str, place: str, at: datetime, data: bytes
     ) -> tuple[int, str, bytes]:
         """Status (599: no answer at all), what to tell of it, and the content."""
-        import httpx2  # noqa: PLC0415 — only who keeps evidence in S3 pays for a client
-
-        if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=TIMEOUT, follow_redirects=False)
         path = self._path + _key(self.base, place)
-        host = urlsplit(self._endpoint).netloc
-        headers = signed(self._credentials, method, host, path, data, at)
+        headers = signed(self._credentials, method, self._host, path, data, at)
+        del headers["host"]  # signed as it will be sent, by whoever sends it
         try:
-            answer = await self._client.request(
-                method, f"{self._endpoint}{path}", headers=headers, content=data
+            out, policy = self._way_out()
+            answer = await out.request(
+                policy,
+                method,
+                f"{self._endpoint}{path}",
+                headers=headers,
+                content=data,
+                accept=range(600),
             )
-        except httpx2.TransportError as error:
-            return 599, f"no answer ({type(error).__name__})", b""
-        return answer.status_code, f"answered {answer.status_code}", answer.content
+        except RetomaError as error:
+            return 599, f"no answer ({error})", b""
+        return answer.status, f"answered {answer.status}", answer.body
+
+    def _way_out(self) -> "tuple[Outbound, Policy]":
+        # Only who keeps evidence in S3 pays for a client.
+        from retoma.outbound import Outbound, Policy  # noqa: PLC0415
+
+        if self._way is None:
+            # The endpoint is the operator's own setting: it may well stand in their own network.
+            policy = Policy.toward(
+                "evidence",
+                self._endpoint,
+                private=True,
+                deadline=TIMEOUT,
+                most_bytes=MOST,
+                most_unpacked=MOST,
+            )
+            self._way = Outbound(), policy
+        return self._way
 
 
 def signed(
@@ -251,6 +271,12 @@ def signed(
         f"Signature={signature}"
     )
     return sent
+
+
+def _host(endpoint: str) -> str:
+    """As a request says it: without a port that goes without saying."""
+    parts = urlsplit(endpoint)
+    return parts.netloc.lower().removesuffix(":443" if parts.scheme == "https" else ":80")
 
 
 def _key(base: str, place: str) -> str:

@@ -28,6 +28,11 @@ GUARDED = {
         *("socket", "socketserver", "ssl", "select", "selectors"),
         *("asyncio.open_connection", "asyncio.start_server", "asyncio.open_unix_connection"),
     ),
+    # A client of HTTP is a way out of the house, and there is one: outbound/.
+    "http": (
+        *("httpx", "httpx2", "httpcore", "httpcore2", "requests", "niquests", "aiohttp"),
+        *("urllib3", "urllib.request", "http.client", "ftplib", "smtplib", "websockets"),
+    ),
     "threads": ("threading", "_thread", "concurrent.futures", "asyncio.to_thread"),
     "processes": (
         *(
@@ -42,6 +47,8 @@ GUARDED = {
         *("os.popen", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
     ),
 }
+# The loop itself opens sockets too, whatever it is called where it is used.
+LOOP = ("getaddrinfo", "create_connection", "sock_connect", "create_unix_connection")
 # The type of a source of chance is not chance: it is how a seeded one is passed in.
 HARMLESS = ("random.Random",)
 
@@ -68,6 +75,14 @@ DOORS: dict[str, Door] = {
     ),
     "db/sqlite.py": Door(("sockets", "threads"), "the writer thread; the bell is a socket"),
     "db/wire.py": Door(("sockets", "threads"), "a wait on a socket, ended from another thread"),
+    "outbound/call.py": Door(("http",), "requests and addresses are httpx2's own"),
+    "outbound/client.py": Door(
+        ("http", "sockets"), "the way out; whose certificates it trusts"
+    ),
+    "outbound/policy.py": Door(("http",), "reads an address as whoever connects will read it"),
+    "outbound/proxies.py": Door(("http",), "the environment's proxies, for who asks for them"),
+    "outbound/resolver.py": Door(("sockets",), "names become addresses"),
+    "outbound/wire.py": Door(("http", "sockets"), "connections, each to an address looked at"),
     "dispatch/family.py": Door(("processes",), "a child of Celery's pool may have children"),
     "dispatch/inside.py": Door(("threads",), "a loop of ours beside the tasks of Celery"),
     "dispatch/sender.py": Door(("threads",), "whoever submits waits for no broker"),
@@ -86,6 +101,8 @@ def touched(source: str) -> Iterator[tuple[int, str, str]]:
     # In random.Random the name random is only the way to it.
     ways = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in LOOP:
+            yield node.lineno, "sockets", node.attr
         if id(node) in ways:
             continue
         dotted = dotted_name(node, names)
@@ -162,6 +179,12 @@ def test_every_door_is_in_use():
         "import uuid\nhex = uuid.uuid4().hex",
         "import socket\nsocket.socket()",
         "import threading\nthreading.Lock()",
+        "import httpx2\nhttpx2.AsyncClient()",
+        "def late():\n    from httpx2 import AsyncClient\n    AsyncClient()",
+        "import urllib.request\nurllib.request.urlopen('https://example.org')",
+        "from http.client import HTTPSConnection\nHTTPSConnection('example.org')",
+        "import asyncio\nasyncio.get_running_loop().getaddrinfo('example.org', 443)",
+        "async def go(loop):\n    await loop.create_connection(object, 'example.org', 443)",
         "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor()",
         "import multiprocessing as mp\nmp.get_context('spawn')",
         "import asyncio, subprocess\nsubprocess.run(['true'])",

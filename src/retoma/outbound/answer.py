@@ -1,0 +1,45 @@
+"""What came back: a status, headers, and a body that was small enough."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.message import Message
+from typing import Any, NoReturn
+
+from retoma.engine.errors import Transient, Unsure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Whole, unpacked, and in no text made of it."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)  # names in lower case
+    body: bytes = field(repr=False)
+    url: str = field(repr=False)  # after the last redirect; may hold a key
+    where: str
+    changed: bool = False  # it was asked for something that changes things
+
+    def json(self) -> Any:
+        """The body as JSON; what cannot be read is a failure of the other side."""
+        try:
+            return json.loads(self.body, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            pass
+        text = f"{self.where}: the answer is not JSON"
+        if self.changed:
+            raise Unsure(f"{text}; it may have happened", code="unsure")
+        raise Transient(text, code="bad_answer")
+
+    def text(self) -> str:
+        message = Message()
+        message["content-type"] = self.headers.get("content-type", "")
+        charset = message.get_content_charset("utf-8")
+        try:
+            return self.body.decode(charset, errors="replace")
+        except LookupError:
+            return self.body.decode(errors="replace")
+
+
+def _no_number(_: str) -> NoReturn:
+    raise ValueError

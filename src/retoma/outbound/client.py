@@ -1,0 +1,290 @@
+"""The one client: checks where it goes, takes no more than agreed, tells nobody what it carried."""
+
+import asyncio
+import ssl
+from collections.abc import Collection, Mapping, Set
+from contextlib import AsyncExitStack
+from types import MappingProxyType
+from typing import Any, Final
+
+import httpcore2
+import httpx2
+
+from retoma.engine.errors import Permanent, Transient
+from retoma.engine.log import get_logger
+from retoma.engine.ports import Clock
+from retoma.outbound.answer import Answer
+from retoma.outbound.call import REDIRECTS, SAFE, Call, Failure, prepare
+from retoma.outbound.policy import Blocked, Policy, Proxy, host_of, port_of
+from retoma.outbound.proxies import environment_proxy
+from retoma.outbound.resolver import Resolver, SystemResolver
+from retoma.outbound.sorting import Sort, asked_wait, sort_of
+from retoma.outbound.unpack import Body, TooLarge, Unasked, Unreadable
+from retoma.outbound.wire import Guarded, NoName, Wire, checked, untrusted
+from retoma.secret import Secret
+from retoma.words import say
+
+log = get_logger("retoma.outbound")
+
+MOST_WIRES: Final = 64  # policies whose connections are kept; idle ones beyond it are closed
+SILENCE: Final = Sort(Transient, "no_answer")
+LATE: Final = Sort(Transient, "timeout")
+BROKEN: Final = Sort(Transient, "bad_answer")
+LOCKED: Final = Sort(Permanent, "config")
+BLOCKED: Final = Sort(Permanent, "ssrf_blocked")
+
+# What ends a call, the narrower before the wider.
+FAILURES: Final[Mapping[type[Exception], tuple[Sort, str]]] = MappingProxyType(
+    {
+        TooLarge: (Sort(Permanent, "too_large"), "the answer is larger than agreed"),
+        Unreadable: (BROKEN, "the answer cannot be unpacked"),
+        Unasked: (BROKEN, "the answer is not of a type it takes"),
+        NoName: (SILENCE, "no such name"),
+        httpx2.ConnectTimeout: (SILENCE, "no connection in time"),
+        httpx2.ConnectError: (SILENCE, "no connection"),
+        httpx2.TimeoutException: (LATE, "nothing came for too long"),
+        httpx2.LocalProtocolError: (Sort(Permanent, "bad_input"), "HTTP cannot carry that"),
+        httpx2.ProtocolError: (BROKEN, "what came is not HTTP, or broke off"),
+        httpx2.ProxyError: (SILENCE, "the proxy does not let us through"),
+        httpx2.TransportError: (SILENCE, "the connection broke"),
+        TimeoutError: (LATE, "no end within its time"),
+        OSError: (SILENCE, "the connection broke"),
+    }
+)
+
+
+class Outbound:
+    """Every request to somebody else's service goes through here, under the policy of its purpose.
+
+    What comes back is an Answer, or one of the failures a story may raise: Transient, Throttled,
+    Permanent; Unsure where something that changes things was sent and its reply was lost. Opens
+    nothing before it is first used; may be used again after it was closed.
+    """
+
+    def __init__(
+        self,
+        *,
+        resolver: Resolver | None = None,
+        network: httpcore2.AsyncNetworkBackend | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        trust: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`transport`: answers in the place of the network, for tests. `trust`: whose certificates."""
+        self._resolver = resolver or SystemResolver()
+        self._network = network or httpcore2.AnyIOBackend()
+        self._transport = transport
+        self._trust = trust
+        self._clock = clock or Clock()
+        self._wires: dict[Policy, Wire] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def get(self, policy: Policy, url: str, **asked: Any) -> Answer:
+        return await self.request(policy, "GET", url, **asked)
+
+    async def post(self, policy: Policy, url: str, **asked: Any) -> Answer:
+        return await self.request(policy, "POST", url, **asked)
+
+    async def request(
+        self,
+        policy: Policy,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
+        json: Any = None,
+        form: Mapping[str, Any] | None = None,
+        content: bytes | str | None = None,
+        proxy: Proxy | None = None,
+        accept: Collection[int] = (),
+    ) -> Answer:
+        """The answer; any status but 2xx and those in `accept` is a failure.
+
+        A key is best given as a Secret, as a header or a parameter: it is seen by nobody else.
+        """
+        try:
+            call = prepare(
+                policy,
+                method,
+                url,
+                params=params,
+                headers=headers,
+                json=json,
+                form=form,
+                content=content,
+                proxy=proxy,
+            )
+        except Blocked as error:
+            log.warning("outbound.blocked", purpose=policy.purpose, why=str(error))
+            refused = Permanent(error.args[0], code=BLOCKED.code)
+        else:
+            return await self._told(call, accept)
+        raise refused
+
+    async def check(self, policy: Policy, url: str) -> None:
+        """Blocked where the address, or one its name has now, is refused. For whoever saves it."""
+        parsed = policy.check(url)
+        host, port = host_of(parsed), port_of(parsed)
+        try:
+            await checked(host, port, self._resolver, policy.private)
+        except httpx2.ConnectError:
+            raise Blocked(say("{host}: no such name", host=host)) from None
+
+    async def close(self) -> None:
+        wires, self._wires = self._wires, {}
+        for wire in wires.values():
+            await wire.aclose()
+
+    async def __aenter__(self) -> "Outbound":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _told(self, call: Call, accept: Collection[int]) -> Answer:
+        """One line in the log for each call, and nothing in it that was carried."""
+        began = self._clock.now()
+        ended = await self._ended(call, accept)
+        told = {
+            "purpose": call.policy.purpose,
+            "method": call.method,
+            "host": call.host,
+            "seconds": round(self._clock.now() - began, 3),
+        }
+        if isinstance(ended, Answer):
+            log.debug("outbound.answered", status=ended.status, size=len(ended.body), **told)
+            return ended
+        tell = log.warning if ended.code == BLOCKED.code else log.info
+        tell("outbound.failed", code=ended.code, **told)
+        raise ended
+
+    async def _ended(self, call: Call, accept: Collection[int]) -> Answer | Failure:
+        """Raised outside of here, so that no text of another package comes along as its cause."""
+        try:
+            async with asyncio.timeout(call.policy.deadline), AsyncExitStack() as closing:
+                return await self._followed(call, accept, closing)
+        except Blocked as error:
+            return call.failed(BLOCKED, str(error))
+        except tuple(FAILURES) as error:
+            return call.failed(*_meaning(error))
+
+    async def _followed(
+        self, call: Call, accept: Collection[int], closing: AsyncExitStack
+    ) -> Answer | Failure:
+        for left in range(call.policy.redirects, -1, -1):
+            response = await self._sent(call, closing)
+            closing.push_async_callback(response.aclose)
+            location = response.headers.get("location")
+            if response.status_code not in REDIRECTS or location is None or not left:
+                break
+            await response.aclose()
+            call.send_on(response.status_code, location)
+        status = response.status_code
+        if not (200 <= status < 300 or status in accept):
+            return self._sorted(call, response)
+        return await _taken(call, response)
+
+    def _sorted(self, call: Call, response: httpx2.Response) -> Failure:
+        status = response.status_code
+        sort = sort_of(status, call.policy.answers)
+        call.maybe = call.maybe and not sort.known
+        wait = asked_wait(response.headers, self._clock.wall())
+        return call.failed(sort, f"answered {status}", wait)
+
+    # — which way —
+
+    async def _sent(self, call: Call, closing: AsyncExitStack) -> httpx2.Response:
+        if self._transport is not None:
+            call.sent()
+            return await self._transport.handle_async_request(call.request())
+        proxy = call.proxy
+        if proxy is None and call.policy.environment:
+            proxy = environment_proxy(call.url.scheme, call.host)
+        if proxy is not None:
+            return await self._sent_through(proxy, call, closing)
+        wire = await self._wire(call.policy)
+        wire.busy += 1
+        closing.callback(wire.left)
+        return await wire.handle_async_request(call.request())
+
+    async def _sent_through(
+        self, proxy: Proxy, call: Call, closing: AsyncExitStack
+    ) -> httpx2.Response:
+        """A connection of its own: nobody else may come to speak under these credentials."""
+        private = call.policy.private | ({proxy.host} if call.proxy is None else set())
+        wire = self._new_wire(call.policy, private, proxy)
+        closing.push_async_callback(wire.aclose)
+        if proxy.resolves:
+            return await wire.handle_async_request(call.request())
+        if call.url.scheme != "https":
+            raise Blocked(
+                say("plain http goes only through a proxy that resolves names itself")
+            )
+        found = await checked(call.host, call.port, self._resolver, call.policy.private)
+        to = f"[{found[0]}]" if found[0].version == 6 else str(found[0])
+        return await wire.handle_async_request(
+            call.request(connect_to=to.encode(), sni_hostname=call.host)
+        )
+
+    async def _wire(self, policy: Policy) -> Wire:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._wires = (
+                loop,
+                {},
+            )  # connections of another loop cannot be used here
+        wire = self._wires.pop(policy, None)
+        if wire is None:
+            wire = self._new_wire(policy, policy.private)
+        self._wires[policy] = wire  # the last used is the last to go
+        idle = [
+            each for each, kept in self._wires.items() if not kept.busy and kept is not wire
+        ]
+        for each in idle[: max(0, len(self._wires) - MOST_WIRES)]:
+            await self._wires.pop(each).aclose()
+        return wire
+
+    def _new_wire(self, policy: Policy, private: Set[str], proxy: Proxy | None = None) -> Wire:
+        if self._trust is None and ("https" in policy.schemes or (proxy and proxy.tls)):
+            self._trust = httpx2.create_ssl_context(trust_env=False)
+        guarded = Guarded(self._network, self._resolver, private)
+        return Wire(guarded, self._trust, policy.connections, proxy)
+
+
+async def _taken(call: Call, response: httpx2.Response) -> Answer:
+    policy = call.policy
+    body = Body(
+        response.headers.get("content-encoding", ""),
+        most_bytes=policy.most_bytes,
+        most_unpacked=policy.most_unpacked,
+    )
+    if _length(response) > policy.most_bytes and call.method != "HEAD":
+        raise TooLarge
+    async for piece in response.aiter_raw():
+        body.feed(piece)
+    whole = body.whole()
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if whole and policy.types and kind not in policy.types:
+        raise Unasked
+    return Answer(
+        status=response.status_code,
+        headers=MappingProxyType(dict(response.headers)),
+        body=whole,
+        url=str(call.url),
+        where=call.where,
+        changed=call.method not in SAFE,
+    )
+
+
+def _length(response: httpx2.Response) -> int:
+    said = response.headers.get("content-length", "")
+    return int(said) if said.isascii() and said.isdigit() else 0
+
+
+def _meaning(error: Exception) -> tuple[Sort, str]:
+    if isinstance(error, httpx2.ProxyError) and str(error).startswith("407"):
+        return LOCKED, "the proxy does not know us"
+    if isinstance(error, httpx2.ConnectError) and untrusted(error):
+        return SILENCE, "its certificate is not trusted"
+    return next(meant for kind, meant in FAILURES.items() if isinstance(error, kind))
