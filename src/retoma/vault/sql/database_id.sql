@@ -1,0 +1,2 @@
+-- The database's own id.
+SELECT value FROM meta WHERE name = 'database';
