@@ -19,12 +19,13 @@ from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
 from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, NotFound, Unsure
-from retoma.engine.evidence import Keeper
+from retoma.engine.evidence import Keeper, Writes
 from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.hinted import HintedRunner
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
 from retoma.engine.money import money
+from retoma.engine.once import Once
 from retoma.engine.ports import Clock, Ids, chance
 from retoma.engine.reach import BreakersDesk, Pools, RatesDesk
 from retoma.engine.retention import Keep, Retention, Retired
@@ -32,7 +33,17 @@ from retoma.engine.retry import Retry
 from retoma.engine.runner import House, Knobs, Runner
 from retoma.engine.schedule import TIMEZONE, plan
 from retoma.engine.states import State
-from retoma.engine.store import Missed, Plan, Reference, Refers, Schedule, hints
+from retoma.engine.store import (
+    Asked,
+    Command,
+    Missed,
+    Plan,
+    Reference,
+    Refers,
+    Schedule,
+    Verb,
+    hints,
+)
 from retoma.engine.store.hints import Hint
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
@@ -58,12 +69,15 @@ class Retoma:
         rng: Random | None = None,
         timezone: str | None = None,
         evidence: str | None = None,
+        patience: float | None = None,
     ) -> None:
         """`timezone`: of schedules that name none, and of the days and months by which costs are
         counted; else `RETOMA_TIMEZONE`, else São Paulo's.
 
         `evidence`: where its bytes lie: `database`, `folder:///path` or
         `s3://bucket/prefix?endpoint=https://…`; else `RETOMA_EVIDENCE`, else the database.
+
+        `patience`: for how many seconds a database that is away is asked again (30).
         """
         self.url = url
         self.timezone = timezone or os.environ.get("RETOMA_TIMEZONE") or TIMEZONE
@@ -72,6 +86,7 @@ class Retoma:
         self._clock = clock or Clock()
         self._ids = ids or Ids()
         self._rng = rng
+        self.patience = patience
         where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
         self._keeper = Keeper(shelf_at(where), self._ids)
         self._database: Database | None = None
@@ -88,6 +103,11 @@ class Retoma:
     def clock(self) -> Clock:
         """Decides when to look; a test may hand in one of its own."""
         return self._clock
+
+    @property
+    def ids(self) -> Ids:
+        """Names nobody has had before."""
+        return self._ids
 
     @property
     def pools(self) -> Pools:
@@ -207,6 +227,7 @@ class Retoma:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        actor: str = ACTOR,
     ) -> Job:
         """One job, committed when this returns. The same key and payload give the same job.
 
@@ -221,6 +242,7 @@ class Retoma:
             delay=delay,
             deadline=deadline,
             correlation=correlation,
+            actor=actor,
         )
         new = new_job(wanted, payload, key)
         database = await self._open()
@@ -296,9 +318,18 @@ class Retoma:
         of this process go through, and is called again where the database was away or busy and
         nothing had been changed. What it raises undoes everything: no job, no event, no bell.
         """
+        return await self._write(await self._open(), fn)
+
+    async def write_once(
+        self, asked: Asked, fn: Callable[[Transaction], T], answer: Callable[[T], Any]
+    ) -> T:
+        """As `write`, but only for the first who asks so; any other is told by `Answered` what
+        `answer` made of what the first one got."""
+        return await self._write(Once(await self._open(), asked, answer), fn)
+
+    async def _write(self, database: Writes, fn: Callable[[Transaction], T]) -> T:
         if iscoroutinefunction(fn):
             raise BadInput(say("{fn!r} is async; app.write takes a plain function", fn=fn))
-        database = await self._open()
 
         last: list[Transaction] = []
 
@@ -388,12 +419,17 @@ class Retoma:
 
     # — running —
 
-    async def run(self, *, until_idle: bool = False, **knobs: Any) -> None:
-        """One runner in this process; see Knobs. Returns when stopped, or when nothing waits."""
+    async def run(
+        self, *, until_idle: bool = False, kinds: Kinds | None = None, **knobs: Any
+    ) -> None:
+        """One runner in this process; see Knobs. Returns when stopped, or when nothing waits.
+
+        `kinds`: only these, instead of all that are registered.
+        """
         database = await self._open()
         runner = Runner(
             database,
-            self.kinds,
+            self.kinds if kinds is None else kinds,
             Knobs(**{"timezone": self.timezone, **knobs}),
             clock=self._clock,
             ids=self._ids,
@@ -450,6 +486,18 @@ class Retoma:
             )
         )
 
+    async def search(
+        self, search: insights.Search, *, before: int | None = None, limit: int = 50
+    ) -> insights.Page:
+        """Jobs as somebody wants them, newest first, and where the next look begins."""
+        return await self._read(
+            lambda tx: insights.search_jobs(tx, search, before=before, limit=limit)
+        )
+
+    async def count(self, search: insights.Search) -> insights.Count:
+        """How many there are; beyond what is worth looking at: at least how many."""
+        return await self._read(lambda tx: insights.count_search(tx, search))
+
     async def counts(self) -> dict[State, int]:
         return await self._read(insights.count_jobs)
 
@@ -485,10 +533,14 @@ class Retoma:
             lambda tx: insights.durations(tx, last=last, kind=kind, state=ended)
         )
 
-    async def events(self, job: int, *, after: int = 0) -> list[insights.Event]:
+    async def events(
+        self, job: int, *, after: int = 0, limit: int | None = None
+    ) -> list[insights.Event]:
         """The timeline of a job; `after`: only what follows that line of it."""
         _check_id("job", job)
-        return await self._read(lambda tx: insights.job_events(tx, job, after=after))
+        return await self._read(
+            lambda tx: insights.job_events(tx, job, after=after, limit=limit)
+        )
 
     async def attempts(self, job: int) -> list[insights.AttemptSeen]:
         _check_id("job", job)
@@ -617,6 +669,69 @@ class Retoma:
             )
         )
 
+    async def dead_causes(self, jobs: Sequence[int]) -> dict[int, insights.Cause]:
+        """Why each of them died the last time."""
+        found = await self._read(lambda tx: insights.dead_causes(tx, jobs))
+        return {each.job: each for each in found}
+
+    async def dead_groups(self, search: insights.Search) -> insights.DeadGroups:
+        """Of what the newest dead letters died, those alike together."""
+        return await self._read(lambda tx: insights.dead_groups(tx, search))
+
+    async def audit(
+        self,
+        search: insights.AuditSearch,
+        *,
+        after: insights.Spot | None = None,
+        limit: int = 50,
+    ) -> insights.AuditPage:
+        """What people did, newest first, a page at a time."""
+        return await self._read(
+            lambda tx: insights.search_audit(tx, search, after=after, limit=limit)
+        )
+
+    async def command(self, verb: Verb | str, *, why: str | None = None, actor: str) -> Command:
+        """Something to be done to many jobs: to those that stand where they stand by now."""
+        if verb not in list(Verb):
+            raise BadInput(
+                say("a verb is one of {known}, not {verb!r}", known=", ".join(Verb), verb=verb)
+            )
+        wanted = Verb(verb)
+        said = None if why is None else reason(why)
+        if wanted is Verb.SKIP and said is None:
+            raise BadInput(say("whoever skips says why"))
+        return Command(verb=wanted, actor=actor, why=said, since=await self._read(store.now))
+
+    async def order(
+        self, command: Command, jobs: Sequence[int], *, offset: int = 0
+    ) -> store.Ordered:
+        """Do it to these, in one transaction; asking again moves nothing twice."""
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.order_jobs(tx, command, jobs, offset), verb="order"
+        )
+
+    async def order_page(
+        self,
+        command: Command,
+        search: insights.Search,
+        *,
+        before: int | None,
+        offset: int,
+        limit: int = insights.PAGE,
+    ) -> tuple[store.Ordered, int, int | None]:
+        """Do it to the next of those that are so, newest first; how many were met, and where the
+        next page begins."""
+        found = await self._read(
+            lambda tx: insights.search_ids(tx, search, before=before, limit=limit)
+        )
+        ordered = await self.order(command, found.ids, offset=offset)
+        return ordered, len(found.ids), found.next
+
+    async def forget_answers(self) -> int:
+        """Delete answers that nobody asks for any more, a bite of them; how many that was."""
+        return await (await self._open()).write(store.forget_answers, verb="forget_answers")
+
     # — schedules and retention —
 
     async def schedules(self) -> list[Schedule]:
@@ -719,7 +834,7 @@ class Retoma:
             # A clock in the hand of a test moves the database's time too.
             fake = self._clock.moved() is not None
             moved = (lambda: self._clock.moved() or 0) if fake else None
-            self._database = db.open(self.url, moved=moved)
+            self._database = db.open(self.url, moved=moved, patience=self.patience)
             self._submitter = Submitter(self._database)
         return self._database
 

@@ -13,6 +13,7 @@ from pydantic import (
     AliasChoices,
     BeforeValidator,
     Field,
+    SecretStr,
     ValidationError,
     field_validator,
     model_validator,
@@ -160,6 +161,31 @@ class Settings(BaseSettings):
         validation_alias="RETOMA_TIMEZONE",
         description="Whose clock schedules go by that name no time zone of their own, and costs.",
     )
+    serve_host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        max_length=255,
+        validation_alias="RETOMA_SERVE_HOST",
+        description="Where the API listens. Beyond this machine only where there are keys.",
+    )
+    serve_port: int = Field(
+        8321,
+        ge=0,
+        le=65_535,
+        validation_alias="RETOMA_SERVE_PORT",
+        description="The port of the API; 0: a free one.",
+    )
+    public_url: str | None = Field(
+        None,
+        validation_alias="RETOMA_PUBLIC_URL",
+        description="What people type to reach the API, where a proxy stands before it.",
+    )
+    api_key: SecretStr | None = Field(
+        None,
+        validation_alias="RETOMA_API_KEY",
+        description="A key that is an admin's, for a first start and for automation; 32 characters"
+        " at least.",
+    )
     keep_done: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_DONE",
@@ -206,6 +232,20 @@ class Settings(BaseSettings):
                     scheme=scheme or say("an address without a scheme"),
                 )
             )
+        return url
+
+    @field_validator("public_url")
+    @classmethod
+    def _an_origin(cls, url: str | None) -> str | None:
+        parts = urlsplit(url or "http://x")
+        bare = parts.path in ("", "/") and not parts.query and not parts.fragment
+        if (
+            parts.scheme not in ("http", "https")
+            or not parts.hostname
+            or not bare
+            or parts.username
+        ):
+            raise ValueError(say("write where people go, such as https://retoma.example.org"))
         return url
 
     @field_validator("evidence")

@@ -1,3 +1,9 @@
+answers.actor text COLLATE C NOT NULL
+answers.answer text
+answers.at timestamp with time zone NOT NULL
+answers.hash text NOT NULL
+answers.key text COLLATE C NOT NULL
+answers.what text NOT NULL
 api_keys.created_at timestamp with time zone NOT NULL
 api_keys.created_by text COLLATE C NOT NULL
 api_keys.expires_at timestamp with time zone
@@ -293,6 +299,7 @@ ticks.job bigint
 ticks.schedule text NOT NULL
 jobs WITH fillfactor=60
 runners WITH fillfactor=50
+answers: PRIMARY KEY (actor, key)
 api_keys: FOREIGN KEY (person) REFERENCES people(id)
 api_keys: PRIMARY KEY (id)
 api_keys: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
@@ -367,8 +374,11 @@ steps: PRIMARY KEY (job, name, version, key)
 steps: CHECK ((state = ANY (ARRAY['begun'::text, 'saved'::text, 'failed'::text, 'ended'::text])))
 tallies: PRIMARY KEY (id)
 ticks: PRIMARY KEY (schedule, at)
+CREATE INDEX answers_at ON retoma.answers USING btree (at)
+CREATE UNIQUE INDEX answers_pkey ON retoma.answers USING btree (actor, key)
 CREATE INDEX api_keys_person ON retoma.api_keys USING btree (person)
 CREATE UNIQUE INDEX api_keys_pkey ON retoma.api_keys USING btree (id)
+CREATE INDEX audit_at ON retoma.audit USING btree (at, id)
 CREATE UNIQUE INDEX audit_pkey ON retoma.audit USING btree (id)
 CREATE INDEX audit_xid ON retoma.audit USING btree (xid)
 CREATE UNIQUE INDEX batch_pace_pkey ON retoma.batch_pace USING btree (batch, minute)
@@ -382,6 +392,7 @@ CREATE UNIQUE INDEX charges_pkey ON retoma.charges USING btree (id)
 CREATE UNIQUE INDEX costs_pkey ON retoma.costs USING btree (scope, name, period, provider, model, unit, sort)
 CREATE UNIQUE INDEX counts_pkey ON retoma.counts USING btree (batch, kind, state, code)
 CREATE UNIQUE INDEX duties_pkey ON retoma.duties USING btree (name)
+CREATE INDEX events_commands ON retoma.events USING btree (at, job, seq) WHERE ((type = ANY (ARRAY['again'::text, 'unparked'::text, 'discarded'::text, 'cancel_requested'::text])) OR ((type = ANY (ARRAY['canceled'::text, 'skipped'::text])) AND (epoch IS NULL)))
 CREATE UNIQUE INDEX events_pkey ON retoma.events USING btree (job, seq)
 CREATE INDEX events_xid ON retoma.events USING btree (xid)
 CREATE UNIQUE INDEX evidence_pkey ON retoma.evidence USING btree (sha256)

@@ -1,3 +1,13 @@
+CREATE TABLE answers (
+    actor   text NOT NULL,
+    key     text NOT NULL,
+    what    text NOT NULL,
+    hash    text NOT NULL,
+    answer  text,
+    at      integer NOT NULL,
+    PRIMARY KEY (actor, key)
+) STRICT
+CREATE INDEX answers_at ON answers (at)
 CREATE TABLE api_keys (
     id           text PRIMARY KEY,
     person       integer NOT NULL REFERENCES people,
@@ -30,6 +40,7 @@ CREATE TABLE audit (
     subject  text NOT NULL,
     details  text
 ) STRICT
+CREATE INDEX audit_at ON audit (at, id)
 CREATE TABLE batch_pace (
     batch   integer NOT NULL,
     minute  integer NOT NULL,
@@ -128,6 +139,9 @@ CREATE TABLE events (
     details  text,
     PRIMARY KEY (job, seq)
 ) STRICT
+CREATE INDEX events_commands ON events (at, job, seq)
+    WHERE type IN ('again', 'unparked', 'discarded', 'cancel_requested')
+       OR (type IN ('canceled', 'skipped') AND epoch IS NULL)
 CREATE TRIGGER evidence_leaves_its_place AFTER DELETE ON evidence
 WHEN OLD.place IS NOT NULL
 BEGIN

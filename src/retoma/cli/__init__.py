@@ -154,6 +154,48 @@ def runner(
 
 
 @cli.command()
+def serve(
+    app: Annotated[
+        str | None,
+        typer.Option(
+            "--app",
+            metavar="MODULE:NAME",
+            help="Where your Retoma is: its jobs can be submitted.",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Where to listen. [env: RETOMA_SERVE_HOST]")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="0: a free one. [env: RETOMA_SERVE_PORT]"),
+    ] = None,
+    database: Database = None,
+    link: Annotated[
+        bool, typer.Option("--link/--no-link", help="Print a sign-in link, good once.")
+    ] = True,
+    with_parent: Annotated[bool, typer.Option("--leave-with-parent", hidden=True)] = False,
+) -> None:
+    """Serve the API, until told to stop (SIGTERM or Ctrl-C)."""
+    from retoma.cli.exits import leave_in_order, stay
+
+    leave_in_order()
+    stay()
+    from retoma.cli.serve import Wanted, run
+
+    run(
+        Wanted(
+            app=app,
+            host=host,
+            port=port,
+            database=database,
+            link=link,
+            with_parent=with_parent,
+        )
+    )
+
+
+@cli.command()
 def demo(
     fast: Annotated[
         bool, typer.Option("--fast", help="A smaller world: a few seconds.")

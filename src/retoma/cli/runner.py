@@ -46,7 +46,7 @@ def run(wanted: Wanted) -> None:
     )
     logs.configure(chosen.log_level)
     if wanted.processes == 1:
-        _run_on_the_quickest_loop(_one(load(wanted.app), wanted, chosen))
+        run_on_the_quickest_loop(_one(load(wanted.app), wanted, chosen))
     elif not asyncio.run(_many(wanted, chosen)):
         raise Stop(Exit.FAILED, say("a runner did not leave in order; its jobs are taken over"))
 
@@ -98,7 +98,7 @@ def _imported(module: str) -> Any:
         ) from error
 
 
-def _run_on_the_quickest_loop(main: Coroutine[Any, Any, None]) -> None:
+def run_on_the_quickest_loop(main: Coroutine[Any, Any, None]) -> None:
     try:
         import uvloop  # noqa: PLC0415 — not every platform has a wheel of it
     except ImportError:

@@ -51,21 +51,22 @@ __all__ = [
 
 
 def open(  # noqa: A001 — `db.open(url)` is the word
-    url: str, *, moved: Callable[[], int] | None = None
+    url: str, *, moved: Callable[[], int] | None = None, patience: float | None = None
 ) -> Database:
     """The database behind an address. Nothing is opened until it is asked something.
 
-    `moved` is for tests: the microseconds by which this process has moved its time.
+    `moved` is for tests: the microseconds by which this process has moved its time. `patience`:
+    for how many seconds it is asked again while it is away or busy.
     """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
         from retoma.db.sqlite import Sqlite  # noqa: PLC0415 — a driver costs its import
 
-        return Sqlite(url, moved)
+        return Sqlite(url, moved, patience)
     if scheme in ("postgresql", "postgres"):
         from retoma.db.postgres import Postgres  # noqa: PLC0415 — likewise
 
-        return Postgres(url, moved)
+        return Postgres(url, moved, patience)
     raise Unfit(
         say(
             "{scheme}: write sqlite:///work.db or postgresql://host/name",

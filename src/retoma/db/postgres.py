@@ -130,8 +130,14 @@ class Postgres:
 
     dialect = "postgres"
 
-    def __init__(self, url: str, moved: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        moved: Callable[[], int] | None = None,
+        patience: float | None = None,
+    ) -> None:
         self.url = url
+        self._patience = PATIENCE if patience is None else patience
         address = _parse(url)
         self._pooled = address.pooled
         self._answer = address.answer
@@ -153,7 +159,7 @@ class Postgres:
         async def once() -> T:
             return await self._answered(line, lambda: line.transact(fn, verb))
 
-        return await patiently(once, PATIENCE if patience is None else patience)
+        return await patiently(once, self._patience if patience is None else patience)
 
     async def read(self, fn: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         line = self._lines[Lane.CLAIM]
@@ -161,7 +167,7 @@ class Postgres:
         async def once() -> T:
             return await self._answered(line, lambda: line.question(fn))
 
-        return await patiently(once, PATIENCE if patience is None else patience)
+        return await patiently(once, self._patience if patience is None else patience)
 
     def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:
         return self._lines[Lane.PULSE].transact_in_time(fn, verb)

@@ -63,8 +63,14 @@ class Sqlite:
 
     dialect = "sqlite"
 
-    def __init__(self, url: str, moved: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        moved: Callable[[], int] | None = None,
+        patience: float | None = None,
+    ) -> None:
         self.url = url
+        self._patience = PATIENCE if patience is None else patience
         self._path, self._synchronous = _parse(url)
         self._moved = moved
         self._asks: deque[_Ask] = deque()
@@ -87,7 +93,7 @@ class Sqlite:
         async def once() -> T:
             return await asyncio.wrap_future(self._ask(fn, verb, lane))
 
-        return await patiently(once, PATIENCE if patience is None else patience)
+        return await patiently(once, self._patience if patience is None else patience)
 
     async def read(
         self,

@@ -32,6 +32,7 @@ def submission(
     delay: Any = None,
     deadline: Any = None,
     correlation: str | None = None,
+    actor: str = ACTOR,
 ) -> Submission:
     """What the jobs of one submission have in common."""
     if priority is not None and priority not in PRIORITIES:
@@ -70,7 +71,7 @@ def submission(
         delay=wait,
         lasts=lasts,
         correlation=checked("correlation", correlation),
-        actor=ACTOR,
+        actor=actor,
     )
 
 

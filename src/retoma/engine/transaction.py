@@ -8,6 +8,7 @@ from inspect import isawaitable, iscoroutine
 from typing import Any, TypeVar
 
 from retoma import db
+from retoma.codec import encode
 from retoma.db import Row, Statement
 from retoma.db.statements import bare, parameters, verbatim
 from retoma.engine import store
@@ -17,7 +18,7 @@ from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds
 from retoma.engine.money import money
 from retoma.engine.ports import Ids
-from retoma.engine.submission import Submitted, checked, new_batch, new_job, submission
+from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.words import say
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Transaction:
         self._failed: BaseException | None = None
         self._over = False
         self.jobs: list[Job] = []  # submitted in it, one by one
+        self.new: set[int] = set()  # those of them that were not there before
         self.batches: list[int] = []
 
     def run(self, sql: str, **params: Any) -> int:
@@ -73,6 +75,7 @@ class Transaction:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        actor: str = ACTOR,
     ) -> Job:
         """As `app.submit`, in this transaction: a job that nobody sees before it commits."""
         wanted = self._kinds.of(kind)
@@ -83,10 +86,13 @@ class Transaction:
             delay=delay,
             deadline=deadline,
             correlation=correlation,
+            actor=actor,
         )
         new = new_job(wanted, payload, key)
-        made = self._do(lambda tx: store.submit_job(tx, about, new))
+        made, is_new = self._do(lambda tx: store.submit_or_find(tx, about, new))
         self.jobs.append(made)
+        if is_new:
+            self.new.add(made.id)
         return made
 
     def submit_many(
@@ -103,6 +109,7 @@ class Transaction:
         deadline: Any = None,
         correlation: str | None = None,
         budget: str | None = None,
+        actor: str = ACTOR,
     ) -> Batch:
         """As `app.submit_many`, in this transaction."""
         wanted = self._kinds.of(kind)
@@ -113,6 +120,7 @@ class Transaction:
             delay=delay,
             deadline=deadline,
             correlation=correlation,
+            actor=actor,
         )
         batch_key = checked("key", key) or self._ids.new()
         submit = new_batch(
@@ -127,6 +135,19 @@ class Transaction:
         made = self._batch(self._do(submit))
         self.batches.append(made.id)
         return made
+
+    def run_schedule(self, name: str, *, actor: str = ACTOR) -> Job:
+        """As `app.run_schedule`, in this transaction."""
+        made = self._do(lambda tx: store.run_schedule(tx, name, actor=actor))
+        self.jobs.append(made)
+        return made
+
+    def tell(self, verb: str, subject: str, details: Any = None, *, actor: str = ACTOR) -> None:
+        """A line of the audit log that belongs to no job."""
+        text = None if details is None else encode(details)
+        self._do(
+            lambda tx: store.tell(tx, actor=actor, verb=verb, subject=subject, details=text)
+        )
 
     def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
         statement, wanted = _read(sql)

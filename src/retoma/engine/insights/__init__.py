@@ -1,5 +1,12 @@
 """Every question about jobs. Nothing here writes, and nothing counts history."""
 
+from retoma.engine.insights.audit import (
+    AuditLine,
+    AuditPage,
+    AuditSearch,
+    Spot,
+    search_audit,
+)
 from retoma.engine.insights.batches import BatchSeen, Pace, batch_pace, get_batch, list_batches
 from retoma.engine.insights.counters import (
     count_codes,
@@ -25,12 +32,32 @@ from retoma.engine.insights.limits import LimitSeen, list_limits
 from retoma.engine.insights.pace import Durations, Minute, durations, throughput
 from retoma.engine.insights.reasons import explain
 from retoma.engine.insights.runners import RunnerSeen, list_runners
+from retoma.engine.insights.search import (
+    Cause,
+    Count,
+    DeadGroup,
+    DeadGroups,
+    Page,
+    Search,
+    count_search,
+    dead_causes,
+    dead_groups,
+    search_ids,
+    search_jobs,
+)
 
 __all__ = [
     "PAGE",
     "QUIET",
     "AttemptSeen",
+    "AuditLine",
+    "AuditPage",
+    "AuditSearch",
     "BatchSeen",
+    "Cause",
+    "Count",
+    "DeadGroup",
+    "DeadGroups",
     "Durations",
     "Event",
     "EvidenceSeen",
@@ -38,7 +65,10 @@ __all__ = [
     "LimitSeen",
     "Minute",
     "Pace",
+    "Page",
     "RunnerSeen",
+    "Search",
+    "Spot",
     "Stand",
     "StepSeen",
     "Stuck",
@@ -46,6 +76,9 @@ __all__ = [
     "count_codes",
     "count_jobs",
     "count_kinds",
+    "count_search",
+    "dead_causes",
+    "dead_groups",
     "durations",
     "explain",
     "funnel",
@@ -61,6 +94,9 @@ __all__ = [
     "list_limits",
     "list_runners",
     "refused_writes",
+    "search_audit",
+    "search_ids",
+    "search_jobs",
     "stuck",
     "throughput",
 ]

@@ -21,6 +21,7 @@ __all__ = [
     "AttemptSeen",
     "Event",
     "StepSeen",
+    "ids_of",
     "job_attempts",
     "job_events",
     "job_steps",
@@ -34,6 +35,7 @@ JOB_STEPS = sql("job_steps")
 LIST_BATCH_ENDS = sql("list_batch_ends")
 LIST_DONE = sql("list_done")
 LIST_ENDS = sql("list_ends")
+LIST_IDS = sql("list_ids")
 LIST_JOBS = sql("list_jobs")
 LIST_RUNNING = sql("list_running")
 LIST_WAITING = sql("list_waiting")
@@ -95,6 +97,23 @@ def list_jobs(
     if state is None and kind is None:
         rows = tx.all(LIST_JOBS, state=None, kind=None, **asked)
         return [job_from(row) for row in rows]
+    found = ids_of(tx, state=state, kind=kind, batch=batch, before=before, limit=limit)
+    return [job_from(row) for row in tx.all(JOBS_BY_ID, ids=json.dumps(found))]
+
+
+def ids_of(
+    tx: Transaction,
+    *,
+    state: State | None,
+    kind: str | None,
+    batch: int | None,
+    before: int | None,
+    limit: int,
+) -> list[int]:
+    """The same, the ids alone, and as many as somebody may want to look at."""
+    asked = {"before": before, "limit": limit, "batch": batch}
+    if state is None and kind is None:
+        return [id_ for (id_,) in tx.all(LIST_IDS, state=None, kind=None, **asked)]
     # Each state by the way that is short for it, and only where the counters say there are some.
     counted = _counted(tx, kind, batch)
     wanted = list(State) if state is None else [state]
@@ -104,8 +123,7 @@ def list_jobs(
         if any(each in states for states in counted.values())
         for row in _of_state(tx, each, kind, counted, asked)
     )
-    ids = json.dumps(nlargest(limit, found))
-    return [job_from(row) for row in tx.all(JOBS_BY_ID, ids=ids)]
+    return nlargest(limit, found)
 
 
 def _counted(
@@ -133,7 +151,7 @@ def _of_state(
                 LIST_DONE, kind=kind, before=asked["before"], limit=asked["limit"]
             )
         case State.WAITING | State.DONE:
-            yield from tx.all(LIST_JOBS, state=state, kind=kind, **asked)
+            yield from tx.all(LIST_IDS, state=state, kind=kind, **asked)
         case State.PARKED | State.SKIPPED | State.DEAD | State.CANCELED:
             if asked["batch"] is not None:
                 yield from tx.all(LIST_BATCH_ENDS, state=state, kind=kind, **asked)
@@ -149,9 +167,11 @@ def _of_state(
                     )
 
 
-def job_events(tx: Transaction, job: int, *, after: int = 0) -> list[Event]:
-    """The timeline of a job, from the beginning or after a line of it."""
-    return [_event(row) for row in tx.all(JOB_EVENTS, job=job, after=after)]
+def job_events(
+    tx: Transaction, job: int, *, after: int = 0, limit: int | None = None
+) -> list[Event]:
+    """The timeline of a job, from the beginning or after a line of it; all, or so many lines."""
+    return [_event(row) for row in tx.all(JOB_EVENTS, job=job, after=after, limit=limit)]
 
 
 def job_attempts(tx: Transaction, job: int) -> list[AttemptSeen]:

@@ -1,3 +1,4 @@
--- The timeline of one job, from a line on.
+-- The timeline of one job, from a line on, as many lines as are wanted.
 SELECT seq, epoch, type, at, actor, details FROM events
-WHERE job = :job AND seq > :after ORDER BY seq;
+WHERE job = :job AND seq > :after ORDER BY seq
+LIMIT coalesce(CAST(:limit AS bigint), 9223372036854775807);

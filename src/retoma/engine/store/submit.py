@@ -128,14 +128,19 @@ def _chunks(items: Iterable[T], size: Callable[[T], int]) -> Iterator[tuple[int,
 
 def submit_job(tx: Transaction, about: Submission, job: NewJob) -> Job:
     """One job; where its key is known already, the one that has it."""
+    return submit_or_find(tx, about, job)[0]
+
+
+def submit_or_find(tx: Transaction, about: Submission, job: NewJob) -> tuple[Job, bool]:
+    """The same, and whether it is new."""
     _declare(tx, [job])
     call = _one(tx, about, job)
     added = tx.all(call.statement, **call.params)
     tx.ring(about.queue)
     if added:
-        return _submitted(about, job, added[0])
+        return _submitted(about, job, added[0]), True
     _refuse_other_payloads(tx, about.kind, [job], set())
-    return job_by_key(tx, about.kind, str(job.key))
+    return job_by_key(tx, about.kind, str(job.key)), False
 
 
 def submit_together(

@@ -1,0 +1,220 @@
+"""`retoma serve`: the API, and what it needs beside it, until told to stop."""
+
+import asyncio
+import getpass
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from retoma import logs, settings
+from retoma.access import Access, Role
+from retoma.bootstrap import build_retoma
+from retoma.cli.exits import Exit, Stop
+from retoma.cli.processes import on_stop, when_parent_ends
+from retoma.cli.runner import load, run_on_the_quickest_loop
+from retoma.engine.errors import BadInput
+from retoma.library import Retoma
+from retoma.manifest import Application
+from retoma.settings import Settings
+from retoma.web import House, build_site, face_of
+from retoma.words import say, speak
+
+PATIENCE = 5.0  # seconds for a database that is away: somebody waits for an answer
+DRAIN = 3  # seconds for open answers to end; streams never do
+GRACE = 1.0  # seconds for the jobs of the house
+SLOTS = 4  # jobs of the house at a time
+KEEP_ALIVE = 5  # seconds a connection may rest
+HEAD = 16 * 1024  # bytes of a request before its body
+TIDY = 3600.0  # seconds between two looks for answers nobody asks for any more
+ALONE = "admin"  # who signs in where this machine has no name for whoever started us
+ACTOR = "cli"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the command line asked for; None: as the settings say."""
+
+    app: str | None
+    host: str | None
+    port: int | None
+    database: str | None
+    link: bool
+    with_parent: bool
+
+
+def run(wanted: Wanted) -> None:
+    chosen = settings.read(
+        database_url=wanted.database, serve_host=wanted.host, serve_port=wanted.port
+    )
+    logs.configure(chosen.log_level)
+    run_on_the_quickest_loop(_serve(wanted, chosen))
+
+
+async def _serve(wanted: Wanted, chosen: Settings) -> None:
+    retoma, applications = _what(wanted, chosen)
+    async with retoma:
+        server = await prepare(retoma, chosen, applications)
+        on_stop(server.stop)
+        if wanted.with_parent:
+            when_parent_ends(server.stop)
+        print(speak("retoma listens on {origin}", origin=server.origin), flush=True)
+        if wanted.link:
+            link = await sign_in_link(server)
+            print(speak("sign in, once, within an hour: {link}", link=link), flush=True)
+        await server.run()
+
+
+def _what(wanted: Wanted, chosen: Settings) -> tuple[Retoma, Sequence[Application]]:
+    """The app of whoever starts us, all of whose kinds may be submitted; else a bare house."""
+    if wanted.app is None:
+        retoma = build_retoma(chosen)
+        retoma.patience = PATIENCE
+        return retoma, ()
+    retoma = load(wanted.app)
+    retoma.patience = PATIENCE
+    if wanted.database is not None:
+        retoma.url = wanted.database
+    return retoma, [Application(name="app", kinds=list(retoma.kinds))]
+
+
+class Server:
+    """A site on a socket, and the house's own runner beside it."""
+
+    def __init__(self, site: Any, sockets: Sequence[Any], house: House) -> None:
+        self.house = house
+        self.origin = house.face.origin
+        self._sockets = list(sockets)
+        self._server = _Quiet(
+            uvicorn.Config(
+                site,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                http="h11",
+                ws="none",
+                lifespan="on",
+                timeout_graceful_shutdown=DRAIN,
+                timeout_keep_alive=KEEP_ALIVE,
+                h11_max_incomplete_event_size=HEAD,
+            )
+        )
+
+    async def run(self) -> None:
+        """Until told to stop; open answers have a few seconds to end."""
+        await self._server.serve(sockets=self._sockets)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+
+
+class _Quiet(uvicorn.Server):
+    """Signals are ours to hear: a SIGTERM is an end in order."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def prepare(
+    retoma: Retoma, chosen: Settings, applications: Sequence[Application]
+) -> Server:
+    """Listening already, and serving nobody yet."""
+    await _check_open(retoma, chosen)
+    listening = _bound(chosen)
+    port: int = listening.getsockname()[1]
+    site = build_site(
+        retoma,
+        chosen.model_copy(update={"serve_port": port}),
+        applications,
+        lives=(own_runner, housekeeping),
+    )
+    return Server(site, [listening], site.state.house)
+
+
+async def _check_open(retoma: Retoma, chosen: Settings) -> None:
+    """Whoever can be reached from elsewhere must be able to tell people apart."""
+    if face_of(chosen).is_loopback:
+        return
+    key = None if chosen.api_key is None else chosen.api_key.get_secret_value()
+    access = Access(await retoma.database(), retoma.clock, retoma.ids, env_key=key)
+    if not await access.any_keys():
+        raise Stop(
+            Exit.USAGE,
+            say(
+                "{host} can be reached from elsewhere, and there is no key yet: make one with"
+                " `retoma keys create`, or listen on 127.0.0.1",
+                host=chosen.serve_host,
+            ),
+        )
+
+
+def _bound(chosen: Settings) -> Any:
+    config = uvicorn.Config("", host=chosen.serve_host, port=chosen.serve_port, log_config=None)
+    try:
+        return config.bind_socket()
+    except SystemExit:
+        raise Stop(
+            Exit.UNAVAILABLE,
+            say(
+                "cannot listen on {host} port {port}: it is taken, or not ours",
+                host=chosen.serve_host,
+                port=chosen.serve_port,
+            ),
+        ) from None
+
+
+async def sign_in_link(server: Server) -> str:
+    """For whoever started us, who is an admin of this house."""
+    access = await server.house.access()
+    try:
+        token = await access.invite(_me(), Role.ADMIN, ACTOR)
+    except BadInput:
+        token = await access.invite(ALONE, Role.ADMIN, ACTOR)
+    return f"{server.origin}/enter/{token}"
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ALONE
+
+
+# — what lives beside the site —
+
+
+@asynccontextmanager
+async def own_runner(house: House) -> AsyncIterator[None]:
+    """Runs the jobs of the house itself: orders that are too large to wait for."""
+    retoma = house.retoma
+    run = asyncio.create_task(
+        retoma.run(kinds=house.own, name="server", slots=SLOTS, grace=GRACE, let_go=GRACE / 2)
+    )
+    try:
+        yield
+    finally:
+        retoma.stop()
+        await asyncio.wait({run}, timeout=2 * GRACE)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+
+
+@asynccontextmanager
+async def housekeeping(house: House) -> AsyncIterator[None]:
+    tidying = asyncio.create_task(_tidy(house))
+    try:
+        yield
+    finally:
+        tidying.cancel()
+        await asyncio.gather(tidying, return_exceptions=True)
+
+
+async def _tidy(house: House) -> None:
+    while True:
+        while await house.retoma.forget_answers():
+            await house.retoma.clock.give_way()
+        await house.retoma.clock.sleep(TIDY)

@@ -1,0 +1,21 @@
+-- Which of these jobs are as somebody wants them, newest first.
+-- A text is looked for as it was written, and without regard to case as far as the database knows how.
+SELECT id FROM jobs
+WHERE id IN (SELECT CAST(o.key AS bigint) FROM json_each(:ids) o)
+  AND (CAST(:state AS text) IS NULL OR (state = :state) IS TRUE)
+  AND (CAST(:kind AS text) IS NULL OR kind = :kind)
+  AND (CAST(:batch AS bigint) IS NULL OR batch = :batch)
+  AND (CAST(:code AS text) IS NULL OR code = :code)
+  AND (CAST(:checkpoint AS text) IS NULL OR checkpoint = :checkpoint)
+  AND (CAST(:sought AS text) IS NULL
+       OR replace(coalesce(key, ''), :sought, '') <> coalesce(key, '')
+       OR replace(coalesce(correlation, ''), :sought, '') <> coalesce(correlation, '')
+       OR replace(coalesce(note, ''), :sought, '') <> coalesce(note, '')
+       OR replace(substr(CAST(payload AS text), 1, :within), :sought, '')
+          <> substr(CAST(payload AS text), 1, :within)
+       OR replace(lower(coalesce(key, '')), lower(:sought), '') <> lower(coalesce(key, ''))
+       OR replace(lower(coalesce(correlation, '')), lower(:sought), '') <> lower(coalesce(correlation, ''))
+       OR replace(lower(coalesce(note, '')), lower(:sought), '') <> lower(coalesce(note, ''))
+       OR replace(lower(substr(CAST(payload AS text), 1, :within)), lower(:sought), '')
+          <> lower(substr(CAST(payload AS text), 1, :within)))
+ORDER BY id DESC LIMIT :limit;

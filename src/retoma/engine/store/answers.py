@@ -1,0 +1,57 @@
+"""Answers that are given once: whoever asks again under the same key gets the same one.
+
+The key is taken first and the answer kept last, in the transaction that does what was asked: a crash
+in between leaves nothing, and of many that ask at once one does it and the others wait for its
+answer.
+"""
+
+from dataclasses import dataclass
+
+from retoma.db import Transaction
+from retoma.engine.errors import IdempotencyMismatch
+from retoma.engine.store.verb import verb
+from retoma.words import say
+
+KEPT = 7 * 86_400.0  # seconds: longer than any client asks again
+BITE = 500
+FORGET_ANSWERS = verb("forget_answers")
+GET_ANSWER = verb("get_answer")
+KEEP_ANSWER = verb("keep_answer")
+TAKE_ANSWER = verb("take_answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody asks for, once."""
+
+    actor: str
+    key: str
+    what: str  # which verb
+    hash: str  # of everything that was said
+
+
+def take_answer(tx: Transaction, asked: Asked) -> str | None:
+    """The answer that was given before; None: it is ours to give, before this transaction ends."""
+    taken = tx.one(
+        TAKE_ANSWER, actor=asked.actor, key=asked.key, what=asked.what, hash=asked.hash
+    )
+    if taken is not None:
+        return None
+    [(what, hash_, answer)] = tx.all(GET_ANSWER, actor=asked.actor, key=asked.key)
+    if (what, hash_) != (asked.what, asked.hash):
+        raise IdempotencyMismatch(
+            say(
+                "the key {key} was used before for something else; nothing was done",
+                key=asked.key,
+            )
+        )
+    return str(answer)
+
+
+def keep_answer(tx: Transaction, asked: Asked, answer: str) -> None:
+    tx.run(KEEP_ANSWER, actor=asked.actor, key=asked.key, answer=answer)
+
+
+def forget_answers(tx: Transaction, *, kept: float = KEPT) -> int:
+    """Delete the oldest that are older than that; how many that was."""
+    return len(tx.all(FORGET_ANSWERS, before=-kept, bite=BITE))

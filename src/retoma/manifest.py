@@ -1,0 +1,72 @@
+"""Application: what an application hands to the house.
+
+What a runner does not need is named by where it is (`package.module:name`) and imported by whoever
+needs it: a runner never imports the web, and `--help` imports nothing.
+"""
+
+import importlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from retoma.engine.errors import BadInput
+from retoma.engine.kind import Kind
+from retoma.engine.states import State
+from retoma.words import say
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,49}")
+ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """One application, on one screen."""
+
+    name: str
+    kinds: Sequence["Kind | Callable[..., Any]"] = ()
+    submits: bool = True  # whether its jobs may be submitted at /api/jobs too, as they are
+    router: str | None = None  # its routes, a fastapi.APIRouter
+    pages: str | None = None  # its pages of Mission Control, likewise
+    commands: str | None = None  # its verbs of the command line, a typer.Typer
+    words: Mapping[State, str] = field(default_factory=dict)  # what it calls the states
+    migrations: str | None = None  # the package that holds them
+    refers: Sequence[tuple[str, str]] = ()  # columns that hold ids of jobs: (table, column)
+    uploads: Sequence[str] = ()  # paths that take a large body, as it comes
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise BadInput(
+                say(
+                    "an application is called by small letters, digits, - and _, not {name!r}",
+                    name=self.name,
+                )
+            )
+        for where in (self.router, self.pages, self.commands):
+            if where is not None and not ADDRESS.fullmatch(where):
+                raise BadInput(
+                    say(
+                        "{name}: {where!r} names nothing: write package.module:name",
+                        name=self.name,
+                        where=where,
+                    )
+                )
+        self.own_kinds()
+
+    def own_kinds(self) -> list[Kind]:
+        """Its kinds, whether they were given as such or as the functions they were made of."""
+        made: list[Kind] = []
+        for each in self.kinds:
+            kind = getattr(each, "kind", each)
+            if not isinstance(kind, Kind):
+                raise BadInput(
+                    say("{name}: {job!r} is no job: use @job", name=self.name, job=each)
+                )
+            made.append(kind)
+        return made
+
+
+def load(address: str) -> Any:
+    """What stands at `package.module:name`; imported now."""
+    module, _, name = address.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,63 @@
+"""Where the next page of a list begins: opaque to whoever holds it, good for that list alone."""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from retoma.codec import digest
+from retoma.web.problems import Refusal
+from retoma.words import say
+
+LONGEST: Final = 500  # characters
+ID: Final = 2**63
+
+
+class Cursor:
+    """The cursors of one list under one filter."""
+
+    def __init__(self, name: str, asked: object) -> None:
+        said = json.dumps(asked, default=str, sort_keys=True)
+        self._stamp = digest(f"{name} {said}")[:16]
+
+    def write(self, *values: int | str | None) -> str | None:
+        """None where there is no next page."""
+        if values == (None,):
+            return None
+        text = json.dumps([self._stamp, *values], separators=(",", ":"))
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+    def read(self, cursor: str | None, *sorts: type) -> Sequence[Any] | None:
+        """The values again, each of the sort that was written; None: from the beginning."""
+        if cursor is None:
+            return None
+        values = _parsed(cursor)
+        if (
+            len(values) != len(sorts) + 1
+            or values[0] != self._stamp
+            or any(
+                type(value) is not sort for value, sort in zip(values[1:], sorts, strict=True)
+            )
+            or any(type(value) is int and not -ID < value < ID for value in values[1:])
+        ):
+            raise _foreign()
+        return values[1:]
+
+
+def _parsed(cursor: str) -> list[Any]:
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        values = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, UnicodeError, ValueError, RecursionError):
+        raise _foreign() from None
+    if not isinstance(values, list):
+        raise _foreign()
+    return values
+
+
+def _foreign() -> Refusal:
+    return Refusal(
+        "bad_cursor",
+        say("the cursor is not one of this list with this filter: begin without one"),
+    )

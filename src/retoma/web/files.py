@@ -1,0 +1,67 @@
+"""Answers to be saved to a file: none of them can do anything when somebody opens it."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from starlette.responses import Response
+
+FORMULAS: Final = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+)  # with which a spreadsheet begins to calculate
+SANDBOX: Final = "sandbox; default-src 'none'"
+
+
+TEXT_FILE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The bytes, as text.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
+}
+
+
+def text_file(name: str, content: bytes) -> Response:
+    return _saved(name, content, "text/plain; charset=utf-8")
+
+
+def csv_file(name: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Response:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(headings)
+    writer.writerows([cell(each) for each in row] for row in rows)
+    return _saved(name, out.getvalue().encode(), "text/csv; charset=utf-8")
+
+
+def csv_of(what: str) -> dict[int | str, dict[str, Any]]:
+    return {
+        200: {
+            "description": f"A table of {what}.",
+            "content": {"text/csv": {"schema": {"type": "string"}}},
+        }
+    }
+
+
+def cell(value: Any) -> str:
+    """As text; what would be a formula is marked as none."""
+    if value is None:
+        return ""
+    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    is_number = isinstance(value, int | float)
+    return f"'{text}" if text.startswith(FORMULAS) and not is_number else text
+
+
+def _saved(name: str, content: bytes, media: str) -> Response:
+    return Response(
+        content,
+        headers={
+            "Content-Type": media,
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Security-Policy": SANDBOX,
+        },
+    )

@@ -1,0 +1,123 @@
+"""Something to be done to many jobs: how many first, then now or by a job of the house."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from fastapi import Response
+from pydantic import BaseModel
+
+from retoma.engine.batch import Batch
+from retoma.engine.insights import Search
+from retoma.engine.store import MOVABLE, Asked, Command
+from retoma.web.house import House
+from retoma.web.orders import (
+    FEW,
+    FEW_IN_BATCH,
+    Order,
+    carry_out_now,
+    order_of,
+    submit_order,
+    verb_on_batch,
+)
+from retoma.web.replay import written
+from retoma.web.visit import Visit
+from retoma.web.wire import Done, LeftShown, Moved
+
+M = TypeVar("M", bound=BaseModel)
+
+CHUNK = 200  # jobs in one transaction
+
+
+async def do_to_ids(
+    house: House, command: Command, ids: Sequence[int], *, dry_run: bool
+) -> Done:
+    """To those that somebody ticked."""
+    wanted = sorted(set(ids))
+    if dry_run:
+        return Done(dry_run=True, matching=len(wanted), exact=True)
+    moved, left = 0, []
+    for begin in range(0, len(wanted), CHUNK):
+        done = await house.retoma.order(command, wanted[begin : begin + CHUNK], offset=moved)
+        moved += done.moved
+        left += [LeftShown(job=each.job, state=each.state) for each in done.left]
+    return Done(dry_run=False, matching=len(wanted), exact=True, moved=moved, left=left)
+
+
+async def do_where(
+    house: House,
+    command: Command,
+    search: Search,
+    ask: Asked | None,
+    visit: Visit,
+    response: Response,
+    *,
+    dry_run: bool,
+    most: int | None = None,
+) -> Done:
+    """To all that are so, or the newest so many of them."""
+    narrowed = _movable(command, search)
+    count = await house.retoma.count(narrowed)
+    n = count.n if most is None else min(count.n, most)
+    exact = count.exact or n == most
+    if dry_run:
+        return Done(dry_run=True, matching=n, exact=exact)
+    if ask is None and exact and n <= FEW:
+        done = await carry_out_now(house.retoma, command, narrowed, most)
+        return Done(dry_run=False, matching=n, exact=True, moved=done.moved)
+    order = order_of(command, narrowed, most)
+
+    def show(job: int) -> Done:
+        return Done(dry_run=False, matching=n, exact=exact, job=job)
+
+    shown = await _by_a_job(house, order, ask, visit, show, Done)
+    _accepted(response, shown.job)
+    return shown
+
+
+def _movable(command: Command, search: Search) -> Search:
+    """A verb that moves jobs from one state alone need not meet the others."""
+    [*states] = MOVABLE[command.verb]
+    if search.state is None and not search.letters and len(states) == 1:
+        return replace(search, state=states[0])
+    return search
+
+
+async def do_to_batch(
+    house: House,
+    batch: Batch,
+    order: Order,
+    visit: Visit,
+    response: Response,
+) -> Moved:
+    """One verb on all jobs of a batch."""
+    counts = await batch.counts()
+    if sum(counts.values()) <= FEW_IN_BATCH:
+        moved = await verb_on_batch(batch, order.verb, order.actor, order.codes, order.why)
+        return Moved(batch=batch.id, moved=moved)
+
+    def show(job: int) -> Moved:
+        return Moved(batch=batch.id, moved=0, job=job)
+
+    shown = await _by_a_job(house, order, None, visit, show, Moved)
+    _accepted(response, shown.job)
+    return shown
+
+
+async def _by_a_job(
+    house: House,
+    order: Order,
+    ask: Asked | None,
+    visit: Visit,
+    show: Callable[[int], M],
+    shape: type[M],
+) -> M:
+    shown, _ = await written(
+        house, ask, lambda tx: submit_order(tx, order, visit.correlation), show, shape
+    )
+    return shown
+
+
+def _accepted(response: Response, job: int | None) -> None:
+    response.status_code = 202
+    response.headers["Location"] = f"/api/jobs/{job}"

@@ -1,0 +1,97 @@
+"""How every route of ours goes: who is it, is that what we know, do it, or say what is wrong."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+from retoma.access import Role
+from retoma.engine.errors import BadInput
+from retoma.web import problems
+from retoma.web.flaws import flaws_of
+from retoma.web.house import house_of, visit_at
+from retoma.web.problems import Flaw, Refusal
+from retoma.web.sign_in import admit, needs_of
+from retoma.words import say
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+log = structlog.get_logger("retoma.web")
+
+
+class Route(APIRoute):
+    """A route that declares its role, and answers errors as problems."""
+
+    @property
+    def declared(self) -> tuple[Role | None]:
+        """The role it needs; None in it: it is for anybody."""
+        found = {each.role for each in needs_of(self.dependant)}
+        if len(found) != 1:
+            raise BadInput(
+                say(
+                    "route {path} declares {n} roles: every route declares one",
+                    path=self.path,
+                    n=len(found),
+                )
+            )
+        return (found.pop(),)
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            try:
+                [role] = self.declared
+                if role is not None:
+                    await admit(request, role, self.path)
+                self._check_query(request)
+                return await handle(request)
+            except Exception as error:  # noqa: BLE001 — the last door: said as a problem
+                return _problem(request, error, self.path)
+
+        return guarded
+
+    def _check_query(self, request: Request) -> None:
+        """What nobody reads must not look as if it had been heard."""
+        known = house_of(request).queries.get((request.method.lower(), self.path_format))
+        if known is None:
+            return
+        flaws = [
+            Flaw(f"query.{name[:100]}", why)
+            for name in request.query_params
+            for why in _flaws_of_parameter(name, request, known)
+        ]
+        if flaws:
+            raise Refusal(
+                "bad_input", say("a value is not allowed; nothing was changed"), flaws
+            )
+
+
+def _flaws_of_parameter(name: str, request: Request, known: frozenset[str]) -> list[Any]:
+    if name not in known:
+        return [say("is not known here")]
+    if len(request.query_params.getlist(name)) > 1:
+        return [say("is said more than once")]
+    value = request.query_params[name]
+    return [say("has a character that cannot be looked for")] if "\0" in value else []
+
+
+def _problem(request: Request, error: Exception, route: str) -> Response:
+    visit = visit_at(request)
+    if isinstance(error, RequestValidationError):
+        detail = say("a value is not allowed; nothing was changed")
+        return problems.response(Refusal("bad_input", detail, flaws_of(error)), visit)
+    refusal = problems.refusal_of(error)
+    if refusal is None:
+        log.error("request.failed", route=route, exc_info=error)
+        refusal = problems.internal()
+    return problems.response(refusal, visit)
+
+
+def router(tag: str) -> APIRouter:
+    """For the routes of one room."""
+    return APIRouter(route_class=Route, tags=[tag])

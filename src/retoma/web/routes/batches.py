@@ -1,0 +1,211 @@
+"""`/api/batches`: how far each is, and what may be done with all jobs of one."""
+
+from typing import Any
+
+from fastapi import Response
+
+from retoma.engine.batch import Batch, Progress
+from retoma.engine.insights import Search
+from retoma.web.cursor import Cursor
+from retoma.web.house import AHouse, AVisit
+from retoma.web.many import do_to_batch
+from retoma.web.orders import Order
+from retoma.web.replay import asked, written
+from retoma.web.route import router
+from retoma.web.routes.jobs import (
+    CheckpointOf,
+    CodeOf,
+    StateOf,
+    TextOf,
+    check_open,
+    page_of_jobs,
+)
+from retoma.web.sign_in import Operator, Viewer
+from retoma.web.wire import (
+    BatchDetails,
+    BatchId,
+    BatchMade,
+    BatchShown,
+    Codes,
+    JobLine,
+    Limit,
+    Moved,
+    NewBatch,
+    NextPage,
+    Once,
+    PageOf,
+    Paused,
+    SkipInBatch,
+)
+
+routes = router("batches")
+
+BY_A_JOB: dict[int | str, dict[str, Any]] = {
+    202: {"model": Moved, "description": "They are many: a job of its own does it."}
+}
+
+
+@routes.get("/api/batches")
+async def list_batches(
+    _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[BatchShown]:
+    """Newest first, with how far each one is."""
+    stamp = Cursor("batches", None)
+    before = stamp.read(cursor, int)
+    found = await house.retoma.batches(before=before[0] if before else None, limit=limit)
+    shown = [_shown(each, await each.progress()) for each in found]
+    last = found[-1].id if len(found) == limit else None
+    return PageOf(items=shown, next=stamp.write(last))
+
+
+@routes.post(
+    "/api/batches",
+    status_code=201,
+    responses={
+        200: {"model": BatchMade, "description": "It was there already, under its key."},
+        201: {"headers": {"Location": {"schema": {"type": "string"}}}},
+    },
+)
+async def submit_batch(
+    body: NewBatch,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+    key: Once = None,
+) -> BatchMade:
+    """Submit jobs together, all or none."""
+    check_open(house, body.kind)
+
+    def write(tx: Any) -> Batch:
+        made: Batch = tx.submit_many(
+            body.kind,
+            body.payloads,
+            name=body.name,
+            priority=body.priority,
+            run_at=body.run_at,
+            deadline=body.deadline,
+            correlation=visit.correlation,
+            actor=who.name,
+        )
+        about = {"kind": made.kind, "jobs": made.submitted}
+        tx.tell("batch.submitted", str(made.id), about, actor=who.name)
+        return made
+
+    ask = asked(key, who, "submit_batch", body)
+    shown, first = await written(house, ask, write, BatchMade.model_validate, BatchMade)
+    response.headers["Location"] = f"/api/batches/{shown.id}"
+    if not first:
+        response.status_code = 200
+    return shown
+
+
+@routes.get("/api/batches/{batch}")
+async def show_batch(batch: BatchId, _: Viewer, house: AHouse) -> BatchDetails:
+    """How far it is, and by which codes its jobs died."""
+    found = await house.retoma.batch(batch)
+    shown = _shown(found, await found.progress())
+    return BatchDetails(**shown.model_dump(), codes=await house.retoma.dead_codes(batch))
+
+
+@routes.get("/api/batches/{batch}/items")
+async def batch_items(
+    batch: BatchId,
+    _: Viewer,
+    house: AHouse,
+    state: StateOf = None,
+    code: CodeOf = None,
+    checkpoint: CheckpointOf = None,
+    text: TextOf = None,
+    cursor: NextPage = None,
+    limit: Limit = 50,
+) -> PageOf[JobLine]:
+    """Its jobs, newest first."""
+    await house.retoma.batch(batch)
+    search = Search(batch=batch, state=state, code=code, checkpoint=checkpoint, text=text)
+    return await page_of_jobs(house, "items", search, cursor, limit)
+
+
+@routes.post("/api/batches/{batch}/resume", responses=BY_A_JOB)
+async def resume(
+    batch: BatchId, who: Operator, house: AHouse, visit: AVisit, response: Response
+) -> Moved:
+    """Its parked jobs go on where they stopped, and a pause is over."""
+    found = await house.retoma.batch(batch)
+    order = Order(verb="resume", actor=who.name, batch=batch)
+    return await do_to_batch(house, found, order, visit, response)
+
+
+@routes.post("/api/batches/{batch}/retry-failed", responses=BY_A_JOB)
+async def retry_failed(
+    batch: BatchId,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+    body: Codes | None = None,
+) -> Moved:
+    """Its dead jobs once more, all or by code; committed steps are kept."""
+    found = await house.retoma.batch(batch)
+    codes = None if body is None else body.codes
+    order = Order(verb="retry", actor=who.name, batch=batch, codes=codes)
+    return await do_to_batch(house, found, order, visit, response)
+
+
+@routes.post("/api/batches/{batch}/cancel", responses=BY_A_JOB)
+async def cancel(
+    batch: BatchId, who: Operator, house: AHouse, visit: AVisit, response: Response
+) -> Moved:
+    """End every job of it that has not ended."""
+    found = await house.retoma.batch(batch)
+    order = Order(verb="cancel", actor=who.name, batch=batch)
+    return await do_to_batch(house, found, order, visit, response)
+
+
+@routes.post("/api/batches/{batch}/skip", responses=BY_A_JOB)
+async def skip(
+    batch: BatchId,
+    body: SkipInBatch,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+) -> Moved:
+    """End one job of it, or those that failed with these codes, without doing them."""
+    found = await house.retoma.batch(batch)
+    if body.job is not None:
+        moved = await found.skip(body.why, job=body.job, actor=who.name)
+        return Moved(batch=batch, moved=moved)
+    order = Order(verb="skip", actor=who.name, batch=batch, codes=body.codes, why=body.why)
+    return await do_to_batch(house, found, order, visit, response)
+
+
+@routes.post("/api/batches/{batch}/pause")
+async def pause(batch: BatchId, who: Operator, house: AHouse) -> Paused:
+    """Start no more of its jobs; what runs ends."""
+    found = await house.retoma.batch(batch)
+    return Paused(paused=True, changed=await found.pause(actor=who.name))
+
+
+@routes.post("/api/batches/{batch}/unpause")
+async def unpause(batch: BatchId, who: Operator, house: AHouse) -> Paused:
+    """Let it go on where it was paused."""
+    found = await house.retoma.batch(batch)
+    return Paused(paused=False, changed=await found.unpause(actor=who.name))
+
+
+def _shown(batch: Batch, progress: Progress) -> BatchShown:
+    eta = progress.eta
+    return BatchShown(
+        id=batch.id,
+        name=batch.name,
+        kind=batch.kind,
+        state=progress.state,
+        paused=progress.paused,
+        total=progress.total,
+        ended=progress.ended,
+        counts=progress.counts,
+        share=progress.share,
+        rate=progress.rate,
+        eta=None if eta is None else eta.total_seconds(),
+    )

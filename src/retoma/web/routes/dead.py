@@ -1,0 +1,214 @@
+"""`/api/dead`: what ended badly and still wants somebody's eye."""
+
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+
+from retoma.access import Role
+from retoma.engine.events import EventType
+from retoma.engine.fingerprint import fingerprint as fingerprint_of
+from retoma.engine.insights import Search
+from retoma.engine.states import State
+from retoma.engine.store import Verb
+from retoma.web.cursor import Cursor
+from retoma.web.house import AHouse, AVisit, House
+from retoma.web.many import do_to_ids, do_where
+from retoma.web.problems import Refusal
+from retoma.web.replay import asked
+from retoma.web.route import router
+from retoma.web.routes.jobs import BatchOf, CodeOf, KindOf, TextOf
+from retoma.web.sign_in import Operator, Viewer
+from retoma.web.wire import (
+    STACKS,
+    DeadLetter,
+    DeadLine,
+    Done,
+    EvidenceShown,
+    GroupShown,
+    GroupsShown,
+    JobId,
+    JobShown,
+    Limit,
+    ManyDiscards,
+    ManyRetries,
+    MaybeReason,
+    NextPage,
+    Once,
+    PageOf,
+    Retry,
+    job_line,
+    job_shown,
+)
+from retoma.words import say, tell
+
+routes = router("dead letters")
+
+FingerprintOf = Annotated[
+    str | None, Query(pattern="^[0-9a-f]{12}$", description="Only those that died of this.")
+]
+BY_A_JOB: dict[int | str, dict[str, Any]] = {
+    202: {"model": Done, "description": "They are many: a job of its own does it."}
+}
+
+
+@routes.get("/api/dead")
+async def list_dead(
+    _: Viewer,
+    house: AHouse,
+    kind: KindOf = None,
+    batch: BatchOf = None,
+    code: CodeOf = None,
+    fingerprint: FingerprintOf = None,
+    text: TextOf = None,
+    cursor: NextPage = None,
+    limit: Limit = 50,
+) -> PageOf[DeadLine]:
+    """Dead letters that nobody has discarded, newest first."""
+    search = Search(
+        letters=True, kind=kind, batch=batch, code=code, fingerprint=fingerprint, text=text
+    )
+    stamp = Cursor("dead", search)
+    before = stamp.read(cursor, int)
+    page = await house.retoma.search(search, before=before[0] if before else None, limit=limit)
+    causes = await house.retoma.dead_causes([each.id for each in page.jobs])
+    shown = [
+        DeadLine(
+            **job_line(each).model_dump(),
+            message=causes[each.id].message,
+            fingerprint=causes[each.id].fingerprint,
+        )
+        for each in page.jobs
+    ]
+    return PageOf(items=shown, next=stamp.write(page.next))
+
+
+@routes.get("/api/dead/groups")
+async def dead_groups(
+    _: Viewer,
+    house: AHouse,
+    kind: KindOf = None,
+    batch: BatchOf = None,
+    code: CodeOf = None,
+) -> GroupsShown:
+    """Of what the newest dead letters died: those with one code and one message together."""
+    found = await house.retoma.dead_groups(
+        Search(letters=True, kind=kind, batch=batch, code=code)
+    )
+    groups = [
+        GroupShown(
+            code=each.code,
+            fingerprint=each.fingerprint,
+            message=each.shape,
+            jobs=each.jobs,
+            kinds=each.kinds,
+            newest=each.newest.job,
+            oldest=each.oldest,
+            ended_at=each.newest.ended_at,
+        )
+        for each in found.groups[:200]
+    ]
+    return GroupsShown(groups=groups, looked_at=found.looked_at, all=found.all)
+
+
+@routes.post("/api/dead/retry", responses=BY_A_JOB)
+async def retry_many(
+    body: ManyRetries,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+    key: Once = None,
+) -> Done:
+    """Try dead letters again: those that are named, all that are so, or a canary of them.
+
+    Ask with `dry_run` first: it says how many. With an Idempotency-Key a job does it, however few.
+    """
+    command = await house.retoma.command(Verb.RETRY, actor=who.name)
+    if body.where is None:
+        wanted = sorted(set(body.ids or []), reverse=True)[: body.canary]
+        return await do_to_ids(house, command, wanted, dry_run=body.dry_run)
+    return await do_where(
+        house,
+        command,
+        body.where.search(),
+        asked(key, who, "retry_dead", body),
+        visit,
+        response,
+        dry_run=body.dry_run,
+        most=body.canary,
+    )
+
+
+@routes.post("/api/dead/discard", responses=BY_A_JOB)
+async def discard_many(
+    body: ManyDiscards,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+    key: Once = None,
+) -> Done:
+    """Put dead letters away, their history kept: those that are named, or all that are so."""
+    command = await house.retoma.command(Verb.DISCARD, why=body.why, actor=who.name)
+    if body.where is None:
+        return await do_to_ids(house, command, body.ids or [], dry_run=body.dry_run)
+    return await do_where(
+        house,
+        command,
+        body.where.search(),
+        asked(key, who, "discard_dead", body),
+        visit,
+        response,
+        dry_run=body.dry_run,
+    )
+
+
+@routes.get("/api/dead/{job}")
+async def show_letter(job: JobId, who: Viewer, house: AHouse, visit: AVisit) -> DeadLetter:
+    """Why it is dead: the error, what was seen, what to do. Its stack is not for viewers."""
+    await _check_dead(house, job)
+    found = await house.retoma.get(job)
+    ends = [each for each in await house.retoma.events(job) if each.type is EventType.BURIED]
+    error = ends[-1].details if ends and isinstance(ends[-1].details, dict) else {}
+    message = str(error.get("message") or "")
+    if not who.role.allows(Role.OPERATOR):
+        error = {name: value for name, value in error.items() if name not in STACKS}
+    return DeadLetter(
+        **job_shown(found).model_dump(),
+        why=tell(await house.retoma.explain(job), visit.language),
+        message=message,
+        fingerprint=fingerprint_of(found.code, message),
+        error=error,
+        evidence=[
+            EvidenceShown.model_validate(each) for each in await house.retoma.evidence(job)
+        ],
+    )
+
+
+@routes.post("/api/dead/{job}/retry")
+async def retry_one(
+    job: JobId, who: Operator, house: AHouse, body: Retry | None = None
+) -> JobShown:
+    """A dead job once more, with a fresh budget."""
+    await _check_dead(house, job)
+    fresh = body is not None and body.fresh
+    return job_shown(await house.retoma.retry(job, fresh=fresh, actor=who.name))
+
+
+@routes.post("/api/dead/{job}/discard")
+async def discard_one(
+    job: JobId, who: Operator, house: AHouse, body: MaybeReason | None = None
+) -> JobShown:
+    """Put a dead letter away, its history kept. Asked twice it answers the same."""
+    why = None if body is None else body.why
+    return job_shown(await house.retoma.discard(job, why, actor=who.name))
+
+
+async def _check_dead(house: House, job: int) -> None:
+    state = (await house.retoma.get(job)).state
+    if state is not State.DEAD:
+        raise Refusal(
+            "illegal_move",
+            say("job {job} is {state}, not dead", job=job, state=state),
+            more={"state": state},
+        )

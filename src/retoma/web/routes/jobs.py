@@ -1,0 +1,375 @@
+"""`/api/jobs`: look for jobs, look at one, submit, steer one or many."""
+
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+
+from retoma.access import Person, Role
+from retoma.codec import decode
+from retoma.engine.errors import IllegalMove
+from retoma.engine.insights import Search
+from retoma.engine.job import Job
+from retoma.engine.states import State
+from retoma.web.cursor import Cursor
+from retoma.web.files import TEXT_FILE, csv_file, csv_of, text_file
+from retoma.web.house import AHouse, AVisit, House
+from retoma.web.many import do_to_ids, do_where
+from retoma.web.problems import Refusal
+from retoma.web.replay import asked, written
+from retoma.web.route import router
+from retoma.web.sign_in import Operator, Viewer
+from retoma.web.wire import (
+    LARGEST,
+    AttemptShown,
+    Canceled,
+    Done,
+    EventShown,
+    EvidenceShown,
+    Explained,
+    JobId,
+    JobLine,
+    JobShown,
+    Limit,
+    ManyJobs,
+    NewJob,
+    NextPage,
+    Once,
+    PageOf,
+    Reason,
+    Resolve,
+    Retry,
+    Sha256,
+    StepShown,
+    event_shown,
+    job_line,
+    job_shown,
+)
+from retoma.words import say, tell
+
+routes = router("jobs")
+
+WELL = (State.DONE, State.SKIPPED, State.CANCELED)  # ends that somebody meant
+EXPORTED = 10_000  # lines of an export
+COLUMNS = (
+    *("id", "kind", "state", "reason", "code", "batch", "key", "checkpoint", "generation"),
+    *("failures", "created_at", "started_at", "ended_at", "correlation", "note"),
+)
+
+StateOf = Annotated[State | None, Query(description="Only in this state.")]
+KindOf = Annotated[
+    str | None, Query(min_length=1, max_length=100, description="Only this kind.")
+]
+BatchOf = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only of this batch.")]
+CodeOf = Annotated[str | None, Query(min_length=1, max_length=100, description="Only with it.")]
+CheckpointOf = Annotated[
+    str | None, Query(min_length=1, max_length=200, description="Only those that stand there.")
+]
+TextOf = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=200,
+        description="In its key, correlation, note, or the beginning of its payload.",
+    ),
+]
+
+
+@routes.get("/api/jobs")
+async def list_jobs(
+    _: Viewer,
+    house: AHouse,
+    state: StateOf = None,
+    kind: KindOf = None,
+    batch: BatchOf = None,
+    code: CodeOf = None,
+    checkpoint: CheckpointOf = None,
+    text: TextOf = None,
+    cursor: NextPage = None,
+    limit: Limit = 50,
+) -> PageOf[JobLine]:
+    """Newest first. A page may be short, or empty, and still have a next one: what has no index
+    is looked for among so many at a time."""
+    search = Search(
+        state=state, kind=kind, batch=batch, code=code, checkpoint=checkpoint, text=text
+    )
+    return await page_of_jobs(house, "jobs", search, cursor, limit)
+
+
+async def page_of_jobs(
+    house: House, name: str, search: Search, cursor: str | None, limit: int
+) -> PageOf[JobLine]:
+    stamp = Cursor(name, search)
+    before = stamp.read(cursor, int)
+    page = await house.retoma.search(search, before=before[0] if before else None, limit=limit)
+    return PageOf(items=[job_line(each) for each in page.jobs], next=stamp.write(page.next))
+
+
+@routes.get("/api/jobs.csv", response_class=Response, responses=csv_of("jobs"))
+async def export_jobs(
+    _: Viewer,
+    house: AHouse,
+    state: StateOf = None,
+    kind: KindOf = None,
+    batch: BatchOf = None,
+    code: CodeOf = None,
+    checkpoint: CheckpointOf = None,
+    text: TextOf = None,
+) -> Response:
+    """The newest 10,000 as a table for a spreadsheet."""
+    search = Search(
+        state=state, kind=kind, batch=batch, code=code, checkpoint=checkpoint, text=text
+    )
+    rows: list[list[Any]] = []
+    before: int | None = None
+    while len(rows) < EXPORTED:
+        page = await house.retoma.search(search, before=before, limit=200)
+        rows += [[getattr(each, name) for name in COLUMNS] for each in page.jobs]
+        before = page.next
+        if before is None:
+            break
+    return csv_file("jobs.csv", COLUMNS, rows)
+
+
+@routes.get("/api/jobs/counts")
+async def count_jobs(_: Viewer, house: AHouse) -> dict[str, dict[State, int]]:
+    """How many jobs of each kind are in each state, exact at this instant."""
+    return await house.retoma.counts_by_kind()
+
+
+@routes.post(
+    "/api/jobs",
+    status_code=201,
+    responses={
+        200: {"model": JobShown, "description": "It was there already, under its key."},
+        201: {"headers": {"Location": {"schema": {"type": "string"}}}},
+    },
+)
+async def submit(
+    body: NewJob,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+    key: Once = None,
+) -> JobShown:
+    """Submit a job of a kind whose application allows it; committed when this answers."""
+    check_open(house, body.kind)
+    was_new: list[bool] = []
+
+    def write(tx: Any) -> Job:
+        job: Job = tx.submit(
+            body.kind,
+            body.payload,
+            key=body.key,
+            priority=body.priority,
+            run_at=body.run_at,
+            deadline=body.deadline,
+            correlation=visit.correlation,
+            actor=who.name,
+        )
+        was_new[:] = [job.id in tx.new]
+        if job.id in tx.new:
+            tx.tell("job.submitted", f"job {job.id}", {"kind": job.kind}, actor=who.name)
+        return job
+
+    ask = asked(key, who, "submit", body)
+    shown, first = await written(house, ask, write, job_shown, JobShown)
+    response.headers["Location"] = f"/api/jobs/{shown.id}"
+    if not first or was_new == [False]:
+        response.status_code = 200
+    return shown
+
+
+def check_open(house: House, kind: str) -> None:
+    if not house.may_submit(kind):
+        raise Refusal("unknown_kind", say("no job {kind!r} can be submitted here", kind=kind))
+
+
+# — many at once: before the routes with an id, which would take their names for one —
+
+
+@routes.post(
+    "/api/jobs/orders",
+    responses={202: {"model": Done, "description": "They are many: a job of its own does it."}},
+)
+async def order_jobs(
+    body: ManyJobs,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+    key: Once = None,
+) -> Done:
+    """Retry, cancel, resume or skip many jobs: those that are named, or all that are so.
+
+    Ask with `dry_run` first: it says how many. With an Idempotency-Key a job does it, however few.
+    """
+    command = await house.retoma.command(body.verb, why=body.why, actor=who.name)
+    if body.where is None:
+        return await do_to_ids(house, command, body.ids or [], dry_run=body.dry_run)
+    ask = asked(key, who, "order", body)
+    return await do_where(
+        house, command, body.where.search(), ask, visit, response, dry_run=body.dry_run
+    )
+
+
+# — one job —
+
+
+@routes.get("/api/jobs/{job}")
+async def show_job(job: JobId, _: Viewer, house: AHouse) -> JobShown:
+    """Everything its row tells."""
+    return job_shown(await house.retoma.get(job))
+
+
+@routes.get("/api/jobs/{job}/events")
+async def job_events(
+    job: JobId,
+    who: Viewer,
+    house: AHouse,
+    cursor: NextPage = None,
+    limit: Limit = 50,
+) -> PageOf[EventShown]:
+    """Its timeline, the oldest first."""
+    await house.retoma.get(job)
+    stamp = Cursor("events", job)
+    after = stamp.read(cursor, int) or [0]
+    found = await house.retoma.events(job, after=after[0], limit=limit + 1)
+    shown = [event_shown(each, stacks=_sees_stacks(who)) for each in found[:limit]]
+    following = found[limit - 1].seq if len(found) > limit else None
+    return PageOf(items=shown, next=stamp.write(following))
+
+
+@routes.get("/api/jobs/{job}/attempts")
+async def job_attempts(job: JobId, _: Viewer, house: AHouse) -> list[AttemptShown]:
+    """Each claim of it and how that ended; the newest 200."""
+    await house.retoma.get(job)
+    seen = await house.retoma.attempts(job)
+    return [AttemptShown.model_validate(each) for each in seen[-200:]]
+
+
+@routes.get("/api/jobs/{job}/steps")
+async def job_steps(
+    job: JobId, _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[StepShown]:
+    """Its steps by name, with what each gave."""
+    await house.retoma.get(job)
+    stamp = Cursor("steps", job)
+    after = tuple(stamp.read(cursor, str, int, str) or ("", 0, ""))
+    seen = sorted(
+        await house.retoma.steps(job), key=lambda each: (each.name, each.version, each.key)
+    )
+    left = [each for each in seen if (each.name, each.version, each.key) > after]
+    shown = [
+        StepShown(
+            name=each.name,
+            version=each.version,
+            key=each.key,
+            state=each.state,
+            generation=each.generation,
+            epoch=each.epoch,
+            saved_at=each.saved_at,
+            value=None if each.value is None else decode(each.value),
+        )
+        for each in left[:limit]
+    ]
+    if len(left) <= limit:
+        return PageOf(items=shown)
+    last = left[limit - 1]
+    return PageOf(items=shown, next=stamp.write(last.name, last.version, last.key))
+
+
+@routes.get("/api/jobs/{job}/evidence")
+async def job_evidence(job: JobId, _: Viewer, house: AHouse) -> list[EvidenceShown]:
+    """What its attempts have attached; the newest 200."""
+    seen = await house.retoma.evidence(job)
+    return [EvidenceShown.model_validate(each) for each in seen[-200:]]
+
+
+@routes.get("/api/jobs/{job}/evidence/{sha256}", response_class=Response, responses=TEXT_FILE)
+async def evidence_bytes(job: JobId, sha256: Sha256, _: Operator, house: AHouse) -> Response:
+    """The bytes of a piece of evidence, as plain text to be saved: never shown as what it is."""
+    if sha256 not in {each.sha256 for each in await house.retoma.evidence(job)}:
+        raise Refusal("not_found", say("job {job} shows no such evidence", job=job))
+    return text_file(f"job-{job}-{sha256[:12]}.txt", await house.retoma.evidence_bytes(sha256))
+
+
+@routes.get("/api/jobs/{job}/explain")
+async def explain(job: JobId, _: Viewer, house: AHouse, visit: AVisit) -> Explained:
+    """Why it is not running, in one sentence, and what would change it."""
+    found = await house.retoma.get(job)
+    why = await house.retoma.explain(job)
+    return Explained(job=job, state=found.state, why=tell(why, visit.language))
+
+
+@routes.post("/api/jobs/{job}/retry")
+async def retry(
+    job: JobId, who: Operator, house: AHouse, body: Retry | None = None
+) -> JobShown:
+    """The next generation of a job that has ended. One that ended well wants to be confirmed."""
+    how = body or Retry()
+    found = await house.retoma.get(job)
+    if found.state in WELL and not how.confirm:
+        raise Refusal(
+            "confirmation_needed",
+            say(
+                "job {job} is {state}: say confirm to run it again", job=job, state=found.state
+            ),
+            more={"state": found.state},
+        )
+    try:
+        return job_shown(await house.retoma.retry(job, fresh=how.fresh, actor=who.name))
+    except IllegalMove as error:
+        raise await _standing(house, job, error) from error
+
+
+@routes.post("/api/jobs/{job}/cancel")
+async def cancel(job: JobId, who: Operator, house: AHouse) -> Canceled:
+    """End a job that has not ended. Asked twice it answers the same."""
+    try:
+        state = await house.retoma.cancel(job, actor=who.name)
+    except IllegalMove as error:
+        raise await _standing(house, job, error) from error
+    answer = "canceled" if state is State.CANCELED else "cancel_requested"
+    return Canceled(job=job, state=state, answer=answer)
+
+
+@routes.post("/api/jobs/{job}/resume")
+async def resume(job: JobId, who: Operator, house: AHouse) -> JobShown:
+    """A parked job goes on."""
+    try:
+        return job_shown(await house.retoma.resume(job, actor=who.name))
+    except IllegalMove as error:
+        raise await _standing(house, job, error) from error
+
+
+@routes.post("/api/jobs/{job}/skip")
+async def skip(job: JobId, body: Reason, who: Operator, house: AHouse) -> JobShown:
+    """End a job without doing it: one that waits, is parked or is dead."""
+    try:
+        return job_shown(await house.retoma.skip(job, body.why, actor=who.name))
+    except IllegalMove as error:
+        raise await _standing(house, job, error) from error
+
+
+@routes.post("/api/jobs/{job}/resolve")
+async def resolve(job: JobId, body: Resolve, who: Operator, house: AHouse) -> JobShown:
+    """Say what became of work that nobody has seen end."""
+    try:
+        if body.outcome == "gone":
+            return job_shown(await house.retoma.send_again(job, actor=who.name))
+        return job_shown(await house.retoma.adopt(job, body.handle, actor=who.name))
+    except IllegalMove as error:
+        raise await _standing(house, job, error) from error
+
+
+async def _standing(house: House, job: int, error: IllegalMove) -> Refusal:
+    """Why not, and where it stands: a running job has a runner, and its lease is good."""
+    state = (await house.retoma.get(job)).state
+    code = "lease_valid" if state is State.RUNNING else "illegal_move"
+    said = error.args[0]
+    return Refusal(code, said, more={"state": state})
+
+
+def _sees_stacks(who: Person) -> bool:
+    return who.role.allows(Role.OPERATOR)

@@ -1,0 +1,198 @@
+"""`/api/runners`, `/api/schedules`, `/api/events`: who runs jobs, what is submitted by the clock, who
+did what."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Response
+
+from retoma.engine.insights import AuditSearch, Spot
+from retoma.engine.job import Job
+from retoma.engine.store import Schedule
+from retoma.web.cursor import Cursor
+from retoma.web.files import csv_file, csv_of
+from retoma.web.house import AHouse
+from retoma.web.problems import Refusal
+from retoma.web.replay import asked, written
+from retoma.web.route import router
+from retoma.web.sign_in import Operator, Viewer
+from retoma.web.wire import (
+    AuditShown,
+    Instant,
+    JobShown,
+    Limit,
+    NextPage,
+    Once,
+    PageOf,
+    RunnerShown,
+    ScheduleShown,
+    audit_shown,
+    job_shown,
+)
+from retoma.words import say
+
+routes = router("work")
+
+EXPORTED = 10_000  # lines of an export
+ScheduleName = Annotated[
+    str, Path(min_length=1, max_length=200, description="The name of a schedule.")
+]
+
+
+@routes.get("/api/runners")
+async def list_runners(
+    _: Viewer,
+    house: AHouse,
+    every: Annotated[bool, Query(description="Those that are gone or lost too.")] = False,
+) -> list[RunnerShown]:
+    """Who runs jobs: slots in use, last beat, kinds it knows."""
+    seen = await house.retoma.runners()
+    return [
+        RunnerShown.model_validate(each)
+        for each in seen[:200]
+        if every or each.state in ("alive", "leaving")
+    ]
+
+
+# — schedules —
+
+
+@routes.get("/api/schedules")
+async def list_schedules(_: Viewer, house: AHouse) -> list[ScheduleShown]:
+    """What is submitted by the clock."""
+    return [_shown(each) for each in await house.retoma.schedules()]
+
+
+@routes.post(
+    "/api/schedules/{name:path}/run",
+    status_code=201,
+    responses={
+        200: {"model": JobShown, "description": "It was run already, under this key."},
+        201: {"headers": {"Location": {"schema": {"type": "string"}}}},
+    },
+)
+async def run_schedule(
+    name: ScheduleName, who: Operator, house: AHouse, response: Response, key: Once = None
+) -> JobShown:
+    """One run now, beside its ticks."""
+
+    def write(tx: Any) -> Job:
+        made: Job = tx.run_schedule(name, actor=who.name)
+        return made
+
+    ask = asked(key, who, f"run_schedule {name}", None)
+    shown, first = await written(house, ask, write, job_shown, JobShown)
+    response.headers["Location"] = f"/api/jobs/{shown.id}"
+    if not first:
+        response.status_code = 200
+    return shown
+
+
+@routes.post("/api/schedules/{name:path}/pause")
+async def pause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleShown:
+    """It ticks no more until it is unpaused."""
+    return _shown(await house.retoma.pause_schedule(name, actor=who.name))
+
+
+@routes.post("/api/schedules/{name:path}/unpause")
+async def unpause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleShown:
+    """It goes on with its next tick; those of the pause are not made up for."""
+    return _shown(await house.retoma.unpause_schedule(name, actor=who.name))
+
+
+def _shown(schedule: Schedule) -> ScheduleShown:
+    plan = schedule.plan
+    return ScheduleShown(
+        name=plan.name,
+        kind=plan.kind,
+        cron=plan.cron,
+        timezone=plan.timezone,
+        missed=plan.missed,
+        paused_at=schedule.paused_at,
+        next_at=schedule.next_at,
+        last_at=schedule.last_at,
+        last_job=schedule.last_job,
+    )
+
+
+# — the audit log —
+
+ActorOf = Annotated[str | None, Query(min_length=1, max_length=200, description="Who did it.")]
+VerbOf = Annotated[
+    str | None, Query(min_length=1, max_length=100, description="What, such as `job.again`.")
+]
+SubjectOf = Annotated[
+    str | None, Query(min_length=1, max_length=500, description="To what, such as `job 7`.")
+]
+TextIn = Annotated[
+    str | None,
+    Query(min_length=1, max_length=200, description="In the subject or the details."),
+]
+Since = Annotated[Instant | None, Query(description="Not before this instant.")]
+Until = Annotated[Instant | None, Query(description="Before this instant.")]
+
+
+@routes.get("/api/events")
+async def search_events(
+    _: Viewer,
+    house: AHouse,
+    actor: ActorOf = None,
+    verb: VerbOf = None,
+    subject: SubjectOf = None,
+    text: TextIn = None,
+    since: Since = None,
+    until: Until = None,
+    cursor: NextPage = None,
+    limit: Limit = 50,
+) -> PageOf[AuditShown]:
+    """Who did what, newest first. A page may be short, or empty, and still have a next one."""
+    search = AuditSearch(
+        actor=actor, verb=verb, subject=subject, text=text, since=since, until=until
+    )
+    stamp = Cursor("audit", search)
+    page = await house.retoma.audit(search, after=_spot(stamp, cursor), limit=limit)
+    shown = [audit_shown(each) for each in page.lines]
+    if page.next is None:
+        return PageOf(items=shown)
+    at, *rest = page.next
+    return PageOf(items=shown, next=stamp.write(at.isoformat(), *rest))
+
+
+@routes.get("/api/events.csv", response_class=Response, responses=csv_of("what people did"))
+async def export_events(
+    _: Viewer,
+    house: AHouse,
+    actor: ActorOf = None,
+    verb: VerbOf = None,
+    subject: SubjectOf = None,
+    text: TextIn = None,
+    since: Since = None,
+    until: Until = None,
+) -> Response:
+    """The newest 10,000 as a table for a spreadsheet."""
+    search = AuditSearch(
+        actor=actor, verb=verb, subject=subject, text=text, since=since, until=until
+    )
+    rows: list[list[Any]] = []
+    after: Spot | None = None
+    while len(rows) < EXPORTED:
+        page = await house.retoma.audit(search, after=after, limit=200)
+        rows += [
+            [each.at, each.actor, each.verb, each.subject, each.details] for each in page.lines
+        ]
+        after = page.next
+        if after is None:
+            break
+    return csv_file("events.csv", ("at", "actor", "verb", "subject", "details"), rows)
+
+
+def _spot(stamp: Cursor, cursor: str | None) -> Spot | None:
+    values = stamp.read(cursor, str, int, int, int)
+    if values is None:
+        return None
+    try:
+        return Spot(datetime.fromisoformat(values[0]), *values[1:])
+    except ValueError:
+        raise Refusal(
+            "bad_cursor", say("the cursor names no instant: begin without one")
+        ) from None

@@ -1,0 +1,273 @@
+"""The site: FastAPI, built from the house and the manifests of its applications.
+
+The kit knows no application by name; a route that declares no role is not served at all.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import iter_route_contexts
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.types import ASGIApp
+
+from retoma.engine.errors import BadInput
+from retoma.library import Retoma
+from retoma.manifest import Application, load
+from retoma.settings import Settings
+from retoma.web import problems, reference
+from retoma.web.bounds import UNSAFE, Bound, Bounds, Places
+from retoma.web.house import Face, House, visit_at
+from retoma.web.orders import order_kind
+from retoma.web.problems import CODES, Refusal
+from retoma.web.route import Route, router
+from retoma.web.routes import batches, dead, door, gates, jobs, people, work
+from retoma.web.sign_in import Anybody
+from retoma.web.wire import Problem
+from retoma.words import say
+
+# One for each room. What has a room of its own (the stream, metrics) is given to build_site.
+ROUTERS: Final[Sequence[APIRouter]] = (
+    *(jobs.routes, batches.routes, dead.routes, work.routes),
+    *(gates.routes, people.routes, door.routes),
+)
+STREAMS: Final = ("/api/stream",)  # answers that never end have no time to end in
+VERSION: Final = "1"
+ABOUT: Final = (
+    "Jobs, batches, dead letters and what holds them back. Every answer that is not what was asked"
+    " for is a problem (RFC 9457) with a code and a trace id. Lists come in pages of at most 200."
+)
+Life = Callable[[House], AbstractAsyncContextManager[object]]
+
+
+def build_site(
+    retoma: Retoma,
+    settings: Settings,
+    applications: Sequence[Application] = (),
+    *,
+    bound: Bound | None = None,
+    routers: Sequence[APIRouter] = (),
+    lives: Sequence[Life] = (),
+) -> FastAPI:
+    """Everything that is served. `routers` are rooms beside the house's own; `lives` begin and
+    end with the server."""
+    house = House(
+        retoma=retoma,
+        face=face_of(settings),
+        bound=bound or Bound(),
+        applications=applications,
+        api_key=None if settings.api_key is None else settings.api_key.get_secret_value(),
+    )
+    _register_own(house)
+    site = _Site(house, lives)
+    for each in (*ROUTERS, *routers, *_of(applications), _about(site)):
+        site.include_router(each)
+    site.add_exception_handler(HTTPException, _not_ours)
+    check_roles(site)
+    house.queries = dict(_queries(site.openapi()))
+    return site
+
+
+def face_of(settings: Settings) -> Face:
+    return Face(
+        host=settings.serve_host, port=settings.serve_port, public_url=settings.public_url
+    )
+
+
+class _Site(FastAPI):
+    """FastAPI without its own pages, within our bounds, with our OpenAPI."""
+
+    def __init__(self, house: House, lives: Sequence[Life]) -> None:
+        super().__init__(
+            title="retoma",
+            version=VERSION,
+            description=ABOUT,
+            docs_url=None,
+            redoc_url=None,
+            openapi_url=None,
+            lifespan=_lifespan(house, lives),
+            redirect_slashes=False,
+        )
+        self.state.house = house
+
+    def build_middleware_stack(self) -> ASGIApp:
+        house: House = self.state.house
+        uploads = [path for each in house.applications for path in each.uploads]
+        return Bounds(
+            super().build_middleware_stack(),
+            bound=house.bound,
+            places=Places(hosts=house.face.hosts, uploads=uploads, streams=STREAMS),
+            clock=house.retoma.clock,
+            ids=house.retoma.ids,
+        )
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = _documented(self)
+        return self.openapi_schema
+
+
+def _register_own(house: House) -> None:
+    kind = order_kind(house.retoma)
+    house.own.add(kind)
+    if kind.tag not in house.retoma.kinds.tags():
+        house.retoma.kinds.add(kind)
+
+
+def _of(applications: Sequence[Application]) -> Iterator[APIRouter]:
+    for each in applications:
+        for address in (each.router, each.pages):
+            if address is not None:
+                yield load(address)
+
+
+def _lifespan(house: House, lives: Sequence[Life]) -> Any:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for each in lives:
+                await stack.enter_async_context(each(house))
+            yield
+
+    return lifespan
+
+
+def _about(site: FastAPI) -> APIRouter:
+    """The API tells of itself; there is nothing in it that anybody may not know."""
+    routes = router("about")
+
+    @routes.get(
+        "/docs", dependencies=[Anybody], response_class=HTMLResponse, include_in_schema=False
+    )
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(reference.page(site.openapi()))
+
+    @routes.get(
+        "/docs.css", dependencies=[Anybody], response_class=Response, include_in_schema=False
+    )
+    async def style() -> Response:
+        return Response(reference.STYLE, media_type="text/css")
+
+    @routes.get("/openapi.json", dependencies=[Anybody], include_in_schema=False)
+    async def openapi() -> JSONResponse:
+        return JSONResponse(site.openapi())
+
+    return routes
+
+
+async def _not_ours(request: Request, error: Exception) -> Response:
+    """What no route answers: nothing is there, or not so."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    match status:
+        case HTTPStatus.NOT_FOUND:
+            refusal = Refusal("not_found", say("there is nothing at this address"))
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            refusal = Refusal("method_not_allowed", say("this address does not do that"))
+        case _:
+            refusal = Refusal("bad_request", say("the request cannot be read"))
+    refusal.headers.update(headers)
+    return problems.response(refusal, visit_at(request))
+
+
+# — roles —
+
+
+def check_roles(site: FastAPI) -> None:
+    """Every route declares who may use it, or nothing is served."""
+    for each in iter_route_contexts(site.routes):
+        route = each.original_route
+        if not isinstance(route, Route):
+            raise BadInput(
+                say(
+                    "route {path} declares no role: make it with retoma.web.router",
+                    path=getattr(route, "path", "?"),
+                )
+            )
+        _ = route.declared
+
+
+# — OpenAPI —
+
+
+def _documented(site: FastAPI) -> dict[str, Any]:
+    made = get_openapi(
+        title=site.title, version=site.version, description=ABOUT, routes=site.routes
+    )
+    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    schemas["Problem"] = Problem.model_json_schema()
+    made["components"]["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    }
+    for each in iter_route_contexts(site.routes):
+        route = each.original_route
+        if isinstance(route, Route) and route.include_in_schema:
+            for method in route.methods or ():
+                _complete(made["paths"][route.path_format][method.lower()], route, method)
+    return made
+
+
+def _complete(operation: dict[str, Any], route: Route, method: str) -> None:
+    """Its role, and every status it may have."""
+    [role] = route.declared
+    operation["x-role"] = "anybody" if role is None else str(role)
+    if role is not None:
+        operation["security"] = [{"bearer": []}, {"key": []}]
+    responses = operation["responses"]
+    for status in _statuses(route, method):
+        there = responses.get(str(int(status)))
+        if there is None or "HTTPValidationError" in str(there):
+            responses[str(int(status))] = _problem_at(status)
+    operation["responses"] = {code: responses[code] for code in sorted(responses)}
+
+
+def _statuses(route: Route, method: str) -> set[HTTPStatus]:
+    [role] = route.declared
+    wanted = {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.MISDIRECTED_REQUEST,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    }
+    if role is not None or "/enter/" in route.path:
+        wanted |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+    if "{" in route.path:
+        wanted.add(HTTPStatus.NOT_FOUND)
+    if method in UNSAFE:
+        wanted |= {
+            HTTPStatus.CONFLICT,
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            HTTPStatus.INSUFFICIENT_STORAGE,
+        }
+    return wanted
+
+
+def _problem_at(status: HTTPStatus) -> dict[str, Any]:
+    codes = [code for code, its in CODES.items() if its == status]
+    named = ", ".join(f"`{code}`" for code in codes)
+    return {
+        "description": f"{problems.TITLES[status]}: {named}.",
+        "content": {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+
+
+def _queries(openapi: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], frozenset[str]]]:
+    for path, item in openapi["paths"].items():
+        for method, operation in item.items():
+            names = (
+                each["name"]
+                for each in operation.get("parameters", [])
+                if each["in"] == "query"
+            )
+            yield (method, path), frozenset(names)

@@ -1,0 +1,54 @@
+"""One request as the house sees it: its trace, its correlation, the language of whoever asks."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import Scope
+
+from retoma.engine.ports import Ids
+from retoma.words import Language, chosen
+
+VISIT: Final = "retoma.visit"  # where a scope keeps it
+TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+PRINTABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?")
+LANGUAGES: Final = {"pt": Language.PT_BR, "en": Language.EN}
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What is known before anybody has looked who it is."""
+
+    trace_id: str
+    correlation: str
+    language: Language
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """By their names, in small letters; of several that are called the same the last."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def visit_of(headers: Mapping[str, str], ids: Ids) -> Visit:
+    trace = TRACEPARENT.fullmatch(headers.get("traceparent", ""))
+    trace_id = trace[1] if trace else ids.new()
+    return Visit(
+        trace_id,
+        headers.get("x-correlation-id") or trace_id,
+        language_of(headers.get("accept-language", "")),
+    )
+
+
+def language_of(accepted: str) -> Language:
+    """The best of what a browser would read; where it says nothing, as the house speaks."""
+    ranked = sorted(_preferences(accepted), key=lambda each: -each[1])
+    known = (LANGUAGES.get(tag[:2].lower()) for tag, weight in ranked if weight > 0)
+    return next((each for each in known if each is not None), chosen())
+
+
+def _preferences(accepted: str) -> Iterable[tuple[str, float]]:
+    for each in accepted[:1_000].split(","):
+        tag, _, rest = each.strip().partition(";")
+        quality = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", rest)
+        yield tag.strip(), float(quality[1]) if quality else 1.0

@@ -1,0 +1,293 @@
+"""Jobs are found by whatever a person knows of them, and nobody walks through all of history."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from retoma import Context, Permanent, Retoma, Retry
+from retoma.engine import insights
+from retoma.engine.errors import BadInput
+from retoma.engine.insights import AuditSearch, Count, Search
+from retoma.engine.states import State
+from retoma.engine.store import Verb
+
+AT_ONCE = Retry(attempts=1, base=0, cap=0)
+
+
+def shop(url: str) -> Retoma:
+    """Stories that end as their payload says."""
+    app = Retoma(url)
+
+    @app.job(retry=AT_ONCE)
+    async def quote(ctx: Context, wanted: dict[str, str]) -> None:
+        await ctx.step("looked", noop)
+        if "dies" in wanted:
+            raise Permanent(wanted["dies"], code=wanted.get("code", "SHOP"))
+
+    @app.job
+    async def other(ctx: Context, wanted: dict[str, str]) -> None: ...
+
+    return app
+
+
+async def noop() -> None: ...
+
+
+async def ids(app: Retoma, **wanted: object) -> list[int]:
+    page = await app.search(Search(**wanted))  # type: ignore[arg-type]
+    assert page.next is None
+    return [job.id for job in page.jobs]
+
+
+async def test_jobs_are_found_by_code_checkpoint_and_text(database_url):
+    async with shop(database_url) as app:
+        lamp = await app.submit("quote", {"of": "Lamp", "dies": "no lamp 1", "code": "OUT"})
+        desk = await app.submit("quote", {"of": "desk é"}, key="K-77", correlation="req-9")
+        await app.run(until_idle=True)
+        chair = await app.submit("other", {"of": "chair"}, delay=3600)
+
+        assert [lamp.id] == await ids(app, code="OUT")
+        assert [desk.id, lamp.id] == await ids(app, checkpoint="looked")
+        assert [lamp.id] == await ids(app, text="lamp")
+        assert [desk.id] == await ids(app, text="DESK")
+        assert [desk.id] == await ids(app, text="é")
+        assert [desk.id] == await ids(app, text="k-77")
+        assert [desk.id] == await ids(app, text="req-9")
+        assert [] == await ids(app, text="100%_")
+        assert [chair.id] == await ids(app, kind="other", text="a")
+        assert [desk.id] == await ids(app, state=State.DONE, checkpoint="looked")
+        assert [chair.id, desk.id, lamp.id] == await ids(app)
+        assert [lamp.id] == await ids(app, letters=True)
+
+
+async def test_a_look_that_ends_early_says_where_the_next_begins(database_url):
+    async with shop(database_url) as app:
+        made = await app.submit_many("other", [{"of": str(n % 5)} for n in range(20)])
+        assert 20 == made.submitted
+
+        def look(before: int | None) -> Any:
+            def ask(tx):
+                return insights.search_ids(
+                    tx, Search(text='"of":"3"'), before=before, limit=50, look=6
+                )
+
+            return ask
+
+        database = await app.database()
+        found: list[int] = []
+        before: int | None = None
+        looks = 0
+        while True:
+            page = await database.read(look(before))
+            found, before, looks = found + page.ids, page.next, looks + 1
+            if before is None:
+                break
+
+        assert [19, 14, 9, 4] == found
+        assert 4 == looks
+
+
+@pytest.mark.parametrize("limit", [1, 3, 200])
+async def test_pages_meet_every_job_once(database_url, limit):
+    async with shop(database_url) as app:
+        await app.submit_many("other", [{"of": str(n % 3)} for n in range(12)])
+        for wanted in (Search(), Search(kind="other"), Search(text='"1"')):
+            met: list[int] = []
+            before = None
+            while True:
+                page = await app.search(wanted, before=before, limit=limit)
+                met += [job.id for job in page.jobs]
+                if page.next is None:
+                    break
+                before = page.next
+
+            assert sorted(met, reverse=True) == met
+            assert len(set(met)) == len(met) == (4 if wanted.text else 12)
+
+
+async def test_a_count_is_exact_as_far_as_it_looks(database_url):
+    async with shop(database_url) as app:
+        await app.submit_many("other", [{"of": str(n % 2)} for n in range(10)])
+
+        assert Count(10, exact=True) == await app.count(Search(state=State.WAITING))
+        assert Count(10, exact=True) == await app.count(Search(kind="other"))
+        assert Count(0, exact=True) == await app.count(Search(kind="quote"))
+        assert Count(5, exact=True) == await app.count(Search(text='"0"'))
+        assert Count(0, exact=True) == await app.count(Search(letters=True))
+
+        database = await app.database()
+
+        def four(tx):
+            return insights.count_search(tx, Search(text='"0"'), most=4)
+
+        assert Count(2, exact=False) == await database.read(four)
+
+
+async def test_dead_letters_that_died_of_the_same_stand_together(database_url):
+    async with shop(database_url) as app:
+        for n in range(3):
+            await app.submit("quote", {"dies": f"lamp {n} is out", "code": "OUT"})
+        await app.submit("quote", {"dies": "the shop burned down", "code": "OUT"})
+        away = await app.submit("quote", {"dies": "lamp 9 is out", "code": "OUT"})
+        await app.run(until_idle=True)
+        await app.discard(away.id)
+
+        found = await app.dead_groups(Search(letters=True))
+
+        assert [(3, "lamp # is out"), (1, "the shop burned down")] == [
+            (group.jobs, group.shape) for group in found.groups
+        ]
+        lamps = found.groups[0]
+        assert ("OUT", ["quote"], 3, 1, True) == (
+            lamps.code,
+            lamps.kinds,
+            lamps.newest.job,
+            lamps.oldest,
+            found.all,
+        )
+        assert [3, 2, 1] == await ids(app, letters=True, fingerprint=lamps.fingerprint)
+        assert [] == (await app.dead_groups(Search(letters=True, kind="other"))).groups
+
+
+def test_a_fingerprint_without_a_letter_is_refused():
+    with pytest.raises(BadInput, match="only dead letters"):
+        Search(fingerprint="abc")
+    with pytest.raises(BadInput, match="1 to 200"):
+        Search(text="")
+
+
+# — orders —
+
+
+async def test_e12_an_order_moves_what_can_be_moved_and_names_the_rest(database_url):
+    async with shop(database_url) as app:
+        await app.submit("quote", {"dies": "x"})
+        await app.submit("quote", {})
+        await app.run(until_idle=True)
+        waiting = await app.submit("quote", {}, delay=60)
+
+        command = await app.command("retry", actor="ana")
+        done = await app.order(command, [1, 2, waiting.id, 99])
+
+        assert 2 == done.moved
+        assert [(waiting.id, State.WAITING), (99, None)] == [tuple(left) for left in done.left]
+        assert [2, 2, 1] == [(await app.get(n)).generation for n in (1, 2, 3)]
+        assert "ana" == (await app.events(1))[-1].actor
+
+
+async def test_an_order_carried_out_again_moves_nothing_twice(database_url):
+    """A crash between a page's commit and the step that says so: the page is met again."""
+    async with shop(database_url) as app:
+        await app.submit("quote", {"dies": "x"})
+        await app.run(until_idle=True)
+        command = await app.command("retry", actor="ana")
+        await app.order(command, [1])
+        await app.run(until_idle=True)  # dead again, by now
+
+        again = await app.order(command, [1])
+
+        assert (0, [(1, None)]) == (again.moved, [tuple(left) for left in again.left])
+        assert 2 == (await app.get(1)).generation
+
+
+@pytest.mark.parametrize(
+    ("verb", "expected"),
+    [("cancel", "canceled"), ("skip", "skipped"), ("resume", "waiting")],
+)
+async def test_open_jobs_are_canceled_skipped_and_left(database_url, verb, expected):
+    async with shop(database_url) as app:
+        await app.submit_many("other", [{} for _ in range(3)])
+        command = await app.command(verb, why="enough", actor="ana")
+
+        ordered, met, after = await app.order_page(command, Search(), before=None, offset=0)
+
+        assert (0 if verb == "resume" else 3, 3, None) == (ordered.moved, met, after)
+        assert {State(expected): 3} == await app.counts()
+
+
+async def test_discarding_many_takes_them_off_the_list(database_url):
+    async with shop(database_url) as app:
+        await app.submit_many("quote", [{"dies": "x"}, {"dies": "y"}])
+        await app.run(until_idle=True)
+        command = await app.command(Verb.DISCARD, why="known", actor="ana")
+
+        ordered, *_ = await app.order_page(command, Search(letters=True), before=None, offset=0)
+
+        assert (2, []) == (ordered.moved, await app.dead())
+
+
+@pytest.mark.parametrize("verb", ["explode", "", None])
+async def test_only_verbs_that_there_are_can_be_ordered(database_url, verb):
+    async with shop(database_url) as app:
+        with pytest.raises(BadInput, match="a verb is one of"):
+            await app.command(verb, actor="ana")
+        with pytest.raises(BadInput, match="says why"):
+            await app.command("skip", actor="ana")
+
+
+# — who did what —
+
+
+async def test_what_people_did_is_one_list_newest_first(database_url):
+    async with shop(database_url) as app:
+        batch = await app.submit_many("other", [{}, {}])
+        await batch.pause(actor="ana")
+        await app.cancel(1, actor="bob")
+        await app.retry(1, actor="ana")
+        await batch.unpause(actor="bob")
+        await app.run(until_idle=True)
+
+        page = await app.audit(AuditSearch())
+        told = [(line.actor, line.verb, line.subject) for line in page.lines]
+
+        commands = [each for each in told if each[0] in ("ana", "bob")]
+        assert [
+            ("bob", "batch.unpaused", "1"),
+            ("ana", "job.again", "job 1"),
+            ("bob", "job.canceled", "job 1"),
+            ("ana", "batch.paused", "1"),
+        ] == commands
+        assert "job.done" not in {verb for _, verb, _ in told}
+        by_ana = await app.audit(AuditSearch(actor="ana"))
+        assert ["job.again", "batch.paused"] == [line.verb for line in by_ana.lines]
+        assert 1 == by_ana.lines[0].job
+        [line] = (await app.audit(AuditSearch(subject="job 1", verb="job.again"))).lines
+        assert "ana" == line.actor
+        assert 2 == len((await app.audit(AuditSearch(text="JOB 1"))).lines)
+
+
+async def test_pages_of_the_audit_log_meet_every_line_once(database_url):
+    async with shop(database_url) as app:
+        await app.submit_many("other", [{} for _ in range(7)])
+        await app.order(await app.command("cancel", actor="ana"), range(1, 8))  # one instant
+        await app.set_limit("site:a", 3, actor="ana")
+
+        met: list[tuple[str, int | None]] = []
+        after = None
+        while True:
+            page = await app.audit(AuditSearch(actor="ana"), after=after, limit=3)
+            met += [(line.verb, line.job) for line in page.lines]
+            if page.next is None:
+                break
+            after = page.next
+
+        assert 8 == len(met) == len(set(met))
+        assert ("limit.set", None) == met[0]
+
+
+async def test_the_audit_log_is_searched_between_two_instants(database_url):
+    async with shop(database_url) as app:
+        await app.set_limit("site:a", 3, actor="ana")
+        await app.set_limit("site:b", 3, actor="ana")
+        newer, older = (await app.audit(AuditSearch(actor="ana"))).lines
+
+        since = await app.audit(AuditSearch(actor="ana", since=newer.at))
+        until = await app.audit(AuditSearch(actor="ana", until=newer.at))
+
+        assert [newer] == since.lines
+        assert [older] == until.lines
+        with pytest.raises(BadInput, match="is before since"):
+            AuditSearch(since=newer.at, until=newer.at - timedelta(seconds=1))
+        with pytest.raises(BadInput, match="needs a time zone"):
+            AuditSearch(since=newer.at.replace(tzinfo=None))
