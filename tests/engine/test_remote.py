@@ -190,9 +190,25 @@ async def test_a_handle_that_cannot_be_kept_leaves_the_work_to_a_person(database
         return handle
 
     service.send = send  # type: ignore[method-assign]
-    job, _ = await told(database_url, service)
+    job, _ = await told(database_url, service, find=None)
 
     assert (State.PARKED, "bad_handle") == (job.state, job.code)
+
+
+async def test_work_whose_handle_cannot_be_kept_is_found_by_its_key_and_stopped(database_url):
+    service = Service("running")
+
+    async def send(key: str, payload: Any) -> Any:
+        await Service.send(service, key, payload)
+        return "x" * 10_000
+
+    service.send = send  # type: ignore[method-assign]
+    job, events = await told(database_url, service)
+
+    [key] = service.sent
+    assert (State.DEAD, "bad_handle") == (job.state, job.code)
+    assert [f"handle of {key}"] == service.stopped
+    assert events.index("step_ended") < events.index("buried"), "seen to end, then buried"
 
 
 async def test_e13_cancel_is_forwarded_and_confirmed(database_url):

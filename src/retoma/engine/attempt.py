@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Callable, Coroutine, Iterable
 from enum import StrEnum
 from random import Random
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
-from retoma.codec import Unstorable, encode
+from retoma.codec import Unstorable, decode, encode
 from retoma.db import BadRow, Database, Full, crashpoint
 from retoma.engine import settlement, store
 from retoma.engine.breaker import Breakers, Guard
@@ -42,6 +42,7 @@ KEPT = 1024 * 1024  # bytes of a result that could not be stored
 EVIDENCE = "evidence"  # where trouble is met
 NOTHING = Memory([], 0.0, canceling=False)
 DICE = 1_000_003  # sides
+LEAVES_NOTHING = (State.DONE, State.SKIPPED, State.DEAD)  # ends, with no work left elsewhere
 PAUSE = 0.5  # seconds between looks whether the lease is good, or room there, again
 
 log = get_logger("retoma.attempt")
@@ -218,7 +219,7 @@ class Attempt:
         self._begun = True
         try:
             try:
-                end = await self._told()
+                end = await self._nothing_left_behind(await self._told())
             except Exception as error:  # noqa: BLE001 — settled below
                 # Ours, not the story's. It must end all the same, and within its budget.
                 self._log(State.RUNNING).exception("attempt.broke")
@@ -231,6 +232,8 @@ class Attempt:
 
     def _finish(self, end: Settlement | None) -> None:
         self._over = True
+        if end is not None and end.state in LEAVES_NOTHING and self._holds_remote_work():
+            end = self._left_to_a_person(end)
         # Its slot is free from here on: the next job is claimed while this one is settled.
         self._tools.story_over(self.held)
         if end is None or self._why is Why.LOST:
@@ -267,18 +270,18 @@ class Attempt:
                 value = await kind.story(context, payload)
             else:
                 value = await self._in_time(context, payload)
-            return self._succeeded(value)
+            return self._left() or self._succeeded(value)
         except Unwound as unwound:
-            if isinstance(unwound.outcome, Aside):
-                return settlement.set_aside(unwound.outcome.gate)
-            return self._succeeded(unwound.outcome)
+            return self._unwound(unwound)
         except asyncio.CancelledError as error:
-            return self._stopped(error)
+            return self._left() or self._stopped(error)
         except LeaseLost:
             return None
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 — SystemExit in a story is its own failure
+            if (left := self._left(error)) is not None:
+                return left
             # What it raises because it was stopped is not its own failure.
             if self._stopped_from_outside():
                 return self._stopped(error)
@@ -326,13 +329,58 @@ class Attempt:
     def _given_up(
         self, reason: DeadReason, code: str, details: dict[str, object]
     ) -> Settlement:
-        """Buried; but not with work that may still run and that nobody would ask after."""
-        if self._holds_remote_work():
-            self._log(State.PARKED).warning("job.parked", code=code, **_short(details))
-            why = f"it gave up while its remote work may still run: {details['message']}"
-            return settlement.parked(why, ParkReason.UNKNOWN_REMOTE, code)
-        self._log(State.DEAD).error("job.buried", code=code, reason=reason, **_short(details))
+        if not self._holds_remote_work():
+            self._log(State.DEAD).error(
+                "job.buried", code=code, reason=reason, **_short(details)
+            )
         return settlement.buried(reason, code, details)
+
+    # — what it had at work elsewhere —
+
+    def _left(self, error: BaseException | None = None) -> Settlement | None:
+        """How it ends where its story was left because every branch of it waits."""
+        if self._why is None and self._context is not None and self._context.left is not None:
+            return self._succeeded(self._context.left)
+        unwound = error.subgroup(Unwound) if isinstance(error, BaseExceptionGroup) else None
+        if unwound is None or error is None or len(_leaves(error)) > len(_leaves(unwound)):
+            return None
+        return self._unwound(cast("Unwound", _leaves(unwound)[0]))
+
+    def _unwound(self, unwound: Unwound) -> Settlement:
+        if isinstance(unwound.outcome, Aside):
+            return settlement.set_aside(unwound.outcome.gate)
+        return self._succeeded(unwound.outcome)
+
+    async def _nothing_left_behind(self, end: Settlement | None) -> Settlement | None:
+        """No end leaves work behind that nobody would ask after: that is stopped first, and seen
+        to be over; until then the job waits, and its story is told again."""
+        context = self._context
+        if end is None or context is None or self._over:
+            return end
+        try:
+            if end.state is State.PARKED and end.reason != ParkReason.UNKNOWN_REMOTE:
+                await context.forget_failures()
+            if end.state not in LEAVES_NOTHING or not context.holds_remote_work():
+                return end
+            waits = await context.stop_remote_work()
+        except LeaseLost:
+            return None
+        except asyncio.CancelledError as error:
+            return self._stopped(error)
+        if isinstance(waits, Snooze):
+            return settlement.snoozed(waits.after)
+        if waits is not None:
+            return self._left_to_a_person(end)
+        self._log(end.state).info("job.remote_stopped", end=end.event, code=end.code)
+        return end
+
+    def _left_to_a_person(self, end: Settlement) -> Settlement:
+        self._log(State.PARKED).warning("job.parked", end=end.event, code=end.code)
+        why = f"its story ended ({end.event}) while its remote work may still run"
+        message = decode(end.details or "null")
+        if isinstance(message, dict) and "message" in message:
+            why = f"{why}: {message['message']}"
+        return settlement.parked(why, ParkReason.UNKNOWN_REMOTE, end.code)
 
     def _succeeded(self, value: Any) -> Settlement:
         if not isinstance(value, Outcome):
@@ -611,6 +659,9 @@ class Attempt:
                 self._free(Freeing(self.held, item, kind=self.claim.kind, used=False))
         self._reserved.clear()
 
+    async def pause(self, seconds: float) -> None:
+        await self._tools.clock.sleep(seconds)
+
     def free_to_start(self) -> bool:
         return self._why is None and self._tools.pulse.valid()
 
@@ -667,6 +718,12 @@ class Attempt:
 def _look_at(answer: "asyncio.Future[Any]") -> None:
     """A refusal that nobody waits for need not be told as one that was forgotten."""
     answer.exception()
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for each in error.exceptions for leaf in _leaves(each)]
+    return [error]
 
 
 def _because(told: Exception, error: BaseException) -> Exception:

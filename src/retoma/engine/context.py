@@ -3,8 +3,8 @@
 import asyncio
 import inspect
 import mimetypes
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from types import FunctionType
@@ -15,12 +15,13 @@ import structlog
 from retoma.codec import Undecodable, Unstorable, decode, encode
 from retoma.db import BadRow, crashpoint
 from retoma.engine import stacks
+from retoma.engine.branches import Branches, first_due
 from retoma.engine.breaker import Guard
 from retoma.engine.cost import Bill, Offer, Payer, charge, read_charges
 from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.isolate import NO_LIMITS, Isolate, Limits, check_can_travel
-from retoma.engine.job import Claim, Item, Memory, SavedStep, Scope, StepId
-from retoma.engine.outcome import Happened, Park, Unknown, Unwound
+from retoma.engine.job import REMOTE, Claim, Item, Memory, SavedStep, Scope, StepId
+from retoma.engine.outcome import Happened, Park, Snooze, Unknown, Unwound
 from retoma.engine.pool import Use
 from retoma.engine.purse import Purse
 from retoma.engine.remote import Call, Remote
@@ -35,6 +36,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AT_ONCE = 8  # items of a durable loop in flight
+NOTE = 500  # characters of what several pieces of remote work tell
 # The step that is being worked on here: what it costs is written with it.
 _AT: ContextVar[StepId | None] = ContextVar("retoma_step", default=None)
 
@@ -75,6 +77,8 @@ class Desk(Protocol):
     async def may_start(self) -> None:
         """Return when something may be started under this lease; raise when never again."""
 
+    async def pause(self, seconds: float) -> None: ...
+
     @property
     def limits(self) -> Limits:
         """What a child of this kind may use."""
@@ -97,6 +101,7 @@ class Context:
         "_claim",
         "_database_id",
         "_desk",
+        "_elsewhere",
         "_in_flight",
         "_isolate",
         "_log",
@@ -125,6 +130,7 @@ class Context:
         self._steps = {step.id: step for step in memory.steps} if memory.steps else {}
         self._in_flight: dict[StepId, _Flight] = {}
         self._side_tasks: set[asyncio.Task[Any]] = set()
+        self._elsewhere: _Elsewhere | None = None  # few stories have remote work
         self._story_task = story_task
         self._log: Any = None
         self._over = False
@@ -391,11 +397,14 @@ class Context:
                 )
             )
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-        await self._desk.attach(Evidence(name, guess, data))
+        with self._working():
+            await self._desk.attach(Evidence(name, guess, data))
 
     def close(self) -> bool:
         """Nothing more may begin; whether something is still at work."""
         self._over = True
+        if self._elsewhere is not None:
+            self._elsewhere.branches.close()
         return bool(self._side_tasks)
 
     async def join_side_tasks(self, patience: float) -> "set[asyncio.Task[Any]]":
@@ -417,22 +426,41 @@ class Context:
         story = [] if self._story_task is None else [self._story_task]
         return stacks.of_tasks([*story, *self._side_tasks])
 
-    async def remote(
+    def remote(
         self, name: str, remote: Remote, payload: Any = None, *, version: int = 1
-    ) -> Any:
+    ) -> Coroutine[Any, Any, Any]:
         """Have somebody else's machine do it, and wait for its end without holding anything.
 
         Between two polls the story is left and told again from the top, so code between steps
-        must be free of effects, as after a crash.
+        must be free of effects, as after a crash. Several may go on at once, each by a name of its
+        own: the story is left when every branch of it waits, and told again when the first is due.
+        What failed is sent again by the next attempt, not by this one, however often it is told.
         """
         step = _step_id(name, version, "")
+        if self._elsewhere is None:
+            self._elsewhere = _Elsewhere(Branches(self._flying, self._leave_story))
+        calls = self._elsewhere.calls
+        before = calls.get(step)
+        if before is not None and before.under_way:
+            return _two_of_one_name(step.name)
         calling_from = f"{self._database_id}-{self._claim.job}-{self._claim.fresh_from}"
-        call = Call(self, remote, step.name, step.version, calling_from)
-        saved = self._steps.get(step)
-        if saved is not None and saved.saved:
-            await call.close()
-            return decode(saved.value or "null")
-        return decode(await call.result(payload))
+        # Known from here on, also where its task gets no turn before the story ends.
+        call = calls[step] = Call(self, remote, step.name, step.version, calling_from)
+        return self._value_of(step, call, payload)
+
+    async def _value_of(self, step: StepId, call: Call, payload: Any) -> Any:
+        if self._over:
+            raise asyncio.CancelledError  # a task that the story forgot
+        self._join_later()
+        try:
+            with self._working():
+                saved = self._steps.get(step)
+                if saved is not None and saved.saved:
+                    await call.close()
+                    return decode(saved.value or "null")
+                return decode(await call.result(payload))
+        finally:
+            call.under_way = False
 
     def use(self, pool: str, *, scope: Scope | str = Scope.ATTEMPT) -> "Use":
         """Hold a thing nobody else may use meanwhile: `async with ctx.use("proxies") as proxy:`.
@@ -451,7 +479,8 @@ class Context:
 
     async def rate(self, key: str, n: int = 1) -> None:
         """Return when `n` more calls keep to the rate that all runners share."""
-        await self._desk.spend(_named(key), n)
+        with self._working():
+            await self._desk.spend(_named(key), n)
 
     def breaker(self, name: str) -> Guard:
         """Around calls to a service that may be down: `async with ctx.breaker("serpapi"):`.
@@ -462,11 +491,30 @@ class Context:
 
     # — what a call of remote work asks for —
 
+    @property
+    def turn(self) -> list[int]:
+        return [self.generation, self.attempt]
+
     async def keep(self, step: StepId, text: str | None, state: StepState) -> None:
-        if self._over:
-            raise LeaseLost(self.job)
+        if self._over and state is StepState.BEGUN:
+            raise LeaseLost(self.job)  # what is known by now is still told; the fence decides
         await self._desk.save(step, text, state)
         self._steps[step] = SavedStep(step, state, text)
+
+    def tell(self, name: str, share: float | None, note: str | None) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.words[name] = share, note
+
+    async def leave(self, wish: Snooze | Park | None) -> Never:
+        await self._tell_of_remote_work()
+        task = asyncio.current_task()
+        alone = task is self._story_task and not self._side_tasks
+        if alone or self._story_task is None or self._elsewhere is None:
+            raise Unwound(first_due([wish]))
+        await self._elsewhere.branches.wait(wish)
+
+    async def pause(self, seconds: float) -> None:
+        await self._desk.pause(seconds)
 
     async def may_go_out(self) -> None:
         if not self._desk.free_to_start():
@@ -480,6 +528,49 @@ class Context:
     def holds_remote_work(self) -> bool:
         """Whether something of this job may still be at work on another machine."""
         return any(step.live_elsewhere for step in self._steps.values())
+
+    def remote_steps(self) -> list[SavedStep]:
+        return [step for step in self._steps.values() if step.id.name.startswith(REMOTE)]
+
+    @property
+    def left(self) -> Snooze | Park | None:
+        """What the story was left for, as a whole."""
+        return None if self._elsewhere is None else self._elsewhere.left
+
+    def _working(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._elsewhere is None else self._elsewhere.branches.working()
+
+    async def stop_remote_work(self) -> Snooze | Park | None:
+        """Once the story has ended: what it left behind is stopped; None when it is seen to be over."""
+        calls = {} if self._elsewhere is None else self._elsewhere.calls
+        left: list[Snooze | Park | None] = []
+        for step in [step.id for step in self._steps.values() if step.live_elsewhere]:
+            call = calls.get(StepId(step.name.removeprefix(REMOTE), step.version))
+            wish = first_due([]) if call is None else await call.ended()
+            left += [] if wish is None else [wish]
+        return first_due(left) if left else None
+
+    async def forget_failures(self) -> None:
+        """A person was asked, and may have put right what failed: then it is sent again."""
+        for step in [*self._steps.values()]:
+            told = decode(step.value or "null") if step.id.name.startswith(REMOTE) else None
+            if isinstance(told, dict) and told.pop("turn", None) == self.turn:
+                await self.keep(step.id, encode(told), step.state)
+
+    async def _tell_of_remote_work(self) -> None:
+        """Only what is new: the same words again are no progress, and must not hide a stall."""
+        told = None if self._elsewhere is None else _together(self._elsewhere.words)
+        if told is not None and told != (self.memory.progress, self.memory.note):
+            await self.progress(*told)
+
+    def _flying(self) -> "list[asyncio.Task[Any] | None]":
+        return [flight.task for flight in self._in_flight.values()]
+
+    def _leave_story(self, wish: Snooze | Park) -> None:
+        if self._story_task is not None and self._elsewhere is not None and not self._over:
+            self._elsewhere.left = wish
+            self._over = True
+            self._story_task.cancel()
 
     # — running and keeping a step —
 
@@ -643,12 +734,25 @@ class Context:
             task.add_done_callback(self._side_tasks.discard)
 
 
+class _Elsewhere:
+    """What a story needs besides that has others' machines work for it."""
+
+    __slots__ = ("branches", "calls", "left", "words")
+
+    def __init__(self, branches: Branches) -> None:
+        self.branches = branches
+        self.calls: dict[StepId, Call] = {}  # told of in this claim
+        self.words: dict[str, tuple[float | None, str | None]] = {}  # theirs, to be told of
+        self.left: Snooze | Park | None = None
+
+
 class _Flight:
     """A step under way; whoever asks for the same step meanwhile waits for this one."""
 
-    __slots__ = ("_watched",)
+    __slots__ = ("_watched", "task")
 
     def __init__(self) -> None:
+        self.task = asyncio.current_task()
         self._watched: asyncio.Future[str] | None = None
 
     async def landed(self) -> str:
@@ -733,6 +837,23 @@ def _fits(text: str, fn: Callable[..., Any]) -> bool:
     except Undecodable:
         return False
     return True
+
+
+async def _two_of_one_name(name: str) -> Never:
+    # Awaited like any other: what else was made for the same gather is not left unawaited.
+    raise BadInput(say("{name}: two pieces of remote work need two names", name=name))
+
+
+def _together(
+    words: "dict[str, tuple[float | None, str | None]]",
+) -> tuple[float | None, str | None] | None:
+    """What several pieces of remote work tell, as the progress of one job."""
+    if len(words) <= 1:
+        return next(iter(words.values()), None)
+    shares = [share for share, _ in words.values() if share is not None]
+    notes = [f"{name}: {note}" for name, (_, note) in sorted(words.items()) if note]
+    share = sum(shares) / len(shares) if shares else None
+    return share, "; ".join(notes)[:NOTE] or None
 
 
 def _look_at(task: "asyncio.Task[Any]") -> None:

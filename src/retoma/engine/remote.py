@@ -5,23 +5,29 @@ is found again by its handle, or by that key; it is sent again only where it is 
 over. Where nobody can tell, a person must (MECHANICS 19, 29; E6).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Never, Protocol
+from typing import Any, Never, Protocol, TypeVar
 
 from retoma.codec import Unstorable, decode, encode
 from retoma.db import crashpoint
 from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput, Permanent, Transient
+from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
 from retoma.engine.job import HANDLE, REMOTE, Memory, SavedStep, StepId
-from retoma.engine.outcome import Park, Snooze, Unwound
+from retoma.engine.outcome import Park, Snooze
 from retoma.engine.states import ParkReason, StepState
 from retoma.secret import redact_text
 from retoma.words import say
 
+T = TypeVar("T")
+
 INTERVAL = 30.0  # seconds between two polls
 ABSENT = 60.0  # seconds a request may be on its way
+LOOKS = 3  # whether work that was stopped has ended, before its job waits for that outside
+PAUSE = 1.0  # seconds between two of them, at most
+OVER = (StepState.FAILED, StepState.ENDED)
 TIMEOUT = 24 * 3600.0  # nothing is asked after for ever
 
 
@@ -37,12 +43,13 @@ class Edge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the other side said of its work."""
+    """What the other side said of its work; `key`: the one it was sent under, where it tells."""
 
     status: str
     value: Any = None
     progress: float | None = None
     note: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +121,28 @@ class Hands(Protocol):
 
     memory: Memory
 
+    @property
+    def turn(self) -> list[int]:
+        """The generation and the attempt, which a poll does not change."""
+
     async def keep(self, step: StepId, text: str | None, state: StepState) -> None:
         """Commit a step in this state, or raise LeaseLost."""
 
     async def may_go_out(self) -> None:
         """Return when something may be started under this lease; raise when never again."""
 
-    async def progress(self, share: float | None, note: str | None) -> None: ...
+    def tell(self, name: str, share: float | None, note: str | None) -> None:
+        """How far the work is; written down when the story is left."""
+
+    def holds_remote_work(self) -> bool: ...
+
+    def remote_steps(self) -> Iterable[SavedStep]:
+        """All that was ever sent for this job, as it stands by now."""
+
+    async def leave(self, wish: Snooze | Park | None) -> Never:
+        """Leave the story as soon as its other branches wait as well."""
+
+    async def pause(self, seconds: float) -> None: ...
 
     async def cancel_now(self) -> Never:
         """The job ends here, canceled."""
@@ -137,51 +159,62 @@ class Call:
         self._value = StepId(name, version)
         self._name = f"{REMOTE}{name}"
         self._prefix = prefix
-        sent = (s for s in hands.memory.steps if s.id[:2] == (self._name, version))
+        self.under_way = True
+        sent = (s for s in hands.remote_steps() if s.id[:2] == (self._name, version))
         self._last = max(sent, key=lambda step: int(step.id.key), default=None)
 
     async def result(self, payload: Any) -> str:
         """What the work gave, once it is done; until then the story is left, to be told again."""
+        if self._last is not None and self._last.state is StepState.BEGUN:
+            await self._find_again(self._last)
         last = self._last
-        if last is not None and last.state is StepState.BEGUN:
-            last = await self._found_again(last)
-        if last is None or last.state in (StepState.FAILED, StepState.ENDED):
+        if last is None or last.state in OVER:
+            await self._leave_if_canceled()
+            failed = None if last is None else self._failure_of(last)
+            if failed is not None:
+                raise failed
             return await self._send(payload)
         return await self._ask(last)
 
     async def close(self) -> None:
         """The value was kept; so its work is over, also where we stopped before we could say so."""
         if self._last is not None and self._last.state is StepState.SAVED:
-            await self._end(self._last.id, "done")
+            await self._end(self._last, {"status": "done"})
             await self._leave_if_canceled()
 
     async def _leave_if_canceled(self) -> None:
         """Once its remote work is over, a job that was taken up to have that stopped ends."""
         if self._hands.memory.canceling:
+            if self._hands.holds_remote_work():
+                await self._hands.leave(None)  # another branch has its own stopped first
             await self._hands.cancel_now()
+
+    async def _keep(self, step: StepId, text: str | None, state: StepState) -> None:
+        await self._hands.keep(step, text, state)
+        self._last = SavedStep(step, state, text)
 
     # — sending —
 
     async def _send(self, payload: Any) -> Never:
-        await self._leave_if_canceled()
         step = self._next()
-        await self._hands.keep(step, None, StepState.BEGUN)
+        await self._keep(step, None, StepState.BEGUN)
         await self._hands.may_go_out()
         if crashpoint.live:
             crashpoint("remote.before_send")
+        await self._hands.leave(await _not_cut_off(self._go_out(step, payload)))
+
+    async def _go_out(self, step: StepId, payload: Any) -> Snooze | Park:
         try:
             handle = await self._remote.send(self._key(step), payload)
         except (Transient, Permanent) as error:
-            await self._hands.keep(
-                step, encode({"error": redact_text(str(error))}), StepState.FAILED
-            )
+            await self._keep(step, self._refusal(error), StepState.FAILED)
             raise
-        except Exception as error:
-            raise self._unsure(step, error) from error
+        except Exception as error:  # noqa: BLE001 — whether it was sent is not known
+            return await self._unsure(step, error)
         if crashpoint.live:
             crashpoint("remote.after_send")
-        await self._hands.keep(step, checked_handle(handle), StepState.SAVED)
-        raise Unwound(Snooze(self._remote.every))
+        await self._keep(step, checked_handle(handle), StepState.SAVED)
+        return Snooze(self._remote.every)
 
     def _next(self) -> StepId:
         number = 1 if self._last is None else int(self._last.id.key) + 1
@@ -190,54 +223,102 @@ class Call:
     def _key(self, step: StepId) -> str:
         return f"{self._prefix}-{self._value.name}-{step.version}-{step.key}"
 
+    # — what failed stays so for the rest of its attempt —
+
+    def _refusal(self, error: Transient | Permanent) -> str:
+        told = {"error": redact_text(str(error)), "code": error.code, "turn": self._hands.turn}
+        return encode({**told, "permanent": isinstance(error, Permanent)})
+
+    def _failure_of(self, over: SavedStep) -> Exception | None:
+        """The story may have caught it and gone on: told again, it must find it again. The next
+        attempt is free to send."""
+        told = decode(over.value or "null")
+        if not isinstance(told, dict) or told.get("turn") != self._hands.turn:
+            return None
+        if "edge" in told:
+            status = Status(told["status"], told.get("value"), note=told.get("note"))
+            return self._error(Edge(told["edge"]), status, told.get("late"))
+        if told["permanent"]:
+            return Permanent(told["error"], code=told["code"])
+        return Transient(told["error"], code=told["code"])
+
     # — finding it again —
 
-    def _unsure(self, step: StepId, error: Exception) -> Unwound:
+    async def _unsure(self, step: StepId, error: Exception) -> Snooze | Park:
         """No failure of the job yet: the next claim looks for the work."""
+        # That it was tried here: if it never arrived, that is this attempt's failure.
+        await self._keep(
+            step, encode({"error": redact_text(str(error))[:200]}), StepState.BEGUN
+        )
         if self._remote.find is None:
-            return Unwound(_nobody_knows(f"sent under the key {self._key(step)}: {error}"))
-        return Unwound(Snooze(self._remote.every))
+            return _nobody_knows(f"sent under the key {self._key(step)}: {error}")
+        return Snooze(self._remote.every)
 
-    async def _found_again(self, begun: SavedStep) -> SavedStep:
+    async def _find_again(self, begun: SavedStep) -> None:
         """The work an earlier claim was about to send, as far as it got."""
+        unknown = await self._look_up(begun)
+        if unknown is not None:
+            await self._hands.leave(unknown)
+
+    async def _look_up(self, begun: SavedStep) -> Snooze | Park | None:
+        """None once it is known: found, or known not to be there."""
         key = self._key(begun.id)
         if self._remote.find is None:
-            raise Unwound(
-                _nobody_knows(f"its runner stopped while it was being sent under the key {key}")
+            return _nobody_knows(
+                f"its runner stopped while it was being sent under the key {key}"
             )
         handle = await self._remote.find(key)
         too_early = self._remote.believed_absent - begun.age
         if handle is None and too_early > 0:
-            raise Unwound(Snooze(too_early))
+            return Snooze(too_early)
         if handle is None:
-            await self._hands.keep(begun.id, encode({"found": None}), StepState.FAILED)
-            raise Transient(f"what was sent under {key} never arrived", code="remote_gone")
-        text = checked_handle(handle)
-        await self._hands.keep(begun.id, text, StepState.SAVED)
-        return begun._replace(state=StepState.SAVED, value=text)
+            never = Transient(f"what was sent under {key} never arrived", code="remote_gone")
+            # A runner that stopped before it knew is no failure of the job: it is sent at once.
+            told = encode({"found": None}) if begun.value is None else self._refusal(never)
+            await self._keep(begun.id, told, StepState.FAILED)
+            return None
+        await self._keep(begun.id, checked_handle(handle), StepState.SAVED)
+        return None
 
     # — asking —
 
     async def _ask(self, sent: SavedStep) -> str:
-        handle = decode(sent.value or "null")
         late = self._remote.overdue(sent.age, self._hands.memory.quiet)
-        if late is not None or self._hands.memory.canceling:
-            await self._stop(handle)
-        status = await self._heard(handle)
+        stop = late is not None or self._hands.memory.canceling
+        status = await self._said(sent, stop=stop)
+        if isinstance(status, Park | Snooze):
+            return await self._hands.leave(status)
         edge = Edge.GOING if status is None else self._remote.edge(status)
         if status is None or edge is Edge.GOING:
-            await self._later(sent, status, late)
-        elif edge is Edge.DONE:
-            text = encode(status.value)
-            await self._hands.keep(self._value, text, StepState.SAVED)
-            await self._end(sent.id, status.status)
-            await self._leave_if_canceled()
-            return text
-        else:
-            await self._end(sent.id, status.status)
+            return await self._hands.leave(await self._later(sent, status, late))
+        if edge is not Edge.DONE:
+            await self._end(sent, self._failed(edge, status, late))
             await self._leave_if_canceled()
             raise self._error(edge, status, late)
-        raise Unwound(Snooze(self._remote.every))
+        text = encode(status.value)
+        await self._hands.keep(self._value, text, StepState.SAVED)
+        await self._end(sent, {"status": status.status})
+        await self._leave_if_canceled()
+        return text
+
+    async def _said(self, sent: SavedStep, *, stop: bool) -> Status | Snooze | Park | None:
+        """What the other side says of our work, once it was told to stop if that is wished."""
+        handle = decode(sent.value or "null")
+        status = await self._heard(handle)
+        if status is not None and status.key not in (None, self._key(sent.id)):
+            return await self._find_ours(sent, handle, status)
+        if not stop or (status is not None and self._remote.edge(status) is not Edge.GOING):
+            return status
+        await self._stop(handle)
+        return await self._heard(handle)
+
+    def _failed(self, edge: Edge, status: Status, late: str | None) -> dict[str, Any]:
+        told = {"status": status.status, "note": status.note, "edge": edge, "late": late}
+        try:
+            encode(status.value)
+        except Unstorable:
+            return {**told, "turn": self._hands.turn}
+        return {**told, "value": status.value, "turn": self._hands.turn}
 
     async def _heard(self, handle: Any) -> Status | None:
         """What the other side says; None where it says nothing: that is no news, not bad news."""
@@ -246,31 +327,42 @@ class Call:
         except Permanent:
             raise
         except Exception as error:  # noqa: BLE001 — bounded by the timeout of the work
-            await self._tell(self._hands.memory.progress, f"no answer: {error}"[:200])
+            self._tell(self._hands.memory.progress, f"no answer: {error}"[:200])
             return None
         if not isinstance(status, Status):
             raise BadInput(say("ask must return a Status, not {status!r}", status=status))
         return status
 
-    async def _later(self, sent: SavedStep, status: Status | None, late: str | None) -> None:
+    async def _find_ours(self, sent: SavedStep, handle: Any, status: Status) -> Snooze | Park:
+        """The other side gave a handle twice: this is somebody else's work, ours has another."""
+        key = self._key(sent.id)
+        found = None if self._remote.find is None else await self._remote.find(key)
+        if found is None or found == handle:
+            return _nobody_knows(
+                f"its handle stands for work under the key {status.key}, ours is {key}"
+            )
+        await self._keep(sent.id, checked_handle(found), StepState.SAVED)
+        return Snooze(self._remote.every)
+
+    async def _later(
+        self, sent: SavedStep, status: Status | None, late: str | None
+    ) -> Snooze | Park:
         """Still going. It is never sent again beside itself: what cannot be stopped is a person's."""
         if late is not None and (status is None or self._remote.stop is None):
             if self._hands.memory.canceling:
-                await self._end(sent.id, late)
-                await self._hands.cancel_now()
-            raise Unwound(_nobody_knows(f"{late}: it was not seen to end"))
-        if status is None:
-            return
-        note = status.note
-        if status.status not in self._remote.statuses:
-            note = f"its status {status.status!r} is in no table"[:200]
-        if status.progress is not None or note is not None:
-            await self._tell(status.progress, note)
+                await self._end(sent, {"status": late})
+                await self._leave_if_canceled()
+            return _nobody_knows(f"{late}: it was not seen to end")
+        if status is not None:
+            note = status.note
+            if status.status not in self._remote.statuses:
+                note = f"its status {status.status!r} is in no table"[:200]
+            if status.progress is not None or note is not None:
+                self._tell(status.progress, note)
+        return Snooze(self._remote.every)
 
-    async def _tell(self, share: float | None, note: str | None) -> None:
-        """Only what is new: the same words again are no progress, and must not hide a stall."""
-        if (share, note) != (self._hands.memory.progress, self._hands.memory.note):
-            await self._hands.progress(share, note)
+    def _tell(self, share: float | None, note: str | None) -> None:
+        self._hands.tell(self._value.name, share, note)
 
     async def _stop(self, handle: Any) -> None:
         if self._remote.stop is None:
@@ -280,14 +372,12 @@ class Call:
         try:
             await self._remote.stop(handle)
         except Exception as error:  # noqa: BLE001 — asked again at the next poll
-            await self._tell(
-                self._hands.memory.progress, f"it could not be stopped: {error}"[:200]
-            )
+            self._tell(self._hands.memory.progress, f"it could not be stopped: {error}"[:200])
         if crashpoint.live:
             crashpoint("remote.after_stop")
 
-    async def _end(self, step: StepId, status: str) -> None:
-        await self._hands.keep(step, encode({"status": status}), StepState.ENDED)
+    async def _end(self, sent: SavedStep, told: dict[str, Any]) -> None:
+        await self._keep(sent.id, encode(told), StepState.ENDED)
 
     def _error(self, edge: Edge, status: Status, late: str | None) -> Exception:
         if edge is Edge.FAILED and late is None:
@@ -295,6 +385,51 @@ class Call:
         return Transient(
             f"the remote work ended {status.status!r}", code=late or f"remote_{edge}"
         )
+
+    # — stopping what the story has left behind —
+
+    async def ended(self) -> Snooze | Park | None:
+        """Have the work stopped; None once it is seen to be over, else what to wait for."""
+        try:
+            if self._last is not None and self._last.state is StepState.BEGUN:
+                unknown = await self._look_up(self._last)
+                if unknown is not None:
+                    return unknown
+            sent = self._last
+            return None if sent is None or sent.state in OVER else await self._stopped(sent)
+        except LeaseLost:
+            raise
+        except Exception as error:  # noqa: BLE001 — theirs; what it means for the work, nobody knows
+            return _nobody_knows(str(error))
+
+    async def _stopped(self, sent: SavedStep) -> Snooze | Park | None:
+        for look in range(LOOKS):
+            if look:
+                await self._hands.pause(min(self._remote.every, PAUSE))
+            status = await self._said(sent, stop=look == 0)
+            if isinstance(status, Snooze | Park):
+                return status
+            if status is not None and self._remote.edge(status) is not Edge.GOING:
+                await self._end(sent, {"status": status.status, "abandoned": True})
+                return None
+        if self._remote.overdue(sent.age, 0.0) is not None:
+            return _nobody_knows("it was not seen to end")
+        return Snooze(self._remote.every)
+
+
+async def _not_cut_off(work: Coroutine[Any, Any, T]) -> T:
+    """Who is stopped meanwhile learns so afterwards: whether it arrived would be known to nobody."""
+    task = asyncio.ensure_future(work)
+    stopped: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            stopped = error
+    if stopped is not None:
+        _ = task.cancelled() or task.exception()
+        raise stopped
+    return task.result()
 
 
 def _nobody_knows(why: str) -> Park:
