@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bench import blocked, floor, history, machines, memory, ours, reach, reclaim, sustained
+from bench import (
+    blocked,
+    floor,
+    history,
+    machines,
+    memory,
+    ours,
+    over_celery,
+    reach,
+    reclaim,
+    sustained,
+)
 from bench.compare import FLOOR, AtLeast, AtMost, Comparison, Measure, NoLess, Row
 from bench.latency import Pace
 from bench.ours import Address
@@ -54,6 +65,7 @@ class Scale:
     pooled: int
     polled: int  # jobs with remote work, each asked after several times
     idle: float  # seconds for which a runner with nothing to do is watched
+    hinted: int  # jobs that Celery wakes
 
 
 QUICK = Scale(
@@ -79,6 +91,7 @@ QUICK = Scale(
     pooled=1_000,
     polled=300,
     idle=20.0,
+    hinted=1_000,
 )
 FULL = Scale(
     rounds=5,
@@ -103,6 +116,7 @@ FULL = Scale(
     pooled=10_000,
     polled=3_000,
     idle=60.0,
+    hinted=5_000,
 )
 
 
@@ -118,6 +132,7 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *memories(scale),
         *reclaims(scale),
         *reaches(scale),
+        *over_brokers(scale),
         *machines.comparisons(scale.drained, scale.stepped, SLOTS, scale.machine_rounds),
         heartbeats(),
         *start_ups(),
@@ -344,6 +359,21 @@ def reaches(scale: Scale) -> list[Comparison]:
                 reach.idle(at, scale.idle),
             ),
         )
+    ]
+
+
+def over_brokers(scale: Scale) -> list[Comparison]:
+    """Celery wakes our jobs, beside Celery whose messages are the jobs. No bar: two commits of a
+    database for each job stand against none."""
+    jobs = scale.hinted
+    return [
+        Comparison(
+            rows=(Row(f"celery_{make}", "jobs/s"),),
+            ours=over_celery.drain(at, jobs),
+            peers={peer_celery.NAME: peer_celery.drain(jobs)},
+            rounds=scale.long_rounds,
+        )
+        for make, at in PLACES.items()
     ]
 
 

@@ -144,10 +144,11 @@ def open_celery(url: str) -> Any:
     return app
 
 
-def run_worker(app: Any, pool: str, concurrency: int) -> None:
+def run_worker(app: Any, pool: str, concurrency: int, *more: str) -> None:
     """Until it is told to end."""
+    options = [f"--pool={pool}", f"--concurrency={concurrency}", *QUIET, *more]
     with contextlib.suppress(SystemExit):
-        app.worker_main(["worker", f"--pool={pool}", f"--concurrency={concurrency}", *QUIET])
+        app.worker_main(["worker", *options])
 
 
 def end_worker() -> None:

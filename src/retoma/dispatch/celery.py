@@ -91,6 +91,10 @@ class CeleryDispatcher:
     def hint(self, hints: Sequence[Hint]) -> None:
         self._sender.put(hints)
 
+    def flush(self, seconds: float) -> bool:
+        """Whether every hint is with the broker, or given up, within that time."""
+        return self._sender.flush(seconds)
+
     def close(self) -> None:
         self._sender.close()
 

@@ -52,6 +52,11 @@ class Sender:
                 self._start()
             self._changed.notify_all()
 
+    def flush(self, seconds: float) -> bool:
+        """Whether all that was put in is sent, or given up, within that time."""
+        with self._changed:
+            return self._changed.wait_for(self._idle, seconds)
+
     def close(self) -> None:
         """What waits has a moment to get out; a broker that does not answer keeps nobody here."""
         if self._pid != os.getpid():
