@@ -1,10 +1,14 @@
 """Builds what lives, once, from settings; nothing else names the concrete parts."""
 
+from pathlib import Path
 from random import Random
 
+from retoma.db import Database
 from retoma.engine.ports import Clock, Ids
 from retoma.library import Retoma
+from retoma.secret import Secret
 from retoma.settings import Settings
+from retoma.vault import Vault
 
 
 def build_retoma(
@@ -17,4 +21,15 @@ def build_retoma(
     """A Retoma on the database the settings name."""
     return Retoma(
         settings.database_url, clock=clock, ids=ids, rng=rng, evidence=settings.evidence
+    )
+
+
+def build_vault(settings: Settings, database: Database, ids: Ids) -> Vault:
+    """The secrets of a database, with the keys that the settings name."""
+    key, file = settings.secret_key, settings.secret_key_file
+    return Vault(
+        database,
+        ids,
+        key=None if key is None else Secret(key.get_secret_value()),
+        key_file=None if file is None else Path(file),
     )

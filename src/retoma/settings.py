@@ -186,6 +186,17 @@ class Settings(BaseSettings):
         description="A key that is an admin's, for a first start and for automation; 32 characters"
         " at least.",
     )
+    secret_key: SecretStr | None = Field(
+        None,
+        validation_alias="RETOMA_SECRET_KEY",
+        description="What seals secrets: 32 bytes in base64; several, and the first one seals. Else"
+        " it lies in a file.",
+    )
+    secret_key_file: str | None = Field(
+        None,
+        validation_alias="RETOMA_SECRET_KEY_FILE",
+        description="Where that file is; else beside the database, or in this user's data folder.",
+    )
     keep_done: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_DONE",
@@ -309,6 +320,17 @@ class Settings(BaseSettings):
             events=self.keep_events,
             reuse=self.keep_reuse,
         )
+
+    @model_validator(mode="after")
+    def _one_secret_key(self) -> "Settings":
+        if self.secret_key is not None and self.secret_key_file is not None:
+            raise ValueError(
+                say(
+                    "RETOMA_SECRET_KEY and RETOMA_SECRET_KEY_FILE contradict each other: give one"
+                    " of them"
+                )
+            )
+        return self
 
     @model_validator(mode="after")
     def _keep_events_longest(self) -> "Settings":

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from retoma import db, settings
+from retoma.access import Access
 from retoma.bootstrap import build_retoma
 from retoma.cli.exits import Exit, Stop
 from retoma.db import Database
@@ -54,6 +55,11 @@ def ask(
         if interrupted is not None:
             print(f"\nretoma: {tell(interrupted)}", file=sys.stderr)
         raise
+
+
+async def desk_of(app: Retoma, verb: Callable[[Access], Awaitable[T]]) -> T:
+    """One verb of access on the database of `app`."""
+    return await verb(Access(await app.database(), app.clock, app.ids))
 
 
 def must_exist(url: str) -> None:

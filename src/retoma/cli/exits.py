@@ -41,7 +41,7 @@ def guarded(command: Callable[[], object]) -> None:
         sys.exit(Exit.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 — the last door: said in one line
         if os.environ.get("RETOMA_DEBUG") == "1":
-            traceback.print_exc()
+            print(_redacted(traceback.format_exc()), file=sys.stderr)
         print(f"retoma: {_in_one_line(error)}", file=sys.stderr)
         sys.exit(code_of(error))
 
@@ -88,9 +88,15 @@ def _in_one_line(error: Exception) -> str:
     from retoma.engine.errors import RetomaError
 
     said = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-    text = " ".join((tell(said) if said == str(error) else str(error)).split())
+    text = " ".join(_redacted(tell(said) if said == str(error) else str(error)).split())
     if isinstance(error, Stop | RetomaError | DatabaseError):
         return text
     return speak(
         "{error}: {text} (RETOMA_DEBUG=1 shows where)", error=type(error).__name__, text=text
     )
+
+
+def _redacted(text: str) -> str:
+    from retoma.secret import redact_text
+
+    return redact_text(text)
