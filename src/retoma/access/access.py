@@ -22,6 +22,7 @@ from retoma.db import Database, DatabaseError, Transaction
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, NotFound
 from retoma.engine.ports import Clock, Ids
+from retoma.secret import known
 from retoma.words import say
 
 ENV_KEY: Final = 32  # characters that a key from the environment has at least
@@ -50,6 +51,8 @@ class Access:
         self._database = database
         self._clock = clock
         self._ids = ids
+        if env_key is not None:
+            known.add(env_key)  # whoever logs a request must not log it
         self._env_hash = None if env_key is None else token.digest(env_key)
         self._told: dict[str, float] = {}
 
@@ -133,9 +136,8 @@ class Access:
 
     async def denied(self, person: Person, what: str) -> None:
         """Tell the audit log that somebody wanted more than they may."""
-        await self._database.write(
-            lambda tx: store.denied(tx, person, what[: model.NAME]), verb="deny"
-        )
+        told = model.told(what)
+        await self._database.write(lambda tx: store.denied(tx, person, told), verb="deny")
 
     # — signing in —
 
@@ -161,7 +163,7 @@ class Access:
         """The cookie of a new session for whoever comes first with a good link."""
         given = token.read(Sort.LINK, link_token)
         made = token.make(Sort.SESSION, self._ids)
-        browser = model.agent_told(agent)
+        browser = model.told(agent)
         return await self._database.write(
             lambda tx: store.enter(tx, given, made, browser), verb="enter"
         )

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from retoma.engine.errors import BadInput
+from retoma.secret import LONGEST, redact_text
 from retoma.words import say
 
 NAME: Final = 200  # characters of a name or a label
@@ -123,10 +124,10 @@ def label_given(label: object) -> str:
     return _shown(say("the label of a key"), label, least=0)
 
 
-def agent_told(agent: str) -> str:
-    """What a browser says of itself: kept so that a person knows it again, whatever it is."""
-    cut = agent[:NAME]
-    return "".join(each if each.isprintable() else "?" for each in cut)
+def told(text: str) -> str:
+    """What came from outside, whatever it is, kept so that a person knows it again."""
+    shown = redact_text(text[:LONGEST])[:NAME]
+    return "".join(each if each.isprintable() else "?" for each in shown)
 
 
 def _shown(thing: str, value: object, *, least: int) -> str:

@@ -1,5 +1,5 @@
--- A key gets a successor and ends with the overlap, or sooner if it was to; no row if it is not
--- good any more, or has a successor.
+-- A key gets a successor and ends with the overlap, or sooner if it was to.
+-- No row if it is not good any more, or has a successor.
 UPDATE api_keys
 SET replaced_by = :successor,
     expires_at = CASE WHEN expires_at < (SELECT clock_in(:overlap)) THEN expires_at
