@@ -187,7 +187,8 @@ def _started(way: tuple[str, ...], names: list[str]) -> tuple[Switch | None, str
     if not told:
         ours.close()
         _, said = popen.communicate()
-        return None, said.decode(errors="replace").strip().splitlines()[-1]
+        why = said.decode(errors="replace").strip().splitlines()
+        return None, why[-1] if why else f"{way[0]} ended with {popen.returncode}"
     popen.stderr.close()
     listening = [socket.socket(fileno=descriptor) for descriptor in descriptors]
     return Switch(popen, ours, json.loads(told), listening), ""
