@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from retoma import Context, Edge, LeaseLost, Limit, Remote, Retoma, Retry, Status, Transient
-from tests.chaos import hang_jobs
+from tests.chaos import hang_jobs, paid_jobs
 from tests.chaos.ledger import Ledger, append
 
 FOLDER = "RETOMA_TEST_LEDGER"
@@ -41,6 +41,7 @@ def build(url: str, folder: Path) -> Retoma:
         _plain(stories.capped)
     )
     hang_jobs.register(app, ledger)
+    paid_jobs.register(app, folder)
     return app
 
 

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import reduce
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,12 +18,14 @@ from retoma.engine.errors import BadInput
 from retoma.engine.insights import Health, RunnerSeen
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.states import State
+from retoma.engine.store import budget
 from retoma.settings import Settings
 from retoma.words import Said, say, speak, tell
 
 SKEW = 5.0  # seconds between two clocks that a person might trip over
 SLOW_BELL = 0.25  # seconds
 BELL_PATIENCE = 3.0
+MOST_BUDGETS = 1_000  # that are looked at
 UNFOLDED = 10_000  # tallies; folded every second while a runner lives
 LITTLE_ROOM = 1 << 30  # bytes
 NO_ROOM = 64 << 20
@@ -115,6 +118,7 @@ async def _look(database: Database, chosen: Settings) -> AsyncIterator[Check]:
     for check in (*_runners(runners, chosen), _orphans(health), _tallies(health, after)):
         yield check
     yield await database.read(lambda tx: _unknown(tx, runners))
+    yield await database.read(lambda tx: _budgets(tx, chosen.timezone))
     yield await database.read(lambda tx: _room(tx, database.url))
 
 
@@ -330,6 +334,34 @@ def _unknown(tx: Transaction, runners: list[RunnerSeen]) -> Check:
             kinds=_listed(f"{n} {kind}" for kind, n in waiting.items()),
         ),
         say("start a runner of the application that has these kinds"),
+    )
+
+
+def _budgets(tx: Transaction, zone: str) -> Check:
+    """What is nearly spent, what jobs wait for, and what no budget can count."""
+    seen = budget.list_budgets(tx, zone, limit=MOST_BUDGETS)
+    told = [
+        say(
+            "{budget} has {spent} of {money}",
+            budget=each.budget.gate,
+            spent=str(each.spent),
+            money=str(each.budget.money),
+        )
+        for each in seen
+        if each.warning
+    ]
+    unknown = sum(each.unpriced for each in seen)
+    if unknown:
+        told.append(say("{n} charges have no price and count against no budget", n=unknown))
+    if any(each.unconverted is not None for each in seen):
+        told.append(say("money in the other currency is not counted: no exchange rate"))
+    if not told:
+        return Check("budgets", Verdict.OK, say("none of {n} is nearly spent", n=len(seen)))
+    return Check(
+        "budgets",
+        Verdict.WARN,
+        reduce(lambda a, b: say("{a}; {b}", a=a, b=b), told),
+        say("raise it, set what is missing (`retoma prices`), or let the jobs wait"),
     )
 
 

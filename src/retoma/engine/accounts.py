@@ -1,7 +1,7 @@
 """What people may ask and set of costs, budgets, prices and results that are used again."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 from retoma.codec import Unstorable
@@ -21,6 +21,7 @@ from retoma.words import say
 
 Opener = Callable[[], Awaitable[Database]]
 MOST = 200  # on one page
+MOST_DAYS = 1_000
 RATES = (0.0001, 1_000_000)  # reais that a dollar may be
 
 
@@ -51,24 +52,26 @@ class Costs:
         return await self._list(Scope.ALL, "")
 
     async def by_day(
-        self,
-        first: date,
-        last: date,
-        *,
-        provider: str | None = None,
-        application: str | None = None,
+        self, days: int = 30, *, provider: str | None = None, application: str | None = None
     ) -> list[CostSeen]:
-        """Day by day, of everything, of one provider or of one application."""
+        """The last days, today's among them: of everything, one provider or one application."""
+        if type(days) is not int or not 1 <= days <= MOST_DAYS:
+            raise BadInput(
+                say(
+                    "{name} is a whole number from {least} to {most}, not {number!r}",
+                    name="days",
+                    least=1,
+                    most=MOST_DAYS,
+                    number=days,
+                )
+            )
         scope, name = Scope.ALL, ""
         if provider is not None:
             scope, name = Scope.PROVIDER, provider
         elif application is not None:
             scope, name = Scope.APPLICATION, application
-        days = first.isoformat(), last.isoformat()
         return await (await self._opened()).read(
-            lambda tx: store.cost.list_costs(
-                tx, scope, self._zone, name=name, per=Per.DAY, first=days[0], last=days[1]
-            )
+            lambda tx: store.cost.list_days(tx, scope, self._zone, name=name, days=days)
         )
 
     async def _list(self, scope: Scope, name: str | None) -> list[CostSeen]:
@@ -311,8 +314,9 @@ def _page(limit: int) -> int:
     if type(limit) is not int or not 1 <= limit <= MOST:
         raise BadInput(
             say(
-                "{name} is a whole number from 1 to {most}, not {number!r}",
+                "{name} is a whole number from {least} to {most}, not {number!r}",
                 name="limit",
+                least=1,
                 most=MOST,
                 number=limit,
             )

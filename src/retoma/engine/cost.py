@@ -151,8 +151,9 @@ def _whole(name: str, n: object) -> int:
     if type(n) is not int or not 0 <= n <= MOST_UNITS:
         raise BadInput(
             say(
-                "{name} is a whole number from 0 to {most}, not {number!r}",
+                "{name} is a whole number from {least} to {most}, not {number!r}",
                 name=name,
+                least=0,
                 most=MOST_UNITS,
                 number=n,
             )

@@ -57,8 +57,9 @@ def nanos(what: str | Said, amount: Any, *, most: int = MOST) -> int:
     if not 0 <= number <= most:
         raise BadInput(
             say(
-                "{name} is from 0 to {most}, not {amount!r}",
+                "{name} is from {least} to {most}, not {amount!r}",
                 name=what,
+                least=0,
                 most=most,
                 amount=amount,
             )

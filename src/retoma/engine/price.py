@@ -56,8 +56,9 @@ class Price:
         if not 0 <= self.amount <= MOST_PRICE:
             raise BadInput(
                 say(
-                    "{name} is from 0 to {most}, not {amount!r}",
+                    "{name} is from {least} to {most}, not {amount!r}",
                     name=say("a price"),
+                    least=0,
                     most=MOST_PRICE,
                     amount=str(self.amount),
                 )
@@ -65,8 +66,9 @@ class Price:
         if type(self.per) is not int or not 1 <= self.per <= MOST_PER:
             raise BadInput(
                 say(
-                    "{name} is a whole number from 1 to {most}, not {number!r}",
+                    "{name} is a whole number from {least} to {most}, not {number!r}",
                     name="per",
+                    least=1,
                     most=MOST_PER,
                     number=self.per,
                 )

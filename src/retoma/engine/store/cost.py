@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, cast
@@ -23,6 +23,7 @@ from retoma.engine.store.verb import verb
 ADD_CHARGES = verb("add_charges")
 ADD_COSTS = verb("add_costs")
 LIST_COSTS = verb("list_costs")
+NOW = verb("now")
 TAKE_CHARGES = verb("take_charges")
 BITE = 5_000  # charges added up in one transaction
 LAST = "\U0010ffff"  # comes after every name
@@ -208,6 +209,18 @@ def list_costs(
         CostSeen(*key, *(Total.of(sums[key].get(sort, Counter())) for sort in Sort))
         for key in sorted(sums)
     ]
+
+
+def list_days(
+    tx: Transaction, scope: Scope, zone: str, *, name: str, days: int
+) -> list[CostSeen]:
+    """One account day by day, the last so many days, today's among them."""
+    [(told,)] = tx.all(NOW)
+    now = _instant(told)
+    first, last = (
+        span(each, Per.DAY, zone).name for each in (now - timedelta(days=days - 1), now)
+    )
+    return list_costs(tx, scope, zone, name=name, per=Per.DAY, first=first, last=last)
 
 
 def _instant(at: Any) -> datetime:
