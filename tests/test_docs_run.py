@@ -71,7 +71,7 @@ def test_the_pages_that_must_be_there_are_run():
     concepts = {f"concepts/{name}.md" for name in ("leases", "epochs", "steps", "generations")}
     names_of_howtos = (
         *("first-job", "tests", "postgresql"),
-        *("remote-jobs", "pools-rates-breakers", "celery", "many-machines"),
+        *("remote-jobs", "pools-rates-breakers", "call-services", "celery", "many-machines"),
     )
     howto = {f"howto/{name}.md" for name in names_of_howtos}
     assert concepts | howto <= names

@@ -57,6 +57,16 @@ async def test_a_body_that_is_too_large_is_left_where_the_cap_is(says):
     assert "too_large" == failed.value.code
 
 
+async def test_what_is_sent_has_a_cap_of_its_own():
+    """Chunks that unpack to nothing for ever: empty members of gzip, one after the other."""
+    nothing = gzip.compress(b"") * 100
+    chunk = f"{len(nothing):x}\r\n".encode() + nothing + b"\r\n"
+    head = HEAD + b"transfer-encoding: chunked\r\ncontent-encoding: gzip\r\n\r\n"
+
+    with pytest.raises(Permanent, match="larger than agreed"):
+        await fetched(lambda _: endless(head, chunk))
+
+
 async def test_a_body_of_just_the_cap_is_taken():
     assert bytes(100_000) == (await fetched(answer(200, bytes(100_000)))).body
     packed = answer(200, gzip.compress(bytes(200_000)), content_encoding="gzip")

@@ -2,8 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Collection, Mapping, Set
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Collection, Mapping, Set
+from contextlib import AsyncExitStack, aclosing
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -261,8 +261,9 @@ async def _taken(call: Call, response: httpx2.Response) -> Answer:
     )
     if _length(response) > policy.most_bytes and call.method != "HEAD":
         raise TooLarge
-    async for piece in response.aiter_raw():
-        body.feed(piece)
+    async with aclosing(_pieces(response)) as pieces:
+        async for piece in pieces:
+            body.feed(piece)
     whole = body.whole()
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if whole and policy.types and kind not in policy.types:
@@ -275,6 +276,17 @@ async def _taken(call: Call, response: httpx2.Response) -> Answer:
         where=call.where,
         changed=call.method not in SAFE,
     )
+
+
+async def _pieces(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """As they came. A response that a test has made whole gives what it was made of."""
+    stream = response.stream.__aiter__()  # type: ignore[union-attr]  # no transport here is sync
+    try:
+        async for piece in stream:
+            yield piece
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
 
 
 def _length(response: httpx2.Response) -> int:
