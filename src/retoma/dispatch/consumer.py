@@ -11,6 +11,8 @@ from celery.utils.imports import symbol_by_name
 
 from retoma.dispatch.message import Bad, problem_of
 
+SEEN = 60  # characters of a body that are told
+
 
 def strict_consumer(
     base: Any, queue: str, duties: frozenset[str], ignore: Callable[[Bad, str], None]
@@ -27,7 +29,7 @@ def strict_consumer(
                 take(message)
             else:
                 message.ack()
-                ignore(bad, repr(message.body)[:100])
+                ignore(bad, repr(message.body[:SEEN]))
 
         return look
 

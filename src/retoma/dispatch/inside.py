@@ -15,7 +15,7 @@ from retoma.dispatch.family import Family
 from retoma.engine.hinted import HintedRunner
 from retoma.engine.kind import Kinds
 from retoma.engine.ports import Clock
-from retoma.engine.runner import GRACE, LET_GO
+from retoma.engine.runner import GRACE, LET_GO, LOOK
 from retoma.engine.store.hints import Hint
 
 T = TypeVar("T")
@@ -51,13 +51,13 @@ class Inside:
 
     def ask(self, what: Callable[[HintedRunner], Coroutine[Any, Any, T]]) -> T:
         """From the thread of a task; whatever interrupts it there interrupts only the waiting."""
-        return self._begin(self._asked(what)).result()
+        return _result_of(self._begin(self._asked(what)))
 
     def run(self, what: Callable[[HintedRunner], Coroutine[Any, Any, T]], hint: Hint) -> T:
         """As `ask`; a task that is stopped meanwhile gives its job back first."""
         asked = self._begin(self._asked(what))
         try:
-            return asked.result()
+            return _result_of(asked)
         except BaseException:
             if not asked.done() and self._runner is not None:
                 self._loop.call_soon_threadsafe(self._runner.release, hint)
@@ -101,3 +101,11 @@ class Inside:
             self._loop.remove_reader(self._leaving)
             await self._runner.stopped()
         await self._home.close()
+
+
+def _result_of(asked: "Future[T]") -> T:
+    """Wait for it, and come up now and then: a signal that arrives in the moment in which a thread goes to
+    sleep is heard by Python only when it wakes."""
+    while not wait_for([asked], LOOK).done:
+        pass
+    return asked.result()
