@@ -21,6 +21,8 @@ TOTAL = 60  # and of all sites
 
 # Quick, so that a run is short; the bounds are checked by the same numbers.
 RETRY = Retry(attempts=3, base=0.05, cap=1.0)
+# A service that fails every fifth time is no reason to give up.
+PATIENT = Retry(attempts=50, base=0.05, cap=0.2)
 
 
 def build(url: str, folder: Path) -> Retoma:
@@ -32,9 +34,11 @@ def build(url: str, folder: Path) -> Retoma:
         *(stories.chain, stories.poison, stories.neighbour, stories.hold),
         *(stories.late_save, stories.late_report, stories.late_settle),
         *(stories.late_evidence, stories.late_start, stories.hopeless, stories.heavy),
-        *(stories.block, stories.mission, stories.borrow, stories.call),
+        *(stories.block, stories.borrow, stories.call),
     ):
         app.job(name=story.__name__, retry=RETRY)(_plain(story))
+    for story in (stories.mission, stories.pair, stories.hasty):
+        app.job(name=story.__name__, retry=PATIENT)(_plain(story))
     app.job(name="borrow_claimed", retry=RETRY, holds="things")(_plain(stories.borrow))
     app.job(name="spoil", retry=RETRY)(_plain(stories.borrow))
     app.job(name="capped", retry=RETRY, limit=[TOTAL, Limit(CAP, per="site")])(
@@ -90,7 +94,7 @@ class Elsewhere:
 
     async def ask(self, handle: str) -> Status:
         answer = await self._call("GET", f"/jobs/{handle}")
-        return Status(answer["status"], value=handle)
+        return Status(answer["status"], value=handle, key=answer["key"])
 
     async def find(self, key: str) -> Any:
         return (await self._call("GET", f"/jobs?key={key}"))["id"]
@@ -120,6 +124,25 @@ class Stories:
         handle = await ctx.remote("scrape", Elsewhere(self._folder).remote(), payload)
         await self._step(ctx, "after", 1)
         return handle
+
+    async def pair(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Two pieces of work at once; of the one that fails the story makes something."""
+        remote = Elsewhere(self._folder).remote()
+
+        async def left() -> str:
+            try:
+                return str(await ctx.remote("left", remote, payload))
+            except Transient:
+                return str(await ctx.remote("instead", remote, payload))
+
+        return await asyncio.gather(left(), ctx.remote("right", remote, payload))
+
+    async def hasty(self, ctx: Context, payload: dict[str, Any]) -> Any:
+        """Ends as soon as its work is accepted, and forgets it."""
+        work = ctx.remote("scrape", Elsewhere(self._folder).remote(), payload)
+        forgotten = asyncio.create_task(work)
+        await self._step(ctx, "soon", 100)
+        return forgotten.done()
 
     async def borrow(self, ctx: Context, payload: dict[str, Any]) -> None:
         """Hold a thing for a while, and say so; perhaps say that it did not work."""

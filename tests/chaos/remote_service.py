@@ -1,7 +1,7 @@
 """Somebody else's service, as a program with a log of its own: `python -m tests.chaos.remote_service '{…}'`.
 
-It accepts and hangs up, answers late, loses jobs, goes backwards; what it did is in its log, one line
-for each job that began or ended, written before anybody is answered.
+It accepts and hangs up, answers late, loses jobs, goes backwards, doubles ids; what it did is in its
+log, one line for each job that began or ended, written before anybody is answered.
 """
 
 import json
@@ -44,6 +44,7 @@ class Service:
     lose: float = 0.0  # forgets a job it had
     backwards: float = 0.0
     fail: float = 0.0
+    double: float = 0.0  # answers with the id of another job
     endless: bool = False  # its jobs end only when they are stopped
     works: dict[str, Work] = field(default_factory=dict)
     numbers: Any = field(default_factory=count)
@@ -60,6 +61,15 @@ class Service:
             self.works[work.id] = work
             self.tell("accepted", work)
             return work, self.rng.random() < self.hang_up
+
+    def told_id(self, work: Work) -> str:
+        with self.lock:
+            doubled = self.rng.random() < self.double
+            return self.rng.choice(list(self.works)) if doubled else work.id
+
+    def key_of(self, id_: str) -> str | None:
+        with self.lock:
+            return self.works[id_].key if id_ in self.works else None
 
     def look(self, id_: str) -> str:
         with self.lock:
@@ -119,7 +129,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.close()
         else:
-            self.answer(202, {"id": work.id})
+            self.answer(202, {"id": self.service.told_id(work)})
 
     def do_GET(self) -> None:
         self.service.dawdle()
@@ -127,7 +137,9 @@ class Handler(BaseHTTPRequestHandler):
         if asked.query:
             self.answer(200, {"id": self.service.find(parse_qs(asked.query)["key"][0])})
         else:
-            self.answer(200, {"status": self.service.look(asked.path.rsplit("/", 1)[1])})
+            id_ = asked.path.rsplit("/", 1)[1]
+            status = {"status": self.service.look(id_), "key": self.service.key_of(id_)}
+            self.answer(200, status)
 
     def do_DELETE(self) -> None:
         self.service.stop(self.path.rsplit("/", 1)[1])

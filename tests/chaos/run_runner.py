@@ -44,10 +44,14 @@ class MuteDatabase:
         return getattr(self._database, name)
 
 
-if __name__ == "__main__":
+def run(knobs: dict[str, Any]) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     if disk.VARIABLE in os.environ:
         disk.watch()
     with asyncio.Runner() as loop:
-        loop.run(main(json.loads(sys.argv[1])))
+        loop.run(main(knobs))
         leave_anyway(1.0)
+
+
+if __name__ == "__main__":
+    run(json.loads(sys.argv[1]))

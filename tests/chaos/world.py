@@ -29,6 +29,7 @@ from tests import services
 from tests.chaos import history, jobs, ledger
 from tests.chaos.history import Accepted, History
 from tests.chaos.ledger import Ledger
+from tests.chaos.nursery import Child, Nursery
 from tests.clock import TestClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,7 +44,7 @@ class Process:
     """A program of ours."""
 
     name: str
-    popen: "subprocess.Popen[bytes]"
+    popen: "subprocess.Popen[bytes] | Child"
     log: Path
 
     @property
@@ -75,6 +76,7 @@ class World:
     app: Retoma = field(init=False)
     told: Ledger = field(init=False)
     processes: list[Process] = field(init=False, default_factory=list)
+    nursery: Nursery | None = None
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -92,6 +94,8 @@ class World:
         words = self.last_words()
         for process in self.processes:
             process.kill()
+        if self.nursery is not None:
+            self.nursery.close()
         await self.app.close()
         if error is not None:
             error.add_note(
@@ -103,8 +107,18 @@ class World:
     def start_runner(self, name: str = "runner", *, crash: str = "", **knobs: Any) -> Process:
         """`crash`: where and how it is to die, as RETOMA_CRASHPOINT says it."""
         told = {"name": name, "tick": 1.0, **knobs}
+        if self.nursery is not None and not crash:
+            path = self.folder / f"{len(self.processes)}-{name}.log"
+            path.touch()
+            process = Process(name, self.nursery.bear(told, path), path)
+            self.processes.append(process)
+            return process
         armed = {"RETOMA_CRASHPOINT": crash} if crash else None
         return self.start(name, "tests.chaos.run_runner", told, armed)
+
+    def open_nursery(self) -> None:
+        """From now on runners are forked, not started: for those who kill many."""
+        self.nursery = Nursery(ROOT, self.environment)
 
     def start_submitter(self, name: str, **told: Any) -> Process:
         return self.start(name, "tests.chaos.run_submits", told)

@@ -19,8 +19,9 @@ from retoma import (
 )
 from retoma.engine import store
 from retoma.engine.ports import Clock
+from retoma.engine.store import Spot
 from retoma.engine.testing import FakeClock, drain
-from tests.engine.aids import AT_ONCE, change, eventually, running
+from tests.engine.aids import AT_ONCE, boot, change, eventually, running
 
 STATUSES = {
     "queued": Edge.GOING,
@@ -271,6 +272,42 @@ async def test_work_that_cannot_be_stopped_is_not_sent_beside_itself(database_ur
     assert 1 == len(service.sent)
 
 
+async def test_e6_a_handle_given_twice_is_found_out_by_its_key(database_url):
+    """Their ids are doubled: ours stands for somebody else's work, whose key is not ours."""
+    service = Service("completed")
+    asked: list[str] = []
+
+    async def ask(handle: str) -> Status:
+        asked.append(handle)
+        key = "another's" if handle == "doubled" else handle.removeprefix("handle of ")
+        return Status("completed", value=handle, key=key)
+
+    async def send(key: str, payload: Any) -> str:
+        await Service.send(service, key, payload)
+        return "doubled"
+
+    service.ask, service.send = ask, send  # type: ignore[method-assign]
+    job, _ = await told(database_url, service)
+
+    [key] = service.sent
+    assert (State.DONE, f'"handle of {key}"') == (job.state, job.result)
+    assert ["doubled", f"handle of {key}"] == asked
+    assert [] == service.stopped, "nobody else's work was touched"
+
+
+async def test_e6_a_handle_of_anothers_work_that_cannot_be_put_right_is_a_persons(database_url):
+    service = Service("running")
+
+    async def ask(handle: str) -> Status:
+        return Status("completed", key="another's")
+
+    service.ask = ask  # type: ignore[method-assign]
+    job, _ = await told(database_url, service, find=None)
+
+    assert (State.PARKED, "unknown_remote") == (job.state, job.reason)
+    assert [] == service.stopped
+
+
 async def test_the_same_words_again_are_no_progress(database_url):
     service = Service("running")
 
@@ -356,18 +393,74 @@ async def test_e13_a_cancel_of_work_that_nobody_can_find_waits_for_a_person(data
         assert (State.CANCELED, 1) == ((await app.get(job)).state, len(service.sent))
 
 
-async def mission_on(app: Retoma, service: Service, deadline: Any = None, **how: Any) -> int:
-    remote = service.remote(**{"interval": 60, **how})
+async def test_e28_polls_that_are_always_due_let_new_jobs_through(database_url):
+    """One slot, and more polls than it can ask: whoever waits for his first turn has it."""
+    service = Service("running")
+    async with Retoma(database_url) as app:
+        for _ in range(6):
+            await mission_on(app, service, queue="work", interval=0.001)
 
-    @app.job(name="mission", retry=AT_ONCE)
+        @app.job(queue="work")
+        async def new(ctx: Context, n: int) -> int:
+            return n
+
+        async with running(app, slots=1):
+            await eventually(lambda: asked_often(service))
+            batch = await app.submit_many(new, range(5))
+            async with asyncio.timeout(30):
+                await batch.wait()
+
+        assert {State.DONE: 5} == await batch.counts()
+
+
+async def test_e28_a_poll_goes_after_one_new_job_and_before_a_crowd(database_url):
+    async with Retoma(database_url) as app:
+        polled = await waiting_for_work(app, interval=0.001)
+        await app.submit_many("mission", [None] * 100)
+        database = await app.database()
+        await asyncio.sleep(0.01)
+
+        claimed = [await claim_one(database) for _ in range(3)]
+
+        assert polled == claimed[1], claimed
+
+
+async def claim_one(database: Any) -> int:
+    await boot(database, "me")
+    found = await database.write(
+        lambda tx: store.claim_jobs(
+            tx, "me", [Spot("mission")], ["mission@1"], slots=1, suspects=0, promote=True
+        ),
+        verb="claim",
+    )
+    [claim] = found.claims
+    return int(claim.job)
+
+
+async def asked_often(service: Service) -> bool:
+    return service.asked > 20
+
+
+async def mission_on(
+    app: Retoma,
+    service: Service,
+    deadline: Any = None,
+    queue: str | None = None,
+    **how: Any,
+) -> int:
+    remote = service.remote(**{"interval": 60, **how})
+    if "mission" in {kind.name for kind in app.kinds}:
+        return (await app.submit("mission", deadline=deadline)).id
+
+    @app.job(name="mission", retry=AT_ONCE, queue=queue)
     async def mission(ctx: Context) -> Any:
         return await ctx.remote("scrape", remote)
 
     return (await app.submit(mission, deadline=deadline)).id
 
 
-async def waiting_for_work(app: Retoma) -> int:
-    job = await mission_on(app, Service("running"))
+async def waiting_for_work(app: Retoma, **how: Any) -> int:
+    job = await mission_on(app, Service("running"), **how)
     async with running(app):
         await eventually(lambda: snoozed(app, job))
     return job

@@ -1,7 +1,9 @@
 -- Give due jobs their turn, as many as this claim may take. No move: they wait as before.
 -- Twin: SQLite has no LATERAL: a queue's first due rows are a list of ids that `IN` looks up.
 -- The epoch stays: nobody holds a waiting job.
-UPDATE jobs SET turn = coalesce((
+-- Who has had a turn already stands behind whoever waits for the first: a poll that is always due,
+-- and older, would else go before new jobs for ever.
+UPDATE jobs SET turn = (epoch > 0) + coalesce((
     SELECT min(w.turn) FROM jobs w
     WHERE w.queue = jobs.queue AND w.priority = jobs.priority AND w.state = 'waiting'
       AND w.turn IS NOT NULL AND w.aside IS NULL AND w.lost < 2), 0)

@@ -41,6 +41,7 @@ WITH sent AS (
         value = excluded.value, cost = excluded.cost
     WHERE old.state IN ('begun', 'failed') OR excluded.state = 'ended'
        OR old.generation < excluded.generation
+       OR excluded.state = 'saved' AND old.name >= 'remote:' AND old.name < 'remote;'
 ), told AS (
     INSERT INTO events (job, seq, epoch, type, at, actor, details)
     SELECT id, seq, epoch, 'step_' || state, (SELECT clock()), :boot, told FROM flat

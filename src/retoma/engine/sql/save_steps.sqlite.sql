@@ -36,7 +36,8 @@ SET generation = excluded.generation, epoch = excluded.epoch, state = excluded.s
     begun_at = coalesce(excluded.begun_at, steps.begun_at), saved_at = excluded.saved_at,
     value = excluded.value, cost = excluded.cost
 WHERE steps.state IN ('begun', 'failed') OR excluded.state = 'ended'
-   OR steps.generation < excluded.generation;
+   OR steps.generation < excluded.generation
+   OR excluded.state = 'saved' AND steps.name >= 'remote:' AND steps.name < 'remote;';
 
 INSERT INTO events (job, seq, epoch, type, at, actor, details)
 SELECT job, seq, epoch, 'step_' || state, (SELECT clock()), :boot, told FROM temp.kept;
