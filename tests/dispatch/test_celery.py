@@ -312,9 +312,11 @@ def test_row_39_ten_thousand_of_each_are_one_warning_of_each(celery_app):
         Message(good, headers={"task": "somebody.else"}),
         Message(good, headers=None),
         Message("not json"),
+        Message(None),
+        Message("not json", queue="theirs"),
         Message(good, headers={"task": "retoma.run", "compression": "application/x-gzip"}),
     ]
-    elsewhere = Message(pickled, queue="theirs")
+    elsewhere = Message(pickled, queue="theirs", headers={"task": "theirs"})
 
     with capture_logs() as logs:
         for _ in range(10_000):

@@ -9,7 +9,7 @@ from typing import Any
 
 from celery.utils.imports import symbol_by_name
 
-from retoma.dispatch.message import Bad, problem_of
+from retoma.dispatch.message import RUN, Bad, problem_of
 
 SEEN = 60  # characters of a body that are told
 
@@ -24,26 +24,38 @@ def strict_consumer(
         take: Callable[[Any], None] = consumer.create_task_handler(self, *args, **kwargs)
 
         def look(message: Any) -> None:
-            bad = _problem(message, duties) if _came_by(message) == queue else None
+            bad = _problem(message, duties) if _is_ours(message, queue, duties) else None
             if bad is None:
                 take(message)
             else:
                 message.ack()
-                ignore(bad, repr(message.body[:SEEN]))
+                ignore(bad, repr(_raw(message)[:SEEN]))
 
         return look
 
     return type("HintConsumer", (consumer,), {"create_task_handler": create_task_handler})
 
 
-def _came_by(message: Any) -> Any:
-    return (message.delivery_info or {}).get("routing_key")
+def _is_ours(message: Any, queue: str, duties: frozenset[str]) -> bool:
+    """By our queue, as far as it says so itself; or by whatever queue, if it wants a task of ours."""
+    came_by = (message.delivery_info or {}).get("routing_key")
+    return came_by == queue or _task(message) in (RUN, *duties)
 
 
 def _problem(message: Any, duties: frozenset[str]) -> Bad | None:
-    headers = message.headers if isinstance(message.headers, dict) else {}
-    if headers.get("compression"):
+    if isinstance(message.headers, dict) and message.headers.get("compression"):
         return Bad.ENCODING
-    task, body = headers.get("task"), message.body
-    raw = body if isinstance(body, str) else bytes(body)
-    return problem_of(task, raw, message.content_type, message.content_encoding, duties)
+    task, kind, encoding = _task(message), message.content_type, message.content_encoding
+    return problem_of(task, _raw(message), kind, encoding, duties)
+
+
+def _task(message: Any) -> Any:
+    return message.headers.get("task") if isinstance(message.headers, dict) else None
+
+
+def _raw(message: Any) -> str | bytes:
+    """The body as it came; whatever is no text was no message of ours."""
+    body = message.body
+    if isinstance(body, str | bytes):
+        return body
+    return bytes(body) if isinstance(body, bytearray | memoryview) else b""
