@@ -86,6 +86,15 @@ class Stories:
             await asyncio.sleep(0.05)
         return "let go"
 
+    async def borrow(self, ctx: Context) -> str:
+        """Holds a thing that came with the claim, and one it asks for."""
+        async with ctx.use("claimed"):
+            thing = await ctx.use("asked", scope="job")
+            value = await ctx.step("borrow", self._work, ctx, "borrow")
+        await thing.release()
+        await ctx.step("given back", self._work, ctx, "given back")
+        return value
+
     async def never(self, ctx: Context) -> None:
         raise AssertionError("it was canceled before it was due")
 
@@ -124,6 +133,7 @@ class CrashWorld:
         self._running: asyncio.Task[None] | None = None
         stories = Stories(self._ledger)
         self.app.job(name="chain", retry=RETRY, limit=2)(_plain(stories.chain))
+        self.app.job(name="borrow", retry=RETRY, holds="claimed")(_plain(stories.borrow))
         for story in (
             *(stories.meet, stories.nap, stories.skip, stories.park),
             *(stories.zombie, stories.held, stories.never),
@@ -133,12 +143,16 @@ class CrashWorld:
     async def live(self) -> None:
         async with self.app, asyncio.timeout(PATIENCE):
             await self.app.upgrade()
+            for pool in ("claimed", "asked"):
+                await self.app.pools.declare(pool, {"the only one": 1})
             await self._submit_all()
             self._running = asyncio.create_task(self.app.run(name="first", **KNOBS))
             await self._steer()
             self.app.stop()
             await self._running
             await self._look_after_others()
+            # By now it is nearly alone: what it takes and frees goes in groups of its own.
+            await self._submit("borrow", None, key="borrow at last")
             await self.app.run(name="second", until_idle=True, **KNOBS)
 
     async def _submit_all(self) -> None:
@@ -147,6 +161,7 @@ class CrashWorld:
             await self.app.cancel(self._ids["never"])
         for kind in ("nap", "skip", "park", "zombie", "held"):
             await self._submit(kind, None)
+        await self._submit("borrow", None)
         await self._submit("held", None, key="to be released")
         for saving in (True, False):
             await self._submit("meet", saving, key=f"meet {saving}")

@@ -18,6 +18,7 @@ import pytest
 
 from retoma import db
 from retoma.db.crashpoint import Harm
+from retoma.engine import store
 from retoma.engine.states import State
 from tests.chaos import crash_world, history, ledger
 from tests.chaos.history import History
@@ -33,7 +34,18 @@ A_DEATH = "step.after_function=kill@2"
 AFTER_A_DEATH = ("take_back",)
 # Where only a client asks, its process ends by the exception; a runner must live through a lost reply.
 CLIENT = (
-    *("again", "boot", "cancel", "migrate", "pause", "put_back", "recover", "submit", "unpark"),
+    *(
+        "again",
+        "boot",
+        "cancel",
+        "declare_pool",
+        "migrate",
+        "pause",
+        "put_back",
+        "recover",
+        "submit",
+        "unpark",
+    ),
     "unpause",
 )
 
@@ -118,9 +130,10 @@ async def check(url: str, folder: Path, deaths: int) -> None:
     told = await read_history(url, folder)
     assert [] == history.problems(told)
     assert {State.DONE, State.SKIPPED, State.CANCELED} >= {job.state for job in told.jobs}
-    assert len(told.jobs) == 13
+    assert len(told.jobs) == 15
     assert_steps_ran_once(told, deaths)
     assert [("kind:chain", 0)] == await used(url)
+    assert [("asked", None), ("claimed", None)] == await held(url)
 
 
 async def used(url: str) -> list[tuple[str, int]]:
@@ -131,6 +144,20 @@ async def used(url: str) -> list[tuple[str, int]]:
     finally:
         database.close()
     return [(key, n) for key, n in found]
+
+
+async def held(url: str) -> list[tuple[str, int | None]]:
+    """Who holds the things of the pools: a hold that is over is none."""
+
+    def look(tx: db.Transaction) -> list[tuple[str, int | None]]:
+        pools = [(pool, store.pool.list_items(tx, pool)) for pool in ("asked", "claimed")]
+        return [(pool, item.job) for pool, items in pools for item in items]
+
+    database = db.open(url)
+    try:
+        return await database.read(look)
+    finally:
+        database.close()
 
 
 async def read_history(url: str, folder: Path) -> History:
@@ -154,7 +181,8 @@ async def read_history(url: str, folder: Path) -> History:
 def assert_steps_ran_once(told: History, deaths: int) -> None:
     """And once more at most for each death that came before the step's commit."""
     starts = Counter((e.job, e.gen, e.step) for e in told.effects if e.phase == "start")
-    assert 17 == len(starts)  # of four chains a step and a loop of three, of the pair one
+    # Of four chains a step and a loop of three, of the pair one, of two that borrow two each.
+    assert 21 == len(starts)
     assert 1 + deaths >= max(starts.values())
 
 

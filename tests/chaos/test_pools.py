@@ -38,7 +38,7 @@ LEAK = 60.0 + 5.0  # seconds after its holder's death: a lease, and what it take
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize(
     ("holds", "kills"),
-    [(120, 8), pytest.param(10_000, 100, marks=[pytest.mark.soak, pytest.mark.timeout(900)])],
+    [(80, 4), pytest.param(10_000, 100, marks=[pytest.mark.soak, pytest.mark.timeout(900)])],
 )
 async def test_e17_a_thing_has_one_holder_however_they_die(new_world, scope, holds, kills):
     """Never two, never kept beyond its scope, and one bad user empties no pool."""

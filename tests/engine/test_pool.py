@@ -528,6 +528,27 @@ async def test_e17_a_job_that_holds_a_thing_is_claimed_only_where_one_is_free(da
         assert [10, 10] == [item.uses for item in await app.pools.items("proxies")]
 
 
+async def test_e16_limits_and_things_are_met_by_one_claim(database_url):
+    async with Retoma(database_url) as app:
+        await app.pools.declare("proxies", {"a": 1, "b": 2})
+
+        @app.job(queue="both", holds="proxies", limit=1)
+        async def one(ctx: Context) -> str:
+            return (await ctx.use("proxies")).name
+
+        @app.job(queue="both", limit=2)
+        async def other(ctx: Context) -> None: ...
+
+        for _ in range(4):
+            await app.submit(one)
+            await app.submit(other)
+        await drain(app)
+
+        jobs = await app.jobs()
+        assert {(State.DONE, 1)} == {(job.state, job.epoch) for job in jobs}
+        assert {0} == {limit.used for limit in await app.limits()}
+
+
 async def test_what_comes_with_the_claim_is_handed_out_without_asking_anybody(database_url):
     async with Retoma(database_url) as app:
         await app.pools.declare("proxies", {"a": 1})

@@ -279,13 +279,13 @@ class _Group:
 
     @property
     def verb(self) -> str:
-        if self.saves:
-            return "save_and_settle" if self.settles else "save"
-        if self.settles:
-            return "settle"
-        if self.takes:
-            return "take"
-        return "free" if self.frees else "report"
+        if self.saves and self.settles:
+            return "save_and_settle"
+        if self.takes or self.frees:
+            return "take" if self.takes else "free"
+        if self.saves or self.settles:
+            return "save" if self.saves else "settle"
+        return "report"
 
     def write(self, tx: Transaction, boot: str) -> _Written:
         """In one round trip, unless jobs with limits end: what they leave free is given to others.

@@ -262,7 +262,7 @@ def reserve(tx: Transaction, boot: str, claims: Sequence[Claim], found: Stock) -
         takings = [
             Taking(claim.held, claim.generation, pool, Scope.ATTEMPT)
             for claim in claims
-            if pool in found.needs[claim.job]
+            if pool in found.needs.get(claim.job, ())
         ]
         dealt = dict(zip(takings, deal([each.held.job for each in takings], free), strict=True))
         for taking in takings:
