@@ -195,6 +195,20 @@ async def test_a_body_is_not_sent_on_to_another_host():
     assert [(PUBLIC, 80)] == streets.dialled
 
 
+@pytest.mark.parametrize("then", [answer(404), answer(500), answer(200, b"no json")])
+async def test_e6_what_follows_a_deed_does_not_undo_it(then):
+    """303 says that it was done, and where to read of it; what is read there is another matter."""
+
+    def says(asked):
+        return redirect("/done", 303) if asked.method == "POST" else then
+
+    async with serving(says) as server:
+        streets = Streets().leads(PUBLIC, server)
+        async with Outbound(resolver=Names(shop_example=[[PUBLIC]]), network=streets) as out:
+            with pytest.raises(Unsure):
+                (await out.post(SHOP, "http://shop.example/a", json={})).json()
+
+
 async def test_from_https_nobody_is_led_to_http():
     both = Policy(purpose="x", hosts={"shop.example"}, schemes={"http", "https"}, redirects=1)
     nothing = dict.fromkeys(("params", "headers", "json", "form", "content", "proxy"))

@@ -63,7 +63,7 @@ async def test_a_success_is_an_answer(status):
     [
         *((500, Unsure), (502, Unsure), (504, Unsure), (520, Unsure), (600, Unsure)),
         *((503, Transient), (429, Throttled), (400, Permanent), (401, Permanent)),
-        *((408, Transient), (501, Permanent)),
+        *((408, Transient), (501, Permanent), (302, Unsure), (303, Unsure)),
     ],
 )
 async def test_e6_what_may_have_happened_is_never_said_not_to_have(status, kind):

@@ -1,11 +1,13 @@
 """A call in a story: its failures are ones the engine understands (E6, E15, E27)."""
 
+import asyncio
+
 import httpx2
 import pytest
 
 from retoma import Context, Happened, Permanent, Retoma, Retry, State, Transient
 from retoma.engine.events import EventType
-from retoma.outbound import Outbound, Policy
+from retoma.outbound import Outbound, Policy, client
 from retoma.testing import FakeClock, drain
 from tests.outbound.fakes import OK, Names, answer, serving
 
@@ -129,23 +131,21 @@ async def test_a_test_may_answer_in_the_place_of_the_network():
 
 
 async def test_connections_are_kept_for_few_policies_and_closed_for_the_rest(monkeypatch):
-    from retoma.outbound import client
-
-    monkeypatch.setattr(client, "MOST_WIRES", 2)
+    monkeypatch.setattr(client, "MOST_WIRES", 3)
     async with serving() as server, Outbound() as out:
-        policies = [
-            Policy.toward(f"purpose {n}", server.url, private=True) for n in (0, 1, 2, 0, 2)
-        ]
-        for policy in policies:
+        policies = [Policy.toward(f"purpose {n}", server.url, private=True) for n in range(4)]
+
+        for policy in (*policies[:2], *policies[:2]):
+            await out.get(policy, server.url)
+        few = server.connections
+        for policy in (*policies, policies[0]):
             await out.get(policy, server.url)
 
-        assert {"purpose 0", "purpose 2"} == {each.purpose for each in out._wires}
-        assert 4 == server.connections
+        assert (2, 5) == (few, server.connections)
+        assert ["purpose 2", "purpose 3", "purpose 0"] == [each.purpose for each in out._wires]
 
 
 def test_an_outbound_may_live_longer_than_a_loop():
-    import asyncio
-
     out = Outbound()
 
     async def once():

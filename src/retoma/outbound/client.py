@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Collection, Mapping, Set
 from contextlib import AsyncExitStack, aclosing
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -188,7 +189,8 @@ class Outbound:
     def _sorted(self, call: Call, response: httpx2.Response) -> Failure:
         status = response.status_code
         sort = sort_of(status, call.policy.answers)
-        call.maybe = call.maybe and not sort.known
+        if sort.known and call.method not in SAFE:
+            call.maybe = False  # the deed itself was refused, not what a redirect led to
         wait = asked_wait(response.headers, self._clock.wall())
         return call.failed(sort, f"answered {status}", wait)
 
@@ -201,11 +203,14 @@ class Outbound:
         proxy = call.proxy
         if proxy is None and call.policy.environment:
             proxy = environment_proxy(call.url.scheme, call.host)
+        if self._trust is None and ("https" in call.policy.schemes or (proxy and proxy.tls)):
+            self._trust = await _machine_trust()
         if proxy is not None:
             return await self._sent_through(proxy, call, closing)
-        wire = await self._wire(call.policy)
+        wire = self._wire(call.policy)
         wire.busy += 1
         closing.callback(wire.left)
+        await self._let_go()
         return await wire.handle_async_request(call.request())
 
     async def _sent_through(
@@ -227,29 +232,30 @@ class Outbound:
             call.request(connect_to=to.encode(), sni_hostname=call.host)
         )
 
-    async def _wire(self, policy: Policy) -> Wire:
+    def _wire(self, policy: Policy) -> Wire:
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._wires = (
-                loop,
-                {},
-            )  # connections of another loop cannot be used here
-        wire = self._wires.pop(policy, None)
-        if wire is None:
-            wire = self._new_wire(policy, policy.private)
+        if self._loop is not loop:  # connections of another loop cannot be used here
+            self._loop, self._wires = loop, {}
+        wire = self._wires.pop(policy, None) or self._new_wire(policy, policy.private)
         self._wires[policy] = wire  # the last used is the last to go
-        idle = [
-            each for each, kept in self._wires.items() if not kept.busy and kept is not wire
-        ]
-        for each in idle[: max(0, len(self._wires) - MOST_WIRES)]:
-            await self._wires.pop(each).aclose()
         return wire
 
+    async def _let_go(self) -> None:
+        """Close what is kept for too many policies, but for those in use."""
+        many = max(0, len(self._wires) - MOST_WIRES)
+        for policy, wire in list(self._wires.items())[:many]:
+            if not wire.busy and self._wires.pop(policy, None) is not None:
+                await wire.aclose()
+
     def _new_wire(self, policy: Policy, private: Set[str], proxy: Proxy | None = None) -> Wire:
-        if self._trust is None and ("https" in policy.schemes or (proxy and proxy.tls)):
-            self._trust = httpx2.create_ssl_context(trust_env=False)
         guarded = Guarded(self._network, self._resolver, private)
         return Wire(guarded, self._trust, policy.connections, proxy)
+
+
+async def _machine_trust() -> ssl.SSLContext:
+    """Beside the loop: reading all certificates of a machine takes a quarter of a second."""
+    read = partial(httpx2.create_ssl_context, trust_env=False)
+    return await asyncio.get_running_loop().run_in_executor(None, read)
 
 
 async def _taken(call: Call, response: httpx2.Response) -> Answer:
@@ -274,7 +280,7 @@ async def _taken(call: Call, response: httpx2.Response) -> Answer:
         body=whole,
         url=str(call.url),
         where=call.where,
-        changed=call.method not in SAFE,
+        changed=call.maybe,
     )
 
 

@@ -37,7 +37,9 @@ ANSWERS: Final[Mapping[int, Sort]] = {
     505: NEVER,
     529: AGAIN,  # overloaded: not a standard, but widely said
 }
-HUNDREDS: Final[Mapping[int, Sort]] = {3: NEVER, 4: NEVER, 5: AGAIN_UNKNOWN}
+# A redirect is also how a form says that it was taken: what it means for a deed nobody knows.
+ELSEWHERE: Final = Sort(Permanent, "permanent", known=False)
+HUNDREDS: Final[Mapping[int, Sort]] = {3: ELSEWHERE, 4: NEVER, 5: AGAIN_UNKNOWN}
 
 
 def sort_of(status: int, own: Mapping[int, Sort]) -> Sort:
