@@ -48,7 +48,11 @@ async def test_three_runners_killed_throughout_end_every_job(new_world, jobs, ki
 
 
 async def kill_throughout(
-    world: World, runners: list[Process], kills: int, died: dict[int, int] | None = None
+    world: World,
+    runners: list[Process],
+    kills: int,
+    died: dict[int, int] | None = None,
+    slots: int = SLOTS,
 ) -> list[int]:
     """Kill one of them, again and again, and start another in its place; how many jobs each held.
 
@@ -69,7 +73,7 @@ async def kill_throughout(
             died[victim.pid] = time.monotonic_ns()  # it has stopped: it did nothing after this
         world.kill(victim)
         hits.append(held)
-        runners[place] = world.start_runner(f"runner {place}", slots=SLOTS)
+        runners[place] = world.start_runner(f"runner {place}", slots=slots)
     return hits
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from retoma.engine.states import State
 from tests.chaos import ledger
-from tests.chaos.test_kill import SLOTS, kill_throughout
+from tests.chaos.test_kill import kill_throughout
 from tests.chaos.world import Process, World
 
 
@@ -37,23 +37,28 @@ LEAK = 60.0 + 5.0  # seconds after its holder's death: a lease, and what it take
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize(
-    ("holds", "kills"),
-    [(80, 4), pytest.param(10_000, 100, marks=[pytest.mark.soak, pytest.mark.timeout(900)])],
+    ("holds", "kills", "slots"),
+    [
+        (80, 4, 4),
+        pytest.param(10_000, 100, 16, marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
+    ],
 )
-async def test_e17_a_thing_has_one_holder_however_they_die(new_world, scope, holds, kills):
+async def test_e17_a_thing_has_one_holder_however_they_die(
+    new_world, scope, holds, kills, slots
+):
     """Never two, never kept beyond its scope, and one bad user empties no pool."""
     kind, wanted = SCOPES[scope]
     async with new_world() as world:
-        things = {f"thing {n}": n for n in range(10 if holds < 1_000 else 30)}
-        await world.app.pools.declare("things", things, off_after=2)
+        scarce = {f"thing {n}": n for n in range(2 * slots)}  # for three runners
+        await world.app.pools.declare("things", scarce, off_after=2)
         payload = {"scope": wanted, "ms": 40}
         await world.app.submit_many(kind, [payload] * (holds - holds // BAD))
         await world.app.submit_many("spoil", [{**payload, "bad": True}] * (holds // BAD))
-        runners = [world.start_runner(f"runner {n}", slots=SLOTS) for n in range(3)]
+        runners = [world.start_runner(f"runner {n}", slots=slots) for n in range(3)]
         await world.booted(*runners)
 
         died: dict[int, int] = {}
-        hits = await kill_throughout(world, runners, kills, died)
+        hits = await kill_throughout(world, runners, kills, died, slots)
         await world.wait_ended(patience=600)
 
         notes = read_notes(world)
