@@ -123,7 +123,7 @@ async def test_workers_of_celery_and_runners_stand_side_by_side(new_fleet):
         assert 42 == {job.id: job.result for job in found.jobs}[apart.id]
 
 
-@pytest.mark.parametrize("pool", ["prefork", "solo"])
+@pytest.mark.parametrize("pool", ["prefork", "solo", "threads"])
 async def test_e8_a_worker_that_is_told_to_stop_gives_back_what_it_holds(new_fleet, pool):
     async with new_fleet(grace=0.5) as fleet:
         world = fleet.world
