@@ -1,13 +1,17 @@
 """Rates that all runners share: never more than a bucket too much, and nearly all of it used."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from retoma import BadInput, Context, Retoma, State
+from retoma import BadInput, Context, Retoma, State, db
 from retoma.engine.ports import Clock
 from retoma.engine.rate import Rates
+from retoma.engine.store import rate
+from retoma.engine.store.rate import Grant
 from retoma.engine.testing import drain
+from tests.engine import aids
 from tests.engine.aids import AT_ONCE, eventually, running
 
 
@@ -30,6 +34,49 @@ async def test_e16_runners_together_keep_to_the_rate(database_url):
         took = loop.time() - began
         assert most_in(calls, 0.5) <= 200 * 0.5 + 20 + 1
         assert took < (300 - 20) / 200 * 1.5, "nearly all of it was used"
+
+
+async def test_e16_what_runners_have_in_hand_is_part_of_the_burst(database_url):
+    """Four took some ahead; then the bucket is filled again: all together is one burst at most."""
+    async with Retoma(database_url) as app:
+        await app.rates.set("site", 50, burst=50)
+        database = await app.database()
+
+        def ask(tx: db.Transaction, wanted: int) -> Grant:
+            return rate.reserve(tx, "site", wanted)
+
+        ahead = [await database.write(lambda tx: ask(tx, 1), verb="test") for _ in range(4)]
+        assert all(1 < grant.tokens <= 6 for grant in ahead)
+        assert {0.1} == {grant.fresh for grant in ahead}
+        await aids.change(database, "UPDATE rates SET tokens = 1000")
+
+        full = await database.write(lambda tx: ask(tx, 1), verb="test")
+        [left] = await aids.rows(database, "SELECT tokens FROM rates")
+        assert full.tokens + left[0] <= 50 - 50 * full.fresh
+
+
+async def test_those_who_wait_are_served_together(database_url):
+    """No round trip for each call: whoever waits in a runner gets its token with the first."""
+    async with Retoma(database_url) as app:
+        await app.rates.set("site", 1000, burst=100)
+        counting = Counting(await app.database())
+        rates = Rates(counting, Clock())  # type: ignore[arg-type]
+
+        await asyncio.gather(*(rates.spend("site", 1) for _ in range(60)))
+
+        assert counting.writes <= 10
+
+
+class Counting:
+    """A database that counts what is written."""
+
+    def __init__(self, inner: db.Database) -> None:
+        self._inner = inner
+        self.writes = 0
+
+    async def write(self, fn: Any, *, verb: str) -> Any:
+        self.writes += 1
+        return await self._inner.write(fn, verb=verb)
 
 
 def most_in(calls: list[float], window: float) -> int:
@@ -71,11 +118,11 @@ async def test_a_rate_can_be_changed_while_it_is_in_force(database_url):
         assert ("site", 500, 50) == (seen.key, seen.per_second, seen.burst)
 
 
-@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), "5", True])
-async def test_a_rate_that_makes_no_sense_is_refused(database_url, rate):
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "5", True])
+async def test_a_rate_that_makes_no_sense_is_refused(database_url, wrong):
     async with Retoma(database_url) as app:
         with pytest.raises(BadInput):
-            await app.rates.set("site", rate)
+            await app.rates.set("site", wrong)
         assert [] == await app.rates.list()
 
 

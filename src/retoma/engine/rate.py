@@ -1,7 +1,8 @@
 """A runner's share of the rates that all runners keep to.
 
-Tokens are reserved a handful at a time, so that a call costs no round trip; what is not used within a
-second is forgotten, so that nobody saves up what the others were denied.
+Tokens are reserved a handful at a time, so that a call costs no round trip: for all who wait here, and,
+where there are plenty, for those who come next. What is not used in a moment is forgotten, and the
+bucket is smaller by as much: nobody saves up what the others were denied, or more than the burst.
 """
 
 import asyncio
@@ -14,14 +15,14 @@ from retoma.engine.outcome import Snooze, Unwound
 from retoma.engine.ports import Clock
 from retoma.words import say
 
-FRESH = 1.0  # seconds a reserved token may be used
 LONG = 5.0  # seconds: who must wait longer waits outside, holding no slot
 
 
 @dataclass(slots=True)
 class _Share:
     tokens: int = 0
-    until: float = 0.0
+    until: float = 0.0  # when what is left of them is forgotten
+    wanted: int = 0  # by all who wait
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -40,28 +41,34 @@ class Rates:
                 say("{key}: a call costs at least one token, not {n!r}", key=key, n=n)
             )
         share = self._shares.setdefault(key, _Share())
-        async with share.asking:
-            while not self._spent(share, n):
-                wait = await self._reserve(share, key, n)
-                if wait > LONG:
-                    raise Unwound(Snooze(wait))
-                if wait:
-                    await self._clock.sleep(wait)
+        share.wanted += n
+        try:
+            async with share.asking:
+                await self._gather(share, key, n)
+        finally:
+            share.wanted -= n
 
-    def _spent(self, share: _Share, n: int) -> bool:
+    async def _gather(self, share: _Share, key: str, n: int) -> None:
+        missing = n - self._take(share, n)
+        while missing:
+            wait = await self._reserve(share, key, missing, share.wanted - n)
+            missing -= self._take(share, missing)
+            if missing and wait > LONG:
+                raise Unwound(Snooze(wait))
+            if missing:
+                await self._clock.sleep(wait)
+
+    def _take(self, share: _Share, n: int) -> int:
         if self._clock.now() > share.until:
             share.tokens = 0
-        if share.tokens < n:
-            return False
-        share.tokens -= n
-        return True
+        taken = min(n, share.tokens)
+        share.tokens -= taken
+        return taken
 
-    async def _reserve(self, share: _Share, key: str, n: int) -> float:
-        wanted = n - share.tokens
+    async def _reserve(self, share: _Share, key: str, wanted: int, others: int) -> float:
         grant = await self._database.write(
-            lambda tx: store.rate.reserve(tx, key, wanted), verb="reserve"
+            lambda tx: store.rate.reserve(tx, key, wanted, others), verb="reserve"
         )
-        if grant.tokens:
-            share.tokens += grant.tokens
-            share.until = self._clock.now() + FRESH
-        return 0.0 if share.tokens >= n else max(grant.wait, 0.001)
+        share.tokens = grant.tokens
+        share.until = self._clock.now() + grant.fresh
+        return max(grant.wait, 0.001)

@@ -12,7 +12,8 @@ COUNT_TOKENS = verb("count_tokens")
 LIST_RATES = verb("list_rates")
 PUT_RATE = verb("put_rate")
 SPEND_TOKENS = verb("spend_tokens")
-AHEAD = 0.1  # seconds' worth that one runner reserves at once
+AHEAD = 0.1  # seconds' worth that one runner reserves at once, and for as long
+SHARE = 0.25  # of the burst that is reserved at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Grant:
     """Tokens handed to a runner, and how long until there are more."""
 
     tokens: int
-    wait: float
+    wait: float  # seconds
+    fresh: float  # seconds in which they may be used
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,16 @@ def put_rate(tx: Transaction, key: str, rate: float, burst: float, *, actor: str
     tell(tx, actor=actor, verb="rate.set", subject=f"{key}: {rate:g}/s, burst {burst:g}")
 
 
-def reserve(tx: Transaction, key: str, wanted: int) -> Grant:
-    """At least `wanted` tokens, some more for what follows; fewer where there are fewer."""
+def reserve(tx: Transaction, key: str, wanted: int, others: int = 0) -> Grant:
+    """Tokens for one who waits, and for others who do: fewer where there are fewer.
+
+    Some more for what follows where the bucket is more than half full. What may be reserved and not
+    yet used does not fit into the bucket besides: together they are never more than the burst.
+    """
     row = tx.one(COUNT_TOKENS, key=key)
     if row is None:
         raise NotFound(say("no rate is called {key!r}", key=key))
-    have, rate, burst = row
+    saved, rate, burst = row
     if wanted > burst:
         raise BadInput(
             say(
@@ -53,10 +59,13 @@ def reserve(tx: Transaction, key: str, wanted: int) -> Grant:
                 burst=burst,
             )
         )
-    granted = min(int(have), max(wanted, int(rate * AHEAD)))
+    ahead = min(rate * AHEAD, burst * SHARE)
+    most = max(burst - ahead, wanted)
+    have = min(saved, most)
+    more = min(max(others, have - wanted - most / 2), ahead)
+    granted = min(int(have), wanted + max(int(more), 0))
     tx.run(SPEND_TOKENS, key=key, left=have - granted)
-    missing = max(min(wanted, burst) - have, 0.0)
-    return Grant(granted, missing / rate)
+    return Grant(granted, max(wanted - have, 0.0) / rate, ahead / rate)
 
 
 def list_rates(tx: Transaction) -> list[RateSeen]:
