@@ -6,17 +6,19 @@ before it runs, over 20,000 jobs of which few are of interest.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from retoma import db
-from retoma.db import Call, Row, Statement, Transaction, migrations
+from retoma.db import Call, Row, Statement, Transaction, adhoc, migrations
 from retoma.db.statements import Text
 from retoma.engine import settlement, store
-from retoma.engine.job import StepId
+from retoma.engine.job import Claim, Item, Scope, StepId
 from retoma.engine.store import NewJob, Spot
+from retoma.engine.store.pool import PoolRules
+from retoma.engine.thing import Freeing, Taking
 from tests.engine import aids
 
 JOBS = 20_000
@@ -117,6 +119,7 @@ async def plans_of_hot_verbs(database: db.Database) -> dict[str, list[str]]:
             for claim in held
             for name in "ab"
         ]
+        take_and_free(explaining, held)
         rows = [store.settle_row(claim.held, settlement.done("1")) for claim in held]
         reports = [store.report_row(claim.held, 0.5, None) for claim in held]
         saved, reported, ended = explaining.finish(
@@ -148,6 +151,31 @@ async def plans_of_hot_verbs(database: db.Database) -> dict[str, list[str]]:
     return plans
 
 
+def take_and_free(tx: Transaction, claims: Sequence[Claim]) -> None:
+    """As the groups of the writer do, with many things, many of them left by the dead."""
+    store.pool.put_pool(tx, "things", PoolRules(), actor="test")
+    things = [(f"thing {n}", "1", "") for n in range(1_000)]
+    store.pool.put_items(tx, "things", things, actor="test")
+    for sql in LEFT_HELD:
+        tx.run(adhoc(sql))
+    takings = [Taking(claim.held, 1, "things", Scope.ATTEMPT) for claim in claims]
+    [may] = tx.together([store.pool.may_hold("me", takings)])
+    found = store.pool.hand_out(tx, "me", takings)
+    frees = [
+        Freeing(taking.held, item) for taking, item in found.items() if isinstance(item, Item)
+    ]
+    assert len(claims) == len(may) == len(frees)
+    store.pool.held_things(tx, [claim.held for claim in claims])
+    [told] = tx.together([store.pool.letting_go("me", frees)])
+    assert len(told) == len(store.pool.let_go(tx, "me", frees))
+    store.pool.let_in(tx, {"things": 9})
+
+
+LEFT_HELD = (
+    "UPDATE pool_items SET job = id, epoch = 99, generation = 1, scope = 'attempt' WHERE id > 10",
+)
+
+
 @pytest.fixture
 def database(database_url) -> Iterator[db.Database]:
     opened = db.open(database_url)
@@ -167,7 +195,7 @@ def check(dialect: str, plans: dict[str, list[str]]) -> None:
     for verb, index in INDEX.items():
         plan = "\n".join(plans[verb])
         assert index[dialect] in plan, f"{verb} does not use {index[dialect]}:\n{plan}"
-    for verb in ("save_steps", "settle_jobs", "report_progress"):
+    for verb in ("save_steps", "settle_jobs", "report_progress", "may_hold", "tell_holds"):
         assert "jobs_held" not in "\n".join(plans[verb]), verb
     from_end_to_end = SCANS[dialect](plans)
     assert not from_end_to_end, from_end_to_end
@@ -195,6 +223,9 @@ INDEX = {
     "take_back_jobs": both("jobs_held"),
     "recall_jobs": both("jobs_held"),
     "cancels": both("jobs_held"),
+    "may_hold": BY_KEY,
+    "tell_holds": BY_KEY,
+    "held_things": both("pool_items_held"),
     "save_steps": BY_KEY,
     "settle_jobs": BY_KEY,
     "report_progress": BY_KEY,
