@@ -237,7 +237,7 @@ INDEX = {
 def sqlite_scans(plans: dict[str, list[str]]) -> list[str]:
     """Whole tables read; a set that was sent, and what a temp table holds, is meant to be."""
     sent = re.compile(
-        r"SCAN (temp\.|json_each|CONSTANT|[a-z] VIRTUAL|runners|[a-z]$|r\b"
+        r"SCAN (temp\.|jsonb?_each|CONSTANT|[a-z] VIRTUAL|runners|[a-z]$|r\b"
         r"|b USING INDEX batches_paused|\(subquery|gates)"
     )
     return [
