@@ -145,6 +145,10 @@ async def plans_of_hot_verbs(database: db.Database) -> dict[str, list[str]]:
         store.submit_job(explaining, aids.about(), NewJob("1", limits={"site:a": 2}))
         store.submit_job(explaining, aids.about(), NewJob("1", "key", "hash"))
         store.recall_jobs(explaining, "me")
+        seen = store.look_around(
+            explaining, "me", "here", queues=["work"], knows=["work@1"], duties=["fold"]
+        )
+        assert seen.waiting
         store.cancels(explaining, "me")
 
     await database.write(work, verb="explain")
@@ -220,6 +224,7 @@ INDEX = {
     "put_back": both("jobs_aside"),
     "set_aside": BY_KEY,
     "next_due": both("jobs_not_due"),
+    "look_around": both("jobs_waiting"),
     "take_back_jobs": both("jobs_held"),
     "recall_jobs": both("jobs_held"),
     "cancels": both("jobs_held"),
@@ -238,7 +243,8 @@ def sqlite_scans(plans: dict[str, list[str]]) -> list[str]:
     """Whole tables read; a set that was sent, and what a temp table holds, is meant to be."""
     sent = re.compile(
         r"SCAN (temp\.|jsonb?_each|CONSTANT|[a-z] VIRTUAL|runners|[a-z]$|r\b"
-        r"|b USING INDEX batches_paused|\(subquery|gates)"
+        r"|b USING INDEX batches_paused|\(subquery|gates"
+        r"|due|tallies|charges|schedules|duties|others)"
     )
     return [
         f"{verb}: {line}"

@@ -425,7 +425,8 @@ class Life:
             "promote": promote,
         }
 
-        dice = self._tools.rng.randrange(1, DICE)
+        # Only where it is thrown: how often is asked must not change what chance says (E23).
+        dice = self._tools.rng.randrange(1, DICE) if self._holds else 1
 
         def look(tx: Transaction) -> Found:
             if sweep:

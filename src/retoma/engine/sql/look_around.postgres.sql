@@ -16,7 +16,8 @@ SELECT EXISTS (
               OR EXISTS (SELECT FROM jobs WHERE queue = q.queue AND state = 'waiting'
                            AND turn IS NOT NULL AND aside IS NULL AND lost >= 2
                            AND kind || '@' || version = ANY(k.tags))) AS waiting,
-       EXISTS (SELECT FROM jobs WHERE state = 'waiting' AND aside IS NOT NULL) AS aside,
+       EXISTS (SELECT FROM jobs WHERE state = 'waiting' AND aside IS NOT NULL AND aside >= '')
+           AS aside,
        EXISTS (SELECT FROM jobs WHERE runner = :boot AND cancel_at >= started_at) AS cancels,
        EXISTS (SELECT FROM runners r JOIN jobs j ON j.runner = r.boot
                WHERE r.state IN ('lost', 'gone')) AS left_over,
