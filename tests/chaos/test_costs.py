@@ -12,14 +12,12 @@ import pytest
 from retoma.engine.states import State
 from tests.chaos.paid_jobs import PAID_PORT, PROVIDER
 from tests.chaos.paid_service import DEAREST
-from tests.chaos.test_kill import held_by, holds_suspect, kill_throughout
+from tests.chaos.test_kill import held_by, holds_suspect
 from tests.chaos.world import Process, World
 
 SLOTS = 4
-SIZES = [
-    (24, 6),
-    pytest.param(600, 200, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
-]
+FEW = 12  # open jobs: with fewer there might be nothing to kill a runner over
+KILLS = [3, pytest.param(200, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +31,14 @@ class Call:
     step: str
 
 
-@pytest.mark.parametrize(("jobs", "kills"), SIZES)
-async def test_every_committed_cost_is_counted_once_while_runners_are_killed(
-    new_world, jobs, kills
-):
+@pytest.mark.parametrize("kills", KILLS)
+async def test_every_committed_cost_is_counted_once_while_runners_are_killed(new_world, kills):
     async with new_world() as world:
         await open_till(world, bad=0.15)
-        ids = await world.submit_all("purchase", [{"steps": 4}] * jobs)
         runners = [world.start_runner(f"runner {n}", slots=SLOTS) for n in range(2)]
         await world.booted(*runners)
 
-        hits = await kill_throughout(world, runners, kills)
+        ids = await buy_and_kill(world, runners, kills)
         await world.wait_ended(patience=120)
 
         states = await world.states()
@@ -62,9 +57,8 @@ async def test_every_committed_cost_is_counted_once_while_runners_are_killed(
         assert {(call.job, call.epoch) for call in forgotten} <= lost, (
             "only a runner that was killed between the answer and the commit forgets"
         )
-        assert len(forgotten) <= SLOTS * len(hits)
+        assert len(forgotten) <= SLOTS * kills
         await accounts_agree(world, counted)
-        assert len(hits) >= kills // 3, f"only {len(hits)} kills landed while jobs were held"
 
 
 async def test_a_budget_is_never_overshot_by_more_than_what_was_under_way(new_world):
@@ -79,7 +73,7 @@ async def test_a_budget_is_never_overshot_by_more_than_what_was_under_way(new_wo
         ]
         await world.booted(*runners)
 
-        await kill_until_spent(world, runners, 4)
+        await kill_until_spent(world, runners, 2)
         await world.eventually(lambda: all_aside(world), "whoever would pay waits")
         calls, counted = read_log(world), await counted_calls(world)
 
@@ -100,18 +94,33 @@ async def test_a_budget_is_never_overshot_by_more_than_what_was_under_way(new_wo
             )
 
 
+async def buy_and_kill(world: World, runners: list[Process], kills: int) -> list[int]:
+    """There is something to buy for as long as there is somebody to kill."""
+    ids: list[int] = []
+    while kills:
+        if await world.count_open() < FEW:
+            ids += await world.submit_all("purchase", [{"steps": 4}] * FEW)
+        kills -= await killed_one(world, runners)
+    return ids
+
+
 async def kill_until_spent(world: World, runners: list[Process], kills: int) -> None:
     while kills and not await all_aside(world):
-        await asyncio.sleep(world.rng.uniform(0.02, 0.2))
-        place = world.rng.randrange(len(runners))
-        victim = runners[place]
-        victim.send(signal.SIGSTOP)  # nothing changes between the look and the kill
-        if not await held_by(world, victim) or await holds_suspect(world, victim):
-            victim.send(signal.SIGCONT)
-            continue
-        world.kill(victim)
-        kills -= 1
-        runners[place] = world.start_runner(f"runner {place}", slots=SLOTS)
+        kills -= await killed_one(world, runners)
+
+
+async def killed_one(world: World, runners: list[Process]) -> bool:
+    """Kill one that holds jobs, and start another in its place; whether it came to that."""
+    await asyncio.sleep(world.rng.uniform(0.02, 0.2))
+    place = world.rng.randrange(len(runners))
+    victim = runners[place]
+    victim.send(signal.SIGSTOP)  # nothing changes between the look and the kill
+    if not await held_by(world, victim) or await holds_suspect(world, victim):
+        victim.send(signal.SIGCONT)
+        return False
+    world.kill(victim)
+    runners[place] = world.start_runner(f"runner {place}", slots=SLOTS)
+    return True
 
 
 async def all_aside(world: World) -> bool:

@@ -10,10 +10,11 @@ import pytest
 
 from retoma import BadInput, Context, Permanent, Retoma, Snooze, State, Transient
 from retoma.db import Database
+from retoma.db.crashpoint import Harm
 from retoma.engine import store
 from retoma.engine.cost import charge
 from retoma.engine.store.cost import CostSeen
-from retoma.engine.testing import drain
+from retoma.engine.testing import crash_at, drain
 from tests.engine.aids import AT_ONCE, change, rows
 
 USD = Decimal
@@ -211,6 +212,31 @@ async def test_an_answer_that_cannot_be_kept_was_paid_all_the_same(database_url)
         assert "unstorable_result" == (await app.get(job.id)).code
         [cost] = await app.costs.of_job(job.id)
         assert 3 == cost.spent.usd
+
+
+@pytest.mark.parametrize("point", ["save.after_commit", "settle.after_commit"])
+async def test_a_commit_whose_answer_was_lost_is_counted_once(database_url, point):
+    async with Retoma(database_url) as app:
+        failed = []
+
+        @app.job(retry=AT_ONCE)
+        async def label(ctx: Context) -> None:
+            async def ask() -> None:
+                ctx.cost(usd=1)
+
+            await ctx.step("one", ask)
+            ctx.cost(usd="0.10")
+            if not failed:
+                failed.append(1)
+                raise Transient("later")
+
+        job = await app.submit(label)
+        with crash_at(point, Harm.REPLY_LOST):
+            await drain(app)
+
+        assert State.DONE is (await app.get(job.id)).state
+        [cost] = await app.costs.of_job(job.id)
+        assert (USD("1.20"), USD(1)) == (cost.spent.usd, cost.saved.usd)
 
 
 async def test_totals_are_exact_before_and_after_they_are_added_up(database_url):

@@ -155,7 +155,8 @@ def fold_charges(tx: Transaction, zone: str, *, actor: str) -> int:
     charges that were."""
     folded = cost.fold_charges(tx, zone)
     met: dict[str, BudgetSeen] = {}
-    for batch, application, provider in folded.payers:
+    any_budget = bool(folded.payers) and tx.one(LIST_BUDGETS, after="", limit=1) is not None
+    for batch, application, provider in folded.payers if any_budget else ():
         for seen in budgets_of(tx, batch, application, [provider], zone):
             met[seen.budget.gate] = seen
     for _, seen in sorted(met.items()):
