@@ -1,6 +1,6 @@
 """A process that migrates and dies at a given statement; or several that migrate at once.
 
-python crash_migration.py URL crash      for every statement: a process dies there; prints how many
+python crash_migration.py URL crash N    at every n-th statement a process dies; prints how many
 python crash_migration.py URL together N  N processes begin at the same moment; exits 0 if all can
 """
 
@@ -54,16 +54,16 @@ class _Counting:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def crash(url: str) -> int:
-    """How many statements could be died at. Each process first meets what the last one left."""
+def crash(url: str, stride: int) -> int:
+    """How many statements were died at. Each process first meets what the last one left."""
     died = n = whole = 0
     while True:
-        n += 1
+        n += stride
         status = ended(fork(partial(run, url, n)))
         if status == 0:
             return died
         if status != signal.SIGKILL:
-            sys.exit(f"dying at statement {n - 1} left half of it behind")
+            sys.exit(f"dying at statement {n - stride} left half of it behind")
         died += 1
         if (applied := count_applied(url)) > whole:
             whole, n = (
@@ -130,6 +130,6 @@ if __name__ == "__main__":
         importlib.import_module(f"retoma.db.{driver}")  # once, not in every fork
     address, what, *rest = sys.argv[1:]
     if what == "crash":
-        print(crash(address))
+        print(crash(address, int(rest[0])))
     else:
         together(address, int(rest[0]))
