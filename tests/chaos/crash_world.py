@@ -16,7 +16,20 @@ from typing import Any
 
 import structlog
 
-from retoma import Context, IllegalMove, Park, Retoma, Retry, Skip, Snooze, State, Transient
+from retoma import (
+    Context,
+    Edge,
+    IllegalMove,
+    Park,
+    Remote,
+    Retoma,
+    Retry,
+    Skip,
+    Snooze,
+    State,
+    Status,
+    Transient,
+)
 from retoma.db import crashpoint
 from retoma.engine import store
 from retoma.engine.errors import LeaseLost
@@ -31,14 +44,16 @@ RETRY = Retry(attempts=6, base=0.01, cap=0.05)
 KNOBS: dict[str, Any] = {"slots": 30, "tick": 0.2, "beat": 0.05, "grace": 0.1}
 PATIENCE = 25.0  # seconds on a loaded machine; a quiet one needs one
 TAKEN_AT_ONCE = 2  # so that a few jobs of a dead runner are more than one bite
+STATUSES = {"running": Edge.GOING, "completed": Edge.DONE, "canceled": Edge.STOPPED}
 MET = 1.0  # seconds one of a pair waits for the other, which may have ended long ago
 
 
 class Stories:
     """What the jobs of this world do, each effect told to the ledger."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, machine: "Machine") -> None:
         self._ledger = ledger
+        self._machine = machine
         self._came = 0
         self._both_came = asyncio.Event()
         self._zombies: dict[int, Context] = {}
@@ -95,6 +110,39 @@ class Stories:
         await ctx.step("given back", self._work, ctx, "given back")
         return value
 
+    async def once(self, ctx: Context) -> str:
+        """What is about to happen is committed first."""
+        return await ctx.step("once", self._work, ctx, "once", once=True, unknown="repeat")
+
+    async def elsewhere(self, ctx: Context) -> Any:
+        """Two pieces of work on another machine, at once."""
+        names = ("left", "right")
+        return await asyncio.gather(
+            *(ctx.remote(name, self._remote(ctx, name)) for name in names)
+        )
+
+    async def endless(self, ctx: Context) -> Any:
+        """Work on another machine that goes on until somebody stops it."""
+        return await ctx.remote("endless", self._remote(ctx, "endless"))
+
+    def _remote(self, ctx: Context, name: str) -> Remote:
+        async def ask(handle: str) -> Status:
+            status = self._machine.ask(handle, ends=name != "endless")
+            value = f"{name} of job {ctx.job}"
+            if status == "completed":
+                self._ledger.effect(ctx, name, "end", value)
+            return Status(status, value=value)
+
+        return Remote(
+            send=self._machine.send,
+            ask=ask,
+            find=self._machine.find,
+            stop=self._machine.stop,
+            statuses=STATUSES,
+            interval=0.02,
+            absent_after=0,
+        )
+
     async def never(self, ctx: Context) -> None:
         raise AssertionError("it was canceled before it was due")
 
@@ -123,6 +171,43 @@ class Stories:
                 await self._both_came.wait()
 
 
+class Machine:
+    """Somebody else's, with a log of its own that outlives us: a line for each beginning and end."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "machine.log"
+        self._log.touch()
+
+    def works(self) -> dict[str, str]:
+        """The status of each, by its key; a key that was accepted twice is told."""
+        works: dict[str, str] = {}
+        for key, status in (line.split(" ") for line in self._log.read_text().splitlines()):
+            if status == "running" and key in works:
+                raise AssertionError(f"{key} was sent twice")
+            works[key] = status
+        return works
+
+    async def send(self, key: str, payload: Any) -> str:
+        self._tell(key, "running")
+        return key
+
+    def ask(self, handle: str, *, ends: bool) -> str:
+        if ends and self.works()[handle] == "running":
+            self._tell(handle, "completed")
+        return self.works()[handle]
+
+    async def find(self, key: str) -> str | None:
+        return key if key in self.works() else None
+
+    async def stop(self, handle: str) -> None:
+        if self.works()[handle] == "running":
+            self._tell(handle, "canceled")
+
+    def _tell(self, key: str, status: str) -> None:
+        with self._log.open("a") as log:
+            log.write(f"{key} {status}\n")
+
+
 class CrashWorld:
     """The jobs, and a person who steers them."""
 
@@ -131,12 +216,14 @@ class CrashWorld:
         self._ledger = Ledger(folder)
         self._ids: dict[str, int] = {}
         self._running: asyncio.Task[None] | None = None
-        stories = Stories(self._ledger)
+        self._machine = Machine(folder)
+        stories = Stories(self._ledger, self._machine)
         self.app.job(name="chain", retry=RETRY, limit=2)(_plain(stories.chain))
         self.app.job(name="borrow", retry=RETRY, holds="claimed")(_plain(stories.borrow))
         for story in (
             *(stories.meet, stories.nap, stories.skip, stories.park),
             *(stories.zombie, stories.held, stories.never),
+            *(stories.once, stories.elsewhere, stories.endless),
         ):
             self.app.job(name=story.__name__, retry=RETRY)(_plain(story))
 
@@ -161,7 +248,8 @@ class CrashWorld:
             await self.app.cancel(self._ids["never"])
         for kind in ("nap", "skip", "park", "zombie", "held"):
             await self._submit(kind, None)
-        await self._submit("borrow", None)
+        for kind in ("borrow", "once", "elsewhere", "endless"):
+            await self._submit(kind, None)
         await self._submit("held", None, key="to be released")
         for saving in (True, False):
             await self._submit("meet", saving, key=f"meet {saving}")
@@ -182,6 +270,9 @@ class CrashWorld:
         await self._batch.unpause()
         with suppress(IllegalMove):
             await self.app.cancel(self._ids["held"])
+        await self._until_accepted("endless")
+        with suppress(IllegalMove):
+            await self.app.cancel(self._ids["endless"])
         await self._until("park", lambda state: state is State.PARKED or state in ENDED)
         with suppress(IllegalMove):
             await self.app.resume(self._ids["park"])
@@ -192,6 +283,10 @@ class CrashWorld:
             await self._until(key, lambda state: state in ENDED)
         await self._until("to be released", lambda state: state is not State.WAITING)
         await self._batch.wait()
+
+    async def _until_accepted(self, name: str) -> None:
+        while not any(f"-{name}-" in key for key in self._machine.works()):  # noqa: ASYNC110 — it is another's file
+            await asyncio.sleep(0.02)
 
     async def _until(self, key: str, holds: Callable[[State], bool]) -> None:
         while not holds((await self.app.get(self._ids[key])).state):

@@ -60,6 +60,8 @@ def cases() -> list[tuple[str, Harm]]:
         return every
     rng = random.Random(int(os.environ.get("RETOMA_SEED", "7")))
     first = [(f"{verb}.after_commit", rng.choice(list(Harm))) for verb in ALWAYS]
+    remote = [case for case in every if case[0].startswith("remote.")]
+    first += rng.sample(remote, min(1, len(remote)))
     others = [case for case in every if case not in first]
     rng.shuffle(others)
     return first + others[:SAMPLE]
@@ -130,10 +132,20 @@ async def check(url: str, folder: Path, deaths: int) -> None:
     told = await read_history(url, folder)
     assert [] == history.problems(told)
     assert {State.DONE, State.SKIPPED, State.CANCELED} >= {job.state for job in told.jobs}
-    assert len(told.jobs) == 15
+    assert len(told.jobs) == 18
     assert_steps_ran_once(told, deaths)
     assert [("kind:chain", 0)] == await used(url)
     assert [("asked", None), ("claimed", None)] == await held(url)
+    assert_nothing_runs_elsewhere(folder)
+
+
+def assert_nothing_runs_elsewhere(folder: Path) -> None:
+    """E6, by the other side's own log: of each job's work one completed, or one was stopped."""
+    works = crash_world.Machine(folder).works()
+    assert "running" not in works.values()
+    ends = Counter((key.rsplit("-", 3)[1], status) for key, status in works.items())
+    assert (1, 1) == (ends["left", "completed"], ends["right", "completed"])
+    assert 1 <= ends["endless", "canceled"]
 
 
 async def used(url: str) -> list[tuple[str, int]]:
@@ -181,8 +193,9 @@ async def read_history(url: str, folder: Path) -> History:
 def assert_steps_ran_once(told: History, deaths: int) -> None:
     """And once more at most for each death that came before the step's commit."""
     starts = Counter((e.job, e.gen, e.step) for e in told.effects if e.phase == "start")
-    # Of four chains a step and a loop of three, of the pair one, of two that borrow two each.
-    assert 21 == len(starts)
+    # Of four chains a step and a loop of three, of the pair one, of two that borrow two each, and
+    # what is done once.
+    assert 22 == len(starts)
     assert 1 + deaths >= max(starts.values())
 
 
