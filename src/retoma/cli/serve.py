@@ -2,12 +2,13 @@
 
 import asyncio
 import getpass
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from retoma import logs, settings
 from retoma.access import Access, Role
@@ -19,7 +20,7 @@ from retoma.engine.errors import BadInput
 from retoma.library import Retoma
 from retoma.manifest import Application
 from retoma.settings import Settings
-from retoma.web import House, build_site, face_of
+from retoma.web import Bound, House, build_site, face_of
 from retoma.words import say, speak
 
 PATIENCE = 5.0  # seconds for a database that is away: somebody waits for an answer
@@ -60,11 +61,14 @@ async def _serve(wanted: Wanted, chosen: Settings) -> None:
         on_stop(server.stop)
         if wanted.with_parent:
             when_parent_ends(server.stop)
-        print(speak("retoma listens on {origin}", origin=server.origin), flush=True)
-        if wanted.link:
-            link = await sign_in_link(server)
-            print(speak("sign in, once, within an hour: {link}", link=link), flush=True)
-        await server.run()
+        link = await sign_in_link(server) if wanted.link else None
+        await server.run(lambda: _tell(server, link))
+
+
+def _tell(server: "Server", link: str | None) -> None:
+    print(speak("retoma listens on {origin}", origin=server.origin), flush=True)
+    if link is not None:
+        print(speak("sign in, once, within an hour: {link}", link=link), flush=True)
 
 
 def _what(wanted: Wanted, chosen: Settings) -> tuple[Retoma, Sequence[Application]]:
@@ -83,9 +87,10 @@ def _what(wanted: Wanted, chosen: Settings) -> tuple[Retoma, Sequence[Applicatio
 class Server:
     """A site on a socket, and the house's own runner beside it."""
 
-    def __init__(self, site: Any, sockets: Sequence[Any], house: House) -> None:
-        self.house = house
-        self.origin = house.face.origin
+    def __init__(self, site: FastAPI, sockets: Sequence[Any]) -> None:
+        self.site = site
+        self.house: House = site.state.house
+        self.origin = self.house.face.origin
         self._sockets = list(sockets)
         self._server = _Quiet(
             uvicorn.Config(
@@ -103,8 +108,10 @@ class Server:
             )
         )
 
-    async def run(self) -> None:
-        """Until told to stop; open answers have a few seconds to end."""
+    async def run(self, listening: Callable[[], None] = lambda: None) -> None:
+        """Until told to stop; open answers have a few seconds to end. `listening` is called once
+        somebody could be answered."""
+        self._server.listening = listening
         await self._server.serve(sockets=self._sockets)
 
     def stop(self) -> None:
@@ -114,13 +121,24 @@ class Server:
 class _Quiet(uvicorn.Server):
     """Signals are ours to hear: a SIGTERM is an end in order."""
 
+    listening: Callable[[], None]
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.listening()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
 async def prepare(
-    retoma: Retoma, chosen: Settings, applications: Sequence[Application]
+    retoma: Retoma,
+    chosen: Settings,
+    applications: Sequence[Application],
+    *,
+    bound: Bound | None = None,
 ) -> Server:
     """Listening already, and serving nobody yet."""
     await _check_open(retoma, chosen)
@@ -130,9 +148,10 @@ async def prepare(
         retoma,
         chosen.model_copy(update={"serve_port": port}),
         applications,
+        bound=bound,
         lives=(own_runner, housekeeping),
     )
-    return Server(site, [listening], site.state.house)
+    return Server(site, [listening])
 
 
 async def _check_open(retoma: Retoma, chosen: Settings) -> None:

@@ -23,7 +23,7 @@ class Shape:
 def check_json(raw: bytes, shape: Shape) -> None:
     """Refuse what is no JSON (400), and what no database would give back unchanged (422)."""
     for path, depth, value in _walk(_parsed(raw, shape)):
-        if depth > shape.depth:
+        if depth > shape.depth and isinstance(value, dict | list):
             raise _unreadable(say("it is nested deeper than {most}", most=shape.depth))
         if isinstance(value, str):
             _check_text(path, value, shape)
@@ -60,7 +60,7 @@ def _parsed(raw: bytes, shape: Shape) -> Any:
 
 def _walk(value: Any) -> Iterator[tuple[str, int, Any]]:
     """Every value inside with its path and depth, keys too; without recursion."""
-    left: list[tuple[str, int, Any]] = [("body", 0, value)]
+    left: list[tuple[str, int, Any]] = [("body", 1, value)]
     while left:
         path, depth, each = left.pop()
         yield path, depth, each

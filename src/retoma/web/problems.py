@@ -206,7 +206,7 @@ def document(refusal: Refusal, visit: Visit) -> dict[str, Any]:
 def response(refusal: Refusal, visit: Visit) -> Response:
     return Response(
         json.dumps(document(refusal, visit), ensure_ascii=False, default=str),
-        status_code=CODES[refusal.code],
+        status_code=int(CODES[refusal.code]),
         media_type=MEDIA,
         headers={"Content-Language": visit.language.replace("_", "-"), **refusal.headers},
     )

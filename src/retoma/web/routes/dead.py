@@ -166,8 +166,11 @@ async def discard_many(
 @routes.get("/api/dead/{job}")
 async def show_letter(job: JobId, who: Viewer, house: AHouse, visit: AVisit) -> DeadLetter:
     """Why it is dead: the error, what was seen, what to do. Its stack is not for viewers."""
-    await _check_dead(house, job)
     found = await house.retoma.get(job)
+    if found.state is not State.DEAD:
+        raise Refusal(
+            "not_found", say("job {job} is {state}, not dead", job=job, state=found.state)
+        )
     ends = [each for each in await house.retoma.events(job) if each.type is EventType.BURIED]
     error = ends[-1].details if ends and isinstance(ends[-1].details, dict) else {}
     message = str(error.get("message") or "")

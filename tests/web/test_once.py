@@ -1,0 +1,136 @@
+"""Rows 10 and 11: what is created twice under one Idempotency-Key was created once (E8, H-X8)."""
+
+import asyncio
+
+from retoma.engine.states import State
+from tests.engine.aids import rows
+from tests.web.aids import World, code_of, world
+
+SUBMIT = {"kind": "count", "payload": 1}
+
+
+def under(key: str) -> dict[str, str]:
+    return {"Idempotency-Key": key}
+
+
+async def test_row_10_fifty_at_once_are_one_201_and_49_times_200(database_url):
+    async with world(database_url) as house:
+        answers = await asyncio.gather(
+            *(
+                house.operator.post("/api/jobs", json=SUBMIT, headers=under("k"))
+                for _ in range(50)
+            )
+        )
+
+        assert [200] * 49 + [201] == sorted(each.status_code for each in answers)
+        assert 1 == len({each.text for each in answers})
+        assert {"/api/jobs/1"} == {each.headers["location"] for each in answers}
+        assert {State.WAITING: 1} == await house.app.counts()
+        told = await house.admin.get("/api/events?verb=job.submitted")
+        assert 1 == len(told.json()["items"])
+
+
+async def test_row_11_the_same_key_with_another_body_is_refused(database_url):
+    async with world(database_url) as house:
+        await house.operator.post("/api/jobs", json=SUBMIT, headers=under("k"))
+
+        other = await house.operator.post(
+            "/api/jobs", json={**SUBMIT, "payload": 2}, headers=under("k")
+        )
+        elsewhere = await house.operator.post(
+            "/api/batches", json={"kind": "count", "payloads": [1]}, headers=under("k")
+        )
+        somebody_else = await house.admin.post("/api/jobs", json=SUBMIT, headers=under("k"))
+
+        assert (409, "idempotency_mismatch") == code_of(other)
+        assert (409, "idempotency_mismatch") == code_of(elsewhere)
+        assert 201 == somebody_else.status_code
+        assert 2 == len(await house.app.jobs())
+
+
+async def test_the_key_of_a_job_is_its_own(database_url):
+    """Without the header: the job's key finds the job, and says that it was there."""
+    async with world(database_url) as house:
+        first = await house.operator.post("/api/jobs", json={**SUBMIT, "key": "n-1"})
+        again = await house.operator.post("/api/jobs", json={**SUBMIT, "key": "n-1"})
+        other = await house.operator.post(
+            "/api/jobs", json={**SUBMIT, "payload": 3, "key": "n-1"}
+        )
+
+        assert (201, 200) == (first.status_code, again.status_code)
+        assert first.json()["id"] == again.json()["id"]
+        assert (409, "idempotency_mismatch") == code_of(other)
+
+
+async def test_what_was_refused_may_be_asked_again_under_its_key(database_url):
+    async with world(database_url) as house:
+        refused = await house.operator.post(
+            "/api/jobs", json={**SUBMIT, "payload": "x"}, headers=under("k")
+        )
+        done = await house.operator.post("/api/jobs", json=SUBMIT, headers=under("k"))
+
+        assert (422, 201) == (refused.status_code, done.status_code)
+
+
+async def test_everything_that_creates_takes_a_key(database_url):
+    async with world(database_url) as house:
+        house.app.schedule("nightly", "count", cron="0 0 * * *", payload=1)
+
+        for path, body in CREATES:
+            answers = [
+                await house.admin.post(
+                    path, json=body, headers=under(f"k {path}".replace(" ", "-"))
+                )
+                for _ in range(2)
+            ]
+            assert (201, 200) == tuple(each.status_code for each in answers), path
+            first, again = (each.json() for each in answers)
+            # What opens a door is shown once, and kept nowhere.
+            hidden = {name: None for name in ("token", "link") if name in first}
+            assert {**first, **hidden} == again, path
+
+        assert 4 == sum((await house.app.counts()).values())
+        database = await house.app.database()
+        kept = str(await rows(database, "SELECT answer FROM answers"))
+        assert "retoma_link_" not in kept
+        assert 'token":"retoma' not in kept
+
+
+CREATES = (
+    ("/api/jobs", SUBMIT),
+    ("/api/batches", {"kind": "count", "payloads": [1, 2]}),
+    ("/api/schedules/nightly/run", None),
+    ("/api/keys", {"person": "Rui", "role": "viewer"}),
+    ("/api/people", {"person": "Bia", "role": "viewer"}),
+)
+
+
+def creating(house: World) -> set[str]:
+    """What answers 201, by its own account."""
+    paths = house.site.openapi()["paths"]
+    return {
+        path
+        for path, item in paths.items()
+        if "201" in item.get("post", {}).get("responses", {})
+    }
+
+
+async def test_nothing_else_creates(database_url):
+    async with world(database_url) as house:
+        known = {path.replace("nightly", "{name}") for path, _ in CREATES}
+
+        assert known | {"/api/keys/{key}/rotate"} == creating(house)
+        for path in creating(house):
+            names = [
+                each["name"]
+                for each in house.site.openapi()["paths"][path]["post"]["parameters"]
+            ]
+            assert "Idempotency-Key" in names, path
+
+
+async def test_a_key_that_cannot_be_one_is_refused(database_url):
+    async with world(database_url) as house:
+        for key in ("x" * 201, "with space"):
+            answer = await house.operator.post("/api/jobs", json=SUBMIT, headers=under(key))
+            assert (422, "bad_input") == code_of(answer), key
+        assert [] == await house.app.jobs()

@@ -1,0 +1,139 @@
+"""Whatever is asked over the whole of the API: no 5xx, no undocumented status, no answer of another shape."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from retoma.access import Role
+from tests.web.aids import ROOT_KEY, served
+
+GATE = 250  # cases on each of the two databases
+SOAK = 5_000
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+HEADERS = {"x-api-key": ROOT_KEY}
+
+
+def cases_of(origin: str, total: int) -> list[tuple[Any, int]]:
+    document = httpx2.get(f"{origin}/openapi.json").json()
+    schema = schemathesis.openapi.from_dict(document)
+    schema.config.update(base_url=origin)
+    found: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
+    each = -(-total // len(found))
+    return [(operation, each) for operation in found]
+
+
+def fill(origin: str) -> None:
+    """Something for the questions to be about."""
+    with httpx2.Client(base_url=origin, headers=HEADERS) as house:
+        for n in range(3):
+            house.post("/api/jobs", json={"kind": "count", "payload": n}).raise_for_status()
+        house.post(
+            "/api/batches", json={"kind": "count", "payloads": [1, 2]}
+        ).raise_for_status()
+        house.put("/api/limits", json={"key": "site:a", "cap": 1}).raise_for_status()
+
+
+def ask(operation: Any, examples: int, mode: GenerationMode) -> int:
+    """So many cases of one operation, each checked; how many that were."""
+    asked = 0
+
+    @seeded(7)
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def run(case: Any) -> None:
+        nonlocal asked
+        asked += 1
+        case.call_and_validate(headers=HEADERS, checks=CHECKS, timeout=60)
+
+    run()
+    return asked
+
+
+def examine(url: str, total: int) -> int:
+    asked = 0
+    with served(url) as server:
+        fill(server.origin)
+        for operation, each in cases_of(server.origin, total):
+            good, bad = -(-each // 2), each // 2
+            asked += ask(operation, good, GenerationMode.POSITIVE)
+            if any(operation.iter_parameters()) or operation.body:
+                asked += ask(operation, max(bad, 1), GenerationMode.NEGATIVE)
+    return asked
+
+
+@pytest.mark.timeout(300)
+def test_no_case_of_the_gate_breaks_the_api(database_url):
+    assert GATE <= examine(database_url, GATE)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_no_case_of_the_soak_breaks_the_api(database_url):
+    assert SOAK <= examine(database_url, SOAK)
+
+
+def test_every_operation_says_all_it_should():
+    from tests.web.test_sign_in import site_with
+
+    document = site_with().openapi()
+    roles = {"anybody", *Role}
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            where = f"{method} {path}"
+            assert operation["x-role"] in roles, where
+            assert operation.get("description"), where
+            wanted = {"400", "422", "429", "503"}
+            if operation["x-role"] != "anybody":
+                wanted |= {"401", "403"}
+                assert operation["security"], where
+            if method in ("post", "put", "delete"):
+                wanted |= {"409", "415", "507"}
+            assert wanted <= operation["responses"].keys(), where
+            assert all(each.get("description") for each in operation["responses"].values()), (
+                where
+            )
+    assert "HTTPValidationError" not in json.dumps(document)
+
+
+def test_what_asks_without_a_key_is_refused_everywhere(url_of_one):
+    """Deny by default: every operation that is not for anybody, asked by nobody."""
+    with served(url_of_one) as server, httpx2.Client(base_url=server.origin) as nobody:
+        document = nobody.get("/openapi.json").json()
+        for path, item in document["paths"].items():
+            for method, operation in item.items():
+                if operation["x-role"] == "anybody":
+                    continue
+                at = path.replace("{sha256}", "a" * 64)
+                for name in ("job", "batch", "key", "session", "name", "pool"):
+                    at = at.replace(f"{{{name}}}", "1")
+                answer = nobody.request(method, at)
+                assert 401 == answer.status_code, (method, at, answer.text)
+
+
+@pytest.fixture
+def url_of_one(tmp_path) -> str:
+    return f"sqlite:///{tmp_path / 'work.db'}"
