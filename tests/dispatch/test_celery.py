@@ -223,6 +223,24 @@ def test_no_storm_a_full_broker_is_told_of_nothing_more(
     assert 10 == len(more)
 
 
+def test_no_storm_nobody_is_hinted_again_while_the_broker_has_many(
+    dispatcher, app, test_clock, monkeypatch
+):
+    monkeypatch.setattr(dispatch, "FEW", 3)
+    asyncio.run(app.submit_many("work", range(10), name="many"))
+    dispatcher._sender.close()
+    queued(dispatcher)
+
+    for _ in range(4):
+        test_clock.jump(31)
+        do(dispatcher, "retoma.hint_again")
+    waiting = queued(dispatcher)
+    do(dispatcher, "retoma.hint_again")
+    more = queued(dispatcher)
+
+    assert 10 == len(waiting) == len(more)
+
+
 # --- bad input
 
 

@@ -179,6 +179,29 @@ async def test_a_retry_that_is_due_is_a_new_wait_and_hinted_at_once(
         assert State.DONE == (await app.get(job.id)).state
 
 
+async def test_nobody_is_hinted_twice_in_one_wait_while_there_are_hints_enough(
+    database_url, told, test_clock
+):
+    async with build(database_url, told) as app:
+        job = await app.submit("shaky")
+        test_clock.jump(31)
+        runner = await app.hinted()
+        once = Again(after=30.0, young=5.0, most=100, repeat=False)
+        hint = Hint("shaky", job.id)
+
+        first = await runner.hint_again(once)
+        test_clock.jump(1000)
+        second = await runner.hint_again(once)
+        await runner.heed(hint)
+        test_clock.jump(2)
+        next_wait = await runner.hint_again(once)
+        test_clock.jump(1000)
+        repeated = await runner.hint_again(AGAIN)
+        await runner.stopped()
+
+        assert ([hint], [], [hint], [hint]) == (first, second, next_wait, repeated)
+
+
 async def test_hints_are_bounded_and_their_rows_go(database_url, told, test_clock):
     async with build(database_url, told) as app:
         await app.submit_many("work", range(50), name="fifty")

@@ -34,7 +34,8 @@ QUEUE = "retoma"
 AGAIN = 30.0  # seconds until a job that still waits is hinted once more: half a lease
 TICK = 5.0  # seconds between two looks around, as a runner's
 HOUR = 3_600.0
-DEPTH = 10_000  # hints in the broker with which nobody is told of more
+DEPTH = 10_000  # messages in the broker with which no more are sent
+FEW = 1_000  # messages in the broker with which nobody is hinted again: they have enough to do
 ALONE = ("prefork", "solo")  # pools whose processes do one task at a time
 # Redis is asked through sockets that may hang for ever unless they are told not to.
 IMPATIENT = {"socket_connect_timeout": 2.0, "socket_timeout": 5.0, "max_retries": 1}
@@ -130,17 +131,17 @@ class CeleryDispatcher:
             self._disconnect()
             raise
 
-    def _room(self) -> int:
-        """How many more hints the broker should hold."""
+    def _depth(self) -> int:
+        """How many messages lie in the broker."""
         try:
             with self._connected().channel() as channel:
                 there: int = channel.queue_declare(self._queue, passive=True).message_count
         except self._connected().channel_errors:
-            there = 0  # nobody has made it yet
+            return 0  # nobody has made it yet
         except BaseException:
             self._disconnect()
             raise
-        return max(DEPTH - there, 0)
+        return there
 
     def _connected(self) -> Any:
         """A connection of this very process."""
@@ -172,11 +173,12 @@ class CeleryDispatcher:
                 self._hint_ready(1, hint.queue)
 
     def _hint_again(self) -> None:
-        self._hint_ready(self._room())
+        depth = self._depth()
+        self._hint_ready(DEPTH - depth, repeat=depth < FEW)
 
-    def _hint_ready(self, most: int, queue: str | None = None) -> None:
+    def _hint_ready(self, most: int, queue: str | None = None, *, repeat: bool = True) -> None:
         if most > 0:
-            again = Again(after=self._again, young=self._tick, most=most)
+            again = Again(after=self._again, young=self._tick, most=most, repeat=repeat)
             ready = self._here().ask(lambda runner: runner.hint_again(again, queue))
             self._send(ready)
 

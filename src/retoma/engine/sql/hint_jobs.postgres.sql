@@ -2,7 +2,8 @@
 -- Twin: a queue's first rows come by LATERAL here, by a list of ids that `IN` looks up there.
 -- Who was submitted a moment ago was hinted then, and has no row: it is passed over while `young`.
 -- What has a limit is not: it may have been hinted in vain, and been put back since.
-DELETE FROM hints WHERE hinted_at <= (SELECT clock_in(-2 * CAST(:again AS double precision)));
+-- Without `repeat` nobody is hinted twice in one wait: those who heed hints have enough of them.
+DELETE FROM hints WHERE CAST(:repeat AS integer) = 1 AND hinted_at <= (SELECT clock_in(-2 * CAST(:again AS double precision)));
 
 INSERT INTO hints (job, epoch, queue, hinted_at)
 SELECT ready.id, ready.epoch, ready.queue, (SELECT clock())
@@ -16,7 +17,8 @@ FROM (
            AND (epoch > 0 OR run_at IS NOT NULL OR limit_key IS NOT NULL
                 OR created_at <= (SELECT clock_in(- CAST(:young AS double precision))))
            AND NOT EXISTS (SELECT FROM hints h WHERE h.job = j.id AND h.epoch = j.epoch
-                           AND h.hinted_at > (SELECT clock_in(- CAST(:again AS double precision))))
+                           AND (CAST(:repeat AS integer) = 0 OR h.hinted_at > (
+                               SELECT clock_in(- CAST(:again AS double precision)))))
          ORDER BY priority, turn, id LIMIT :most)
         UNION ALL
         (SELECT id, epoch, queue, priority, turn FROM jobs j
@@ -24,7 +26,8 @@ FROM (
            AND lost >= 2 AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(
                CAST(:knows AS json))))
            AND NOT EXISTS (SELECT FROM hints h WHERE h.job = j.id AND h.epoch = j.epoch
-                           AND h.hinted_at > (SELECT clock_in(- CAST(:again AS double precision))))
+                           AND (CAST(:repeat AS integer) = 0 OR h.hinted_at > (
+                               SELECT clock_in(- CAST(:again AS double precision)))))
          ORDER BY priority, turn, id LIMIT :most)
     ) w
     ORDER BY w.priority, w.turn, w.id LIMIT :most

@@ -28,6 +28,7 @@ class Again:
     after: float  # seconds since it was hinted last
     young: float  # seconds since its submission, which has hinted it
     most: int
+    repeat: bool = True  # else only whom nobody has hinted in this wait
 
 
 def hint_jobs(
@@ -39,8 +40,10 @@ def hint_jobs(
     """
     named = json.dumps([{"queue": queue} for queue in queues])
     tx.run(PROMOTE_JOBS, queues=named, slots=how.most)
-    asked = {"again": how.after, "young": how.young, "most": how.most}
-    rows = tx.all(HINT_JOBS, queues=named, knows=json.dumps(list(knows)), **asked)
+    asked = {"again": how.after, "young": how.young, "repeat": int(how.repeat)}
+    rows = tx.all(
+        HINT_JOBS, queues=named, knows=json.dumps(list(knows)), most=how.most, **asked
+    )
     return [Hint._make(row) for row in rows]
 
 
