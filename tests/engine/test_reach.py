@@ -134,7 +134,7 @@ async def test_a_handle_of_10_kb_is_left_to_a_person_who_may_give_a_shorter_one(
 
     service.send = send  # type: ignore[method-assign]
     async with Retoma(database_url) as app:
-        job = await mission(app, service.remote())
+        job = await mission(app, service.remote(find=None))
         await drain(app)
         with pytest.raises(BadInput, match="at most 8192 characters"):
             await app.adopt(job, "x" * 10_000)
