@@ -105,9 +105,12 @@ def test_up_goes_on_where_it_stopped_and_ctrl_c_drains_it(tmp_path):
     for time_around in (1, 2):
         up = started("up", folder=tmp_path)
         assert up.stdout is not None
+        before = []
         for line in up.stdout:
+            before.append(line)
             if f"batch {time_around}:" in line:
                 break
+        assert any("/enter/retoma_link_" in line for line in before)
         up.send_signal(signal.SIGINT)
         out, err = up.communicate(timeout=PATIENCE)
 
