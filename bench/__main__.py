@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     began = perf_counter()
     with open_places() as places:
-        where = places.describe()
+        where = describe(places, quick=asked.quick)
         results = measure_all(chosen, places, Console(stderr=True, highlight=False))
     show(results, table_console())
     Console(stderr=True, highlight=False).print(f"{perf_counter() - began:.0f} s in all")
@@ -42,6 +42,12 @@ def main(arguments: Sequence[str]) -> int:
     if asked.page:
         write_page(results, asked.page, where)
     return 0 if all(result.ours is not None for result in results) else 1
+
+
+def describe(places: Places, *, quick: bool) -> str:
+    """What a reader of the figures must know: the server, how busy the machine was, and how much was done."""
+    load = f"{os.cpu_count()} cores for the runners and the server together, load {os.getloadavg()[0]:.1f} before"
+    return f"{places.describe()}; {load}; {'few jobs, one round' if quick else 'the full size'}"
 
 
 def table_console() -> Console:

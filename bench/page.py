@@ -3,7 +3,6 @@
 What stands between the two marks of the page is written anew; the rest is not touched.
 """
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ DAY = 86_400
 
 
 def write_page(results: Sequence[Result], page: Path, where: str) -> None:
-    """`where`: what the server says it is."""
+    """`where`: on what it was measured, and how much of it."""
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -49,10 +48,7 @@ def measured(figures: Mapping[str, float], where: str) -> str:
 
 def told(where: str) -> str:
     day = time.strftime("%Y-%m-%d")
-    return (
-        f"Measured on {day}, {os.cpu_count()} cores for the runners and the server together, {where}, by"
-        " `./run bench --only machines --page docs/howto/many-machines.md`."
-    )
+    return f"Measured on {day} by `./run bench --only machines --page docs/howto/many-machines.md`. {where}."
 
 
 def costs(figures: Mapping[str, float]) -> Iterator[str]:

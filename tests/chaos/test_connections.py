@@ -29,7 +29,7 @@ def database_url(postgres_url: str) -> str:
 
 @pytest.mark.parametrize(
     ("processes", "jobs"),
-    [(1, 1_000), (2, 600), pytest.param(4, 40_000, marks=pytest.mark.soak)],
+    [(1, 500), (2, 300), pytest.param(4, 40_000, marks=pytest.mark.soak)],
 )
 async def test_a_runner_process_has_three_connections_under_any_load(
     new_world, database_url, processes, jobs
