@@ -18,6 +18,7 @@ from retoma import (
     Transient,
 )
 from retoma.engine.branches import first_due
+from retoma.engine.events import EventType
 from retoma.engine.outcome import Snooze
 from retoma.engine.states import ParkReason
 from retoma.engine.testing import drain
@@ -73,7 +74,7 @@ def one_after_another(log: list[str]) -> bool:
 
 
 async def by_gather(ctx: Context, remote: Remote) -> list[str]:
-    return await asyncio.gather(*(ctx.remote(name, remote, name) for name in "ab"))
+    return list(await asyncio.gather(*(ctx.remote(name, remote, name) for name in "ab")))
 
 
 async def by_group(ctx: Context, remote: Remote) -> list[str]:
@@ -117,7 +118,7 @@ async def test_two_go_on_at_once_and_each_is_sent_once(database_url, at_once):
             "done is done: it is not asked after again"
         )
         assert 5 == service.log.count("asked a")
-        assert events.count("snoozed") >= 4, "between two polls the job holds nothing"
+        assert events.count(EventType.SNOOZED) >= 4, "between two polls the job holds nothing"
 
 
 async def test_a_branch_at_work_is_not_torn_down_by_one_that_waits(database_url):

@@ -217,7 +217,7 @@ async def test_an_answer_that_cannot_be_kept_was_paid_all_the_same(database_url)
 @pytest.mark.parametrize("point", ["save.after_commit", "settle.after_commit"])
 async def test_a_commit_whose_answer_was_lost_is_counted_once(database_url, point):
     async with Retoma(database_url) as app:
-        failed = []
+        failed: list[int] = []
 
         @app.job(retry=AT_ONCE)
         async def label(ctx: Context) -> None:

@@ -1,6 +1,7 @@
 """Rates that all runners share: never more than a bucket too much, and nearly all of it used."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -53,6 +54,39 @@ async def test_e16_what_runners_have_in_hand_is_part_of_the_burst(database_url):
         full = await database.write(lambda tx: ask(tx, 1), verb="test")
         [left] = await aids.rows(database, "SELECT tokens FROM rates")
         assert full.tokens + left[0] <= 50 - 50 * full.fresh
+
+
+async def test_e16_no_time_is_lost_between_counting_and_spending(database_url):
+    """However slow a database answers, what it was counted up to is what is written."""
+    async with Retoma(database_url) as app:
+        await app.rates.set("site", 1, burst=10_000)
+        database = await app.database()
+        await aids.change(database, "UPDATE rates SET tokens = 2")
+        [(since,)] = await aids.rows(database, "SELECT at FROM rates")
+
+        def ask_slowly(tx: db.Transaction) -> Grant:
+            return rate.reserve(SlowToSpend(tx), "site", 1)  # type: ignore[arg-type]
+
+        grant = await database.write(ask_slowly, verb="test")
+
+        [(left, at)] = await aids.rows(database, "SELECT tokens, at FROM rates")
+        assert left + grant.tokens - 2 == pytest.approx(seconds(at, since), abs=1e-4)
+
+
+class SlowToSpend:
+    """A transaction between whose statements time passes."""
+
+    def __init__(self, inner: db.Transaction) -> None:
+        self.one = inner.one
+        self._run = inner.run
+
+    def run(self, statement: Any, **params: Any) -> int:
+        time.sleep(0.2)  # noqa: TID251  # in the thread of the database
+        return self._run(statement, **params)
+
+
+def seconds(at: Any, since: Any) -> float:
+    return float((at - since) / 1e6 if isinstance(at, int) else (at - since).total_seconds())
 
 
 async def test_those_who_wait_are_served_together(database_url):

@@ -21,7 +21,8 @@ OTHER_TIME = re.compile(
 )
 CHANCE = re.compile(r"\b(?:random|randomblob|gen_random_uuid)\s*\(", re.IGNORECASE)
 CAST = re.compile(r"::")
-JSONB = re.compile(r"jsonb(?!_each\b)", re.IGNORECASE)  # that one only reads, and text comes out
+# jsonb_each only reads, and text comes out.
+JSONB = re.compile(r"jsonb(?!_each\b)", re.IGNORECASE)
 JOB_WRITE = re.compile(
     r"\b(?:UPDATE|DELETE\s+FROM|MERGE\s+INTO)\s+(?:ONLY\s+)?(?:retoma\.)?jobs\b", re.IGNORECASE
 )

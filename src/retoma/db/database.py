@@ -84,9 +84,7 @@ class Database(Protocol):
         changed. Raises `ReplyLost` where only the answer to the commit is missing.
         """
 
-    async def read(
-        self, fn: Callable[[Transaction], T], *, patience: float | None = None
-    ) -> T:
+    async def read(self, fn: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         """Questions only; asked again, for `patience` seconds, while the database is away."""
 
     def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:

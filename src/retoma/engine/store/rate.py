@@ -49,7 +49,7 @@ def reserve(tx: Transaction, key: str, wanted: int, others: int = 0) -> Grant:
     row = tx.one(COUNT_TOKENS, key=key)
     if row is None:
         raise NotFound(say("no rate is called {key!r}", key=key))
-    saved, rate, burst = row
+    saved, rate, burst, counted = row
     if wanted > burst:
         raise BadInput(
             say(
@@ -64,7 +64,7 @@ def reserve(tx: Transaction, key: str, wanted: int, others: int = 0) -> Grant:
     have = min(saved, most)
     more = min(max(others, have - wanted - most / 2), ahead)
     granted = min(int(have), wanted + max(int(more), 0))
-    tx.run(SPEND_TOKENS, key=key, left=have - granted)
+    tx.run(SPEND_TOKENS, key=key, left=have - granted, counted=counted)
     return Grant(granted, max(wanted - have, 0.0) / rate, ahead / rate)
 
 
