@@ -1,16 +1,20 @@
 """Jobs are found by whatever a person knows of them, and nobody walks through all of history."""
 
+import json
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from retoma import Context, Permanent, Retoma, Retry
-from retoma.engine import insights
+from retoma.engine import insights, store
 from retoma.engine.errors import BadInput
 from retoma.engine.insights import AuditSearch, Count, Search
 from retoma.engine.states import State
 from retoma.engine.store import Verb
+from tests.engine.aids import change
+from tests.engine.test_insights import ANALYZE, plan_of
 
 AT_ONCE = Retry(attempts=1, base=0, cap=0)
 
@@ -291,3 +295,49 @@ async def test_the_audit_log_is_searched_between_two_instants(database_url):
             AuditSearch(since=newer.at, until=newer.at - timedelta(seconds=1))
         with pytest.raises(BadInput, match="needs a time zone"):
             AuditSearch(since=newer.at.replace(tzinfo=None))
+
+
+# — by index, however long the history is —
+
+
+async def test_no_search_reads_history_from_end_to_end(database_url):
+    async with shop(database_url) as app:
+        database = await app.database()
+        await app.submit_many("other", [{}] * 5_000)
+        await change(database, "UPDATE jobs SET state = 'dead', turn = NULL WHERE id % 500 = 0")
+        await app.order(await app.command("cancel", actor="ana"), [1, 2, 3])
+        now = await database.read(store.now)
+        spot = {"at": now, "source": 1, "x": 2, "y": 1, "since": now, "look": 100}
+        ids = json.dumps(dict.fromkeys(map(str, range(1, 200)), 1))
+        wanted = {"state": None, "kind": None, "batch": None, "code": None, "checkpoint": "a"}
+        asked: dict[str, dict[str, Any]] = {
+            "list_dead_ids": {"before": None, "limit": 100},
+            "list_audit": spot,
+            "match_jobs": {"ids": ids, "sought": "a", "within": 9, "limit": 9, **wanted},
+            "dead_causes": {"ids": ids},
+            "pick_jobs": {"jobs": ids, "since": now},
+        }
+
+        for _ in range(2):
+            for verb, indices in WALKED.items():
+                plan = await plan_of(database, verb, asked[verb])
+                for index in indices[database.dialect]:
+                    assert index in plan, f"{verb} does not use {index}:\n{plan}"
+                assert not re.search(r"Seq Scan on (jobs|events|audit)", plan), plan
+                assert not re.search(r"SCAN (jobs|j|e|events|audit)\b(?! USING)", plan), plan
+            await database.write(lambda tx: tx.run(ANALYZE), verb="test")
+
+
+WALKED = {
+    "list_dead_ids": {"sqlite": ["jobs_dead"], "postgres": ["jobs_dead"]},
+    "list_audit": {
+        "sqlite": ["audit_at", "events_commands"],
+        "postgres": ["audit_at", "events_commands"],
+    },
+    "match_jobs": {"sqlite": ["INTEGER PRIMARY KEY"], "postgres": ["jobs_pkey"]},
+    "dead_causes": {
+        "sqlite": ["INTEGER PRIMARY KEY", "sqlite_autoindex_events_1"],
+        "postgres": ["jobs_pkey", "events_pkey"],
+    },
+    "pick_jobs": {"sqlite": ["INTEGER PRIMARY KEY"], "postgres": ["jobs_pkey"]},
+}

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
 from retoma.cli.exits import Exit
 from tests.cli.conftest import wait_for
-from tests.web.aids import ROOT_KEY, stories
+from tests.web.aids import ROOT_KEY
 
 KEYED = {"x-api-key": ROOT_KEY}
 SUBMIT = {"kind": "count", "payload": 1}
@@ -254,8 +253,3 @@ def test_a_runner_never_imports_the_web(module):
     )
 
     assert "[]" == done.stdout.strip()
-
-
-def test_stories_of_these_tests_are_what_they_say(tmp_path) -> None:
-    kinds: Any = stories(f"sqlite:///{tmp_path / 'none.db'}").kinds
-    assert ["count@1", "work@1"] == kinds.tags()

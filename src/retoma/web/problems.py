@@ -54,6 +54,7 @@ CODES: Final[Mapping[str, HTTPStatus]] = {
     "too_many_requests": HTTPStatus.TOO_MANY_REQUESTS,
     "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
     "database_away": HTTPStatus.SERVICE_UNAVAILABLE,
+    "database_unfit": HTTPStatus.SERVICE_UNAVAILABLE,
     "too_slow": HTTPStatus.SERVICE_UNAVAILABLE,
     "unsure": HTTPStatus.SERVICE_UNAVAILABLE,
     "database_full": HTTPStatus.INSUFFICIENT_STORAGE,
@@ -134,7 +135,7 @@ def _refused(error: RetomaError) -> Refusal | None:
             return None
 
 
-def _of_database(error: DatabaseError) -> Refusal | None:
+def _of_database(error: DatabaseError) -> Refusal:
     match error:
         case Full():
             return Refusal(
@@ -153,7 +154,11 @@ def _of_database(error: DatabaseError) -> Refusal | None:
                 "bad_input", say("a value cannot be stored as it is; nothing was changed")
             )
         case _:
-            return None
+            return Refusal(
+                "database_unfit",
+                say("the database cannot be used as it is; nothing was changed"),
+                headers=_later(),
+            )
 
 
 def _misfit(error: Misfit) -> Refusal:

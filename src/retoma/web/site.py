@@ -5,6 +5,7 @@ The kit knows no application by name; a route that declares no role is not serve
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ ROUTERS: Final[Sequence[APIRouter]] = (
     *(gates.routes, people.routes, door.routes),
 )
 STREAMS: Final = ("/api/stream",)  # answers that never end have no time to end in
+UNBOUNDED: Final = 1e9  # requests a second
 VERSION: Final = "1"
 ABOUT: Final = (
     "Jobs, batches, dead letters and what holds them back. Every answer that is not what was asked"
@@ -97,9 +99,13 @@ class _Site(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
         house: House = self.state.house
         uploads = [path for each in house.applications for path in each.uploads]
+        bound = house.bound
+        if house.face.public_url is not None:
+            # Whoever asks, it is the proxy's address that we see.
+            bound = replace(bound, per_address=UNBOUNDED)
         return Bounds(
             super().build_middleware_stack(),
-            bound=house.bound,
+            bound=bound,
             places=Places(hosts=house.face.hosts, uploads=uploads, streams=STREAMS),
             clock=house.retoma.clock,
             ids=house.retoma.ids,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from retoma.codec import decode
 from retoma.db import Row, Transaction, moment
@@ -171,6 +171,7 @@ class Cause:
     code: str | None
     message: str
     ended_at: datetime | None
+    details: dict[str, Any]  # all that its last burial said
 
     @property
     def fingerprint(self) -> str:
@@ -218,8 +219,8 @@ def dead_causes(tx: Transaction, ids: Iterable[int]) -> list[Cause]:
 def _cause(row: Row) -> Cause:
     job, kind, code, ended_at, details = row
     told = decode(details) if details is not None else {}
-    message = told.get("message") if isinstance(told, dict) else None
-    return Cause(job, kind, code, str(message or ""), moment(ended_at))
+    known = told if isinstance(told, dict) else {}
+    return Cause(job, kind, code, str(known.get("message") or ""), moment(ended_at), known)
 
 
 def _group(name: str, causes: Sequence[Cause]) -> DeadGroup:

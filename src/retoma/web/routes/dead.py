@@ -5,8 +5,6 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from retoma.access import Role
-from retoma.engine.events import EventType
-from retoma.engine.fingerprint import fingerprint as fingerprint_of
 from retoma.engine.insights import Search
 from retoma.engine.states import State
 from retoma.engine.store import Verb
@@ -171,16 +169,15 @@ async def show_letter(job: JobId, who: Viewer, house: AHouse, visit: AVisit) -> 
         raise Refusal(
             "not_found", say("job {job} is {state}, not dead", job=job, state=found.state)
         )
-    ends = [each for each in await house.retoma.events(job) if each.type is EventType.BURIED]
-    error = ends[-1].details if ends and isinstance(ends[-1].details, dict) else {}
-    message = str(error.get("message") or "")
+    cause = (await house.retoma.dead_causes([job]))[job]
+    error = cause.details
     if not who.role.allows(Role.OPERATOR):
         error = {name: value for name, value in error.items() if name not in STACKS}
     return DeadLetter(
         **job_shown(found).model_dump(),
         why=tell(await house.retoma.explain(job), visit.language),
-        message=message,
-        fingerprint=fingerprint_of(found.code, message),
+        message=cause.message,
+        fingerprint=cause.fingerprint,
         error=error,
         evidence=[
             EvidenceShown.model_validate(each) for each in await house.retoma.evidence(job)
