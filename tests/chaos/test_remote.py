@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ FAULTS = {
     "fail": 0.1,
     "double": 0.1,
 }
+KINDS = ("mission", "mission", "pair", "hasty")
 POINTS = [
     f"{point}={harm}@1"
     for harm in ("kill", "exception", "reply_lost")
@@ -37,18 +38,22 @@ POINTS = [
 
 @pytest.mark.parametrize(
     ("jobs", "kills"),
-    [(60, 50), pytest.param(1_500, 1_000, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])],
+    [(60, 50), pytest.param(60, 1_000, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])],
 )
 async def test_e6_kills_at_random_double_and_lose_no_remote_work(new_world, jobs, kills):
     async with new_world() as world:
         await open_service(world, **FAULTS)
         world.open_nursery()
-        kinds = ("mission", "mission", "pair", "hasty")
-        ids = [(await world.submit(kinds[n % len(kinds)], {"day": n})).id for n in range(jobs)]
         runners = [world.start_runner(f"runner {n}", slots=4) for n in range(3)]
         await world.booted(*runners)
 
-        hits = await kill_throughout(world, runners, kills)
+        ids: dict[int, str] = {}
+        hits: list[int] = []
+        while len(hits) < kills:  # as many jobs as that takes: `jobs` of them are always open
+            for _ in range(jobs - await world.count_open()):
+                kind = KINDS[len(ids) % len(KINDS)]
+                ids[(await world.submit(kind, {"day": len(ids)})).id] = kind
+            hits += await kill_throughout(world, runners, min(20, kills - len(hits)))
         await world.wait_ended(patience=120)
 
         works = read_log(world.folder)
@@ -56,13 +61,21 @@ async def test_e6_kills_at_random_double_and_lose_no_remote_work(new_world, jobs
         assert not [work.key for work in works if work.ended is None], "nothing runs on unseen"
         states = await world.states()
         assert {State.DONE} == {states[id_] for id_ in ids}
-        await check_values(world, {id_ for n, id_ in enumerate(ids) if n % 4 < 2}, works)
-        assert len(hits) >= kills // 3, f"only {len(hits)} kills landed while jobs were held"
+        await check_values(
+            world, {id_ for id_, kind in ids.items() if kind == "mission"}, works
+        )
+        told_of(kills, ids, works)
         # The value of remote work was made by the other side: our ledger knows nothing of it. And
         # a handle that stood for somebody else's work was put right.
         wrong = history.problems(await world.history())
         theirs = re.compile(r"step (scrape|left|right|instead) holds|step remote:\S+ was comm")
         assert not [each for each in wrong if not theirs.search(each)]
+
+
+def told_of(kills: int, ids: dict[int, str], works: "list[Seen]") -> None:
+    """For whoever runs it with -s: what the other side saw."""
+    statuses = Counter(work.status for work in works)
+    print(f"{kills} kills, {len(ids)} jobs of ours, {len(works)} of theirs: {dict(statuses)}")
 
 
 @pytest.mark.parametrize("point", POINTS)

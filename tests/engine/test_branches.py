@@ -330,6 +330,37 @@ async def test_e6_what_cannot_be_stopped_is_waited_for(database_url):
         assert service.log.count("asked a") >= 6
 
 
+async def test_e6_no_answer_to_what_became_of_it_is_no_news(database_url):
+    service = Service(a=["running"])
+    looked: list[str] = []
+
+    async def find(key: str) -> str:
+        looked.append(key)
+        if len(looked) < 3:
+            raise ConnectionError("no answer")
+        return "a"
+
+    async def send(key: str, payload: Any) -> str:
+        service.log.append("sent a")
+        raise ConnectionError("hung up")
+
+    service.send = send  # type: ignore[method-assign]
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def mission(ctx: Context) -> str:
+            remote = service.remote(find=find)
+            asyncio.create_task(ctx.remote("a", remote, "a"))  # noqa: RUF006
+            await eventually(lambda: was_sent(service))
+            return "done"
+
+        job = await app.submit(mission)
+        await drain(app)
+
+        assert (State.DONE, {"a"}) == ((await app.get(job.id)).state, service.stopped)
+        assert ["a"] == service.sent
+
+
 async def test_e6_what_the_story_asks_after_no_more_is_a_persons(database_url):
     service = Service(a=["running"])
     async with Retoma(database_url) as app:

@@ -399,8 +399,10 @@ class Call:
             return None if sent is None or sent.state in OVER else await self._stopped(sent)
         except LeaseLost:
             raise
-        except Exception as error:  # noqa: BLE001 — theirs; what it means for the work, nobody knows
+        except (Permanent, BadInput) as error:
             return _nobody_knows(str(error))
+        except Exception as error:  # noqa: BLE001 — no answer is no news; bounded by the timeout
+            return self._later_or_never(self._last, f"no answer: {error}"[:200])
 
     async def _stopped(self, sent: SavedStep) -> Snooze | Park | None:
         for look in range(LOOKS):
@@ -412,9 +414,11 @@ class Call:
             if status is not None and self._remote.edge(status) is not Edge.GOING:
                 await self._end(sent, {"status": status.status, "abandoned": True})
                 return None
-        if self._remote.overdue(sent.age, 0.0) is not None:
-            return _nobody_knows("it was not seen to end")
-        return Snooze(self._remote.every)
+        return self._later_or_never(sent, "it was not seen to end")
+
+    def _later_or_never(self, work: SavedStep | None, why: str) -> Snooze | Park:
+        late = work is not None and self._remote.overdue(work.age, 0.0) is not None
+        return _nobody_knows(why) if late else Snooze(self._remote.every)
 
 
 async def _not_cut_off(work: Coroutine[Any, Any, T]) -> T:
