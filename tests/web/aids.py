@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from retoma import Context, Park, Permanent, Retoma, Retry, settings
 from retoma.access import Access, Role
@@ -134,7 +134,9 @@ class Served:
 
 
 @contextmanager
-def served(url: str, *, bound: Bound = PATIENT, **given: Any) -> Iterator[Served]:
+def served(
+    url: str, *, bound: Bound = PATIENT, routers: Sequence[APIRouter] = (), **given: Any
+) -> Iterator[Served]:
     """The same server that `retoma serve` runs, beside the test."""
     ready = threading.Event()
     told: list[Any] = []
@@ -143,7 +145,9 @@ def served(url: str, *, bound: Bound = PATIENT, **given: Any) -> Iterator[Served
         app = stories(url)
         chosen = set_up(url, **{"serve_port": 0, **given})
         async with app:
-            server = await prepare(app, chosen, [application(app)], bound=bound)
+            server = await prepare(
+                app, chosen, [application(app)], bound=bound, routers=routers
+            )
             told[:] = [server, asyncio.get_running_loop()]
             await server.run(ready.set)
 

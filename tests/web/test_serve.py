@@ -1,21 +1,24 @@
 """`retoma serve` as a process: it says where it is, lets in by link, dies and comes back, leaves in order."""
 
+import asyncio
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 import pytest
+from starlette.responses import StreamingResponse
 
 from retoma.cli.exits import Exit
+from retoma.web import Anybody, router
 from tests.cli.conftest import wait_for
-from tests.web.aids import ROOT_KEY
+from tests.web.aids import ROOT_KEY, served
 
 KEYED = {"x-api-key": ROOT_KEY}
 SUBMIT = {"kind": "count", "payload": 1}
@@ -234,6 +237,30 @@ def test_a_port_that_is_taken_is_said_in_one_line(url_of_sqlite, tmp_path):
         with process(tmp_path, url_of_sqlite, "--port", port) as second:
             assert Exit.UNAVAILABLE == second.child.wait(60)
             assert f"port {port}" in second.err.read_text()
+
+
+def test_an_answer_that_never_ends_does_not_keep_the_server(database_url):
+    """DRAIN seconds after it was told to stop, whoever still listens is let go; `served` sees it end."""
+    endless = router("endless")
+
+    @endless.get("/api/stream", dependencies=[Anybody])
+    async def stream() -> StreamingResponse:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield b"first"
+            await asyncio.Event().wait()
+
+        return StreamingResponse(chunks())
+
+    with ExitStack() as open_until_it_has_ended:
+        with served(database_url, routers=[endless]) as server:
+            answer = open_until_it_has_ended.enter_context(
+                httpx2.stream("GET", f"{server.origin}/api/stream", timeout=60)
+            )
+            rest = answer.iter_raw()
+            assert b"first" == next(rest)
+
+        with pytest.raises((httpx2.TransportError, StopIteration)):
+            next(rest)
 
 
 # — what a runner need not know —

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from retoma import logs, settings
 from retoma.access import Access, Role
@@ -139,6 +139,7 @@ async def prepare(
     applications: Sequence[Application],
     *,
     bound: Bound | None = None,
+    routers: Sequence[APIRouter] = (),
 ) -> Server:
     """Listening already, and serving nobody yet."""
     await _check_open(retoma, chosen)
@@ -149,6 +150,7 @@ async def prepare(
         chosen.model_copy(update={"serve_port": port}),
         applications,
         bound=bound,
+        routers=routers,
         lives=(own_runner, housekeeping),
     )
     return Server(site, [listening])
