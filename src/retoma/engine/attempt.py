@@ -219,7 +219,9 @@ class Attempt:
         self._begun = True
         try:
             try:
-                end = await self._nothing_left_behind(await self._told())
+                end = await self._told()
+                if self._context is not None and self._context.may_have_remote_work():
+                    end = await self._nothing_left_behind(end, self._context)
             except Exception as error:  # noqa: BLE001 — settled below
                 # Ours, not the story's. It must end all the same, and within its budget.
                 self._log(State.RUNNING).exception("attempt.broke")
@@ -351,11 +353,12 @@ class Attempt:
             return settlement.set_aside(unwound.outcome.gate)
         return self._succeeded(unwound.outcome)
 
-    async def _nothing_left_behind(self, end: Settlement | None) -> Settlement | None:
+    async def _nothing_left_behind(
+        self, end: Settlement | None, context: Context
+    ) -> Settlement | None:
         """No end leaves work behind that nobody would ask after: that is stopped first, and seen
         to be over; until then the job waits, and its story is told again."""
-        context = self._context
-        if end is None or context is None or self._over:
+        if end is None or self._over:
             return end
         try:
             if end.state is State.PARKED and end.reason != ParkReason.UNKNOWN_REMOTE:

@@ -527,7 +527,13 @@ class Context:
 
     def holds_remote_work(self) -> bool:
         """Whether something of this job may still be at work on another machine."""
-        return any(step.live_elsewhere for step in self._steps.values())
+        return self.may_have_remote_work() and any(
+            step.live_elsewhere for step in self._steps.values()
+        )
+
+    def may_have_remote_work(self) -> bool:
+        """Few have, and nearly all are asked: without a look at each step."""
+        return self._elsewhere is not None or bool(self.memory.steps)
 
     def remote_steps(self) -> list[SavedStep]:
         return [step for step in self._steps.values() if step.id.name.startswith(REMOTE)]
