@@ -1,12 +1,14 @@
 """Three connections for each runner process, however many slots it has and whatever its jobs use."""
 
 import asyncio
+import signal
 import sys
 
 import psycopg
 import pytest
 
 from tests.chaos.test_remote import open_service
+from tests.chaos.test_versions import ended
 from tests.chaos.world import World
 
 SLOTS = 1_000
@@ -45,8 +47,10 @@ async def test_a_runner_process_has_three_connections_under_any_load(
         with psycopg.connect(database_url, autocommit=True) as server:
             [[ours]] = server.execute(OURS).fetchall()
 
-            world.start_command("many", command(processes))
+            fleet = world.start_command("many", command(processes))
             seen = await watch(world, server, ours, jobs)
+            fleet.send(signal.SIGTERM)  # killed, it would leave its runners to find out
+            await world.eventually(lambda: ended(fleet), "all have left", patience=120)
 
         assert EACH * processes == max(seen), f"{len(seen)} looks saw {sorted(set(seen))}"
 

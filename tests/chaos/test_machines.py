@@ -200,6 +200,32 @@ async def nobody_claims_what_it_does_not_know(world: World, found: History) -> N
 
 
 @pytest.mark.parametrize(
+    "partition", ["cut_off", pytest.param("hang_up", marks=pytest.mark.soak)]
+)
+async def test_e29_a_host_told_to_leave_while_it_cannot_reach_the_database_leaves(
+    new_world, database_url, partition
+):
+    """E29: what it could not settle is taken over when its lease is over; it does not stay for it."""
+    with Hosts(2, database_url) as [first, second]:
+        async with new_world() as world:
+            leaving = first.start(world, slots=SLOTS, grace=0.2, let_go=0.2)
+            jobs = await world.submit_all("hold", [{"gate": "never"}] * SLOTS)
+            await world.wait_held(jobs)
+            other = second.start(world, slots=SLOTS)
+            await world.booted(other)
+
+            getattr(first, partition)()
+            leaving.send(signal.SIGTERM)
+            await world.eventually(lambda: ended(leaving), "it has left")
+            await world.travel(LEASE, alive=[other])
+            await world.wait_ended()
+
+            assert 0 == leaving.popen.returncode
+            found = await world.verdict()
+            assert {(State.DONE, 2)} == {(job.state, job.epoch) for job in found.jobs}
+
+
+@pytest.mark.parametrize(
     ("way", "why"),
     [
         (("false",), "false ended with 1"),

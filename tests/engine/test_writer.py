@@ -47,10 +47,10 @@ class Troubled:
             raise self.after.pop(0)
         return answer
 
-    async def read(self, fn: Callable[[Transaction], Any]) -> Any:
+    async def read(self, fn: Callable[[Transaction], Any], **how: Any) -> Any:
         if self.deaf:
             raise self.deaf.pop(0)
-        return await self._inner.read(fn)
+        return await self._inner.read(fn, **how)
 
 
 class Impatient(Clock):

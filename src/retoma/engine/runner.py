@@ -8,7 +8,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -60,6 +60,9 @@ NO_ANSWER = 1.0  # seconds until a database that did not answer is asked again
 FAR = 1_000  # jobs one claim looks at, at most, when gates are shut
 HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
 LET_GO = 3.0  # seconds for a story that was stopped to end; with the grace less than 30
+SETTLING = (
+    3  # times as long as a story may take to let go: what has ended may take to be settled
+)
 ABANDONED = 10  # stories and threads that did not let go: with more of them a life is worn out
 
 log = get_logger("retoma.runner")
@@ -278,7 +281,7 @@ class Life:
             await self._duties.stop()
             await self._stop_all(Why.LOST)
             await self._stop_beside()
-            await self._writer.flush()
+            await self._settled()
             self._isolate.close()
             self._loop_watch.stop()
             if not (self._lost or self._left):
@@ -408,7 +411,9 @@ class Life:
             await self._clock.give_way()  # what has just been claimed begins first
             queues = self._kinds.queues()
             with self._outliving("due"):
-                due = await self._database.read(lambda tx: store.next_due(tx, queues))
+                due = await self._database.read(
+                    lambda tx: store.next_due(tx, queues), patience=0
+                )
         return NEVER if due is None else due
 
     async def _claim(self, free: int, *, sweep: bool, promote: bool) -> Found | None:
@@ -465,7 +470,9 @@ class Life:
 
     async def _take_up_unknown(self) -> None:
         """Jobs the database says are ours although no answer told us so."""
-        held = await self._database.read(lambda tx: store.recall_jobs(tx, self._boot.id))
+        held = await self._database.read(
+            lambda tx: store.recall_jobs(tx, self._boot.id), patience=0
+        )
         self._recall = False
         await self._start([claim for claim in held if claim.held not in self._running])
 
@@ -545,7 +552,10 @@ class Life:
         if not self._running:
             return
         with self._outliving("cancel"):
-            for held in await self._database.read(lambda tx: store.cancels(tx, self._boot.id)):
+            wanted = await self._database.read(
+                lambda tx: store.cancels(tx, self._boot.id), patience=0
+            )
+            for held in wanted:
                 if held in self._running:
                     self._running[held].stop(Why.CANCEL)
 
@@ -610,16 +620,30 @@ class Life:
         await self._move("leaving")
         await self._wait_for_attempts(self._knobs.grace)
         await self._stop_all(Why.RELEASE)
-        await self._writer.flush()
-        await self._fold()
-        await self._move("gone")
+        if await self._settled():
+            await self._fold()
+            await self._move("gone")
         self._left = True
+
+    async def _settled(self) -> bool:
+        """Until all that has ended is settled. False: the database stayed away. Whoever finds us
+        gone takes those jobs back; nobody could settle them by waiting here for ever."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SETTLING * self._knobs.let_go):
+                    await self._writer.flush()
+                    return True
+            if self._writer.away:  # else it is only slow
+                log.error("runner.unsettled", runner=self._boot.id, running=len(self._running))
+                self._writer.give_up()
+                return False
 
     async def _move(self, to: str) -> None:
         try:
             await self._database.write(
                 lambda tx: store.move_runner(tx, self._boot.id, to, actor=self._boot.id),
                 verb=f"runner_{to}",
+                patience=self._knobs.let_go,  # whoever leaves does not wait for an outage to end
             )
         except DatabaseError as error:
             log.warning("runner.move_failed", runner=self._boot.id, to=to, error=str(error))

@@ -73,6 +73,7 @@ class Writer:
     ) -> None:
         self._trouble = trouble or Trouble(boot, lambda _: None)
         self.refused = 0
+        self.away = False  # whether the last thing we heard is that nobody is there
         self._database = database
         self._boot = boot
         self._clock = clock
@@ -201,7 +202,7 @@ class Writer:
             try:
                 if unsure:
                     # However long it is away: not looked up, a repeat would count as refused.
-                    group.drop(await self._database.read(group.repeats))
+                    group.drop(await self._database.read(group.repeats, patience=0))
                     unsure = False
                     continue
                 answers = await self._database.write(
@@ -213,6 +214,7 @@ class Writer:
             except (Away, Busy, Full) as error:
                 if isinstance(error, Full):
                     self._trouble.met(WRITE, error)
+                self.away = isinstance(error, Away)
                 unsure = unsure or isinstance(error, ReplyLost)
                 await self._clock.sleep(pause)
                 pause = min(pause * 2, 1.0)
@@ -223,6 +225,7 @@ class Writer:
                 group.fail_all(error)
                 return
             else:
+                self.away = False
                 self._trouble.over(WRITE)
                 await self._tell(group.answered(answers))
                 return
