@@ -252,6 +252,7 @@ def _statuses(route: Route, method: str) -> set[HTTPStatus]:
         wanted.add(HTTPStatus.NOT_FOUND)
     if method in UNSAFE:
         wanted |= {
+            HTTPStatus.NOT_FOUND,
             HTTPStatus.CONFLICT,
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             HTTPStatus.INSUFFICIENT_STORAGE,
