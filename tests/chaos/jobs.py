@@ -130,7 +130,8 @@ class Stories:
         return handle
 
     async def pair(self, ctx: Context, payload: dict[str, Any]) -> Any:
-        """Two pieces of work at once; of the one that fails the story makes something."""
+        """Two pieces of work at once; of those that fail the story makes something. No attempt of it
+        fails: another one would take another way, and no more ask after what this one had sent."""
         remote = Elsewhere(self._folder).remote()
 
         async def left() -> str:
@@ -139,7 +140,9 @@ class Stories:
             except Transient:
                 return str(await ctx.remote("instead", remote, payload))
 
-        return await asyncio.gather(left(), ctx.remote("right", remote, payload))
+        right = ctx.remote("right", remote, payload)
+        both = await asyncio.gather(left(), right, return_exceptions=True)
+        return [str(each) for each in both]
 
     async def hasty(self, ctx: Context, payload: dict[str, Any]) -> Any:
         """Ends as soon as its work is accepted, and forgets it."""
