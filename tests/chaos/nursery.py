@@ -4,49 +4,58 @@ A runner needs a second of CPU to import what it runs; a thousand that are kille
 hour for nothing else. `python -m tests.chaos.nursery`: a line of JSON for each child, its pid is the answer.
 """
 
+import ctypes
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
 from tests import services
 
 GONE = -int(signal.SIGKILL)
+DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 class Child:
-    """A process that is not our own child, handled as if it were."""
+    """A process that is not our own child, handled as if it were.
+
+    By a descriptor of the process, not by its number: nobody waits for it but the nursery, so the
+    number may be another's as soon as it has ended.
+    """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._gone = False
+        self._process: int | None = os.pidfd_open(pid)
 
-    def poll(self) -> int | None:
-        """Its pid is not given to another before somebody has asked and found it gone."""
-        if not self._gone:
-            try:
-                os.kill(self.pid, 0)
-            except ProcessLookupError:
-                self._gone = True
-        return GONE if self._gone else None
+    def poll(self, within: int | None = 0) -> int | None:
+        """Whether it has ended, in so many milliseconds; None: however long that takes."""
+        if self._process is not None:
+            look = select.poll()  # its descriptor may be more than select can count to
+            look.register(self._process, select.POLLIN)
+            if look.poll(within):
+                os.close(self._process)
+                self._process = None
+        return GONE if self._process is None else None
 
     @property
     def returncode(self) -> int | None:
         return self.poll()
 
     def send_signal(self, sign: signal.Signals) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, sign)
+        with suppress(ProcessLookupError):
+            if self._process is not None:
+                signal.pidfd_send_signal(self._process, sign)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
     def wait(self) -> int:
-        while self.poll() is None:
-            os.sched_yield()
+        self.poll(None)
         return GONE
 
 
@@ -65,13 +74,19 @@ class Nursery:
             preexec_fn=services.die_with_parent(),  # noqa: PLW1509  # one C call, no lock
         )
 
+        self._children: list[Child] = []
+
     def bear(self, knobs: dict[str, Any], log: Path) -> Child:
         asked, answered = (cast("IO[str]", pipe) for pipe in self._pipes())
         asked.write(json.dumps({"knobs": knobs, "log": str(log)}) + "\n")
         asked.flush()
-        return Child(int(answered.readline()))
+        self._children.append(Child(int(answered.readline())))
+        return self._children[-1]
 
     def close(self) -> None:
+        for child in self._children:
+            child.kill()
+            child.wait()
         self._process.kill()
         self._process.wait()
         for pipe in self._pipes():
@@ -104,8 +119,7 @@ def serve() -> None:
 
 def grow_up(log: Path) -> None:
     os.setsid()
-    if die := services.die_with_parent():
-        die()
+    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)  # also one that is stopped
     nothing = os.open(os.devnull, os.O_RDONLY)
     told = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for ours, standard in ((nothing, 0), (told, 1), (told, 2)):
