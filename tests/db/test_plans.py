@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from retoma import db
-from retoma.db import Call, Row, Statement, Transaction, adhoc, migrations
+from retoma import Retoma, db
+from retoma.db import Call, Row, Statement, Transaction, adhoc, migrations, statement
 from retoma.db.statements import Text
 from retoma.engine import settlement, store
 from retoma.engine.job import Claim, Item, Scope, StepId
@@ -91,6 +91,15 @@ def alone(text: Text) -> Statement:
     return Statement("explained", (text,), (text,))
 
 
+LOOKING_UP = (
+    "claim_met_jobs",
+    "load_steps",
+    "may_hold",
+    "report_progress",
+    "save_steps",
+    "set_aside",
+    "settle_jobs",
+)
 ANALYZE = alone(Text("ANALYZE", answers=False))
 
 
@@ -308,3 +317,32 @@ async def test_retention_reads_a_page_and_not_the_history(database):
         ):
             found = SCANS[database.dialect]({verb: plans[verb]})
             assert not found, f"{verb} on {table}: {found}\n" + "\n".join(plans[verb])
+
+
+@pytest.mark.parametrize(
+    ("jobs", "analyzed"),
+    [(0, False), (1, False), (30, False), (1000, False), (100, True), (1000, True)],
+)
+async def test_a_plan_made_while_few_jobs_were_there_looks_each_one_up(
+    postgres_url, jobs, analyzed
+):
+    """It is kept for long: read from end to end, the table would be so when it has grown too."""
+    async with Retoma(postgres_url) as app:
+        await app.upgrade()
+        database = await app.database()
+        if jobs:
+            await aids.submit(database, jobs)
+        if analyzed:
+            await database.write(lambda tx: tx.run(ANALYZE), verb="test")
+        sent = {"boot": "me", "rows": "[]", "jobs": "[]"}
+
+        for verb in LOOKING_UP:
+            [text] = statement("retoma.engine.sql", verb).postgres
+            explain = alone(Text(f"EXPLAIN (COSTS off) {text.sql}", answers=True))
+            plan = "\n".join(
+                line
+                for (line,) in await database.read(
+                    lambda tx, ask=explain: tx.all(ask, **sent)  # type: ignore[misc]
+                )
+            )
+            assert re.search(r"jobs_pkey on jobs j\w*\n +Index Cond: \(id = ", plan), plan

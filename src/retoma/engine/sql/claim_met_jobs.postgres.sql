@@ -1,9 +1,11 @@
 -- Hand those of the met that may run to a living runner. Each claim is a new epoch.
 -- Twin: one statement with data-modifying CTEs here, several on SQLite.
+-- The limits limit nothing: see save_steps.
 WITH taken AS (
     UPDATE jobs j SET state = 'running', runner = :boot, epoch = j.epoch + 1, seq = j.seq + 1,
         failures = j.failures + 1, started_at = (SELECT clock()), reason = NULL
-    FROM json_array_elements_text(CAST(:jobs AS json)) AS m(job)
+    FROM (SELECT * FROM (SELECT * FROM json_array_elements_text(CAST(:jobs AS json)) AS m(job)
+              LIMIT (SELECT 1000000)) few LIMIT (SELECT 1000000)) m
     WHERE j.id = CAST(m.job AS bigint) AND j.state = 'waiting'
       AND (SELECT state FROM runners WHERE boot = :boot) = 'alive'
     RETURNING j.id, j.epoch, j.seq, j.kind, j.version, j.batch, j.generation, j.fresh_from,

@@ -1,6 +1,7 @@
 -- What these jobs may read back: the steps of generations they still see.
 -- Twin: sets of rows arrive by json_to_recordset here, by json_each there.
 -- What a step cost is spared by a job that was stopped, not by one that left its story by itself.
+-- The limits limit nothing: see save_steps.
 SELECT s.job, s.name, s.version, s.key, s.state, s.value,
        CAST(extract(epoch FROM (SELECT clock()) - coalesce(s.saved_at, s.begun_at))
            AS double precision) AS age,
@@ -9,6 +10,7 @@ SELECT s.job, s.name, s.version, s.key, s.state, s.value,
        CASE WHEN s.cost IS NOT NULL AND EXISTS (
            SELECT 1 FROM events e WHERE e.job = j.id AND e.seq = j.seq - 1
              AND e.type IN ('failed', 'lost', 'released', 'unparked', 'again')) THEN s.cost END AS spared
-FROM json_to_recordset(CAST(:rows AS json)) AS t(job bigint, fresh_from integer)
+FROM (SELECT * FROM (SELECT * FROM json_to_recordset(CAST(:rows AS json))
+          AS t(job bigint, fresh_from integer) LIMIT (SELECT 1000000)) few LIMIT (SELECT 1000000)) t
 JOIN jobs j ON j.id = t.job
 JOIN steps s ON s.job = t.job AND s.generation >= t.fresh_from;
