@@ -29,6 +29,8 @@ LOOKS = 3  # whether work that was stopped has ended, before its job waits for t
 PAUSE = 1.0  # seconds between two of them, at most
 OVER = (StepState.FAILED, StepState.ENDED)
 TIMEOUT = 24 * 3600.0  # nothing is asked after for ever
+# What is raised by the code that asks, whatever was answered: to ask again would raise it again.
+BUGS = (ArithmeticError, AssertionError, AttributeError, NameError, TypeError)
 
 
 class Edge(StrEnum):
@@ -399,7 +401,7 @@ class Call:
             return None if sent is None or sent.state in OVER else await self._stopped(sent)
         except LeaseLost:
             raise
-        except (Permanent, BadInput) as error:
+        except (Permanent, BadInput, *BUGS) as error:
             return _nobody_knows(str(error))
         except Exception as error:  # noqa: BLE001 — no answer is no news; bounded by the timeout
             return self._later_or_never(self._last, f"no answer: {error}"[:200])
