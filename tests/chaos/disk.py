@@ -6,6 +6,7 @@ on what is large, or with `log` on every row that a runner writes.
 """
 
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -83,8 +84,13 @@ def _heed(file: Path, connection: apsw.Connection) -> None:
             connection.pragma("max_page_count", NO_MORE if file.exists() else PLENTY)
         elif sql == "COMMIT" and writing:
             writing = False
-            if file.exists() and file.read_text() == "log":
-                raise apsw.FullError("database or disk is full")
+            refuse_log()
+        elif not writing and re.search(r"^UPDATE", sql, re.MULTILINE):
+            refuse_log()  # a lone write is a transaction in itself
         return True
+
+    def refuse_log() -> None:
+        if file.exists() and file.read_text() == "log":
+            raise apsw.FullError("database or disk is full")
 
     connection.exec_trace = before

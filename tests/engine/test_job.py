@@ -60,4 +60,7 @@ def returned(file: str) -> list[str]:
 def test_a_claim_is_read_in_the_order_in_which_it_is_asked_for(file):
     names = ["job" if name == "id" else name for name in returned(file)]
 
-    assert list(Claim._fields) == [*names, "things"]  # those come with the claim, from elsewhere
+    assert list(Claim._fields) == [
+        *names,
+        "things",
+    ]  # those come with the claim, from elsewhere

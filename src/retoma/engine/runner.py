@@ -532,7 +532,14 @@ class Life:
             self._rung = True  # a tick may have submitted something
             return False
         queues, knows = self._kinds.queues(), self._boot.knows
-        return not await self._database.read(lambda tx: store.any_open(tx, queues, knows))
+        if await self._database.read(lambda tx: store.any_open(tx, queues, knows)):
+            return False
+        if not await self._database.read(store.any_gate_open):
+            return True
+        # Somebody was set aside just as the gate opened, and would wait for the next look around.
+        await self._database.write(store.open_gates, verb="tick")
+        self._rung = True
+        return False
 
     def _tell_of_trouble(self, told: str | None) -> None:
         self._pulse.tell(told)
