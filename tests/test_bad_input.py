@@ -124,7 +124,7 @@ async def test_a_payload_of_another_shape_than_the_story_takes_is_refused(
 def test_doors() -> None:
     """Every parameter of submit below has a line here, so that a new one gets one too."""
 
-    tried = {"key", "priority", "run_at", "delay", "deadline", "correlation"}
+    tried = {"key", "priority", "run_at", "delay", "deadline", "correlation", "actor"}
     assert tried == set(inspect.signature(Retoma.submit).parameters) - {
         "self",
         "kind",

@@ -35,7 +35,7 @@ def test_a_healthy_house_is_ok_on_both_databases(database_url, verb):
 
     expected = {
         *("settings", "database", "schema", "clock", "bell", "durability"),
-        *("runners", "leases", "counters", "kinds", "disk"),
+        *("runners", "leases", "counters", "kinds", "disk", "budgets"),
     }
     assert expected == set(verdicts(said))
     wrong = {name for name, verdict in verdicts(said).items() if verdict != "ok"}

@@ -414,3 +414,30 @@ async def was_asked(service: Service, names: str) -> bool:
 
 async def ended(app: Retoma, job: int) -> bool:
     return (await app.get(job)).ended
+
+
+async def test_e6_who_is_stopped_while_the_intent_is_written_leaves_none_that_nobody_ends(
+    database_url,
+):
+    service = Service(a=["running"])
+
+    async def find(_key: str) -> None:
+        return None
+
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def mission(ctx: Context) -> str:
+            remote = service.remote(find=find, absent_after=0)
+            forgotten = asyncio.create_task(ctx.remote("a", remote, "a"))
+            await asyncio.sleep(
+                0
+            )  # it has asked for its intent to be written, and waits for that
+            assert not forgotten.done()
+            return "done"
+
+        job = await app.submit(mission)
+        await drain(app)
+
+        assert (State.DONE, []) == ((await app.get(job.id)).state, service.sent)
+        assert [] == [step for step in await app.steps(job.id) if step.state == "begun"]

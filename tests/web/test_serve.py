@@ -157,6 +157,7 @@ def test_e27_the_correlation_goes_from_the_request_to_the_last_line_of_the_job(
             timeout=60,
         )
         assert 201 == made.status_code
+        wait_for(lambda: '"request"' in server.err.read_text(), "the request was never logged")
     runner = subprocess.run(
         [sys.executable, "-m", "retoma", "runner", "--app", "served:app", "--until-idle"],
         cwd=tmp_path,

@@ -199,7 +199,8 @@ class Call:
 
     async def _send(self, payload: Any) -> Never:
         step = self._next()
-        await self._keep(step, None, StepState.BEGUN)
+        # Cut off while this is written, nobody would know of it, and nobody see it end.
+        await _not_cut_off(self._keep(step, None, StepState.BEGUN))
         await self._hands.may_go_out()
         if crashpoint.live:
             crashpoint("remote.before_send")

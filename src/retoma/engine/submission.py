@@ -71,7 +71,7 @@ def submission(
         delay=wait,
         lasts=lasts,
         correlation=checked("correlation", correlation),
-        actor=actor,
+        actor=checked("actor", actor) or ACTOR,
     )
 
 
