@@ -1,9 +1,11 @@
 -- Take the duties that nobody alive holds; then what this boot holds, and when each wants to be done.
 -- Twin: a duty in whose transaction somebody sleeps is passed over here, or every tick would wait.
+-- Asked as a value, not as NOT EXISTS: of a join the row that is read anew once somebody else has taken
+-- the duty is not asked again, and two would have it.
 WITH free AS MATERIALIZED (
     SELECT d.name FROM duties d
     WHERE d.name = ANY(ARRAY(SELECT json_array_elements_text(CAST(:names AS json))))
-      AND NOT EXISTS (SELECT FROM runners r WHERE r.boot = d.boot AND r.state = 'alive')
+      AND coalesce((SELECT r.state FROM runners r WHERE r.boot = d.boot), '') <> 'alive'
       AND (SELECT state FROM runners WHERE boot = :boot) = 'alive'
     ORDER BY d.name FOR UPDATE SKIP LOCKED
 )
