@@ -98,7 +98,7 @@ def test_a_password_is_never_shown(url, verb):
 
     assert 2 == said.code
     assert "geheim" not in said.err
-    assert "***@there" in said.err
+    assert "postgresql://***@there" in said.err
 
 
 def test_a_file_of_somebody_else_is_refused(url, tmp_path, verb):
