@@ -218,7 +218,12 @@ async def test_discarding_many_takes_them_off_the_list(database_url):
 
         ordered, *_ = await app.order_page(command, Search(letters=True), before=None, offset=0)
 
-        assert (2, []) == (ordered.moved, await app.dead())
+        again, *_ = await app.order_page(command, Search(letters=True), before=None, offset=0)
+        assert (2, 0, []) == (ordered.moved, again.moved, await app.dead())
+        told = [(await app.events(job))[-1] for job in (1, 2)]
+        assert [("discarded", "ana", {"why": "known"})] * 2 == [
+            (event.type, event.actor, event.details) for event in told
+        ]
 
 
 @pytest.mark.parametrize("verb", ["explode", "", None])

@@ -21,6 +21,7 @@ from retoma.engine.store.verb import verb
 BULK = 1_000  # jobs in one bite: a claim never waits longer for the writer than this takes
 AGAIN_JOBS = verb("again_jobs")
 CANCEL_JOBS = verb("cancel_jobs")
+DISCARD_JOBS = verb("discard_jobs")
 LEFT_OPEN = verb("left_open")
 LEFT_OTHERS = verb("left_others")
 LEFT_STOPPED = verb("left_stopped")
@@ -185,6 +186,17 @@ def _request_cancels(tx: Transaction, picked: Sequence[Picked], actor: str) -> i
     for runner in {runner for _, runner in rows}:
         tx.ring(f"cancel:{runner}")
     return len(rows)
+
+
+def discard_jobs(
+    tx: Transaction, picked: Sequence[Picked], *, why: str | None, actor: str
+) -> int:
+    """Dead letters put away: off the list, still dead. No move, so nothing is tallied."""
+    gone = {id_: 1 for (id_,) in tx.all(DISCARD_JOBS, jobs=_places(picked))}
+    told = {"type": EventType.DISCARDED, "actor": actor}
+    details = None if why is None else encode({"why": why})
+    tx.run(TELL_MOVES, jobs=json.dumps(gone), details=details, **told)
+    return len(gone)
 
 
 def _told(

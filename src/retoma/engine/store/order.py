@@ -13,10 +13,10 @@ from retoma.engine.store.bulk import (
     Picked,
     again_jobs,
     cancel_jobs,
+    discard_jobs,
     skip_jobs,
     unpark_jobs,
 )
-from retoma.engine.store.operate import discard_job
 from retoma.engine.store.verb import verb
 
 PICK_JOBS = verb("pick_jobs")
@@ -99,6 +99,4 @@ def _move(
             why = command.why or ""
             return skip_jobs(tx, picked, offset, was=was, why=why, actor=actor)
         case Verb.DISCARD:
-            for each in picked:
-                discard_job(tx, each.id, command.why, actor=actor)
-            return len(picked)
+            return discard_jobs(tx, picked, why=command.why, actor=actor)
