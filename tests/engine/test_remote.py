@@ -1,6 +1,7 @@
 """Work on somebody else's machine, asked after from claim to claim."""
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -250,6 +251,29 @@ async def test_e13_stopping_may_take_its_time(database_url):
 
         assert State.CANCELED is (await app.get(job)).state
         assert 1 == len(began), "its runner did not stop the stopping"
+
+
+async def test_e13_a_cancel_that_comes_while_the_end_is_written_takes_nothing_up_again(
+    database_url,
+):
+    service = Service("canceled")  # by somebody on the other side
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def mission(ctx: Context) -> Any:
+            async def ask(handle: str) -> Status:
+                await app.cancel(ctx.job)
+                # Heard of in the next turn of the loop: by then the end is being written.
+                asyncio.get_running_loop().call_soon(ctx._desk.cancel_wanted)
+                return await service.ask(handle)
+
+            return await ctx.remote("scrape", dataclasses.replace(service.remote(), ask=ask))
+
+        job = await app.submit(mission)
+        await drain(app)
+
+        events = [event.type for event in await app.events(job.id)]
+        assert ["cancel_requested", "step_ended", "canceled"] == events[-3:]
 
 
 async def test_work_that_takes_too_long_is_stopped_before_it_is_sent_again(database_url):

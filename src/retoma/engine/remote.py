@@ -192,15 +192,16 @@ class Call:
             await self._hands.cancel_now()
 
     async def _keep(self, step: StepId, text: str | None, state: StepState) -> None:
-        await self._hands.keep(step, text, state)
+        # Cut off while this is written, nobody would know of it: of an intent that nobody then
+        # sees end, or of an end for which the story would be told once more.
+        await _not_cut_off(self._hands.keep(step, text, state))
         self._last = SavedStep(step, state, text)
 
     # — sending —
 
     async def _send(self, payload: Any) -> Never:
         step = self._next()
-        # Cut off while this is written, nobody would know of it, and nobody see it end.
-        await _not_cut_off(self._keep(step, None, StepState.BEGUN))
+        await self._keep(step, None, StepState.BEGUN)
         await self._hands.may_go_out()
         if crashpoint.live:
             crashpoint("remote.before_send")
