@@ -194,7 +194,10 @@ class Call:
     async def _keep(self, step: StepId, text: str | None, state: StepState) -> None:
         # Cut off while this is written, nobody would know of it: of an intent that nobody then
         # sees end, or of an end for which the story would be told once more.
-        await _not_cut_off(self._hands.keep(step, text, state))
+        await _not_cut_off(self._kept(step, text, state))
+
+    async def _kept(self, step: StepId, text: str | None, state: StepState) -> None:
+        await self._hands.keep(step, text, state)
         self._last = SavedStep(step, state, text)
 
     # — sending —
