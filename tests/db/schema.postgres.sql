@@ -223,8 +223,13 @@ reuse.kind text COLLATE C NOT NULL
 reuse.step text COLLATE C NOT NULL
 reuse.value json NOT NULL
 reuse.version integer NOT NULL
+runner_totals.boot text COLLATE C NOT NULL
+runner_totals.event text COLLATE C NOT NULL
+runner_totals.ms double precision NOT NULL
+runner_totals.n bigint NOT NULL
 runners.beat_at timestamp with time zone NOT NULL
 runners.boot text COLLATE C NOT NULL
+runners.drain_at timestamp with time zone
 runners.host text NOT NULL
 runners.knows json NOT NULL
 runners.lease_until timestamp with time zone NOT NULL
@@ -286,6 +291,7 @@ steps.version integer NOT NULL
 tallies.batch bigint
 tallies.bucket integer
 tallies.code text COLLATE C
+tallies.event text
 tallies.from_state text
 tallies.id bigint NOT NULL IDENTITY
 tallies.kind text COLLATE C NOT NULL
@@ -297,6 +303,11 @@ tallies.to_state text NOT NULL
 ticks.at timestamp with time zone NOT NULL
 ticks.job bigint
 ticks.schedule text NOT NULL
+totals.bucket integer NOT NULL
+totals.event text COLLATE C NOT NULL
+totals.kind text COLLATE C NOT NULL
+totals.ms double precision NOT NULL
+totals.n bigint NOT NULL
 jobs WITH fillfactor=60
 runners WITH fillfactor=50
 answers: PRIMARY KEY (actor, key)
@@ -360,6 +371,7 @@ refers: PRIMARY KEY (table_name, column_name)
 refers: CHECK ((what = ANY (ARRAY['job'::text, 'batch'::text])))
 retoma_migrations: PRIMARY KEY (room, number)
 reuse: PRIMARY KEY (hash)
+runner_totals: PRIMARY KEY (boot, event)
 runners: PRIMARY KEY (boot)
 runners: CHECK ((state = ANY (ARRAY['alive'::text, 'leaving'::text, 'gone'::text, 'lost'::text])))
 schedules: PRIMARY KEY (name)
@@ -374,6 +386,7 @@ steps: PRIMARY KEY (job, name, version, key)
 steps: CHECK ((state = ANY (ARRAY['begun'::text, 'saved'::text, 'failed'::text, 'ended'::text])))
 tallies: PRIMARY KEY (id)
 ticks: PRIMARY KEY (schedule, at)
+totals: PRIMARY KEY (kind, event, bucket)
 CREATE INDEX answers_at ON retoma.answers USING btree (at)
 CREATE UNIQUE INDEX answers_pkey ON retoma.answers USING btree (actor, key)
 CREATE INDEX api_keys_person ON retoma.api_keys USING btree (person)
@@ -430,6 +443,7 @@ CREATE UNIQUE INDEX retoma_migrations_pkey ON retoma.retoma_migrations USING btr
 CREATE INDEX reuse_at ON retoma.reuse USING btree (at)
 CREATE INDEX reuse_of ON retoma.reuse USING btree (kind, step, at, hash)
 CREATE UNIQUE INDEX reuse_pkey ON retoma.reuse USING btree (hash)
+CREATE UNIQUE INDEX runner_totals_pkey ON retoma.runner_totals USING btree (boot, event)
 CREATE UNIQUE INDEX runners_pkey ON retoma.runners USING btree (boot)
 CREATE UNIQUE INDEX schedules_pkey ON retoma.schedules USING btree (name)
 CREATE INDEX secrets_key ON retoma.secrets USING btree (key) WHERE (key IS NOT NULL)
@@ -443,6 +457,7 @@ CREATE UNIQUE INDEX sign_in_sessions_pkey ON retoma.sign_in_sessions USING btree
 CREATE UNIQUE INDEX steps_pkey ON retoma.steps USING btree (job, name, version, key)
 CREATE UNIQUE INDEX tallies_pkey ON retoma.tallies USING btree (id)
 CREATE UNIQUE INDEX ticks_pkey ON retoma.ticks USING btree (schedule, at)
+CREATE UNIQUE INDEX totals_pkey ON retoma.totals USING btree (kind, event, bucket)
 CREATE TRIGGER events_are_immutable BEFORE DELETE OR UPDATE ON retoma.events FOR EACH ROW EXECUTE FUNCTION refuse_change_of_events()
 CREATE TRIGGER evidence_leaves_its_place AFTER DELETE ON retoma.evidence FOR EACH ROW WHEN ((old.place IS NOT NULL)) EXECUTE FUNCTION leave_place_of_evidence()
 CREATE TRIGGER evidence_moves_in AFTER UPDATE OF place ON retoma.evidence FOR EACH ROW WHEN (((old.place IS NOT NULL) AND (new.place IS NULL))) EXECUTE FUNCTION leave_place_of_evidence()

@@ -338,6 +338,13 @@ CREATE TABLE reuse (
 ) STRICT
 CREATE INDEX reuse_at ON reuse (at)
 CREATE INDEX reuse_of ON reuse (kind, step, at, hash)
+CREATE TABLE runner_totals (
+    boot   text NOT NULL,
+    event  text NOT NULL,
+    n      integer NOT NULL,
+    ms     real NOT NULL,
+    PRIMARY KEY (boot, event)
+) STRICT
 CREATE TABLE runners (
     boot         text PRIMARY KEY,
     name         text NOT NULL,
@@ -351,7 +358,7 @@ CREATE TABLE runners (
     lease_until  integer NOT NULL,
     slots        integer NOT NULL,
     knows        text NOT NULL
-, trouble text) STRICT
+, trouble text, drain_at integer) STRICT
 CREATE TABLE schedules (
     name        text PRIMARY KEY,
     kind        text NOT NULL,
@@ -424,10 +431,18 @@ CREATE TABLE tallies (
     bucket      integer,
     n           integer NOT NULL,
     ms          real
-) STRICT
+, event text) STRICT
 CREATE TABLE ticks (
     schedule  text NOT NULL,
     at        integer NOT NULL,
     job       integer,
     PRIMARY KEY (schedule, at)
+) STRICT
+CREATE TABLE totals (
+    kind    text NOT NULL,
+    event   text NOT NULL,
+    bucket  integer NOT NULL,
+    n       integer NOT NULL,
+    ms      real NOT NULL,
+    PRIMARY KEY (kind, event, bucket)
 ) STRICT

@@ -5,7 +5,7 @@
 -- IS TRUE keeps an index of states out of it: they are found by their ids.
 UPDATE jobs SET state = 'waiting', generation = jobs.generation + 1, seq = jobs.seq + 1,
     failures = 0, lost = 0, released = 0, reason = NULL, code = NULL, cancel_at = NULL,
-    deadline = NULL, result = NULL, ended_at = NULL, run_at = NULL, aside = NULL,
+    deadline = NULL, result = NULL, ended_at = NULL, run_at = (SELECT clock()), aside = NULL,
     progress = NULL, note = NULL, discarded_at = NULL,
     turn = coalesce((
     SELECT min(w.turn) FROM jobs w

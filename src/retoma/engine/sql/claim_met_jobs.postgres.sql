@@ -16,9 +16,9 @@ WITH taken AS (
     INSERT INTO events (job, seq, epoch, type, at, actor)
     SELECT id, seq, epoch, 'claimed', started_at, :boot FROM taken
 ), tallied AS (
-    INSERT INTO tallies (runner, batch, kind, from_state, to_state, minute, n)
-    SELECT :boot, batch, kind, 'waiting', 'running', date_trunc('minute', (SELECT clock())),
-           count(*)
+    INSERT INTO tallies (runner, batch, kind, from_state, to_state, event, minute, n)
+    SELECT :boot, batch, kind, 'waiting', 'running', 'claimed',
+           date_trunc('minute', (SELECT clock())), count(*)
     FROM taken GROUP BY batch, kind
 )
 SELECT id, epoch, kind, version, batch, generation, fresh_from, failures, lost, released,

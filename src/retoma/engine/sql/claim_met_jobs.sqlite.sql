@@ -12,9 +12,9 @@ INSERT INTO events (job, seq, epoch, type, at, actor)
 SELECT j.id, j.seq + 1, j.epoch + 1, 'claimed', (SELECT clock()), :boot
 FROM temp.met p CROSS JOIN jobs j ON j.id = p.id;
 
-INSERT INTO tallies (runner, batch, kind, from_state, to_state, minute, n)
-SELECT :boot, j.batch, j.kind, 'waiting', 'running', (SELECT clock()) / 60000000 * 60000000,
-       count(*)
+INSERT INTO tallies (runner, batch, kind, from_state, to_state, event, minute, n)
+SELECT :boot, j.batch, j.kind, 'waiting', 'running', 'claimed',
+       (SELECT clock()) / 60000000 * 60000000, count(*)
 FROM temp.met p CROSS JOIN jobs j ON j.id = p.id
 GROUP BY j.batch, j.kind;
 

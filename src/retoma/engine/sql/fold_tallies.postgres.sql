@@ -5,7 +5,7 @@ WITH folded AS (
     DELETE FROM tallies WHERE id IN (
         SELECT id FROM tallies
         WHERE (SELECT pg_try_advisory_xact_lock(5918112848)) ORDER BY id LIMIT 10000)
-    RETURNING id, batch, kind, from_state, to_state, code, minute, bucket, n, ms
+    RETURNING runner, batch, kind, from_state, to_state, event, code, minute, bucket, n, ms
 ), moves AS (
     SELECT coalesce(batch, 0) AS batch, kind, to_state AS state,
            CASE WHEN to_state = 'dead' THEN coalesce(code, '') ELSE '' END AS code, n
@@ -36,5 +36,20 @@ WITH folded AS (
     GROUP BY batch, minute
     ORDER BY batch, minute
     ON CONFLICT (batch, minute) DO UPDATE SET n = p.n + excluded.n
+), totaled AS (
+    INSERT INTO totals AS t (kind, event, bucket, n, ms)
+    SELECT kind, event, coalesce(bucket, -1), sum(n), coalesce(sum(ms), 0) FROM folded
+    WHERE event IS NOT NULL
+    GROUP BY kind, event, coalesce(bucket, -1)
+    ORDER BY 1, 2, 3
+    ON CONFLICT (kind, event, bucket)
+        DO UPDATE SET n = t.n + excluded.n, ms = t.ms + excluded.ms
+), by_runner AS (
+    INSERT INTO runner_totals AS t (boot, event, n, ms)
+    SELECT runner, event, sum(n), coalesce(sum(ms), 0) FROM folded
+    WHERE runner IS NOT NULL AND event IS NOT NULL
+    GROUP BY runner, event
+    ORDER BY 1, 2
+    ON CONFLICT (boot, event) DO UPDATE SET n = t.n + excluded.n, ms = t.ms + excluded.ms
 )
 SELECT batch FROM folded;

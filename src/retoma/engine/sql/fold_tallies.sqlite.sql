@@ -30,4 +30,16 @@ WHERE batch IS NOT NULL AND to_state IN ('done', 'skipped', 'dead', 'canceled')
 GROUP BY batch, minute
 ON CONFLICT (batch, minute) DO UPDATE SET n = n + excluded.n;
 
+INSERT INTO totals (kind, event, bucket, n, ms)
+SELECT kind, event, coalesce(bucket, -1), sum(n), coalesce(sum(ms), 0) FROM tallies
+WHERE event IS NOT NULL
+GROUP BY kind, event, coalesce(bucket, -1)
+ON CONFLICT (kind, event, bucket) DO UPDATE SET n = n + excluded.n, ms = ms + excluded.ms;
+
+INSERT INTO runner_totals (boot, event, n, ms)
+SELECT runner, event, sum(n), coalesce(sum(ms), 0) FROM tallies
+WHERE runner IS NOT NULL AND event IS NOT NULL
+GROUP BY runner, event
+ON CONFLICT (boot, event) DO UPDATE SET n = n + excluded.n, ms = ms + excluded.ms;
+
 DELETE FROM tallies RETURNING batch;

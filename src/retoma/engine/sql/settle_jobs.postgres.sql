@@ -43,10 +43,12 @@ WITH sent AS (
     INSERT INTO events (job, seq, epoch, type, at, actor, details)
     SELECT id, seq, epoch, event, (SELECT clock()), :boot, details FROM ended
 ), tallied AS (
-    INSERT INTO tallies (runner, batch, kind, from_state, to_state, code, minute, bucket, n, ms)
-    SELECT :boot, batch, kind, 'running', state, code, date_trunc('minute', (SELECT clock())),
+    INSERT INTO tallies (runner, batch, kind, from_state, to_state, event, code, minute, bucket,
+                         n, ms)
+    SELECT :boot, batch, kind, 'running', state, event, code,
+           date_trunc('minute', (SELECT clock())),
            CAST(floor(ln(greatest(ms, 1)) / ln(2.0)) AS integer) AS bucket,
            count(*), sum(ms)
-    FROM ended GROUP BY batch, kind, state, code, bucket
+    FROM ended GROUP BY batch, kind, state, event, code, bucket
 )
 SELECT id, epoch, state FROM ended;

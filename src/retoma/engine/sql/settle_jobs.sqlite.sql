@@ -31,12 +31,12 @@ INSERT INTO events (job, seq, epoch, type, at, actor, details)
 SELECT job, seq, epoch, event, (SELECT clock()), :boot, nullif(details, 'null')
 FROM temp.ended;
 
-INSERT INTO tallies (runner, batch, kind, from_state, to_state, code, minute, bucket, n, ms)
-SELECT :boot, batch, kind, 'running', state, CASE WHEN state = 'dead' THEN code END,
+INSERT INTO tallies (runner, batch, kind, from_state, to_state, event, code, minute, bucket, n, ms)
+SELECT :boot, batch, kind, 'running', state, event, CASE WHEN state = 'dead' THEN code END,
        (SELECT clock()) / 60000000 * 60000000, CAST(floor(log2(max(ms, 1))) AS integer),
        count(*), sum(ms)
 FROM temp.ended
-GROUP BY batch, kind, state, 6, 8;
+GROUP BY batch, kind, state, event, 7, 9;
 
 UPDATE jobs SET state = e.state, reason = e.reason, code = e.code,
     result = CASE WHEN e.state = 'done' THEN e.result END, seq = e.seq, runner = NULL,

@@ -22,8 +22,8 @@ WITH base AS (
     INSERT INTO events (job, seq, type, at, actor)
     SELECT id, 1, 'submitted', created_at, :actor FROM new
 ), tallied AS (
-    INSERT INTO tallies (batch, kind, to_state, minute, n)
-    SELECT :batch, :kind, 'waiting', date_trunc('minute', (SELECT clock())), count(*) FROM new
-    HAVING count(*) > 0
+    INSERT INTO tallies (batch, kind, to_state, event, minute, n)
+    SELECT :batch, :kind, 'waiting', 'submitted', date_trunc('minute', (SELECT clock())), count(*)
+    FROM new HAVING count(*) > 0
 )
 SELECT min(id), max(id), count(*), min(created_at), min(run_at) FROM new;

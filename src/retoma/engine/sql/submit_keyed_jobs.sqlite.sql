@@ -20,8 +20,8 @@ ON CONFLICT (kind, key) WHERE key IS NOT NULL DO NOTHING;
 INSERT INTO events (job, seq, type, at, actor)
 SELECT id, 1, 'submitted', created_at, :actor FROM jobs WHERE id > :last;
 
-INSERT INTO tallies (batch, kind, to_state, minute, n)
-SELECT :batch, :kind, 'waiting', (SELECT clock()) / 60000000 * 60000000, count(*)
+INSERT INTO tallies (batch, kind, to_state, event, minute, n)
+SELECT :batch, :kind, 'waiting', 'submitted', (SELECT clock()) / 60000000 * 60000000, count(*)
 FROM jobs WHERE id > :last
 HAVING count(*) > 0;
 

@@ -45,10 +45,12 @@ WITH absent AS MATERIALIZED (
                END AS json)
     FROM back
 ), tallied AS (
-    INSERT INTO tallies (runner, batch, kind, from_state, to_state, code, minute, n)
-    SELECT :actor, batch, kind, 'running', state, CASE WHEN state = 'dead' THEN code END,
+    INSERT INTO tallies (runner, batch, kind, from_state, to_state, event, code, minute, n)
+    SELECT :actor, batch, kind, 'running', state,
+           CASE event WHEN 'buried' THEN 'poisoned' ELSE event END,
+           CASE WHEN state = 'dead' THEN code END,
            date_trunc('minute', (SELECT clock())),
            count(*)
-    FROM back GROUP BY batch, kind, state, 6
+    FROM back GROUP BY batch, kind, state, event, 7
 )
 SELECT id, epoch, state, queue, limit_key FROM back;

@@ -35,10 +35,12 @@ SELECT job, seq, epoch, event, (SELECT clock()), :actor,
            '{"reason":"unknown_remote","why":"three runners died while its remote work may run"}' END
 FROM temp.back;
 
-INSERT INTO tallies (runner, batch, kind, from_state, to_state, code, minute, n)
-SELECT :actor, batch, kind, 'running', state, CASE WHEN state = 'dead' THEN 'poison' END,
+INSERT INTO tallies (runner, batch, kind, from_state, to_state, event, code, minute, n)
+SELECT :actor, batch, kind, 'running', state,
+       CASE event WHEN 'buried' THEN 'poisoned' ELSE event END,
+       CASE WHEN state = 'dead' THEN 'poison' END,
        (SELECT clock()) / 60000000 * 60000000, count(*)
-FROM temp.back GROUP BY batch, kind, state;
+FROM temp.back GROUP BY batch, kind, state, event;
 
 UPDATE jobs SET state = b.state,
     reason = CASE b.state WHEN 'dead' THEN 'poison' WHEN 'parked' THEN 'unknown_remote' END,

@@ -1,8 +1,8 @@
 -- Parked jobs wait their turn again, as if submitted now.
 -- Compare and set on their state; their epoch stays.
 -- IS TRUE keeps an index of states out of it: they are found by their ids.
-UPDATE jobs SET state = 'waiting', seq = jobs.seq + 1, reason = NULL, code = NULL, run_at = NULL,
-    turn = coalesce((
+UPDATE jobs SET state = 'waiting', seq = jobs.seq + 1, reason = NULL, code = NULL,
+    run_at = (SELECT clock()), turn = coalesce((
     SELECT min(w.turn) FROM jobs w
     WHERE w.queue = jobs.queue AND w.priority = jobs.priority AND w.state = 'waiting'
       AND w.turn IS NOT NULL AND w.aside IS NULL AND w.lost < 2), 0)
