@@ -283,14 +283,15 @@ def _no_constant(name: str) -> Never:
 
 
 FROM_TEXT: Final = json.JSONDecoder(parse_constant=_no_constant)
+SCAN: Final = FROM_TEXT.scan_once  # every value read comes by here
 
 
 def _parsed(text: str) -> Any:
     try:
-        value, end = FROM_TEXT.raw_decode(text)
+        value, end = SCAN(text, 0)
         if end == len(text):
             return value
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, StopIteration):
         pass
     return FROM_TEXT.decode(text)  # passes over spaces, and says what else is wrong
 

@@ -259,8 +259,7 @@ class Context:
             limits = Limits.read(name, timeout=timeout, cpu=cpu, memory=memory)
             if asynchronous or where is not None:
                 _check_no_child(name, limits)
-        self._join_later()
-        flight = self._in_flight[step] = _Flight()
+        flight = self._in_flight[step] = _Flight(self._join_later())
         run = partial(self._run, step, fn, args, asynchronous, where, limits, pays, cost)
         at = _AT.set(step)
         try:
@@ -604,7 +603,9 @@ class Context:
                         ParkReason.UNKNOWN_REMOTE,
                     )
                 )
-        await self._afford(step, pays)  # what is begun must not be left for want of money
+        # What is begun must not be left for want of money.
+        if (paid := self._paid(step, pays)) is not None:
+            await self._desk.afford(paid)
         await self.keep(step, None, StepState.BEGUN)
         try:
             text = await run(afford=False)
@@ -629,8 +630,8 @@ class Context:
     ) -> str:
         if self._over:
             raise LeaseLost(self.job)  # a task the story forgot; its attempt has ended
-        if afford:
-            await self._afford(step, pays)
+        if afford and (paid := self._paid(step, pays)) is not None:
+            await self._desk.afford(paid)
         if not self._desk.free_to_start():
             await self._desk.may_start()
         if crashpoint.live:
@@ -676,10 +677,8 @@ class Context:
         """What this attempt has spent or spared, and not written down yet."""
         return None if self._purse is None else self._purse.last_bill()
 
-    async def _afford(self, step: StepId, pays: str | None) -> None:
-        providers = self._desk.paid(step.name) if pays is None else (pays,)
-        if providers is not None:
-            await self._desk.afford(providers)
+    def _paid(self, step: StepId, pays: str | None) -> Iterable[str] | None:
+        return self._desk.paid(step.name) if pays is None else (pays,)
 
     def _charge(self, step: StepId | None, **told: Any) -> None:
         made = charge(**told)
@@ -733,11 +732,12 @@ class Context:
         finally:
             last.cancel()
 
-    def _join_later(self) -> None:
+    def _join_later(self) -> "asyncio.Task[Any] | None":
         task = asyncio.current_task()
         if task is not None and task is not self._story_task and task not in self._side_tasks:
             self._side_tasks.add(task)
             task.add_done_callback(self._side_tasks.discard)
+        return task
 
 
 class _Elsewhere:
@@ -757,8 +757,8 @@ class _Flight:
 
     __slots__ = ("_watched", "task")
 
-    def __init__(self) -> None:
-        self.task = asyncio.current_task()
+    def __init__(self, task: "asyncio.Task[Any] | None") -> None:
+        self.task = task
         self._watched: asyncio.Future[str] | None = None
 
     async def landed(self) -> str:
@@ -887,6 +887,18 @@ def _returns(function: Callable[..., Any]) -> Any:
 
 def _step_id(name: object, version: object, key: object) -> StepId:
     """Refuses what would come back as something else, and so never be found again."""
+    try:
+        return _known_step_id(name, version, key)
+    except TypeError:  # what has no hash
+        return _checked_step_id(name, version, key)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _known_step_id(name: object, version: object, key: object) -> StepId:
+    return _checked_step_id(name, version, key)
+
+
+def _checked_step_id(name: object, version: object, key: object) -> StepId:
     if type(version) is not int or version < 1:
         raise BadInput(
             say("a step's version is a number from 1, not {version!r}", version=version)

@@ -51,10 +51,9 @@ def step_fields(
     told = f'{{"step":{name},"key":{key}}}' if step.key else f'{{"step":{name}}}'
     if reused_from is not None:
         told = f'{told[:-1]},"from":{reused_from}}}'
-    return (
-        f'"name":{name},"version":{step.version},"key":{key},"state":"{state}",'
-        f'"value":{value or "null"},"told":{told}'
-    )
+    # Added, not formatted: that of an enum takes six times as long as that of a text.
+    row = f'"name":{name},"version":{step.version},"key":{key},"state":"' + state
+    return row + f'","value":{value or "null"},"told":{told}'
 
 
 def settle_row(held: Held, end: Settlement) -> str:
