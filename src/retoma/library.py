@@ -569,6 +569,11 @@ class Retoma:
     async def runners(self) -> list[insights.RunnerSeen]:
         return await self._read(insights.list_runners)
 
+    async def meter(self) -> insights.Meter:
+        """Everything that is counted, for whoever asks again and again."""
+        zone = self.timezone
+        return await self._read(lambda tx: insights.read_meter(tx, zone))
+
     async def refused_writes(self) -> int:
         return await self._read(insights.refused_writes)
 

@@ -33,6 +33,11 @@ class Face:
         return self.host in ("127.0.0.1", "localhost", "::1") or self.host.startswith("127.")
 
     @property
+    def is_near(self) -> bool:
+        """Only this machine can reach us: no proxy stands before us either."""
+        return self.is_loopback and self.public_url is None
+
+    @property
     def origin(self) -> str:
         """What people type, without a path."""
         if self.public_url is not None:

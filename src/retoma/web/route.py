@@ -46,7 +46,7 @@ class Route(APIRoute):
         async def guarded(request: Request) -> Response:
             try:
                 [role] = self.declared
-                if role is not None:
+                if role is not None and not self._is_open(request):
                     await admit(request, role, self.path)
                 self._check_query(request)
                 return await handle(request)
@@ -54,6 +54,10 @@ class Route(APIRoute):
                 return _problem(request, error, self.path)
 
         return guarded
+
+    def _is_open(self, request: Request) -> bool:
+        near = any(each.open_near for each in needs_of(self.dependant))
+        return near and house_of(request).face.is_near
 
     def _check_query(self, request: Request) -> None:
         """What nobody reads must not look as if it had been heard."""

@@ -33,6 +33,7 @@ class Needs:
     """A dependency: what role a route needs; None: it is for anybody."""
 
     role: Role | None
+    open_near: bool = False  # nobody asks who it is while only this machine can reach us
 
     def __call__(self, request: Request) -> Person | None:
         return request.scope.get(PERSON)
@@ -48,6 +49,7 @@ def needs_of(dependant: Dependant) -> Iterator[Needs]:
 
 Anybody = Depends(Needs(None))
 Viewer = Annotated[Person, Depends(Needs(Role.VIEWER))]
+ViewerFromAfar = Annotated[Person | None, Depends(Needs(Role.VIEWER, open_near=True))]
 Operator = Annotated[Person, Depends(Needs(Role.OPERATOR))]
 Admin = Annotated[Person, Depends(Needs(Role.ADMIN))]
 

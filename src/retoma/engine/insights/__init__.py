@@ -29,6 +29,7 @@ from retoma.engine.insights.jobs import (
     list_jobs,
 )
 from retoma.engine.insights.limits import LimitSeen, list_limits
+from retoma.engine.insights.meter import ENDS, Line, Meter, Sum, read_meter
 from retoma.engine.insights.pace import Durations, Minute, durations, throughput
 from retoma.engine.insights.reasons import explain
 from retoma.engine.insights.runners import RunnerSeen, list_runners
@@ -47,6 +48,7 @@ from retoma.engine.insights.search import (
 )
 
 __all__ = [
+    "ENDS",
     "PAGE",
     "QUIET",
     "AttemptSeen",
@@ -63,6 +65,8 @@ __all__ = [
     "EvidenceSeen",
     "Health",
     "LimitSeen",
+    "Line",
+    "Meter",
     "Minute",
     "Pace",
     "Page",
@@ -72,6 +76,7 @@ __all__ = [
     "Stand",
     "StepSeen",
     "Stuck",
+    "Sum",
     "batch_pace",
     "count_codes",
     "count_jobs",
@@ -93,6 +98,7 @@ __all__ = [
     "list_jobs",
     "list_limits",
     "list_runners",
+    "read_meter",
     "refused_writes",
     "search_audit",
     "search_ids",

@@ -31,6 +31,7 @@ LIST_BUDGETS = verb("list_budgets")
 PUT_BUDGET = verb("put_budget")
 REMOVE_BUDGET = verb("remove_budget")
 SHUT_BUDGET = verb("shut_budget")
+STANDING_BUDGETS = verb("standing_budgets")
 WARN_BUDGET = verb("warn_budget")
 GATE = "budget:"
 WARN_AT = 80  # of a hundred
@@ -120,6 +121,11 @@ def list_budgets(
     tx: Transaction, zone: str, *, after: str = "", limit: int = 50
 ) -> list[BudgetSeen]:
     return [_seen(tx, row, zone) for row in tx.all(LIST_BUDGETS, after=after, limit=limit)]
+
+
+def standing_budgets(tx: Transaction, zone: str, *, limit: int) -> list[BudgetSeen]:
+    """Those of applications and providers: they are few, and come back with every period."""
+    return [_seen(tx, row, zone) for row in tx.all(STANDING_BUDGETS, limit=limit)]
 
 
 def budgets_of(
