@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench import (
+    api,
     blocked,
     floor,
     history,
@@ -127,6 +128,7 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *steps(scale),
         *latencies(scale),
         *growths(scale),
+        *api_growths(scale),
         *blocked_claims(scale),
         *sustained_drains(scale),
         *memories(scale),
@@ -281,6 +283,21 @@ def growths(scale: Scale) -> list[Comparison]:
                 for question in history.QUESTIONS
             ),
             ours=history.growth(make, small, large, scale.samples),
+            rounds=scale.long_rounds,
+        )
+        for make in PLACES
+    ]
+
+
+def api_growths(scale: Scale) -> list[Comparison]:
+    small, large = scale.history
+    return [
+        Comparison(
+            rows=tuple(
+                Row(f"api_{question}_{make}", LONGER, (AtMost(GROWTH),))
+                for question in api.QUESTIONS
+            ),
+            ours=api.growth(make, small, large, scale.samples),
             rounds=scale.long_rounds,
         )
         for make in PLACES

@@ -1,18 +1,20 @@
 """The bench: its questions can be asked of both databases, its bars judge, its picture is one."""
 
 import json
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench import history
+from bench import api, history
 from bench.compare import AtLeast, AtMost, NoLess
 from bench.comparisons import FULL, QUICK, comparisons
 from bench.machines import COST, PROCESSES
 from bench.page import BEGIN, END, write_page
 from bench.plot import write_plot
 from bench.table import Result, write_json
-from retoma import Retoma, State
+from retoma import Retoma, State, settings
+from retoma.web import build_site
 from tests.house.files import ROOT
 
 ROWS = (
@@ -56,6 +58,24 @@ async def test_every_question_about_growth_gets_an_answer(database_url):
 
     assert list(history.QUESTIONS) == list(asked)
     assert all(seconds > 0 for seconds in asked.values())
+
+
+# Not about jobs, or a file of all that match, or never-ending: there is nothing in them to grow.
+APART = re.compile(
+    r"/api/(me|keys|people|sessions|stream|rates|pools/.*)|.*[.]csv|/(?!api).*|.*\{sha256\}"
+)
+
+
+async def test_every_list_and_counter_of_the_api_is_asked_of_a_long_history(database_url):
+    await history.write_all(database_url, 2_000)
+
+    ratios = await api.ask([database_url, database_url], samples=1)
+
+    assert api.QUESTIONS.keys() == ratios.keys()
+    site = build_site(Retoma(database_url), settings.read(database_url=database_url))
+    paths = {path for path, does in site.openapi()["paths"].items() if "get" in does}
+    asked = {path.partition("?")[0] for path in api.QUESTIONS.values()}
+    assert {path for path in paths if not APART.fullmatch(path)} == asked | {"/api/dead/{job}"}
 
 
 @pytest.mark.parametrize(
