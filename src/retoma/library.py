@@ -36,6 +36,7 @@ from retoma.engine.states import State
 from retoma.engine.store import (
     Asked,
     Command,
+    Drained,
     Missed,
     Plan,
     Reference,
@@ -568,6 +569,19 @@ class Retoma:
 
     async def runners(self) -> list[insights.RunnerSeen]:
         return await self._read(insights.list_runners)
+
+    async def drain_runner(self, boot: str, *, actor: str = ACTOR) -> Drained:
+        """Ask a runner to leave as on SIGTERM: it claims nothing more, finishes or gives back what
+        it has, and its process ends. It hears of it at once, or with its next beat."""
+        who = checked("actor", actor) or ACTOR
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.drain_runner(tx, boot, actor=who), verb="drain_runner"
+        )
+
+    async def ready(self) -> None:
+        """Return if work could be written down now; else raise what keeps it from being."""
+        await (await self._open()).write(store.try_write, verb="ready", patience=0)
 
     async def meter(self) -> insights.Meter:
         """Everything that is counted, for whoever asks again and again."""

@@ -215,6 +215,7 @@ def test_e15_no_attempt_comes_sooner_than_our_own_backoff():
     "wrong",
     [
         {"attempts": 0},
+        {"attempts": 10**6},
         {"base": -1.0},
         {"base": math.nan},
         {"base": 400.0},
@@ -226,6 +227,6 @@ def test_e15_no_attempt_comes_sooner_than_our_own_backoff():
     ],
     ids=str,
 )
-def test_a_policy_that_makes_no_sense_is_refused_by_name(wrong):
+def test_row_35_a_policy_that_makes_no_sense_is_refused_by_name(wrong):
     with pytest.raises(BadInput, match="must be"):
         Retry(**wrong)

@@ -172,8 +172,8 @@ class Machine(RuleBasedStateMachine):
     @rule(n=st.integers(0, 9))
     def beat(self, n: int) -> None:
         boot = self.pick(n, self.model.runners)
-        assert self.model.beat(boot) == self.do(
-            lambda tx: store.beat_runner(tx, boot, LEASE, reconnected=False)
+        assert self.model.beat(boot) == bool(
+            self.do(lambda tx: store.beat_runner(tx, boot, LEASE, reconnected=False))
         )
 
     @rule(n=st.integers(0, 9), to=st.sampled_from(("leaving", "gone", "lost", "lost")))

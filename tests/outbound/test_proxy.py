@@ -127,7 +127,7 @@ async def test_a_proxy_may_be_spoken_to_under_tls(authority):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_proxy_that_does_not_know_us_is_a_matter_for_a_person(scheme):
+async def test_row_34_a_proxy_that_does_not_know_us_is_a_matter_for_a_person(scheme):
     async with gate() as proxy:
         streets = Streets(**{OTHER: proxy.port})
         given = Proxy(host=OTHER, port=3128, user="me", password=WRONG, resolves=True)

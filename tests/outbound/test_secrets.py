@@ -88,7 +88,7 @@ def test_the_ear_hears():
 @given(
     secret=SHAPES, place=st.sampled_from(["query", "path", "header", "body", "params", "form"])
 )
-def test_no_secret_survives_a_call(says, secret, place):
+def test_e27_row_34_no_secret_survives_a_call(says, secret, place):
     places: dict[str, tuple[str, dict[str, Any]]] = {
         "query": (f"http://shop.example/x?key={secret}", {}),
         "path": (f"http://shop.example/{secret}", {}),
@@ -161,7 +161,7 @@ async def test_a_call_that_is_cut_off_tells_nothing(says):
     assert CANARY not in said
 
 
-def test_a_proxy_shows_its_password_to_nobody():
+def test_e27_row_34_a_proxy_shows_its_password_to_nobody():
     proxy = Proxy(host="proxy.example", port=3128, user=f"session-{CANARY}", password=CANARY)
 
     assert CANARY not in f"{proxy!r} {proxy} {proxy.password!r}"

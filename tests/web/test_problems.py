@@ -2,9 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import apsw
+import psycopg
 import pytest
+from psycopg import sql
 
 from retoma.engine.states import State
 from retoma.web import Bound, Refusal
@@ -14,6 +19,7 @@ from tests.engine.aids import change
 from tests.web.aids import ROOT_KEY, client, code_of, served, world
 
 SUBMIT = {"kind": "count", "payload": 1}
+MANY = {"kind": "count", "payloads": [1, 2]}
 AS_JSON = {"Content-Type": "application/json"}
 
 
@@ -93,7 +99,7 @@ async def test_row_2_a_viewer_changes_nothing_and_the_try_is_written_down(databa
             assert (403, "not_allowed") == code_of(answer), path
 
         assert {State.WAITING: 1} == await house.app.counts()
-        told = (await house.admin.get("/api/events?verb=access.denied")).json()["items"]
+        told = (await house.admin.get("/api/events?verb=authz_denied")).json()["items"]
         assert {"Vera"} == {each["actor"] for each in told}
         assert "GET /api/keys" == told[0]["subject"]
         assert len(FORBIDDEN) == len(told)
@@ -486,7 +492,9 @@ async def test_row_30_a_correlation_that_cannot_be_printed_is_refused(database_u
 # — rows 34 and 37: the database —
 
 
-async def test_row_37_a_database_that_is_away_is_503_and_nothing_is_half_done(database_url):
+async def test_rows_34_and_37_a_database_that_is_away_is_503_and_nothing_is_half_done(
+    database_url,
+):
     async with world(database_url) as house:
         await house.app.close()
         away = "postgresql://nobody:CANARY-secret@127.0.0.1:9/none"
@@ -522,9 +530,69 @@ async def test_row_37_a_full_database_is_507(database_url, tmp_path, monkeypatch
 
         assert (507, "database_full") == code_of(answer)
         assert "retry-after" in answer.headers
+        ready = await house.nobody.get("/readyz")
+        assert (503, "degraded", "full") == (
+            ready.status_code,
+            ready.json()["status"],
+            ready.json()["database"],
+        )
         assert [] == await house.app.jobs()
         assert 201 == (await house.operator.post("/api/jobs", json=large)).status_code
     unwatch()
+
+
+@contextmanager
+def read_only(url: str) -> Iterator[None]:
+    """Nothing more is written to it by anybody; as a file on a read-only mount, or a standby."""
+    if url.startswith("sqlite"):
+
+        def forbid(connection: apsw.Connection) -> None:
+            connection.pragma("query_only", True)
+
+        apsw.connection_hooks.append(forbid)
+        try:
+            yield
+        finally:
+            apsw.connection_hooks.remove(forbid)
+        return
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute("SET default_transaction_read_only = off")
+        alter = "ALTER DATABASE {} SET default_transaction_read_only = on"
+        connection.execute(sql.SQL(alter).format(name))
+        try:
+            yield
+        finally:
+            connection.execute(
+                sql.SQL("ALTER DATABASE {} RESET default_transaction_read_only").format(name)
+            )
+
+
+async def test_row_37_a_database_that_takes_no_writes_is_503_and_can_still_be_read(
+    database_url,
+):
+    async with world(database_url) as house:
+        await house.app.submit("count", 7)
+        await house.app.close()  # connections are made anew, and find it so
+        house.app.patience, house.site.state.house._access = 0.0, None
+        with read_only(database_url):
+            seen = await house.operator.get("/api/jobs")
+            ready = await house.nobody.get("/readyz")
+            answers = [
+                await house.operator.post("/api/jobs", json=SUBMIT),
+                await house.operator.post("/api/jobs/1/cancel"),
+                await house.operator.post("/api/batches", json=MANY),
+            ]
+            await house.app.close()
+        house.site.state.house._access = None
+
+        assert [1] == [each["id"] for each in seen.json()["items"]]
+        assert (503, "degraded") == (ready.status_code, ready.json()["status"])
+        assert {(503, "database_away")} == {code_of(each) for each in answers}
+        assert all("retry-after" in each.headers for each in [*answers, ready])
+        assert {State.WAITING: 1} == await house.app.counts()
+        assert "ok" == (await house.nobody.get("/readyz")).json()["status"]
+        assert 201 == (await house.operator.post("/api/jobs", json=SUBMIT)).status_code
 
 
 def test_a_body_of_another_shape_is_bounded_as_it_says():

@@ -336,7 +336,7 @@ def end_session(tx: Transaction, session: str, *, actor: str) -> None:
 
 
 def denied(tx: Transaction, person: Person, what: str) -> None:
-    _tell(tx, person.name, "access.denied", what, {"role": person.role})
+    _tell(tx, person.name, "authz_denied", what, {"role": person.role})
 
 
 def _known(row: Row | None, given: Given) -> Known | None:

@@ -33,6 +33,7 @@ breakers = _group("What guards services that may be down.")
 budgets = _group("How much may be spent before jobs wait.")
 prices = _group("What units cost, and what a dollar is worth.")
 reuse = _group("Results of steps that other jobs may use again.")
+runners = typer.Typer(rich_markup_mode=None)
 schedules = _group("What is submitted by the clock.")
 keys = _group("What programs come in with.")
 people = _group("Who may come in, and who is signed in.")
@@ -48,6 +49,7 @@ cli.add_typer(breakers, name="breakers")
 cli.add_typer(budgets, name="budgets")
 cli.add_typer(prices, name="prices")
 cli.add_typer(reuse, name="reuse")
+cli.add_typer(runners, name="runners")
 cli.add_typer(schedules, name="schedules")
 cli.add_typer(keys, name="keys")
 cli.add_typer(people, name="people")
@@ -242,8 +244,9 @@ def up(
 # — the whole —
 
 
-@cli.command()
-def runners(
+@runners.callback(invoke_without_command=True)
+def runners_list(
+    context: typer.Context,
     every: Annotated[
         bool, typer.Option("--all", help="Those that are gone or lost too.")
     ] = False,
@@ -251,9 +254,23 @@ def runners(
     json: AsJson = False,
 ) -> None:
     """Who runs jobs: slots in use, last beat, kinds it knows."""
-    from retoma.cli.overview import runners as show
+    if context.invoked_subcommand is not None:
+        return
+    from retoma.cli.runners import list_
 
-    show(database, json, every=every)
+    list_(database, json, every=every)
+
+
+@runners.command("drain")
+def runners_drain(
+    runner: Annotated[str, typer.Argument(help="Its boot, the beginning of it, or its name.")],
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Ask a runner to leave as on SIGTERM; its jobs are finished or given back."""
+    from retoma.cli.runners import drain
+
+    drain(database, json, runner)
 
 
 @cli.command("doctor")

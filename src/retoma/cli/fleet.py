@@ -19,18 +19,16 @@ log = structlog.get_logger("retoma.fleet")
 
 
 class Fleet:
-    """So many runners, kept alive: one that dies is started again, later and later."""
+    """So many runners, kept alive: one that dies is started again, later and later. One that left
+    in order was told to, here or by whoever drained it, and is not."""
 
     def __init__(
         self,
         start: Callable[[str], Awaitable[RunnerProcess]],
         clock: Clock,
-        *,
-        again: bool = True,
     ) -> None:
         self._start = start
         self._clock = clock
-        self._again = again  # also after an exit that was in order
         self._stopping = asyncio.Event()
         self.alive: dict[str, RunnerProcess] = {}
 
@@ -63,7 +61,7 @@ class Fleet:
         while not self._stopping.is_set():
             began = self._clock.now()
             code = await self._lived(name)
-            if self._stopping.is_set() or (code == Exit.OK and not self._again):
+            if self._stopping.is_set() or code == Exit.OK:
                 return in_order(code)
             if code == Exit.USAGE:
                 raise Stop(

@@ -1,53 +1,10 @@
-"""The questions about all jobs at once: who runs, how many are where, what does not move."""
+"""The questions about all jobs at once: how many are where, what does not move."""
 
 from retoma.cli.desk import ask, at, clean, console, print_json, table
-from retoma.engine.insights import Durations, Minute, RunnerSeen
+from retoma.engine.insights import Durations, Minute
 from retoma.engine.states import State
 from retoma.library import Retoma
 from retoma.words import speak
-
-GONE = ("gone", "lost")
-
-
-def runners(database: str | None, as_json: bool, *, every: bool) -> None:
-    found = ask(database, lambda app: app.runners())
-    shown = [each for each in found if every or each.state not in GONE]
-    if as_json:
-        print_json(shown)
-        return
-    if not shown:
-        console().print(speak("no runner is alive: `retoma runner --app package.module:app`"))
-        return
-    page = table(
-        speak("name"),
-        speak("state"),
-        speak("slots in use"),
-        speak("last beat"),
-        speak("host"),
-        speak("pid"),
-        speak("knows"),
-        speak("boot"),
-    )
-    for each in shown:
-        page.add_row(
-            clean(each.name),
-            _state(each),
-            f"{each.held}/{each.slots}",
-            at(each.beat_at),
-            clean(each.host.partition(" ")[0]),
-            str(each.pid),
-            ", ".join(each.knows),
-            each.boot[:8],
-        )
-    console().print(page)
-
-
-def _state(runner: RunnerSeen) -> str:
-    if runner.trouble:
-        return f"{runner.state} ({clean(runner.trouble)})"
-    if runner.expired and runner.state not in GONE:
-        return speak("silent, its lease is over")
-    return runner.state
 
 
 def counts(database: str | None, as_json: bool, *, batch: int | None) -> None:

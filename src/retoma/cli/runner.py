@@ -155,7 +155,7 @@ async def _many(wanted: Wanted, chosen: Settings) -> bool:
     async def start(name: str) -> RunnerProcess:
         return await RunnerProcess.start(arguments, name=name)
 
-    fleet = Fleet(start, Clock(), again=not wanted.until_idle)
+    fleet = Fleet(start, Clock())
     on_stop(fleet.stop, at_once=fleet.kill)
     if wanted.with_parent:
         when_parent_ends(fleet.stop)

@@ -211,13 +211,20 @@ def _me() -> str:
 @asynccontextmanager
 async def own_runner(house: House) -> AsyncIterator[None]:
     """Runs the jobs of the house itself: orders that are too large to wait for."""
-    retoma = house.retoma
-    run = asyncio.create_task(
-        retoma.run(kinds=house.own, name="server", slots=SLOTS, grace=GRACE, let_go=GRACE / 2)
-    )
+    retoma, leaving = house.retoma, asyncio.Event()
+
+    async def kept() -> None:
+        # One that was drained begins anew: it leaves with the server.
+        while not leaving.is_set():
+            await retoma.run(
+                kinds=house.own, name="server", slots=SLOTS, grace=GRACE, let_go=GRACE / 2
+            )
+
+    run = asyncio.create_task(kept())
     try:
         yield
     finally:
+        leaving.set()
         retoma.stop()
         await asyncio.wait({run}, timeout=2 * GRACE)
         run.cancel()

@@ -11,6 +11,7 @@ from retoma.db import Database, DatabaseError
 from retoma.engine import store
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
+from retoma.engine.store import Beat
 
 LEASE = 60.0  # seconds: six beats (seed 002)
 BEAT = 10.0
@@ -36,6 +37,7 @@ class Pulse:
         beat: float,
         on_bell: Callable[[set[str]], None],
         on_lost: Callable[[], None],
+        on_drain: Callable[[], None] = lambda: None,
     ) -> None:
         # Both from before the boot is written: its lease is no younger than that.
         self.valid_until = clock.now() + lease - lease * (MARGIN / LEASE)
@@ -47,10 +49,12 @@ class Pulse:
         self._beat = beat
         self._on_bell = on_bell
         self._on_lost = on_lost
+        self._on_drain = on_drain
         self._stopping = threading.Event()
         self._deaf_since_last_beat = False
         self._trouble: str | None = None
         self._told: str | None = None
+        self._drained = False
         self._thread = threading.Thread(target=self._run, name="retoma-pulse", daemon=True)
 
     def start(self) -> None:
@@ -80,7 +84,8 @@ class Pulse:
             if topics:
                 self._on_bell(topics)
             asked = self._clock.now()
-            if asked >= next_beat or self._trouble != self._told:
+            wanted_gone = f"{store.DRAIN}{self._boot}" in topics
+            if asked >= next_beat or self._trouble != self._told or wanted_gone:
                 if not self.beat():
                     self._on_lost()
                     return
@@ -114,4 +119,7 @@ class Pulse:
             self._deaf_since_last_beat = False
             self._told = trouble
             self.valid_until = asked + self._lease - self._lease * (MARGIN / LEASE)
-        return alive
+        if alive is Beat.LEAVE and not self._drained:
+            self._drained = True
+            self._on_drain()
+        return bool(alive)

@@ -23,6 +23,7 @@ from retoma.words import say
 
 # Seconds, one to a quarter of an hour: a stranger's Retry-After neither spins nor shelves a job.
 PATIENCE: Final = (1.0, 900.0)
+MOST: Final = 1_000  # attempts: what has failed so often is no longer likely to work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Retry:
 
     def _checks(self) -> list[tuple[str, bool]]:
         return [
-            ("attempts must be at least 1", self.attempts >= 1),
+            (f"attempts must be from 1 to {MOST}", 1 <= self.attempts <= MOST),
             ("base must be finite and not negative", 0 <= self.base < math.inf),
             ("cap must be finite and not below base", self.base <= self.cap < math.inf),
             ("factor must be finite and at least 1", 1 <= self.factor < math.inf),

@@ -146,7 +146,7 @@ class Runner:
             life = self._life = Life(self._house, until_idle=until_idle, again=lives > 0)
             lives += 1
             try:
-                if await life.lived():
+                if await life.lived() or life.drained:
                     return
             finally:
                 self._life = None
@@ -197,6 +197,7 @@ class Life:
         self._booted_beside = False
         self._lost = False
         self._worn = False
+        self.drained = False  # somebody wants this runner gone, not only this boot
         self._running: dict[Held, Attempt] = {}  # until they are settled
         self._telling: set[Held] = set()  # those whose story is still being told
         self._suspect: Held | None = None
@@ -238,6 +239,7 @@ class Life:
             beat=self._knobs.beat,
             on_bell=self._from_thread(self._hear),
             on_lost=self._from_thread(self._lose),
+            on_drain=self._from_thread(self._drain),
         )
         self._tools = Tools(
             boot=self._boot.id,
@@ -605,10 +607,16 @@ class Life:
         self._cancels_rung |= bool(topics & {f"cancel:{self._boot.id}", EVERYTHING})
         booted = {topic for topic in topics if topic.startswith(store.BOOTED)}
         self._booted_beside |= bool(booted - {f"{store.BOOTED}{self._boot.id}"})
-        if topics - booted - {topic for topic in topics if topic.startswith("cancel:")}:
+        others = {topic for topic in topics if topic.startswith(("cancel:", store.DRAIN))}
+        if topics - booted - others:
             self._hints.forget()
             self._rung = True
         self._wake.set()
+
+    def _drain(self) -> None:
+        log.info("runner.drain_heard", runner=self._boot.id)
+        self.drained = True
+        self.leave()
 
     def _lose(self) -> None:
         """This boot is over: stop everything, write nothing."""

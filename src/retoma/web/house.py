@@ -18,6 +18,7 @@ HOUSE: Final = "retoma.house"
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 HTTPS: Final = 443
 HTTP: Final = 80
+SHUNNED: Final = 30.0  # seconds after a write found no room: let balancers send work elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,7 @@ class House:
     bound: Bound
     applications: Sequence[Application] = ()
     api_key: str | None = None
+    _full_until: float = float("-inf")
     own: Kinds = field(default_factory=Kinds)  # kinds of the house itself
     queries: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     _access: Access | None = None
@@ -82,6 +84,14 @@ class House:
                 database, self.retoma.clock, self.retoma.ids, env_key=self.api_key
             )
         return self._access
+
+    def found_full(self) -> None:
+        """A write found no room; only the next large one would tell that there is some again."""
+        self._full_until = self.retoma.clock.now() + SHUNNED
+
+    @property
+    def is_full(self) -> bool:
+        return self.retoma.clock.now() < self._full_until
 
     def may_submit(self, kind: str) -> bool:
         """Whether some application lets this be submitted as it is."""

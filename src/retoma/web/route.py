@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from retoma.access import Role
+from retoma.db import Full
 from retoma.engine.errors import BadInput
 from retoma.web import problems
 from retoma.web.flaws import flaws_of
@@ -93,6 +94,8 @@ def _problem(request: Request, error: Exception, route: str) -> Response:
     if refusal is None:
         log.error("request.failed", route=route, exc_info=error)
         refusal = problems.internal()
+    if isinstance(error, Full):
+        house_of(request).found_full()
     return problems.response(refusal, visit)
 
 

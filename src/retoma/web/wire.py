@@ -567,6 +567,17 @@ class RunnerShown(Shown):
     held: int
     knows: list[str]
     trouble: str | None
+    drain_at: datetime | None = Field(description="Since when somebody wants it to leave.")
+
+
+class DrainShown(Shown):
+    """A runner that was asked to leave."""
+
+    boot: str
+    name: str
+    state: str = Field(
+        description="`alive` until it has heard of it, then `leaving`.", examples=["alive"]
+    )
 
 
 class PoolShown(Shown):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from retoma.codec import decode
-from retoma.db import Row, Transaction
+from retoma.db import Row, Transaction, moment
 from retoma.engine.insights.page import at, sql
 
 LIST_RUNNERS = sql("list_runners")
@@ -27,6 +27,7 @@ class RunnerSeen:
     expired: bool
     held: int = 0  # jobs it runs now
     trouble: str | None = None  # why it claims nothing, if it does not
+    drain_at: datetime | None = None  # since when somebody wants it to leave
 
     @property
     def living(self) -> bool:
@@ -40,7 +41,8 @@ def list_runners(tx: Transaction) -> list[RunnerSeen]:
 
 
 def _runner(row: Row) -> RunnerSeen:
-    boot, name, host, pid, state, beat_at, lease_until, slots, knows, now, held, trouble = row
+    boot, name, host, pid, state, beat_at, lease_until, slots, knows, now, *more = row
+    held, trouble, drain = more
     known: Sequence[str] = decode(knows)
     return RunnerSeen(
         boot=boot,
@@ -55,4 +57,5 @@ def _runner(row: Row) -> RunnerSeen:
         expired=at(lease_until) < at(now),
         held=held,
         trouble=trouble,
+        drain_at=moment(drain),
     )

@@ -4,4 +4,4 @@ UPDATE runners SET beat_at = (SELECT clock()), lease_until = clock_in(:lease), t
     since = CASE WHEN :reconnected = 1 OR lease_until < (SELECT clock()) THEN (SELECT clock())
                  ELSE since END
 WHERE boot = :boot AND state IN ('alive', 'leaving')
-RETURNING boot;
+RETURNING CASE WHEN drain_at IS NULL THEN 0 ELSE 1 END;

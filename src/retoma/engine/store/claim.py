@@ -24,6 +24,7 @@ MEET_JOBS = verb("meet_jobs")
 NEXT_DUE = verb("next_due")
 PROMOTE_JOBS = verb("promote_jobs")
 RECALL_JOBS = verb("recall_jobs")
+TRACEPARENTS = verb("traceparents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +223,8 @@ def _seconds_until(due: list[Row]) -> float | None:
     if at is None or now is None:
         return None
     return max((at - now).total_seconds(), 0.0)
+
+
+def traceparents(tx: Transaction, jobs: Sequence[int]) -> dict[int, str]:
+    """Under which spans these were submitted, as far as anybody said."""
+    return dict(tx.all(TRACEPARENTS, ids=json.dumps(list(jobs))))

@@ -11,6 +11,7 @@ from retoma.engine.store.verb import verb
 HOLDS_DUTY = verb("holds_duty")
 LAY_DOWN_DUTY = verb("lay_down_duty")
 TAKE_DUTIES = verb("take_duties")
+TRY_WRITE = verb("try_write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +56,8 @@ def _seconds(due: Any, now: Any) -> float | None:
     if at is None or told is None:
         return None
     return max((at - told).total_seconds(), 0.0)
+
+
+def try_write(tx: Transaction) -> None:
+    """Meet whatever a write would meet."""
+    tx.run(TRY_WRITE)

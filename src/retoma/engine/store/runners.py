@@ -3,8 +3,10 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from retoma.db import Call, Transaction
+from retoma.engine.errors import IllegalMove, NotFound
 from retoma.engine.events import EventType
 from retoma.engine.gate import Limit
 from retoma.engine.job import Held
@@ -13,17 +15,21 @@ from retoma.engine.states import State
 from retoma.engine.store import gates
 from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
+from retoma.words import say
 
 BITE = 500  # jobs taken back in one pass
 BOOTED = "booted:"  # a topic, with a boot: somebody new may be beside us
+DRAIN = "drain:"  # a topic, with a boot: somebody wants it to leave
 BEAT_RUNNER = verb("beat_runner")
 BOOT_RUNNER = verb("boot_runner")
 DATABASE_ID = verb("database_id")
 FOLD_TALLIES = verb("fold_tallies")
+GET_RUNNER = verb("get_runner")
 LOSE_RUNNERS = verb("lose_runners")
 MOVE_RUNNER = verb("move_runner")
 NEIGHBOURS = verb("neighbours")
 NUMBER_LEFT_JOBS = verb("number_left_jobs")
+REQUEST_DRAIN = verb("request_drain")
 TAKE_BACK_JOBS = verb("take_back_jobs")
 TELL_FINISHED = verb("tell_finished")
 
@@ -38,6 +44,14 @@ class Boot:
     version: str
     slots: int
     knows: Sequence[str]
+
+
+class Beat(IntEnum):
+    """What a beat is answered with."""
+
+    OVER = 0  # this boot counts no more
+    ON = 1
+    LEAVE = 2  # it counts, and somebody wants it to leave
 
 
 def boot_runner(
@@ -71,8 +85,8 @@ def beat_runner(
     *,
     reconnected: bool,
     trouble: str | None = None,
-) -> bool:
-    """Whether this boot still counts."""
+) -> Beat:
+    """Whether this boot still counts, and is still wanted."""
     told = {
         "boot": boot,
         "lease": lease,
@@ -80,7 +94,37 @@ def beat_runner(
         "trouble": trouble,
     }
     [[*rows]] = tx.finish(Call(BEAT_RUNNER, told))
-    return bool(rows)
+    if not rows:
+        return Beat.OVER
+    [[drain]] = rows
+    return Beat.LEAVE if drain else Beat.ON
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """A runner that was asked to leave: `alive` until it has heard of it, then `leaving`."""
+
+    boot: str
+    name: str
+    state: str
+
+
+def drain_runner(tx: Transaction, boot: str, *, actor: str) -> Drained:
+    """Ask a runner to leave as if its process had been told to; asked twice it is asked once."""
+    row = tx.one(REQUEST_DRAIN, boot=boot)
+    if row is not None:
+        tell(tx, actor=actor, verb="runner.drain_requested", subject=f"{row[0]} {boot}")
+        tx.ring(f"{DRAIN}{boot}")
+        return Drained(boot, row[0], "alive")
+    found = tx.one(GET_RUNNER, boot=boot)
+    if found is None:
+        raise NotFound(say("there is no runner {boot}", boot=boot))
+    name, state = found
+    if state not in ("alive", "leaving"):
+        raise IllegalMove(
+            say("runner {name} {boot} is {state} already", name=name, boot=boot, state=state)
+        )
+    return Drained(boot, name, state)
 
 
 def move_runner(tx: Transaction, boot: str, to: str, *, actor: str) -> bool:

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from retoma.access import Session
 from retoma.db import DatabaseError
 from retoma.web.house import AHouse, AVisit
-from retoma.web.problems import Refusal
+from retoma.web.problems import LATER, Refusal
 from retoma.web.route import router
 from retoma.web.sign_in import SESSION, Anybody, Viewer, check_origin, drop_cookie, set_cookie
 from retoma.web.wire import Health
@@ -23,7 +23,10 @@ PAGE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/html": {"schema": {"type": "string"}}}}
 }
 DEGRADED: dict[int | str, dict[str, Any]] = {
-    503: {"model": Health, "description": "The database does not answer, or is not fit."}
+    503: {
+        "model": Health,
+        "description": "The database does not answer, takes no writes, or is not fit.",
+    }
 }
 
 
@@ -35,14 +38,17 @@ async def livez() -> Health:
 
 @routes.get("/readyz", dependencies=[Anybody], responses=DEGRADED)
 async def readyz(house: AHouse, response: Response) -> Health:
-    """It can do its work: the database answers."""
+    """It can do its work: the database answers, takes writes, and had room of late."""
+    trouble = "full" if house.is_full else None
     try:
-        await house.retoma.counts()
+        await house.retoma.ready()
     except DatabaseError as error:
-        response.status_code = 503
-        response.headers["Retry-After"] = "5"
-        return Health(status="degraded", database=type(error).__name__.lower())
-    return Health(status="ok", database="ok")
+        trouble = type(error).__name__.lower()
+    if trouble is None:
+        return Health(status="ok", database="ok")
+    response.status_code = 503
+    response.headers["Retry-After"] = str(LATER)
+    return Health(status="degraded", database=trouble)
 
 
 @routes.get(

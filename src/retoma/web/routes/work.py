@@ -15,9 +15,10 @@ from retoma.web.house import AHouse
 from retoma.web.problems import Refusal
 from retoma.web.replay import asked, written
 from retoma.web.route import router
-from retoma.web.sign_in import Operator, Viewer
+from retoma.web.sign_in import Admin, Operator, Viewer
 from retoma.web.wire import (
     AuditShown,
+    DrainShown,
     Instant,
     JobShown,
     Limit,
@@ -33,6 +34,10 @@ from retoma.words import say
 
 routes = router("work")
 
+BootId = Annotated[
+    str,
+    Path(pattern=r"^[!-.0-~]{1,200}$", description="The boot of a runner, as it is listed."),
+]
 EXPORTED = 10_000  # lines of an export
 ScheduleName = Annotated[
     str, Path(min_length=1, max_length=200, description="The name of a schedule.")
@@ -52,6 +57,13 @@ async def list_runners(
         for each in seen[:200]
         if every or each.state in ("alive", "leaving")
     ]
+
+
+@routes.post("/api/runners/{boot}/drain")
+async def drain_runner(boot: BootId, who: Admin, house: AHouse) -> DrainShown:
+    """Ask a runner to leave as on SIGTERM: it claims nothing more, finishes or gives back what it
+    has, and its process ends. Asked twice it answers the same."""
+    return DrainShown.model_validate(await house.retoma.drain_runner(boot, actor=who.name))
 
 
 # — schedules —
