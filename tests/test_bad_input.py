@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -124,7 +124,10 @@ async def test_a_payload_of_another_shape_than_the_story_takes_is_refused(
 def test_doors() -> None:
     """Every parameter of submit below has a line here, so that a new one gets one too."""
 
-    tried = {"key", "priority", "run_at", "delay", "deadline", "correlation", "actor"}
+    tried = {
+        *("key", "priority", "run_at", "delay", "deadline"),
+        *("correlation", "traceparent", "actor"),
+    }
     assert tried == set(inspect.signature(Retoma.submit).parameters) - {
         "self",
         "kind",
@@ -147,6 +150,10 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"priority": "high"}, "a priority is from"),
     ({"run_at": NOW.replace(tzinfo=None)}, "run_at needs a time zone"),
     ({"run_at": "tomorrow"}, "run_at"),
+    (
+        {"run_at": datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-5)))},
+        "no instant of ours",
+    ),
     ({"run_at": NOW, "delay": 1}, "give one of them"),
     ({"delay": -1}, "negative|longer|at least|not -1"),
     ({"delay": timedelta(seconds=-1)}, "negative|longer|at least|-1"),
@@ -157,6 +164,8 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"deadline": -1}, "negative"),
     ({"deadline": 10, "delay": 10}, "leaves nothing of a deadline of 10 s"),
     ({"correlation": "a\0b"}, "correlation"),
+    ({"traceparent": "a\0b"}, "traceparent"),
+    ({"traceparent": 7}, "traceparent"),
     ({"correlation": "\ud800"}, "correlation"),
     ({"correlation": 7}, "correlation"),
     ({"correlation": "x" * 10_000}, "correlation"),

@@ -4,11 +4,14 @@ from pathlib import Path
 from random import Random
 
 from retoma.db import Database
+from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock, Ids
+from retoma.engine.traces import Traces
 from retoma.library import Retoma
 from retoma.secret import Secret
 from retoma.settings import Settings
 from retoma.vault import Vault
+from retoma.words import say
 
 
 def build_retoma(
@@ -20,8 +23,29 @@ def build_retoma(
 ) -> Retoma:
     """A Retoma on the database the settings name."""
     return Retoma(
-        settings.database_url, clock=clock, ids=ids, rng=rng, evidence=settings.evidence
+        settings.database_url,
+        clock=clock,
+        ids=ids,
+        rng=rng,
+        evidence=settings.evidence,
+        traces=build_traces(settings),
     )
+
+
+def build_traces(settings: Settings) -> Traces | None:
+    """Where spans go; imported only where somebody wants them to go anywhere."""
+    if not settings.traces:
+        return None
+    try:
+        from retoma import otel  # noqa: PLC0415 — an extra, and slow to import
+    except ImportError as error:
+        raise BadInput(
+            say(
+                "RETOMA_TRACES={where} needs OpenTelemetry: pip install 'retoma[otel]'",
+                where=settings.traces,
+            )
+        ) from error
+    return otel.exporting(settings.traces)
 
 
 def build_vault(settings: Settings, database: Database, ids: Ids) -> Vault:

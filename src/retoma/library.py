@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime
 from inspect import iscoroutinefunction
 from random import Random
@@ -38,16 +38,19 @@ from retoma.engine.store import (
     Command,
     Drained,
     Missed,
+    NewJob,
     Plan,
     Reference,
     Refers,
     Schedule,
+    Submission,
     Verb,
     hints,
 )
 from retoma.engine.store.hints import Hint
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
+from retoma.engine.traces import Submitting, Traces, submitting
 from retoma.engine.transaction import Carried, Transaction
 from retoma.shelves import DATABASE, shelf_at
 from retoma.words import say
@@ -71,6 +74,7 @@ class Retoma:
         timezone: str | None = None,
         evidence: str | None = None,
         patience: float | None = None,
+        traces: Traces | None = None,
     ) -> None:
         """`timezone`: of schedules that name none, and of the days and months by which costs are
         counted; else `RETOMA_TIMEZONE`, else São Paulo's.
@@ -79,6 +83,8 @@ class Retoma:
         `s3://bucket/prefix?endpoint=https://…`; else `RETOMA_EVIDENCE`, else the database.
 
         `patience`: for how many seconds a database that is away is asked again (30).
+
+        `traces`: where spans go, such as `retoma.otel.OpenTelemetry()`; else nowhere.
         """
         self.url = url
         self.timezone = timezone or os.environ.get("RETOMA_TIMEZONE") or TIMEZONE
@@ -88,6 +94,7 @@ class Retoma:
         self._ids = ids or Ids()
         self._rng = rng
         self.patience = patience
+        self.traces = traces
         where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
         self._keeper = Keeper(shelf_at(where), self._ids)
         self._database: Database | None = None
@@ -228,29 +235,36 @@ class Retoma:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        traceparent: str | None = None,
         actor: str = ACTOR,
     ) -> Job:
         """One job, committed when this returns. The same key and payload give the same job.
 
         `deadline`: a length of time from now, waits and all attempts included; a job that has not
-        ended by then is buried.
+        ended by then is buried. `traceparent`: the span it belongs to, kept with it.
         """
         wanted = self.kinds.of(kind)
-        about = submission(
-            wanted,
-            priority=priority,
-            run_at=run_at,
-            delay=delay,
-            deadline=deadline,
-            correlation=correlation,
-            actor=actor,
-        )
-        new = new_job(wanted, payload, key)
+        with self._submitting()(wanted.name, traceparent) as kept:
+            about = submission(
+                wanted,
+                priority=priority,
+                run_at=run_at,
+                delay=delay,
+                deadline=deadline,
+                correlation=correlation,
+                traceparent=kept,
+                actor=actor,
+            )
+            made = await self._submit(wanted, about, new_job(wanted, payload, key))
+        self._hint([made])
+        return made
+
+    async def _submit(self, wanted: Kind, about: Submission, new: NewJob) -> Job:
         database = await self._open()
         try:
             made = await self._submitter.submit(about, new)
         except ReplyLost as error:
-            if key is None:
+            if new.key is None:
                 raise Unsure(
                     say(
                         "{name}: the connection broke while the job was being committed; it"
@@ -267,6 +281,10 @@ class Retoma:
         self._hint([made])
         return made
 
+    def _submitting(self) -> Submitting:
+        traces = self.traces
+        return _untraced if traces is None else submitting(traces, traces.here())
+
     async def submit_many(
         self,
         kind: "Kind | Callable[..., Any] | str",
@@ -280,37 +298,41 @@ class Retoma:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        traceparent: str | None = None,
         budget: str | None = None,
     ) -> Batch:
         """A batch of jobs, all of them or none, in one transaction. `budget`: what they may spend
         together, such as "25 USD"."""
         wanted = self.kinds.of(kind)
-        about = submission(
-            wanted,
-            priority=priority,
-            run_at=run_at,
-            delay=delay,
-            deadline=deadline,
-            correlation=correlation,
-        )
         batch_key = checked("key", key) or self._ids.new()
-        submit = new_batch(
-            wanted,
-            payloads,
-            about,
-            name=name,
-            key=batch_key,
-            keys=keys,
-            budget=None if budget is None else money(say("a budget"), budget),
-        )
+        with self._submitting()(wanted.name, traceparent) as kept:
+            about = submission(
+                wanted,
+                priority=priority,
+                run_at=run_at,
+                delay=delay,
+                deadline=deadline,
+                correlation=correlation,
+                traceparent=kept,
+            )
+            submit = new_batch(
+                wanted,
+                payloads,
+                about,
+                name=name,
+                key=batch_key,
+                keys=keys,
+                budget=None if budget is None else money(say("a budget"), budget),
+            )
+            made = await self._submit_batch(submit)
+        await self._hint_batch(made.id)
+        return made
+
+    async def _submit_batch(self, submit: Callable[[db.Transaction], Submitted]) -> Batch:
         database = await self._open()
         while True:
-            try:
-                made = self._submitted(await database.write(submit, verb="submit_many"))
-            except ReplyLost:
-                continue  # the batch's key tells whether it happened
-            await self._hint_batch(made.id)
-            return made
+            with suppress(ReplyLost):  # the batch's key tells whether it happened
+                return self._submitted(await database.write(submit, verb="submit_many"))
 
     async def write(self, fn: Callable[[Transaction], T]) -> T:
         """Your own statements and submissions in one transaction: all of it, or nothing.
@@ -333,9 +355,10 @@ class Retoma:
             raise BadInput(say("{fn!r} is async; app.write takes a plain function", fn=fn))
 
         last: list[Transaction] = []
+        submitting = self._submitting()  # out here: what is open now is not open where we write
 
         def lent(tx: db.Transaction) -> T:
-            last[:] = [Transaction(tx, self.kinds, self._ids, self._submitted)]
+            last[:] = [Transaction(tx, self.kinds, self._ids, self._submitted, submitting)]
             return last[0].lend(fn)
 
         try:
@@ -366,6 +389,7 @@ class Retoma:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        traceparent: str | None = None,
     ) -> Job:
         """One job in the open transaction of your own psycopg connection (PostgreSQL only).
 
@@ -373,14 +397,16 @@ class Retoma:
         If it is refused, your transaction goes on as if it had not been asked.
         """
         wanted = self.kinds.of(kind)
-        about = submission(
-            wanted,
-            priority=priority,
-            run_at=run_at,
-            delay=delay,
-            deadline=deadline,
-            correlation=correlation,
-        )
+        with self._submitting()(wanted.name, traceparent) as kept:
+            about = submission(
+                wanted,
+                priority=priority,
+                run_at=run_at,
+                delay=delay,
+                deadline=deadline,
+                correlation=correlation,
+                traceparent=kept,
+            )
         new = new_job(wanted, payload, key)
         if self.url.startswith("sqlite:"):
             raise BadInput(
@@ -436,6 +462,7 @@ class Retoma:
             ids=self._ids,
             rng=self._rng,
             keeper=self._keeper,
+            traces=self.traces,
         )
         self._runners[runner] = asyncio.current_task()
         try:
@@ -454,6 +481,7 @@ class Retoma:
                 ids=self._ids,
                 rng=self._rng or chance(),
                 keeper=self._keeper,
+                traces=self.traces,
             )
         )
         self._hinted.append(runner)
@@ -818,6 +846,8 @@ class Retoma:
         await self._end_runners()
         await asyncio.get_running_loop().run_in_executor(None, self.dispatcher.close)
         await self._keeper.close()
+        if self.traces is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self.traces.flush)
         if self._database is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._database.close)
             self._database = None
@@ -881,6 +911,10 @@ class Retoma:
 
     async def _read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self._open()).read(fn)
+
+
+def _untraced(_: str, traceparent: str | None) -> AbstractContextManager[str | None]:
+    return nullcontext(traceparent)
 
 
 def _check_id(what: str, id_: object) -> None:

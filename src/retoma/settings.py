@@ -197,6 +197,19 @@ class Settings(BaseSettings):
         validation_alias="RETOMA_SECRET_KEY_FILE",
         description="Where that file is; else beside the database, or in this user's data folder.",
     )
+    private_hosts: str = Field(
+        "",
+        validation_alias="RETOMA_PRIVATE_HOSTS",
+        description="Hosts, with commas between them, that may be called at private addresses by the"
+        " purposes that name them. Everything else private is refused.",
+    )
+    traces: str = Field(
+        "",
+        pattern="^(otlp|console)?$",
+        validation_alias="RETOMA_TRACES",
+        description="Where spans go: `otlp`, as OTEL_EXPORTER_OTLP_ENDPOINT says, or `console`; else"
+        " nowhere. Needs `retoma[otel]`.",
+    )
     keep_done: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_DONE",
@@ -267,6 +280,20 @@ class Settings(BaseSettings):
         except BadInput as error:
             raise ValueError(str(error)) from error
         return where
+
+    @field_validator("private_hosts")
+    @classmethod
+    def _known_hosts(cls, hosts: str) -> str:
+        if not hosts:
+            return hosts
+        # Else every verb of the command line would wait for a client that it never uses.
+        from retoma.outbound.policy import private_hosts  # noqa: PLC0415
+
+        try:
+            private_hosts(hosts)
+        except BadInput as error:
+            raise ValueError(*error.args) from error
+        return hosts
 
     @field_validator("timezone")
     @classmethod

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from retoma import BadInput, Permanent, Transient, Unsure
+from retoma import BadInput, Permanent, Transient, Unsure, settings
 from retoma.outbound import Blocked, Outbound, Policy
 from retoma.outbound.call import prepare
 from tests.outbound.fakes import (
@@ -237,6 +237,90 @@ async def test_a_private_host_that_turns_to_a_metadata_service_is_refused():
             await out.get(policy, "http://worker.internal/")
 
     assert [] == seen
+
+
+# — what the operator allows for every purpose that names it —
+
+HOMES = {"worker_internal": [["10.0.0.7"]], "other_internal": [["10.0.0.8"]]}
+
+
+async def test_the_operators_word_opens_one_private_host_by_name(monkeypatch):
+    async with serving() as server:
+        monkeypatch.setenv("RETOMA_PRIVATE_HOSTS", " Worker.internal , db.internal")
+        streets = Streets(**{"10.0.0.7": server.port})
+        policy = Policy(purpose="worker", hosts={"worker.internal"}, schemes={"http"})
+        async with Outbound(resolver=Names(**HOMES), network=streets) as out:
+            answer = await out.get(policy, "http://worker.internal/")
+            await out.check(policy, "http://worker.internal/")
+
+    assert 200 == answer.status
+
+
+@pytest.mark.parametrize(
+    ("hosts", "url"),
+    [
+        ({"other.internal"}, "http://other.internal/"),  # not allowed by the operator
+        (
+            {"*"},
+            "http://worker.internal/",
+        ),  # allowed, but nobody named it: a page may lead there
+        ({"*.internal"}, "http://worker.internal/"),
+        ({"worker.internal.evil.example"}, "http://worker.internal.evil.example/"),
+        ({"10.0.0.7"}, "http://10.0.0.7/"),  # a name is allowed, not its address
+        ({"127.0.0.1"}, "http://127.0.0.1/"),
+        ({"localhost"}, "http://localhost/"),
+    ],
+)
+async def test_everything_else_private_stays_refused(hosts, url, monkeypatch):
+    monkeypatch.setenv("RETOMA_PRIVATE_HOSTS", "worker.internal")
+    policy = Policy(purpose="worker", hosts=hosts, schemes={"http"})
+    inside = Names(
+        **HOMES, worker_internal_evil_example=[["10.0.0.7"]], localhost=[["::1"]]
+    )
+    async with Outbound(resolver=inside) as out:
+        with spying() as seen, pytest.raises(Permanent) as refused:
+            await out.get(policy, url)
+
+    assert ("ssrf_blocked", []) == (refused.value.code, seen)
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "0.0.0.0", "224.0.0.1", "fe80::1"])  # noqa: S104
+async def test_what_no_operator_may_allow_stays_refused(address, monkeypatch):
+    monkeypatch.setenv("RETOMA_PRIVATE_HOSTS", "worker.internal")
+    policy = Policy(purpose="worker", hosts={"worker.internal"}, schemes={"http"})
+    async with Outbound(resolver=Names(worker_internal=[[address]])) as out:
+        with spying() as seen, pytest.raises(Permanent):
+            await out.get(policy, "http://worker.internal/")
+
+    assert [] == seen
+
+
+async def test_a_redirect_of_the_allowed_host_leads_to_no_other_private_one(monkeypatch):
+    monkeypatch.setenv("RETOMA_PRIVATE_HOSTS", "worker.internal")
+    policy = Policy(
+        purpose="worker",
+        hosts={"worker.internal", "other.internal"},
+        schemes={"http"},
+        redirects=1,
+    )
+    async with serving(redirect("http://other.internal/")) as server:
+        streets = Streets(**{"10.0.0.7": server.port, "10.0.0.8": server.port})
+        async with Outbound(resolver=Names(**HOMES), network=streets) as out:
+            with pytest.raises(Permanent) as refused:
+                await out.get(policy, "http://worker.internal/")
+
+    assert "ssrf_blocked" == refused.value.code
+    assert 1 == len(server.asked)
+
+
+@pytest.mark.parametrize("told", ["*", "*.internal", "a b", "http://worker.internal", "0x7f.1"])
+def test_an_operators_word_that_names_no_host_is_refused(told, monkeypatch):
+    monkeypatch.setenv("RETOMA_PRIVATE_HOSTS", told)
+
+    with pytest.raises(BadInput):
+        Outbound()
+    with pytest.raises(BadInput, match="RETOMA_PRIVATE_HOSTS"):
+        settings.read()
 
 
 async def test_whoever_saves_an_address_can_have_it_checked():

@@ -345,6 +345,8 @@ WRONG: tuple[tuple[dict[str, Any], str | None], ...] = (
     ({"run_at": "5"}, "body.run_at"),
     ({"run_at": "2030-01-01T00:00:00"}, "body.run_at"),
     ({"run_at": "yesterday"}, "body.run_at"),
+    ({"run_at": "0001-01-01T00:00:00+23:00"}, "body.run_at"),
+    ({"run_at": "9999-12-31T23:59:59-23:00"}, "body.run_at"),
     ({"deadline": []}, "body.deadline.str"),
     ({"deadline": "-1s"}, None),
     ({"deadline": 0}, None),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from retoma import logs, settings
+from retoma.bootstrap import build_traces
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.fleet import Fleet
 from retoma.cli.processes import (
@@ -113,6 +114,7 @@ def run_on_the_quickest_loop(main: Coroutine[Any, Any, None]) -> None:
 async def _one(app: Retoma, wanted: Wanted, chosen: Settings) -> None:
     if wanted.database is not None:
         app.url = wanted.database
+    app.traces = app.traces or build_traces(chosen)
     opening = asyncio.ensure_future(app.database())
 
     def stop() -> None:

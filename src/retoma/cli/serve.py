@@ -12,7 +12,7 @@ from fastapi import APIRouter, FastAPI
 
 from retoma import logs, settings
 from retoma.access import Access, Role
-from retoma.bootstrap import build_retoma
+from retoma.bootstrap import build_retoma, build_traces
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.processes import on_stop, when_parent_ends
 from retoma.cli.runner import load, run_on_the_quickest_loop
@@ -79,6 +79,7 @@ def _what(wanted: Wanted, chosen: Settings) -> tuple[Retoma, Sequence[Applicatio
         return retoma, ()
     retoma = load(wanted.app)
     retoma.patience = PATIENCE
+    retoma.traces = retoma.traces or build_traces(chosen)
     if wanted.database is not None:
         retoma.url = wanted.database
     return retoma, [Application(name="app", kinds=list(retoma.kinds))]

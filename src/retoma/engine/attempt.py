@@ -8,6 +8,8 @@ from enum import StrEnum
 from random import Random
 from typing import Any, assert_never, cast
 
+from structlog.contextvars import bind_contextvars
+
 from retoma.codec import Unstorable, decode, encode
 from retoma.db import BadRow, Database, Full, crashpoint
 from retoma.engine import settlement, store
@@ -16,6 +18,7 @@ from retoma.engine.budget import Budgets
 from retoma.engine.context import Context
 from retoma.engine.cost import Bill, Offer, Payer
 from retoma.engine.errors import LeaseLost, Transient
+from retoma.engine.events import EventType
 from retoma.engine.evidence import Keeper
 from retoma.engine.gate import pool_gate
 from retoma.engine.isolate import ChildDied, Isolate, Limits
@@ -32,6 +35,7 @@ from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found
 from retoma.engine.thing import Freeing, Taking
+from retoma.engine.traces import TRACES, Side, Traces
 from retoma.engine.trouble import Trouble
 from retoma.engine.writer import Answer, Writer
 from retoma.secret import LONGEST, redact_text
@@ -84,6 +88,7 @@ class Tools:
         "rates",
         "rng",
         "story_over",
+        "traces",
         "trouble",
         "writer",
     )
@@ -108,6 +113,7 @@ class Tools:
         ended: Callable[[Held, BaseException | None], None],
         abandoned: Callable[["asyncio.Task[Any]"], None],
         beside: Callable[[Coroutine[Any, Any, None]], None],
+        traces: Traces | None = None,
     ) -> None:
         self.boot = boot
         self.breakers = Breakers(database, clock)
@@ -130,6 +136,7 @@ class Tools:
         self.ended = ended
         self.abandoned = abandoned
         self.beside = beside
+        self.traces = traces
         self.log = log.bind(runner=boot)  # bound once: a filtered line must cost nothing
         self.debugging = _would_print(self.log, logging.DEBUG)
 
@@ -182,9 +189,33 @@ class Attempt:
         self._end: Settlement = settlement.RELEASED
         self.task: asyncio.Task[None] | None = None
 
-    def start(self) -> "asyncio.Task[None]":
-        self.task = self._tools.loop.create_task(self._run())
+    def start(self, parent: str | None = None) -> "asyncio.Task[None]":
+        """`parent`: the span under which it was submitted."""
+        traces = self._tools.traces
+        run = self._run() if traces is None else self._traced(traces, parent)
+        self.task = self._tools.loop.create_task(run)
         return self.task
+
+    async def _traced(self, traces: Traces, parent: str | None) -> None:
+        claim = self.claim
+        TRACES.set(traces)  # of this task alone
+        with traces.span(
+            f"claim {claim.kind}",
+            Side.CONSUMER,
+            parent=parent,
+            job=claim.job,
+            kind=claim.kind,
+            batch=claim.batch,
+            epoch=claim.epoch,
+            runner=self._tools.boot,
+            correlation=claim.correlation,
+        ) as span:
+            await self._run()
+            end = self._end
+            given_up = end is settlement.RELEASED and self._why is not Why.RELEASE
+            span.tell(end="lost" if given_up else str(end.event))
+            if end.event in (EventType.FAILED, EventType.BURIED):
+                span.fail(end.code or "")
 
     def stop(self, why: Why) -> None:
         """End it from outside; what its step has already brought home is still kept."""
@@ -265,7 +296,11 @@ class Attempt:
                 self._memory,
                 self.task,
                 self._tools.database_id,
+                self._tools.traces,
             )
+            if claim.correlation is not None:
+                # What others say on this job's behalf says whose it is, to the last line.
+                bind_contextvars(job=claim.job, correlation=claim.correlation)
             if crashpoint.live:
                 crashpoint("attempt.before_story")
             if kind.timeout is None and claim.time_left is None:

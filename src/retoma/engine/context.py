@@ -28,6 +28,7 @@ from retoma.engine.remote import Call, Remote
 from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found, offer_of
+from retoma.engine.traces import Traces
 from retoma.engine.writer import Answer
 from retoma.secret import redact_text
 from retoma.words import say
@@ -110,6 +111,7 @@ class Context:
         "_side_tasks",
         "_steps",
         "_story_task",
+        "_traces",
         "memory",
     )
 
@@ -121,12 +123,14 @@ class Context:
         memory: Memory,
         story_task: asyncio.Task[Any] | None,
         database_id: str = "",
+        traces: Traces | None = None,
     ) -> None:
         self._claim = claim
         self._desk = desk
         self._isolate = isolate
         self.memory = memory
         self._database_id = database_id
+        self._traces = traces
         self._steps = {step.id: step for step in memory.steps} if memory.steps else {}
         self._in_flight: dict[StepId, _Flight] = {}
         self._side_tasks: set[asyncio.Task[Any]] = set()
@@ -261,6 +265,8 @@ class Context:
                 _check_no_child(name, limits)
         flight = self._in_flight[step] = _Flight(self._join_later())
         run = partial(self._run, step, fn, args, asynchronous, where, limits, pays, cost)
+        if self._traces is not None:
+            run = partial(_traced, self._traces, step, run)
         at = _AT.set(step)
         try:
             if once:
@@ -814,6 +820,16 @@ def _on_the_loop(fn: Callable[..., Any], where: str | None) -> bool:
     if where is None:
         check_can_travel(fn)
     return False
+
+
+async def _traced(
+    traces: Traces, step: StepId, run: Callable[..., Awaitable[str]], **how: Any
+) -> str:
+    """The function alone, not its saving: a step that is read back has no span."""
+    with traces.span(
+        f"step {step.name}", step=step.name, key=step.key or None, version=step.version
+    ):
+        return await run(**how)
 
 
 def _check_no_child(name: str, limits: Limits) -> None:

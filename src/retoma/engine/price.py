@@ -113,7 +113,10 @@ def instant(since: Any) -> datetime | None:
         raise BadInput(
             say("an instant is a datetime with a time zone, not {since!r}", since=since)
         )
-    return since.astimezone(UTC)
+    try:
+        return since.astimezone(UTC)
+    except OverflowError:
+        raise BadInput(say("{since} is no instant of ours", since=since)) from None
 
 
 def read_list(text: str, by: str) -> list[Price]:

@@ -41,6 +41,7 @@ from retoma.engine.retention import FOREVER, Keep, Retention
 from retoma.engine.schedule import TIMEZONE
 from retoma.engine.stalls import StallWatch
 from retoma.engine.store import Around, Boot, Found, Spot
+from retoma.engine.traces import Traces
 from retoma.engine.trouble import Trouble
 from retoma.engine.watchdog import Watchdog
 from retoma.engine.writer import WRITE, Writer
@@ -122,6 +123,7 @@ class Runner:
         ids: Ids | None = None,
         rng: Random | None = None,
         keeper: Keeper | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self._house = House(
             database=database,
@@ -131,6 +133,7 @@ class Runner:
             ids=ids or Ids(),
             rng=rng or chance(),
             keeper=keeper or Keeper(),
+            traces=traces,
         )
         self._stopping = False
         self._life: Life | None = None
@@ -169,6 +172,7 @@ class House:
     ids: Ids
     rng: Random
     keeper: Keeper
+    traces: Traces | None = None
 
 
 class Life:
@@ -259,6 +263,7 @@ class Life:
             ended=self._ended,
             abandoned=self._abandon,
             beside=self._run_beside,
+            traces=house.traces,
         )
         self._recall = False
         self._wake_on_free = True
@@ -482,6 +487,7 @@ class Life:
         if not claims:
             return
         memories = await self._memories_of(claims)
+        parents = {} if self._tools.traces is None else await self._parents_of(claims)
         for claim in claims:
             kind = self._kinds.tagged(claim.kind, claim.version)
             attempt = Attempt(claim, kind, self._tools, memories.get(claim.job, NOTHING))
@@ -490,7 +496,12 @@ class Life:
             self._telling.add(held)
             if claim.suspect:
                 self._suspect = held
-            attempt.start()
+            attempt.start(parents.get(claim.job))
+
+    async def _parents_of(self, claims: list[Claim]) -> dict[int, str]:
+        """Not with the claim itself: nobody pays for it where nobody traces."""
+        jobs = [claim.job for claim in claims]
+        return await self._database.read(lambda tx: store.traceparents(tx, jobs))
 
     async def _memories_of(self, claims: list[Claim]) -> dict[int, Memory]:
         """Only jobs that have reached something can have steps."""

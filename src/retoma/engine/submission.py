@@ -1,5 +1,6 @@
 """What somebody wants to submit, checked before any database is asked."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,10 @@ from retoma.engine.store.cost import Scope
 from retoma.words import say
 
 KEY_LENGTH = 500
+# Version, trace, span and flags; a trace or a span of nothing but zeros is none.
+TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
 NAME_LENGTH = 200
 ACTOR = "library"
 NO_ZONE = "UTC"  # the budget of a batch has no days
@@ -32,6 +37,7 @@ def submission(
     delay: Any = None,
     deadline: Any = None,
     correlation: str | None = None,
+    traceparent: str | None = None,
     actor: str = ACTOR,
 ) -> Submission:
     """What the jobs of one submission have in common."""
@@ -67,10 +73,11 @@ def submission(
         version=kind.version,
         queue=kind.queue,
         priority=kind.priority if priority is None else priority,
-        run_at=None if run_at is None else run_at.astimezone(UTC),
+        run_at=None if run_at is None else _instant(run_at),
         delay=wait,
         lasts=lasts,
         correlation=checked("correlation", correlation),
+        traceparent=_checked_trace(traceparent),
         actor=checked("actor", actor) or ACTOR,
     )
 
@@ -148,6 +155,22 @@ def checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:
             )
         )
     return text
+
+
+def _instant(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise BadInput(say("{since} is no instant of ours", since=at)) from None
+
+
+def _checked_trace(text: str | None) -> str | None:
+    given = cast("object", text)
+    if given is None or (isinstance(given, str) and TRACEPARENT.fullmatch(given)):
+        return text
+    raise BadInput(
+        say("a traceparent is as W3C Trace Context has it, not {text!r}", text=given)
+    )
 
 
 def _lasting(deadline: Any) -> float:

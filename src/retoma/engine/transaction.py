@@ -19,6 +19,7 @@ from retoma.engine.kind import Kind, Kinds
 from retoma.engine.money import money
 from retoma.engine.ports import Ids
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
+from retoma.engine.traces import Submitting
 from retoma.words import say
 
 T = TypeVar("T")
@@ -38,13 +39,19 @@ class Transaction:
     """
 
     def __init__(
-        self, tx: db.Transaction, kinds: Kinds, ids: Ids, batch: Callable[[Submitted], Batch]
+        self,
+        tx: db.Transaction,
+        kinds: Kinds,
+        ids: Ids,
+        batch: Callable[[Submitted], Batch],
+        submitting: Submitting,
     ) -> None:
         self.dialect = tx.dialect
         self._tx = tx
         self._kinds = kinds
         self._ids = ids
         self._batch = batch
+        self._submitting = submitting
         self._failed: BaseException | None = None
         self._over = False
         self.jobs: list[Job] = []  # submitted in it, one by one
@@ -75,21 +82,24 @@ class Transaction:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        traceparent: str | None = None,
         actor: str = ACTOR,
     ) -> Job:
         """As `app.submit`, in this transaction: a job that nobody sees before it commits."""
         wanted = self._kinds.of(kind)
-        about = submission(
-            wanted,
-            priority=priority,
-            run_at=run_at,
-            delay=delay,
-            deadline=deadline,
-            correlation=correlation,
-            actor=actor,
-        )
-        new = new_job(wanted, payload, key)
-        made, is_new = self._do(lambda tx: store.submit_or_find(tx, about, new))
+        with self._submitting(wanted.name, traceparent) as kept:
+            about = submission(
+                wanted,
+                priority=priority,
+                run_at=run_at,
+                delay=delay,
+                deadline=deadline,
+                correlation=correlation,
+                traceparent=kept,
+                actor=actor,
+            )
+            new = new_job(wanted, payload, key)
+            made, is_new = self._do(lambda tx: store.submit_or_find(tx, about, new))
         self.jobs.append(made)
         if is_new:
             self.new.add(made.id)
@@ -108,31 +118,34 @@ class Transaction:
         delay: Any = None,
         deadline: Any = None,
         correlation: str | None = None,
+        traceparent: str | None = None,
         budget: str | None = None,
         actor: str = ACTOR,
     ) -> Batch:
         """As `app.submit_many`, in this transaction."""
         wanted = self._kinds.of(kind)
-        about = submission(
-            wanted,
-            priority=priority,
-            run_at=run_at,
-            delay=delay,
-            deadline=deadline,
-            correlation=correlation,
-            actor=actor,
-        )
         batch_key = checked("key", key) or self._ids.new()
-        submit = new_batch(
-            wanted,
-            payloads,
-            about,
-            name=name,
-            key=batch_key,
-            keys=keys,
-            budget=None if budget is None else money(say("a budget"), budget),
-        )
-        made = self._batch(self._do(submit))
+        with self._submitting(wanted.name, traceparent) as kept:
+            about = submission(
+                wanted,
+                priority=priority,
+                run_at=run_at,
+                delay=delay,
+                deadline=deadline,
+                correlation=correlation,
+                traceparent=kept,
+                actor=actor,
+            )
+            submit = new_batch(
+                wanted,
+                payloads,
+                about,
+                name=name,
+                key=batch_key,
+                keys=keys,
+                budget=None if budget is None else money(say("a budget"), budget),
+            )
+            made = self._batch(self._do(submit))
         self.batches.append(made.id)
         return made
 

@@ -1,6 +1,7 @@
 """The one client: checks where it goes, takes no more than agreed, tells nobody what it carried."""
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncGenerator, Collection, Mapping, Set
 from contextlib import AsyncExitStack, aclosing
@@ -14,9 +15,17 @@ import httpx2
 from retoma.engine.errors import Permanent, Transient
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
+from retoma.engine.traces import TRACES, Side, Traces
 from retoma.outbound.answer import Answer
 from retoma.outbound.call import REDIRECTS, SAFE, Call, Failure, prepare
-from retoma.outbound.policy import Blocked, Policy, Proxy, host_of, port_of
+from retoma.outbound.policy import (
+    Blocked,
+    Policy,
+    Proxy,
+    host_of,
+    port_of,
+    private_hosts,
+)
 from retoma.outbound.proxies import environment_proxy
 from retoma.outbound.resolver import Resolver, SystemResolver
 from retoma.outbound.sorting import Sort, asked_wait, sort_of
@@ -27,6 +36,7 @@ from retoma.words import say
 
 log = get_logger("retoma.outbound")
 
+PRIVATE_HOSTS: Final = "RETOMA_PRIVATE_HOSTS"
 MOST_WIRES: Final = 64  # policies whose connections are kept; idle ones beyond it are closed
 SILENCE: Final = Sort(Transient, "no_answer")
 LATE: Final = Sort(Transient, "timeout")
@@ -70,13 +80,20 @@ class Outbound:
         transport: httpx2.AsyncBaseTransport | None = None,
         trust: ssl.SSLContext | None = None,
         clock: Clock | None = None,
+        private: Set[str] | None = None,
     ) -> None:
-        """`transport`: answers in the place of the network, for tests. `trust`: whose certificates."""
+        """`transport`: answers in the place of the network, for tests. `trust`: whose certificates.
+
+        `private`: hosts that any policy which names them may find at a private address; else those
+        of `RETOMA_PRIVATE_HOSTS`, which is the operator's word.
+        """
         self._resolver = resolver or SystemResolver()
         self._network = network or httpcore2.AnyIOBackend()
         self._transport = transport
         self._trust = trust
         self._clock = clock or Clock()
+        told = os.environ.get(PRIVATE_HOSTS, "") if private is None else ",".join(private)
+        self._private = private_hosts(told)
         self._wires: dict[Policy, Wire] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -106,7 +123,7 @@ class Outbound:
         """
         try:
             call = prepare(
-                policy,
+                policy.allowing(self._private),
                 method,
                 url,
                 params=params,
@@ -125,10 +142,11 @@ class Outbound:
 
     async def check(self, policy: Policy, url: str) -> None:
         """Blocked where the address, or one its name has now, is refused. For whoever saves it."""
-        parsed = policy.check(url)
+        allowed = policy.allowing(self._private)
+        parsed = allowed.check(url)
         host, port = host_of(parsed), port_of(parsed)
         try:
-            await checked(host, port, self._resolver, policy.private)
+            await checked(host, port, self._resolver, allowed.private)
         except httpx2.ConnectError:
             raise Blocked(say("{host}: no such name", host=host)) from None
 
@@ -146,7 +164,11 @@ class Outbound:
     async def _told(self, call: Call, accept: Collection[int]) -> Answer:
         """One line in the log for each call, and nothing in it that was carried."""
         began = self._clock.now()
-        ended = await self._ended(call, accept)
+        traces = TRACES.get()
+        if traces is None:
+            ended = await self._ended(call, accept)
+        else:
+            ended = await self._traced(traces, call, accept)
         told = {
             "purpose": call.policy.purpose,
             "method": call.method,
@@ -159,6 +181,20 @@ class Outbound:
         tell = log.warning if ended.code == BLOCKED.code else log.info
         tell("outbound.failed", code=ended.code, **told)
         raise ended
+
+    async def _traced(
+        self, traces: Traces, call: Call, accept: Collection[int]
+    ) -> Answer | Failure:
+        """Whoever is called may go on with our span; where a redirect leads, it stays behind."""
+        name, purpose = f"{call.method} {call.host}", call.policy.purpose
+        with traces.span(name, Side.CLIENT, purpose=purpose, host=call.host) as span:
+            call.headers.setdefault("traceparent", span.traceparent)
+            ended = await self._ended(call, accept)
+            if isinstance(ended, Answer):
+                span.tell(status=ended.status)
+            else:
+                span.fail(ended.code)
+            return ended
 
     async def _ended(self, call: Call, accept: Collection[int]) -> Answer | Failure:
         """Raised outside of here, so that no text of another package comes along as its cause."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import httpx2
@@ -84,6 +84,12 @@ class Policy:
             **rules,
         )
 
+    def allowing(self, private: Set[str]) -> "Policy":
+        """Itself, with those of its hosts private that the operator allows: only what it names,
+        never what a pattern of it happens to meet."""
+        more = (private & self.hosts) - self.private
+        return replace(self, private=self.private | more) if more else self
+
     def check(self, url: str | httpx2.URL) -> httpx2.URL:
         """The address, read; Blocked where this purpose may not go there. Resolves no name."""
         parsed = _parsed(url)
@@ -158,6 +164,14 @@ class Proxy:
         if not self.user:
             return None
         return self.user.encode(), (revealed(self.password) or "").encode()
+
+
+def private_hosts(text: str) -> frozenset[str]:
+    """Names with commas between them, as the operator has set them; each by itself, no pattern."""
+    named = [each.strip() for each in text.split(",") if each.strip()]
+    if any(ANYWHERE in each for each in named):
+        raise BadInput(say("private hosts are named one by one"))
+    return frozenset(host_name(each) for each in named)
 
 
 def revealed(value: Any) -> Any:

@@ -112,9 +112,7 @@ async def _by_a_job(
     show: Callable[[int], M],
     shape: type[M],
 ) -> M:
-    shown, _ = await written(
-        house, ask, lambda tx: submit_order(tx, order, visit.correlation), show, shape
-    )
+    shown, _ = await written(house, ask, lambda tx: submit_order(tx, order, visit), show, shape)
     return shown
 
 

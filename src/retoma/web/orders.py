@@ -18,6 +18,7 @@ from retoma.engine.states import State
 from retoma.engine.store import Command, Verb
 from retoma.engine.transaction import Transaction
 from retoma.library import Retoma
+from retoma.web.visit import Visit
 from retoma.words import say
 
 KIND: Final = "retoma.order"
@@ -60,9 +61,15 @@ def order_of(command: Command, search: Search, most: int | None) -> Order:
     )
 
 
-def submit_order(tx: Transaction, order: Order, correlation: str) -> int:
+def submit_order(tx: Transaction, order: Order, visit: Visit) -> int:
     """The job that will do it, written down with who wants it."""
-    made = tx.submit(KIND, order, actor=order.actor, correlation=correlation)
+    made = tx.submit(
+        KIND,
+        order,
+        actor=order.actor,
+        correlation=visit.correlation,
+        traceparent=visit.traceparent,
+    )
     about = {name: value for name, value in asdict(order).items() if value is not None}
     tx.tell("order.given", f"job {made.id}", about, actor=order.actor)
     return made.id

@@ -8,10 +8,10 @@ from typing import Final
 from starlette.types import Scope
 
 from retoma.engine.ports import Ids
+from retoma.engine.submission import TRACEPARENT
 from retoma.words import Language, chosen
 
 VISIT: Final = "retoma.visit"  # where a scope keeps it
-TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 PRINTABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?")
 LANGUAGES: Final = {"pt": Language.PT_BR, "en": Language.EN}
 
@@ -23,6 +23,7 @@ class Visit:
     trace_id: str
     correlation: str
     language: Language
+    traceparent: str  # what a job that is submitted by it goes on with
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
@@ -33,10 +34,12 @@ def headers_of(scope: Scope) -> dict[str, str]:
 def visit_of(headers: Mapping[str, str], ids: Ids) -> Visit:
     trace = TRACEPARENT.fullmatch(headers.get("traceparent", ""))
     trace_id = trace[1] if trace else ids.new()
+    traceparent = trace[0] if trace else f"00-{trace_id}-{trace_id[:16]}-01"
     return Visit(
         trace_id,
         headers.get("x-correlation-id") or trace_id,
         language_of(headers.get("accept-language", "")),
+        traceparent,
     )
 
 

@@ -1,6 +1,6 @@
 """How things look on the wire: what a body may say, and what an answer says."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Header, Path, Query
@@ -47,7 +47,10 @@ def _instant(value: Any) -> Any:
 def _zoned(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError(say("needs a time zone"))
-    return value
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:  # of the first or the last day there is, in a zone too far away
+        raise ValueError(say("is not an instant such as 2026-01-31T12:00:00Z")) from None
 
 
 def _printable(value: str) -> str:

@@ -86,6 +86,7 @@ async def submit_batch(
             run_at=body.run_at,
             deadline=body.deadline,
             correlation=visit.correlation,
+            traceparent=visit.traceparent,
             actor=who.name,
         )
         about = {"kind": made.kind, "jobs": made.submitted}

@@ -165,6 +165,7 @@ async def submit(
             run_at=body.run_at,
             deadline=body.deadline,
             correlation=visit.correlation,
+            traceparent=visit.traceparent,
             actor=who.name,
         )
         was_new[:] = [job.id in tx.new]
