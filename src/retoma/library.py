@@ -278,7 +278,6 @@ class Retoma:
             made = await database.write(
                 lambda tx: store.submit_job(tx, about, new), verb="submit"
             )
-        self._hint([made])
         return made
 
     def _submitting(self) -> Submitting:

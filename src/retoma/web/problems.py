@@ -23,6 +23,7 @@ from retoma.engine.errors import (
     UnknownKind,
     Unsure,
 )
+from retoma.secret import redact_text
 from retoma.web.visit import Visit
 from retoma.words import Said, say, tell
 
@@ -164,7 +165,7 @@ def _of_database(error: DatabaseError) -> Refusal:
 def _misfit(error: Misfit) -> Refusal:
     match error:
         case Unstorable(why=why) | Undecodable(why=why):
-            told = say("{why}", why=why)
+            told = say("{why}", why=redact_text(str(why)))  # it shows what was found there
         case _:
             told = say("does not fit")
     path = f"payload{error.path.removeprefix('$')}"

@@ -26,7 +26,7 @@ from retoma.web.house import Face, House, visit_at
 from retoma.web.orders import order_kind
 from retoma.web.problems import CODES, Refusal
 from retoma.web.route import Route, router
-from retoma.web.routes import batches, dead, door, gates, jobs, metrics, people, work
+from retoma.web.routes import batches, costs, dead, door, gates, jobs, metrics, people, work
 from retoma.web.sign_in import Anybody
 from retoma.web.wire import Problem
 from retoma.words import say
@@ -34,7 +34,7 @@ from retoma.words import say
 # One for each room. What has a room of its own (the stream, metrics) is given to build_site.
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(jobs.routes, batches.routes, dead.routes, work.routes),
-    *(gates.routes, people.routes, door.routes, metrics.routes),
+    *(gates.routes, costs.routes, people.routes, door.routes, metrics.routes),
 )
 STREAMS: Final = ("/api/stream",)  # answers that never end have no time to end in
 UNBOUNDED: Final = 1e9  # requests a second

@@ -1,0 +1,171 @@
+"""How money looks on the wire: what was spent and saved, budgets, prices. Amounts are text, never floats."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StrictInt, StrictStr, model_validator
+
+from retoma.engine.cost import NAME
+from retoma.engine.money import NANOS, plain
+from retoma.engine.price import MOST_PER, Price
+from retoma.engine.store.budget import BudgetSeen
+from retoma.engine.store.cost import CostSeen, Total
+from retoma.web.wire import Body, Id, Instant, Name, Shown
+from retoma.words import say
+
+Amount = Annotated[StrictStr, Field(min_length=1, max_length=40)]
+Account = Annotated[Name, Field(max_length=NAME)]
+
+
+class TotalShown(Shown):
+    """What it came to, each currency by itself."""
+
+    usd: str = Field(examples=["0.48"])
+    brl: str
+    units: dict[str, int] = Field(examples=[{"input_tokens": 812}])
+    unpriced: int = Field(description="Charges whose money nobody knows; they are not in it.")
+
+
+class CostShown(Shown):
+    """What one account came to in one period, for one provider and model of it."""
+
+    name: str = Field(description="Of the job, batch, kind, application or provider.")
+    period: str = Field(description="The day; empty: all of it.")
+    provider: str
+    model: str
+    spent: TotalShown
+    saved: TotalShown = Field(description="Not paid again, because a step was kept.")
+
+
+def cost_shown(seen: CostSeen) -> CostShown:
+    return CostShown(
+        name=seen.name,
+        period=seen.period,
+        provider=seen.provider,
+        model=seen.model,
+        spent=_total(seen.spent),
+        saved=_total(seen.saved),
+    )
+
+
+def _total(total: Total) -> TotalShown:
+    usd, brl = (plain(int(each * NANOS)) for each in (total.usd, total.brl))
+    return TotalShown(usd=usd, brl=brl, units=total.units, unpriced=total.unpriced)
+
+
+class BudgetShown(Shown):
+    """A budget, and how it stands in the period that is now."""
+
+    gate: str = Field(description="Behind which jobs wait while it is spent.")
+    scope: str
+    name: str
+    per: str
+    budget: str = Field(examples=["25.00 USD"])
+    period: str
+    until: datetime | None
+    spent: str
+    share: int = Field(description="Of a hundred.")
+    warning: bool
+    exhausted: bool
+    shut: bool = Field(description="Jobs wait for it.")
+    unconverted: str | None = Field(description="Not counted: there is no exchange rate.")
+    unpriced: int
+
+
+def budget_shown(seen: BudgetSeen) -> BudgetShown:
+    budget = seen.budget
+    return BudgetShown(
+        gate=budget.gate,
+        scope=budget.scope,
+        name=budget.name,
+        per=budget.per,
+        budget=str(budget.money),
+        period=seen.period.name,
+        until=seen.period.until,
+        spent=str(seen.spent),
+        share=seen.share,
+        warning=seen.warning,
+        exhausted=seen.exhausted,
+        shut=seen.shut,
+        unconverted=None if seen.unconverted is None else str(seen.unconverted),
+        unpriced=seen.unpriced,
+    )
+
+
+class Whose(Body):
+    """Whose budget: of one batch; or of one provider or application in each day or month."""
+
+    batch: Id | None = None
+    provider: Account | None = None
+    application: Account | None = None
+    per: Annotated[StrictStr, Field(pattern="^(day|month)$")] | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "Whose":
+        named = [each for each in (self.batch, self.provider, self.application) if each]
+        if len(named) != 1:
+            raise ValueError(say("a budget is of one batch, one provider or one application"))
+        if (self.batch is None) == (self.per is None):
+            raise ValueError(
+                say("the budget of a batch is for all of it, any other is per day or month")
+            )
+        return self
+
+
+class NewBudget(Whose):
+    """How much may be spent."""
+
+    amount: Amount = Field(examples=["25 USD"])
+
+
+class PriceShown(Shown):
+    """So much money for so many units, from an instant on."""
+
+    provider: str
+    model: str = Field(description="Empty: of all models.")
+    unit: str
+    price: str
+    currency: str
+    per: int
+    since: datetime | None
+    by: str
+
+
+def price_shown(price: Price) -> PriceShown:
+    return PriceShown(
+        provider=price.provider,
+        model=price.model,
+        unit=price.unit,
+        price=f"{price.amount:f}",
+        currency=price.currency.upper(),
+        per=price.per,
+        since=price.since,
+        by=price.by,
+    )
+
+
+class NewPrice(Body):
+    """What units cost from now, or from an instant, on."""
+
+    provider: Account
+    unit: Annotated[StrictStr, Field(min_length=1, max_length=100, examples=["input_tokens"])]
+    price: Amount = Field(examples=["3.00"])
+    currency: Annotated[StrictStr, Field(pattern="^(USD|BRL)$")] = "USD"
+    model: Annotated[StrictStr, Field(max_length=NAME)] = ""
+    per: Annotated[StrictInt, Field(ge=1, le=MOST_PER)] = 1
+    since: Instant | None = None
+
+
+class ExchangeShown(Shown):
+    """What a dollar is in reais; null where nobody has said."""
+
+    brl_per_usd: str | None
+    since: datetime | None = None
+    by: str | None = None
+
+
+class NewExchange(Body):
+    """What a dollar is from now, or from an instant, on."""
+
+    brl_per_usd: Amount = Field(examples=["5.40"])
+    since: Instant | None = None
