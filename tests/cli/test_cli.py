@@ -28,6 +28,8 @@ def verbs(group: typer.Typer, before: str) -> list[str]:
         if each.callback is not None
     ]
     found = [f"{before} {name}" for name in own]
+    if group.registered_callback and group.registered_callback.invoke_without_command is True:
+        found.append(before)
     for each in group.registered_groups:
         assert each.typer_instance is not None
         found += verbs(each.typer_instance, f"{before} {each.name}")

@@ -1,0 +1,40 @@
+"""What many verbs take, said once."""
+
+from typing import Annotated
+
+import typer
+
+LARGEST = 2**63 - 1  # ids are 64 bits in both databases
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="sqlite:///work.db or postgresql://… [env: RETOMA_DATABASE_URL]",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST)]
+Before = Annotated[
+    int | None,
+    typer.Option(metavar="ID", min=1, max=LARGEST, help="Older than this id: the next page."),
+]
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+Why = Annotated[str, typer.Option(help="The reason; it is shown and kept.")]
+Thing = Annotated[str, typer.Argument(metavar="THING")]
+Things = Annotated[list[str], typer.Argument(metavar="THING…")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run every step again; nothing is kept.")]
+Codes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CODE", help="Only those with this code; may be given several times."),
+]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="How many at most.")]
+Who = Annotated[str, typer.Argument(metavar="PERSON")]
+Key = Annotated[str, typer.Argument(metavar="KEY")]
+Role = Annotated[str, typer.Option(help="viewer, operator or admin.")]
+
+
+def group(about: str) -> typer.Typer:
+    """Verbs below a word, such as `retoma jobs …`."""
+    return typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)

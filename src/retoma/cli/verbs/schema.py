@@ -1,0 +1,53 @@
+"""`retoma db …`"""
+
+from typing import Annotated
+
+import typer
+
+from retoma.cli.options import AsJson, Database, group
+
+database = group("The schema of the database.")
+
+
+@database.command("upgrade")
+def db_upgrade(database: Database = None, json: AsJson = False) -> None:
+    """Bring the schema to what this retoma needs. Safe at any time, by any number at once."""
+    from retoma.cli.db import upgrade
+
+    upgrade(database, json)
+
+
+@database.command("status")
+def db_status(database: Database = None, json: AsJson = False) -> None:
+    """Which migrations are applied, and which are not yet. Changes nothing."""
+    from retoma.cli.db import status
+
+    status(database, json)
+
+
+@database.command("downgrade")
+def db_downgrade(
+    to: Annotated[int, typer.Option(min=0, help="The last migration to keep; 0: none.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Yes, drop what is above it.")] = False,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Undo migrations, newest first. What they hold is dropped: asks for --yes."""
+    from retoma.cli.db import downgrade
+
+    downgrade(database, json, to=to, yes=yes)
+
+
+@database.command("sql")
+def db_sql(
+    dialect: Annotated[
+        str | None, typer.Option(help="sqlite or postgres; else that of the database's URL.")
+    ] = None,
+    above: Annotated[int, typer.Option(min=0, help="Only migrations above this one.")] = 0,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Print what `upgrade` would run, for those who apply SQL by hand. Opens no database."""
+    from retoma.cli.db import sql
+
+    sql(database, json, dialect=dialect, above=above)

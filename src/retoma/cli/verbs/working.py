@@ -1,0 +1,153 @@
+"""`retoma runner`, `serve`, `demo`, `up`, `runners`, `doctor`: what keeps running, and who does."""
+
+from typing import Annotated
+
+import typer
+
+from retoma.cli.options import AsJson, Database
+
+runners = typer.Typer(rich_markup_mode=None)
+
+
+def runner(
+    app: Annotated[
+        str, typer.Option("--app", metavar="MODULE:NAME", help="Where your Retoma is.")
+    ],
+    processes: Annotated[int, typer.Option(min=1, max=1024, help="Runner processes.")] = 1,
+    slots: Annotated[
+        int | None,
+        typer.Option(min=1, help="Jobs at a time in each process. [env: RETOMA_SLOTS]"),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What to call it. [env: RETOMA_RUNNER_NAME]")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", metavar="URL", help="Instead of the one the app names."),
+    ] = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Leave when nothing waits any more.")
+    ] = False,
+    with_parent: Annotated[bool, typer.Option("--leave-with-parent", hidden=True)] = False,
+) -> None:
+    """Claim jobs and run them, until told to stop (SIGTERM or Ctrl-C: drain, then leave)."""
+    from retoma.cli.exits import leave_in_order, stay
+
+    leave_in_order()
+    stay()
+    from retoma.cli.runner import Wanted, run
+
+    run(
+        Wanted(
+            app=app,
+            processes=processes,
+            slots=slots,
+            name=name,
+            database=database,
+            until_idle=until_idle,
+            with_parent=with_parent,
+        )
+    )
+
+
+def serve(
+    app: Annotated[
+        str | None,
+        typer.Option(
+            "--app",
+            metavar="MODULE:NAME",
+            help="Where your Retoma is: its jobs can be submitted.",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Where to listen. [env: RETOMA_SERVE_HOST]")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="0: a free one. [env: RETOMA_SERVE_PORT]"),
+    ] = None,
+    database: Database = None,
+    link: Annotated[
+        bool, typer.Option("--link/--no-link", help="Print a sign-in link, good once.")
+    ] = True,
+    with_parent: Annotated[bool, typer.Option("--leave-with-parent", hidden=True)] = False,
+) -> None:
+    """Serve the API, until told to stop (SIGTERM or Ctrl-C)."""
+    from retoma.cli.exits import leave_in_order, stay
+
+    leave_in_order()
+    stay()
+    from retoma.cli.serve import Wanted, run
+
+    run(
+        Wanted(
+            app=app,
+            host=host,
+            port=port,
+            database=database,
+            link=link,
+            with_parent=with_parent,
+        )
+    )
+
+
+def demo(
+    fast: Annotated[
+        bool, typer.Option("--fast", help="A smaller world: a few seconds.")
+    ] = False,
+    json: AsJson = False,
+    seed: Annotated[int, typer.Option(help="Which world.")] = 1,
+) -> None:
+    """A batch at work on this machine: a runner is killed in the middle, nothing is lost."""
+    from retoma.cli.demo import run
+    from retoma.cli.exits import stay
+
+    stay()
+    run(fast=fast, as_json=json, seed=seed)
+
+
+def up(
+    seed: Annotated[int, typer.Option(help="Which world.")] = 1,
+) -> None:
+    """The world of the demo, kept running until Ctrl-C; the next `up` goes on from there."""
+    from retoma.cli.exits import stay
+    from retoma.cli.up import run
+
+    stay()
+    run(seed=seed)
+
+
+@runners.callback(invoke_without_command=True)
+def runners_list(
+    context: typer.Context,
+    every: Annotated[
+        bool, typer.Option("--all", help="Those that are gone or lost too.")
+    ] = False,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Who runs jobs: slots in use, last beat, kinds it knows."""
+    if context.invoked_subcommand is not None:
+        return
+    from retoma.cli.runners import list_
+
+    list_(database, json, every=every)
+
+
+@runners.command("drain")
+def runners_drain(
+    runner: Annotated[str, typer.Argument(help="Its boot, the beginning of it, or its name.")],
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Ask a runner to leave as on SIGTERM; its jobs are finished or given back."""
+    from retoma.cli.runners import drain
+
+    drain(database, json, runner)
+
+
+def doctor(database: Database = None, json: AsJson = False) -> None:
+    """Look for what may be wrong, and say what to do about it. Changes nothing."""
+    from retoma.cli.doctor import doctor as examine
+
+    examine(database, json)
