@@ -40,9 +40,11 @@ QUESTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "job_steps": "/api/jobs/{job}/steps",
         "job_evidence": "/api/jobs/{job}/evidence",
         "job_explain": "/api/jobs/{job}/explain",
+        "job_costs": "/api/jobs/{job}/costs",
         "batches": "/api/batches?limit=2",
         "batch": "/api/batches/{batch}",
         "batch_items": "/api/batches/{batch}/items",
+        "batch_costs": "/api/batches/{batch}/costs",
         "dead": "/api/dead?limit=20",
         "dead_groups": "/api/dead/groups?batch={batch}",
         "runners": "/api/runners",
@@ -51,6 +53,9 @@ QUESTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "limits": "/api/limits",
         "pools": "/api/pools",
         "breakers": "/api/breakers",
+        "costs": "/api/costs",
+        "budgets": "/api/budgets",
+        "metrics": "/metrics",
     }
 )
 
