@@ -4,7 +4,8 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,7 +15,8 @@ from retoma.db import Database, Unfit
 from retoma.engine.insights import tail
 from retoma.engine.ports import Clock
 from retoma.web import broadcast
-from retoma.web.broadcast import Broadcaster, Everything, Listener
+from retoma.web.broadcast import Broadcaster, Everything, Guard, Listener, nobody_asks
+from retoma.web.stream import EventStream
 from tests.engine.aids import eventually, submit
 
 PATIENCE = 20
@@ -44,6 +46,8 @@ class Reader:
             self._text += chunk.decode()
         one, _, self._text = self._text.partition("\n\n")
         fields = dict(line.split(": ", 1) for line in one.split("\n"))
+        if "event" not in fields:  # a greeting
+            return await self.next()
         self.last = fields.get("id", self.last)
         return Heard(fields.get("id"), fields["event"], json.loads(fields["data"]))
 
@@ -65,16 +69,30 @@ async def live(
 ) -> AsyncIterator[tuple[Database, Broadcaster]]:
     async with Retoma(url) as app:
         await app.upgrade()
-        broadcaster = Broadcaster(await app.database(), clock)
+        broadcaster = Broadcaster(app.database, clock)
         yield await app.database(), broadcaster
         await broadcaster.close()
+
+
+@asynccontextmanager
+async def listening(
+    broadcaster: Broadcaster,
+    channel: Everything | None = None,
+    last: str | None = None,
+    guard: Guard = nobody_asks,
+) -> AsyncIterator[Reader]:
+    hearing = await broadcaster.listen(channel or Everything(), last, guard)
+    try:
+        async with aclosing(hearing.chunks()) as chunks:
+            yield Reader(chunks)
+    finally:
+        hearing.leave()
 
 
 async def test_who_listens_hears_what_happens_from_then_on(database_url):
     async with live(database_url) as (database, broadcaster):
         await submit(database, 2)
-        async with aclosing(broadcaster.listen(Everything())) as chunks:
-            reader = Reader(chunks)
+        async with listening(broadcaster, Everything()) as reader:
             hello = await reader.next()
             await submit(database, 3)
             heard = await reader.jobs(3)
@@ -93,15 +111,13 @@ async def test_who_comes_back_with_a_cursor_hears_what_was_missed_and_then_what_
     database_url,
 ):
     async with live(database_url) as (database, broadcaster):
-        async with aclosing(broadcaster.listen(Everything())) as chunks:
-            reader = Reader(chunks)
+        async with listening(broadcaster, Everything()) as reader:
             await reader.next()
             await submit(database, 1)
             await reader.jobs(1)
         await submit(database, 2)
 
-        async with aclosing(broadcaster.listen(Everything(), reader.last)) as chunks:
-            again = Reader(chunks)
+        async with listening(broadcaster, Everything(), reader.last) as again:
             missed = await again.jobs(2)
             await submit(database, 1)
             follows = await again.jobs(1)
@@ -115,24 +131,22 @@ async def test_who_was_cut_off_within_a_poll_hears_all_of_it_again(database_url,
     monkeypatch.setattr(tail, "SLICE", 3)
     monkeypatch.setattr(tail.between, "__defaults__", (tail.BEGINNING, 3))
     async with live(database_url) as (database, broadcaster):
-        async with aclosing(broadcaster.listen(Everything())) as chunks:
-            reader = Reader(chunks)
+        async with listening(broadcaster, Everything()) as reader:
             await reader.next()
             start = reader.last
             await submit(database, 10)
             first = [await reader.next() for _ in range(2)]
             assert [start, start] == [heard.id for heard in first if heard is not None]
 
-        async with aclosing(broadcaster.listen(Everything(), reader.last)) as chunks:
-            assert [(n, 1) for n in range(1, 11)] == await Reader(chunks).jobs(10)
+        async with listening(broadcaster, Everything(), reader.last) as again:
+            assert [(n, 1) for n in range(1, 11)] == await again.jobs(10)
 
 
 @pytest.mark.parametrize("cursor", ["x", "", "0/1:2:", "a" * 10_000])
 async def test_a_cursor_nobody_knows_is_answered_by_a_reset(database_url, cursor):
     async with live(database_url) as (database, broadcaster):
         await submit(database, 2)
-        async with aclosing(broadcaster.listen(Everything(), cursor)) as chunks:
-            reader = Reader(chunks)
+        async with listening(broadcaster, Everything(), cursor) as reader:
             heard = await reader.next()
             await submit(database, 1)
 
@@ -151,15 +165,18 @@ async def test_each_hears_what_it_asked_for_and_nothing_foreign(database_url):
         async def theirs(ctx: Context, n: int) -> None: ...
 
         await app.upgrade()
-        broadcaster = Broadcaster(await app.database())
+        broadcaster = Broadcaster(app.database)
         wanted = {
             "kind": Everything(kind="mine"),
             "batch": Everything(batch=1),
             "job": Everything(job=2),
             "audit": Everything(job=0, audit=True),
         }
-        opened = {name: broadcaster.listen(channel) for name, channel in wanted.items()}
-        readers = {name: Reader(chunks) for name, chunks in opened.items()}
+        doors = AsyncExitStack()
+        readers = {
+            name: await doors.enter_async_context(listening(broadcaster, channel))
+            for name, channel in wanted.items()
+        }
         for reader in readers.values():
             await reader.next()
         await app.submit_many(mine, range(2))
@@ -173,8 +190,7 @@ async def test_each_hears_what_it_asked_for_and_nothing_foreign(database_url):
         told = await readers["audit"].next()
         assert told is not None
         assert "audit" == told.name
-        for chunks in opened.values():
-            await chunks.aclose()
+        await doors.aclose()
         await broadcaster.close()
 
 
@@ -188,8 +204,8 @@ async def test_many_listeners_cost_the_database_no_more_than_one(database_url):
             return await read(fn, **how)
 
         database.read = counting  # type: ignore[method-assign]
-        opened = [broadcaster.listen(Everything()) for _ in range(50)]
-        readers = [Reader(chunks) for chunks in opened]
+        doors = AsyncExitStack()
+        readers = [await doors.enter_async_context(listening(broadcaster)) for _ in range(50)]
         for reader in readers:
             await reader.next()
         before = asked["read"]
@@ -199,26 +215,37 @@ async def test_many_listeners_cost_the_database_no_more_than_one(database_url):
 
         assert [heard[0]] * 50 == heard
         assert polls < 50
-        for chunks in opened:
-            await chunks.aclose()
+        await doors.aclose()
 
 
-async def test_a_heartbeat_comes_by_name_and_moves_the_cursor(database_url, monkeypatch):
-    monkeypatch.setattr(broadcast, "HEARTBEAT", 0.0)
-    async with live(database_url) as (database, broadcaster):
-        chunks = broadcaster.listen(Everything(job=99))
-        reader = Reader(chunks)
-        await reader.next()
+async def test_a_heartbeat_comes_every_15_s_by_name_and_moves_the_cursor(
+    database_url, test_clock
+):
+    async with (
+        live(database_url) as (database, broadcaster),
+        listening(broadcaster, Everything(job=99)) as reader,
+    ):
+        hello = await reader.next()
         await submit(database, 1)
-        heard = await reader.next()
-        await chunks.aclose()
+        test_clock.jump(5)
+        async with listening(broadcaster) as other:
+            await other.next()
+            await submit(database, 1)
+            follows = await other.next()
+        assert follows is not None
+        assert "job" == follows.name  # and no heartbeat yet
+        for _ in range(3):
+            test_clock.jump(15)
+            heard = await reader.next()
+            assert heard is not None
+            assert "heartbeat" == heard.name
 
+        assert hello is not None
         assert heard is not None
-        assert "heartbeat" == heard.name
-        assert heard.id is not None
+        assert heard.id not in (None, hello.id)
 
 
-async def test_who_does_not_keep_up_is_told_and_let_go_and_others_hear_on(monkeypatch):
+async def test_who_does_not_keep_up_is_told_and_let_go(monkeypatch):
     monkeypatch.setattr(broadcast, "BEHIND", 100)
     slow = Listener(Everything())
     for n in range(20):
@@ -226,39 +253,211 @@ async def test_who_does_not_keep_up_is_told_and_let_go_and_others_hear_on(monkey
 
     told = [chunk async for chunk in slow.chunks()]
 
-    assert [broadcast.message("dropped", {"reason": "too slow"})] == told
+    assert [broadcast.message("dropped", {"reason": "too_slow"})] == told
+
+
+async def test_who_may_not_hear_on_is_told_with_the_next_heartbeat_and_others_hear_on(
+    database_url, test_clock
+):
+    """Whoever comes with the same key is asked about once."""
+    asked: Counter[str] = Counter()
+    allowed = {"Vera", "Olga"}
+
+    @dataclass(frozen=True)
+    class Still:
+        who: str
+
+        async def __call__(self) -> bool:
+            asked[self.who] += 1
+            return self.who in allowed
+
+    async with (
+        live(database_url) as (database, broadcaster),
+        listening(broadcaster, guard=Still("Vera")) as vera,
+        listening(broadcaster, guard=Still("Olga")) as olga,
+        listening(broadcaster, guard=Still("Olga")) as olga_again,
+    ):
+        for each in (vera, olga, olga_again):
+            await each.next()
+        allowed.remove("Vera")
+        test_clock.jump(15)
+        told = await vera.next()
+        await submit(database, 1)
+
+        assert told is not None
+        assert ("dropped", {"reason": "not_allowed"}) == (told.name, told.data)
+        assert await vera.next() is None
+        assert [(1, 1)] == await olga.jobs(1) == await olga_again.jobs(1)
+        assert {"Vera": 1, "Olga": 1} == asked
+
+
+async def test_who_may_not_hear_on_is_not_told_what_was_missed_either(
+    database_url, monkeypatch, test_clock
+):
+    """Let go between two slices of a long replay."""
+    monkeypatch.setattr(tail.between, "__defaults__", (tail.BEGINNING, 3))
+    may = True
+
+    async def guard() -> bool:
+        return may
+
+    async with live(database_url) as (database, broadcaster):
+        async with listening(broadcaster) as reader:
+            await reader.next()
+        await eventually(lambda: resting(broadcaster))
+        await submit(database, 30)
+        async with listening(broadcaster, None, reader.last, guard) as again:
+            assert [(1, 1), (2, 1), (3, 1)] == await again.jobs(3)
+            may = False
+            test_clock.jump(15)
+            await eventually(lambda: ended(broadcaster))
+            told = await again.next()
+
+            assert told is not None
+            assert "dropped" == told.name
+            assert await again.next() is None
+
+
+async def resting(broadcaster: Broadcaster) -> bool:
+    return not broadcaster._polls
+
+
+async def ended(broadcaster: Broadcaster) -> bool:
+    return all(listener.over.is_set() for listener in broadcaster._listeners)
 
 
 async def test_a_database_that_goes_away_within_a_poll_leaves_nobody_with_a_hole(
     database_url, monkeypatch
 ):
     async with live(database_url) as (database, broadcaster):
-        async with aclosing(broadcaster.listen(Everything())) as chunks:
-            reader = Reader(chunks)
+        async with listening(broadcaster) as reader:
             await reader.next()
-            between = tail.between
-
-            def away(*_: Any) -> None:
-                raise Unfit("gone")
-
-            monkeypatch.setattr(tail, "between", away)
-            await submit(database, 3)
-            dropped = await reader.next()
+            with monkeypatch.context() as trouble:
+                trouble.setattr(tail, "between", away)
+                await submit(database, 3)
+                dropped = await reader.next()
             assert dropped is not None
-            assert "dropped" == dropped.name
+            assert ("dropped", {"reason": "database_away"}) == (dropped.name, dropped.data)
             assert await reader.next() is None
-            monkeypatch.setattr(tail, "between", between)
 
-        async with aclosing(broadcaster.listen(Everything(), reader.last)) as chunks:
-            assert [(1, 1), (2, 1), (3, 1)] == await Reader(chunks).jobs(3)
+        async with listening(broadcaster, None, reader.last) as again:
+            assert [(1, 1), (2, 1), (3, 1)] == await again.jobs(3)
 
 
-async def test_closing_ends_every_stream(database_url):
-    async with live(database_url) as (_, broadcaster):
-        opened = [Reader(broadcaster.listen(Everything())) for _ in range(3)]
+async def test_a_database_that_goes_away_within_a_replay_leaves_nobody_with_a_hole(
+    database_url, monkeypatch
+):
+    """What happened meanwhile waits behind what was missed, and is not told without it."""
+    async with live(database_url) as (database, broadcaster):
+        async with listening(broadcaster) as reader:
+            await reader.next()
+        await eventually(lambda: resting(broadcaster))
+        await submit(database, 3)
+        hearing = await broadcaster.listen(Everything(), reader.last)
+        hearing.listener.tell(b"id: later\nevent: job\ndata: {}\n\n")
+        with monkeypatch.context() as trouble:
+            trouble.setattr(tail, "between", away)
+            told = [chunk async for chunk in hearing.chunks()]
+        hearing.leave()
+
+        last = broadcast.message("dropped", {"reason": "database_away"})
+        assert [broadcast.GREETING, last] == told
+
+
+def away(*_: Any) -> None:
+    raise Unfit("gone")
+
+
+async def test_a_poll_that_breaks_is_told_and_the_next_who_comes_is_heard(
+    database_url, monkeypatch
+):
+    async with live(database_url) as (database, broadcaster):
+        async with listening(broadcaster) as reader:
+            await reader.next()
+            with monkeypatch.context() as trouble:
+                trouble.setattr(tail, "between", lambda *_: 1 / 0)
+                await submit(database, 1)
+                dropped = await reader.next()
+            assert dropped is not None
+            assert ("dropped", {"reason": "broken"}) == (dropped.name, dropped.data)
+
+        async with listening(broadcaster, None, reader.last) as again:
+            assert [(1, 1)] == await again.jobs(1)
+
+
+async def test_who_has_missed_too_much_begins_anew(database_url, monkeypatch):
+    monkeypatch.setattr(tail.knows, "__defaults__", (3,))
+    async with live(database_url) as (database, broadcaster):
+        async with listening(broadcaster) as reader:
+            await reader.next()
+        await eventually(lambda: resting(broadcaster))
+        await submit(database, 3)
+        async with listening(broadcaster, None, reader.last) as near:
+            assert [(1, 1), (2, 1), (3, 1)] == await near.jobs(3)
+        await eventually(lambda: resting(broadcaster))
+        await submit(database, 1)
+        async with listening(broadcaster, None, reader.last) as far:
+            heard = await far.next()
+
+        assert heard is not None
+        assert "reset" == heard.name
+
+
+async def test_closing_ends_every_stream_and_whoever_comes_later_too(database_url):
+    async with live(database_url) as (database, broadcaster), AsyncExitStack() as doors:
+        opened = [await doors.enter_async_context(listening(broadcaster)) for _ in range(3)]
         for reader in opened:
             await reader.next()
+        await submit(database, 1)
 
         await broadcaster.close()
+        late = await doors.enter_async_context(listening(broadcaster, None, opened[0].last))
 
-        assert [None] * 3 == [await reader.next() for reader in opened]
+        assert [None] * 4 == [await reader.next() for reader in (*opened, late)]
+
+
+# — as an answer —
+
+
+async def test_who_does_not_even_take_its_last_words_does_not_keep_us(
+    database_url, monkeypatch
+):
+    monkeypatch.setattr(broadcast, "LAST_WORDS", 0.1)
+    monkeypatch.setattr(broadcast, "BEHIND", 100)
+    blocked, sent = asyncio.Event(), []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if len(sent) == 3:
+            blocked.set()
+            await asyncio.Event().wait()
+
+    async with live(database_url) as (database, broadcaster):
+        hearing = await broadcaster.listen(Everything())
+        answer = asyncio.create_task(EventStream(hearing)({}, still_there, send))
+        await asyncio.wait_for(blocked.wait(), PATIENCE)
+        while not hearing.listener.over.is_set():
+            await submit(database, 2)
+            await asyncio.sleep(broadcast.LOOK)
+        await asyncio.wait_for(answer, PATIENCE)
+
+        assert 0 == broadcaster.listeners
+        assert 3 == len(sent)
+
+
+async def test_who_leaves_before_anything_was_told_is_forgotten(database_url):
+    async def gone() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        await asyncio.Event().wait()
+
+    async with live(database_url) as (_, broadcaster):
+        hearing = await broadcaster.listen(Everything())
+        await asyncio.wait_for(EventStream(hearing)({}, gone, send), PATIENCE)
+
+        assert 0 == broadcaster.listeners
+
+
+async def still_there() -> Any:
+    await asyncio.Event().wait()

@@ -244,7 +244,7 @@ def test_an_answer_that_never_ends_does_not_keep_the_server(database_url):
     """DRAIN seconds after it was told to stop, whoever still listens is let go; `served` sees it end."""
     endless = router("endless")
 
-    @endless.get("/api/stream", dependencies=[Anybody])
+    @endless.get("/api/stream/endless", dependencies=[Anybody])
     async def stream() -> StreamingResponse:
         async def chunks() -> AsyncIterator[bytes]:
             yield b"first"
@@ -255,7 +255,7 @@ def test_an_answer_that_never_ends_does_not_keep_the_server(database_url):
     with ExitStack() as open_until_it_has_ended:
         with served(database_url, routers=[endless]) as server:
             answer = open_until_it_has_ended.enter_context(
-                httpx2.stream("GET", f"{server.origin}/api/stream", timeout=60)
+                httpx2.stream("GET", f"{server.origin}/api/stream/endless", timeout=60)
             )
             rest = answer.iter_raw()
             assert b"first" == next(rest)

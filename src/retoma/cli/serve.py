@@ -2,7 +2,7 @@
 
 import asyncio
 import getpass
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,7 @@ from retoma.web import Bound, House, build_site, face_of
 from retoma.words import say, speak
 
 PATIENCE = 5.0  # seconds for a database that is away: somebody waits for an answer
-DRAIN = 3  # seconds for open answers to end; streams never do
+DRAIN = 3  # seconds for open answers to end
 GRACE = 1.0  # seconds for the jobs of the house
 SLOTS = 4  # jobs of the house at a time
 KEEP_ALIVE = 5  # seconds a connection may rest
@@ -113,6 +113,7 @@ class Server:
         """Until told to stop; open answers have a few seconds to end. `listening` is called once
         somebody could be answered."""
         self._server.listening = listening
+        self._server.leaving = self.house.broadcaster.close
         await self._server.serve(sockets=self._sockets)
 
     def stop(self) -> None:
@@ -123,11 +124,16 @@ class _Quiet(uvicorn.Server):
     """Signals are ours to hear: a SIGTERM is an end in order."""
 
     listening: Callable[[], None]
+    leaving: Callable[[], Awaitable[None]]
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self.listening()
+
+    async def shutdown(self, sockets: list[Any] | None = None) -> None:
+        await self.leaving()  # else we would wait for streams, which never end by themselves
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

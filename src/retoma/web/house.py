@@ -12,6 +12,7 @@ from retoma.engine.kind import Kinds
 from retoma.library import Retoma
 from retoma.manifest import Application
 from retoma.web.bounds import Bound
+from retoma.web.broadcast import Broadcaster
 from retoma.web.visit import VISIT, Visit
 
 HOUSE: Final = "retoma.house"
@@ -74,7 +75,11 @@ class House:
     _full_until: float = float("-inf")
     own: Kinds = field(default_factory=Kinds)  # kinds of the house itself
     queries: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    broadcaster: Broadcaster = field(init=False)  # asks nobody until somebody listens
     _access: Access | None = None
+
+    def __post_init__(self) -> None:
+        self.broadcaster = Broadcaster(self.retoma.database, self.retoma.clock)
 
     async def access(self) -> Access:
         """Who may come in; made when the database is first needed."""

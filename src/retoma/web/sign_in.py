@@ -57,7 +57,7 @@ Admin = Annotated[Person, Depends(Needs(Role.ADMIN))]
 async def admit(request: Request, role: Role, route: str) -> Person:
     """Let somebody in, or refuse: before anything of the request is looked at."""
     house = house_of(request)
-    person = await _identified(request, house)
+    person = await identified(request, house)
     if person is None:
         raise Refusal(
             "sign_in",
@@ -80,7 +80,8 @@ async def admit(request: Request, role: Role, route: str) -> Person:
     return person
 
 
-async def _identified(request: Request, house: House) -> Person | None:
+async def identified(request: Request, house: House) -> Person | None:
+    """Whose key or session it came with; None: none that is good."""
     access = await house.access()
     given = key_in(request)
     if given is not None:

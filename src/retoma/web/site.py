@@ -26,14 +26,14 @@ from retoma.web.house import Face, House, visit_at
 from retoma.web.orders import order_kind
 from retoma.web.problems import CODES, Refusal
 from retoma.web.route import Route, router
-from retoma.web.routes import batches, costs, dead, door, gates, jobs, metrics, people, work
+from retoma.web.routes import batches, costs, dead, door, gates, jobs, metrics, people, stream, work
 from retoma.web.sign_in import Anybody
 from retoma.web.wire import Problem
 from retoma.words import say
 
-# One for each room. What has a room of its own (the stream, metrics) is given to build_site.
+# One for each room. What somebody else brings is given to build_site.
 ROUTERS: Final[Sequence[APIRouter]] = (
-    *(jobs.routes, batches.routes, dead.routes, work.routes),
+    *(jobs.routes, batches.routes, dead.routes, work.routes, stream.routes),
     *(gates.routes, costs.routes, people.routes, door.routes, metrics.routes),
 )
 STREAMS: Final = ("/api/stream",)  # answers that never end have no time to end in
@@ -135,6 +135,7 @@ def _lifespan(house: House, lives: Sequence[Life]) -> Any:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(house.broadcaster.close)
             for each in lives:
                 await stack.enter_async_context(each(house))
             yield

@@ -1,45 +1,56 @@
 """The live stream as server-sent events: bytes that are ready, written as they come."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from contextlib import aclosing
-from typing import Any
+from typing import Final
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # a proxy that collects would make everything late
-]
+from retoma.web.broadcast import Hearing
+
+HEADERS: Final = {
+    "Cache-Control": "no-store, no-transform",
+    "X-Accel-Buffering": "no",  # a proxy that collects would make everything late
+}
 
 
-class EventStream:
+class EventStream(StreamingResponse):
     """An answer that goes on until the reader leaves or there is nothing more to tell.
 
-    Raw ASGI: a framework's own takes each message apart and puts it together again.
+    Plain ASGI: a framework's own takes each message apart and puts it together again.
     """
 
-    def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
-        self._chunks = chunks
+    media_type = "text/event-stream"
 
-    async def __call__(self, _scope: Message, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+    def __init__(self, hearing: Hearing) -> None:
+        super().__init__(hearing.chunks(), headers=HEADERS)
+        self._hearing = hearing
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        listener = self._hearing.listener
         pouring = asyncio.create_task(self._pour(send))
         leaving = asyncio.create_task(_gone(receive))
+        ending = asyncio.create_task(listener.over.wait())
+        tasks = (pouring, leaving, ending)
         try:
-            await asyncio.wait({pouring, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not (pouring.done() or leaving.done()):
+                # Who does not even take its last words does not keep us.
+                await asyncio.wait(
+                    tasks[:2], timeout=listener.patience, return_when=asyncio.FIRST_COMPLETED
+                )
         finally:
-            for task in (pouring, leaving):
+            for task in tasks:
                 task.cancel()
-            ended = await asyncio.gather(pouring, leaving, return_exceptions=True)
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            self._hearing.leave()
         if isinstance(ended[0], Exception) and not isinstance(ended[0], OSError):
             raise ended[0]
 
     async def _pour(self, send: Send) -> None:
-        async with aclosing(self._chunks) as chunks:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with aclosing(self._hearing.chunks()) as chunks:
             async for chunk in chunks:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

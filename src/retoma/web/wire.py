@@ -287,18 +287,21 @@ class EventShown(Shown):
     details: JsonValue
 
 
-def event_shown(event: Event, *, stacks: bool) -> EventShown:
+def shown_details(details: Any, *, stacks: bool) -> Any:
     """A viewer sees what happened, not the inside of our programs."""
-    details = event.details
-    if not stacks and isinstance(details, dict):
-        details = {name: value for name, value in details.items() if name not in STACKS}
+    if stacks or not isinstance(details, dict):
+        return details
+    return {name: value for name, value in details.items() if name not in STACKS}
+
+
+def event_shown(event: Event, *, stacks: bool) -> EventShown:
     return EventShown(
         seq=event.seq,
         epoch=event.epoch,
         type=event.type,
         at=event.at,
         actor=event.actor,
-        details=details,
+        details=shown_details(event.details, stacks=stacks),
     )
 
 

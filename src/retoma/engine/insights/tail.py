@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from retoma.codec import decode
 from retoma.db import Row, Transaction
-from retoma.engine.events import EventType
 from retoma.engine.insights.page import at, sql
 
 DATABASE_ID = sql("database_id")
@@ -23,6 +22,7 @@ TAIL_HEAD = sql("tail_head")
 TAIL_KNOWS = sql("tail_knows")
 
 SLICE = 2_000  # lines of one kind that are read together
+FAR = 100_000  # events; who has missed more is quicker to look at how things stand now
 
 ROWS = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,9}):(\d{1,18})", re.ASCII)
 SNAPSHOT = re.compile(r"\d{1,20}:\d{1,20}:(?:\d{1,20}(?:,\d{1,20})*)?", re.ASCII)
@@ -35,7 +35,7 @@ class Told:
     job: int
     seq: int
     epoch: int | None
-    type: EventType
+    type: str  # an EventType, or what a newer retoma writes
     at: datetime
     actor: str | None
     details: Any
@@ -81,19 +81,22 @@ def head(tx: Transaction) -> str:
     return f"{database}/{spot}"
 
 
-def knows(tx: Transaction, cursor: str) -> bool:
-    """Whether one may go on from this cursor. It came from a stranger and may be anything."""
+def knows(tx: Transaction, cursor: str, far: int = FAR) -> bool:
+    """Whether one may go on from this cursor: it is ours, and not too many events ago. It came
+    from a stranger and may be anything."""
     [(database,)] = tx.all(DATABASE_ID)
     ours, _, spot = cursor.partition("/")
     if ours != str(database):
         return False
     if tx.dialect == "postgres":
-        return bool(SNAPSHOT.fullmatch(spot)) and _in_order(spot) and _asked(tx, old=spot)
+        return (
+            bool(SNAPSHOT.fullmatch(spot)) and _in_order(spot) and _asked(tx, old=spot, far=far)
+        )
     found = ROWS.fullmatch(spot)
     if found is None:
         return False
     row, job, seq, _ = map(int, found.groups())
-    return _asked(tx, row=row, job=job, seq=seq)
+    return _asked(tx, row=row, job=job, seq=seq, far=far)
 
 
 def between(
@@ -138,9 +141,7 @@ def _rows(cursor: str) -> tuple[int, int]:
 
 def _told(row: Row) -> Told:
     job, seq, epoch, type_, when, actor, details, kind, batch, *_ = row
-    return Told(
-        job, seq, epoch, EventType(type_), at(when), actor, _details(details), kind, batch
-    )
+    return Told(job, seq, epoch, type_, at(when), actor, _details(details), kind, batch)
 
 
 def _noted(row: Row) -> Noted:
