@@ -132,7 +132,7 @@ class Follower:
         self.events = 0
         self.doubled = 0
         self.opened = 0
-        self.amiss: list[Any] = []  # a gap, a wrong order, a reset, a refusal
+        self.amiss: list[Any] = []  # a gap, a reset, a refusal
 
     async def follow(self) -> None:
         """For ever."""
@@ -160,7 +160,7 @@ class Follower:
             ear.close()
 
     def _keep(self, heard: Heard) -> None:
-        if heard.name in ("reset", "dropped"):
+        if heard.name == "reset":
             self.amiss.append(heard)
         if heard.name != "job":
             return
