@@ -1,0 +1,98 @@
+"""A runner is drained over the API: heard at once by the bell, and by the next beat where it is lost (E29)."""
+
+import asyncio
+
+from retoma import Context
+from retoma.engine import store
+from retoma.engine.pulse import Pulse
+from retoma.engine.states import State
+from retoma.engine.testing import FakeClock
+from tests.engine.aids import boot, eventually, rows, running
+from tests.web.aids import World, code_of, world
+
+SLOW = {"lease": 3600.0, "beat": 600.0}  # no beat comes while a test waits
+
+
+async def the_runner(house: World) -> dict[str, str]:
+    async def booted() -> list[dict[str, str]]:
+        found: list[dict[str, str]] = (await house.viewer.get("/api/runners")).json()
+        return found
+
+    [seen] = await eventually(booted)
+    return seen
+
+
+async def test_e29_a_drained_runner_ends_its_work_and_leaves_and_who_wished_it_is_known(
+    database_url,
+):
+    async with world(database_url) as house:
+        gate, begun = asyncio.Event(), asyncio.Event()
+
+        @house.app.job
+        async def slow(ctx: Context) -> None:
+            begun.set()
+            await gate.wait()
+
+        await house.app.submit("slow")
+        async with running(house.app, grace=30.0, **SLOW) as run:
+            await begun.wait()
+            await house.app.submit("count", 1)
+            path = f"/api/runners/{(await the_runner(house))['boot']}/drain"
+
+            first = await house.admin.post(path)
+            await eventually(lambda: in_state(house, "leaving"))
+            again = await house.admin.post(path)
+            left = (await house.viewer.get("/api/runners")).json()[0]
+            gate.set()
+            await run
+            gone = await house.admin.post(path)
+
+        assert (200, "alive") == (first.status_code, first.json()["state"])
+        assert (200, "leaving") == (again.status_code, again.json()["state"])
+        assert left["drain_at"] is not None
+        assert (409, "illegal_move") == code_of(gone)
+        assert State.DONE == (await house.app.get(1)).state
+        told = (await house.admin.get("/api/events?verb=runner.drain_requested")).json()
+        assert ["RETOMA_API_KEY"] == [each["actor"] for each in told["items"]]
+
+
+async def in_state(house: World, state: str) -> bool:
+    return state == (await the_runner(house))["state"]
+
+
+async def test_a_bell_that_is_lost_is_made_up_for_by_the_beat(database_url):
+    async with world(database_url) as house:
+        database = await house.app.database()
+        await boot(database, "me")
+        told: list[str] = []
+        pulse = Pulse(
+            database,
+            "me",
+            FakeClock(),
+            lease=60.0,
+            beat=10.0,
+            on_bell=lambda _: None,
+            on_lost=lambda: told.append("lost"),
+            on_drain=lambda: told.append("drain"),
+        )
+
+        assert pulse.beat()
+        assert [] == told
+        await house.app.drain_runner("me", actor="Olga")
+        assert [True, True] == [pulse.beat(), pulse.beat()]
+
+        assert ["drain"] == told  # once, however often it is heard
+        await database.write(
+            lambda tx: store.move_runner(tx, "me", "lost", actor="test"), verb="test"
+        )
+        assert not pulse.beat()
+
+
+async def test_what_wishes_nothing_is_no_boot(database_url):
+    async with world(database_url) as house:
+        for wrong in ("%00", "a%20b", "x" * 201, "é"):
+            answer = await house.admin.post(f"/api/runners/{wrong}/drain")
+            assert code_of(answer)[0] in (404, 422), wrong
+        assert [] == await rows(
+            await house.app.database(), "SELECT 1 FROM audit WHERE verb LIKE 'runner.drain%'"
+        )
