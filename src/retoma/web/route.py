@@ -56,9 +56,13 @@ class Route(APIRoute):
 
         return guarded
 
+    @property
+    def open_near(self) -> bool:
+        """Nobody is asked who it is while only this machine can reach us."""
+        return any(each.open_near for each in needs_of(self.dependant))
+
     def _is_open(self, request: Request) -> bool:
-        near = any(each.open_near for each in needs_of(self.dependant))
-        return near and house_of(request).face.is_near
+        return self.open_near and house_of(request).face.is_near
 
     def _check_query(self, request: Request) -> None:
         """What nobody reads must not look as if it had been heard."""

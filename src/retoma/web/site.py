@@ -226,7 +226,8 @@ def _complete(operation: dict[str, Any], route: Route, method: str) -> None:
     [role] = route.declared
     operation["x-role"] = "anybody" if role is None else str(role)
     if role is not None:
-        operation["security"] = [{"bearer": []}, {"key": []}]
+        without: list[dict[str, list[str]]] = [{}] if route.open_near else []
+        operation["security"] = [*without, {"bearer": []}, {"key": []}]
     responses = operation["responses"]
     for status in _statuses(route, method):
         there = responses.get(str(int(status)))
