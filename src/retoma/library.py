@@ -497,6 +497,16 @@ class Retoma:
         _check_id("job", job)
         return await self._read(lambda tx: store.get_job(tx, job))
 
+    async def see(
+        self, job: int, *, before: int | None = None, limit: int = 100
+    ) -> insights.JobSeen:
+        """A job with the newest of its timeline, attempts and steps, at one instant; `before`: its
+        timeline before that line."""
+        _check_id("job", job)
+        return await self._read(
+            lambda tx: insights.see_job(tx, job, before=before, limit=limit)
+        )
+
     async def jobs(
         self,
         *,

@@ -645,7 +645,7 @@ async def test_every_answer_has_the_headers_that_keep_a_browser_safe(database_ur
             answer = await house.viewer.get(path)
             assert "default-src 'none'" in answer.headers["content-security-policy"]
             assert "nosniff" == answer.headers["x-content-type-options"]
-            assert "no-referrer" == answer.headers["referrer-policy"]
+            assert "same-origin" == answer.headers["referrer-policy"]
             assert "access-control-allow-origin" not in answer.headers
             assert ("/api" in path) == (answer.headers.get("cache-control") == "no-store")
 

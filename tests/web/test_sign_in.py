@@ -9,6 +9,7 @@ from retoma.access import Role
 from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock
 from retoma.web import Anybody, Operator, Viewer, build_site, router
+from retoma.web.pages import ROUTERS as PAGES
 from retoma.web.route import Route
 from retoma.web.site import ROUTERS, check_roles
 from tests.web.aids import BASE, World, client, code_of, set_up, world
@@ -23,7 +24,7 @@ async def signed_in(house: World, role: str = "operator") -> tuple[httpx2.AsyncC
     link = (await house.admin.post("/api/people", json=wanted)).json()["link"]
     browser = client(house.site)
     answer = await browser.post(link, headers=FORM)
-    assert (303, "/docs") == (answer.status_code, answer.headers["location"])
+    assert (303, "/") == (answer.status_code, answer.headers["location"])
     return browser, (await browser.get("/api/me")).json()["csrf"]
 
 
@@ -225,17 +226,18 @@ def test_every_route_declares_one_role():
     check_roles(site)
     declared = [
         (route.declared, route.path)
-        for each in ROUTERS
+        for each in (*ROUTERS, *PAGES)
         for route in each.routes
         if isinstance(route, Route)
     ]
     open_to_all = {path for (role,), path in declared if role is None}
-    assert {"/livez", "/readyz", "/enter/{link}"} == open_to_all
+    doors = {"/enter/{link}", "/sign-in", "/preferences", "/static/{name:path}"}
+    assert {"/livez", "/readyz", *doors} == open_to_all
     assert 60 < len(declared)
 
 
 def test_whatever_changes_something_is_not_for_viewers():
-    for each in ROUTERS:
+    for each in (*ROUTERS, *PAGES):
         for route in each.routes:
             assert isinstance(route, Route)
             [role] = route.declared
@@ -245,7 +247,9 @@ def test_whatever_changes_something_is_not_for_viewers():
                 "PATCH",
                 "DELETE",
             } and role is not None:
-                assert role is not Role.VIEWER or route.path == "/leave", route.path
+                assert role is not Role.VIEWER or route.path in ("/leave", "/sign-out"), (
+                    route.path
+                )
 
 
 def test_a_route_without_a_role_is_not_served():

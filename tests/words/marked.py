@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import typer
+from jinja2 import Environment, nodes
 
 from retoma.cli import cli
 from retoma.words import NOUNS, Language
@@ -28,6 +29,11 @@ def marked() -> dict[str, str]:
         for line, text in calls(path.read_text(encoding="utf-8")):
             if text is not None:
                 found.setdefault(text, f"{place}:{line}")
+    for path in sorted(SOURCE.rglob("templates/*.html")):
+        place = path.relative_to(SOURCE).as_posix()
+        for line, text in drawn(path.read_text(encoding="utf-8")):
+            if text is not None:
+                found.setdefault(text, f"{place}:{line}")
     for text in helps(typer.main.get_command(cli)):
         found.setdefault(text, "--help")
     found.pop("", None)
@@ -43,6 +49,15 @@ def calls(source: str) -> Iterator[tuple[int, str | None]]:
             first = node.args[0]
             text = first.value if isinstance(first, ast.Constant) else None
             yield node.lineno, text if isinstance(text, str) else None
+
+
+def drawn(template: str) -> Iterator[tuple[int, str | None]]:
+    """The same of a template of a page."""
+    for call in Environment(autoescape=True).parse(template).find_all(nodes.Call):
+        if isinstance(call.node, nodes.Name) and call.node.name == "say":
+            first = call.args[0] if call.args else None
+            text = first.value if isinstance(first, nodes.Const) else None
+            yield call.lineno, text if isinstance(text, str) else None
 
 
 def helps(command: Any) -> Iterator[str]:

@@ -24,19 +24,32 @@ from retoma.web import problems, reference
 from retoma.web.bounds import UNSAFE, Bound, Bounds, Places
 from retoma.web.house import Face, House, visit_at
 from retoma.web.orders import order_kind
+from retoma.web.pages import ROUTERS as PAGES
+from retoma.web.pages import Pages, Screens
 from retoma.web.problems import CODES, Refusal
 from retoma.web.route import Route, router
-from retoma.web.routes import batches, costs, dead, door, gates, jobs, metrics, people, stream, work
+from retoma.web.routes import (
+    batches,
+    costs,
+    dead,
+    door,
+    gates,
+    jobs,
+    metrics,
+    people,
+    stream,
+    work,
+)
 from retoma.web.sign_in import Anybody
 from retoma.web.wire import Problem
 from retoma.words import say
 
-# One for each room. What somebody else brings is given to build_site.
+# One for each room.
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(jobs.routes, batches.routes, dead.routes, work.routes, stream.routes),
     *(gates.routes, costs.routes, people.routes, door.routes, metrics.routes),
 )
-STREAMS: Final = ("/api/stream",)  # answers that never end have no time to end in
+STREAMS: Final = ("/api/stream", "/live")  # answers that never end have no time to end in
 UNBOUNDED: Final = 1e9  # requests a second
 VERSION: Final = "1"
 ABOUT: Final = (
@@ -66,7 +79,8 @@ def build_site(
     )
     _register_own(house)
     site = _Site(house, lives)
-    for each in (*ROUTERS, *routers, *_of(applications), _about(site)):
+    site.state.pages = Pages(house, Screens(house.broadcaster, retoma.clock))
+    for each in (*ROUTERS, *PAGES, *routers, *_of(applications), _about(site)):
         site.include_router(each)
     site.add_exception_handler(HTTPException, _not_ours)
     check_roles(site)
@@ -248,7 +262,7 @@ def _statuses(route: Route, method: str) -> set[HTTPStatus]:
         HTTPStatus.INTERNAL_SERVER_ERROR,
         HTTPStatus.SERVICE_UNAVAILABLE,
     }
-    if role is not None or "/enter/" in route.path:
+    if role is not None:
         wanted |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
     if "{" in route.path:
         wanted.add(HTTPStatus.NOT_FOUND)

@@ -13,6 +13,8 @@ from retoma.words import Language, chosen
 
 VISIT: Final = "retoma.visit"  # where a scope keeps it
 PRINTABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?")
+LANGUAGE: Final = "retoma_language"  # a cookie: what somebody chose on a page of ours
+CHOSEN: Final = re.compile(rf"(?:^|;\s*){LANGUAGE}=(en|pt_BR)(?:;|$)")
 LANGUAGES: Final = {"pt": Language.PT_BR, "en": Language.EN}
 
 
@@ -38,9 +40,14 @@ def visit_of(headers: Mapping[str, str], ids: Ids) -> Visit:
     return Visit(
         trace_id,
         headers.get("x-correlation-id") or trace_id,
-        language_of(headers.get("accept-language", "")),
+        _chosen(headers) or language_of(headers.get("accept-language", "")),
         traceparent,
     )
+
+
+def _chosen(headers: Mapping[str, str]) -> Language | None:
+    found = CHOSEN.search(headers.get("cookie", ""))
+    return Language(found[1]) if found else None
 
 
 def language_of(accepted: str) -> Language:

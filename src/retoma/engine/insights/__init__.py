@@ -22,11 +22,13 @@ from retoma.engine.insights.jobs import (
     PAGE,
     AttemptSeen,
     Event,
+    JobSeen,
     StepSeen,
     job_attempts,
     job_events,
     job_steps,
     list_jobs,
+    see_job,
 )
 from retoma.engine.insights.limits import LimitSeen, list_limits
 from retoma.engine.insights.meter import ENDS, Line, Meter, Sum, read_meter
@@ -64,6 +66,7 @@ __all__ = [
     "Event",
     "EvidenceSeen",
     "Health",
+    "JobSeen",
     "LimitSeen",
     "Line",
     "Meter",
@@ -103,6 +106,7 @@ __all__ = [
     "search_audit",
     "search_ids",
     "search_jobs",
+    "see_job",
     "stuck",
     "throughput",
 ]

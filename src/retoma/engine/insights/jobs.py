@@ -1,7 +1,7 @@
 """Jobs, a page at a time, and everything that is known of one."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
@@ -14,24 +14,29 @@ from retoma.engine.insights.counters import count_kinds
 from retoma.engine.insights.page import PAGE, at, checked, sql
 from retoma.engine.job import Job
 from retoma.engine.states import State
-from retoma.engine.store import job_from
+from retoma.engine.store import get_job, job_from, now
 
 __all__ = [
     "PAGE",
     "AttemptSeen",
     "Event",
+    "JobSeen",
     "StepSeen",
     "ids_of",
     "job_attempts",
     "job_events",
     "job_steps",
     "list_jobs",
+    "see_job",
 ]
 
 JOB_ATTEMPTS = sql("job_attempts")
 JOB_EVENTS = sql("job_events")
 JOBS_BY_ID = sql("jobs_by_id")
 JOB_STEPS = sql("job_steps")
+LAST_ATTEMPTS = sql("last_attempts")
+LAST_EVENTS = sql("last_events")
+LAST_STEPS = sql("last_steps")
 LIST_BATCH_ENDS = sql("list_batch_ends")
 LIST_DONE = sql("list_done")
 LIST_ENDS = sql("list_ends")
@@ -43,6 +48,7 @@ LIST_WAITING = sql("list_waiting")
 # Few enough to be sorted at once. Where more wait, the newest of all jobs are among them: the
 # oldest are taken first.
 FEW = 10_000
+READ = 4_000  # characters of a step's value that somebody reads on a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,22 @@ class StepSeen:
     saved_at: datetime | None
     value: str | None
     cost: Any = None  # its charges; where it was reused, those it spared, and from which job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSeen:
+    """One job at one instant, with the newest of what it has: the newest first."""
+
+    job: Job
+    now: datetime
+    events: list[Event]
+    attempts: list[AttemptSeen]
+    steps: list[StepSeen]  # their values cut to READ characters
+
+    @property
+    def older(self) -> bool:
+        """Whether its timeline began before what is seen of it."""
+        return bool(self.events) and self.events[-1].seq > 1
 
 
 def list_jobs(
@@ -175,13 +197,21 @@ def job_events(
 
 
 def job_attempts(tx: Transaction, job: int) -> list[AttemptSeen]:
+    return _attempts(tx.all(JOB_ATTEMPTS, job=job))
+
+
+def _attempts(rows: Iterable[Row]) -> list[AttemptSeen]:
     return [
         AttemptSeen(epoch, runner, at(claimed), moment(ended), how)
-        for epoch, runner, claimed, ended, how in tx.all(JOB_ATTEMPTS, job=job)
+        for epoch, runner, claimed, ended, how in rows
     ]
 
 
 def job_steps(tx: Transaction, job: int) -> list[StepSeen]:
+    return _steps(tx.all(JOB_STEPS, job=job))
+
+
+def _steps(rows: Iterable[Row]) -> list[StepSeen]:
     return [
         StepSeen(
             *(name, version, key, state, generation, epoch),
@@ -189,10 +219,20 @@ def job_steps(tx: Transaction, job: int) -> list[StepSeen]:
             value,
             None if cost is None else decode(cost),
         )
-        for name, version, key, state, generation, epoch, saved_at, value, cost in tx.all(
-            JOB_STEPS, job=job
-        )
+        for name, version, key, state, generation, epoch, saved_at, value, cost in rows
     ]
+
+
+def see_job(tx: Transaction, job: int, *, before: int | None, limit: int) -> JobSeen:
+    """Everything that is worth a look, in one; `before`: the timeline before that line of it."""
+    most = checked(limit, "events")
+    return JobSeen(
+        job=get_job(tx, job),
+        now=now(tx),
+        events=[_event(row) for row in tx.all(LAST_EVENTS, job=job, before=before, limit=most)],
+        attempts=_attempts(tx.all(LAST_ATTEMPTS, job=job, limit=most)),
+        steps=_steps(tx.all(LAST_STEPS, job=job, most=READ, limit=most)),
+    )
 
 
 def _event(row: Row) -> Event:

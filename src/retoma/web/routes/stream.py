@@ -55,12 +55,7 @@ async def stream(
 ) -> EventStream:
     """Everything that happens to jobs, live; to an admin who names no filter also what people do.
     It never ends by itself; within 15 s there is a `heartbeat`."""
-    if house.broadcaster.listeners >= MOST:
-        raise Refusal(
-            "too_many_requests",
-            say("{most} streams are open already; come back a little later", most=MOST),
-            headers={"Retry-After": str(LATER)},
-        )
+    check_room(house)
     channel = Everything(
         kind=kind,
         batch=batch,
@@ -69,9 +64,19 @@ async def stream(
         audit=who.role.allows(Role.ADMIN) and (kind, batch, job) == (None, None, None),
     )
     hearing = await house.broadcaster.listen(
-        channel, last if last_event_id is None else last_event_id, _still(who, house, request)
+        channel, last if last_event_id is None else last_event_id, still(who, house, request)
     )
     return EventStream(hearing)
+
+
+def check_room(house: House) -> None:
+    """Whether one more may listen."""
+    if house.broadcaster.listeners >= MOST:
+        raise Refusal(
+            "too_many_requests",
+            say("{most} streams are open already; come back a little later", most=MOST),
+            headers={"Retry-After": str(LATER)},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,6 @@ class Still:
         return await identified(self.request, self.house) == self.who
 
 
-def _still(who: Person, house: House, request: Request) -> Still:
+def still(who: Person, house: House, request: Request) -> Still:
     given = key_in(request) or request.cookies.get(cookie_name(house), "")
     return Still(who, sha256(given.encode()).hexdigest(), house, request)

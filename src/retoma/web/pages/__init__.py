@@ -1,0 +1,17 @@
+"""Mission Control: pages drawn by the server, kept right by the stream."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fastapi import APIRouter
+
+from retoma.web.pages import batches, board, dead, entrance, job, jobs
+from retoma.web.pages.kit import Pages
+from retoma.web.pages.live import Screens
+
+__all__ = ["ROUTERS", "Pages", "Screens"]
+
+ROUTERS: Final[Sequence[APIRouter]] = (
+    *(entrance.routes, jobs.routes, job.routes),
+    *(batches.routes, dead.routes, board.routes),
+)

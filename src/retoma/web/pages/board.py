@@ -1,0 +1,137 @@
+"""The board: everything at once, as far as it fits a screen, and the way to each thing on it."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final
+from zoneinfo import ZoneInfo
+
+from fastapi import Depends, Query, Request
+from starlette.responses import JSONResponse, Response
+
+from retoma.engine import store
+from retoma.engine.insights import Durations, Minute
+from retoma.engine.states import State
+from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.sign_in import Viewer
+
+routes = page_router()
+
+PAUSE: Final = 1.5  # seconds between two drawings: it asks many things
+STUCK: Final = 10  # rows
+LIMITS: Final = 50
+GONE: Final = ("gone", "lost")
+DRAWN: Final = ("tiles", "stuck", "funnel", "durations", "runners", "gates", "schedules")
+CHARTED: Final = (State.WAITING, State.DONE, State.DEAD)
+SPANS: Final = {"1h": (3_600, 60), "1d": (86_400, 600)}  # seconds in all, and of one point
+
+SpanOf = Annotated[str, Query(pattern="^(1h|1d)$")]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardScreen:
+    """The house as it stands."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    last: str = "1h"
+
+    @property
+    def key(self) -> "BoardScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return Concern(pause=PAUSE)
+
+    async def draw(self) -> Sequence[Region]:
+        given = {**await self._work(), **await self._house()}
+        return [
+            drawn(f"board-{name}", self.pages.render(f"board_{name}.html", self.view, **given))
+            for name in DRAWN
+        ]
+
+    async def _work(self) -> dict[str, Any]:
+        retoma = self.pages.house.retoma
+        stuck = await retoma.stuck(limit=STUCK + 1)
+        return {
+            "counts": await retoma.counts(),
+            "refused": await retoma.refused_writes(),
+            "done_today": await self._done_today(),
+            "stuck": stuck[:STUCK],
+            "stuck_more": len(stuck) > STUCK,
+            "funnel": await retoma.funnel(),
+            "durations": bars(await retoma.durations(last=self.last)),
+            "last": self.last,
+        }
+
+    async def _house(self) -> dict[str, Any]:
+        retoma = self.pages.house.retoma
+        limits = await retoma.limits(limit=LIMITS)
+        return {
+            "runners": [each for each in await retoma.runners() if each.state not in GONE],
+            "breakers": await retoma.breakers.list(),
+            "limits": [each for each in limits if each.used],
+            "schedules": sorted(await retoma.schedules(), key=lambda each: each.next_at),
+        }
+
+    async def _done_today(self) -> int:
+        """Since midnight where the house is."""
+        retoma = self.pages.house.retoma
+        now: datetime = await (await retoma.database()).read(store.now)
+        local = now.astimezone(ZoneInfo(retoma.timezone))
+        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+        passed = max((local - midnight).total_seconds(), 60.0)
+        moved = await retoma.throughput(last=passed)
+        return sum(each.jobs for each in moved if each.state is State.DONE)
+
+
+def bars(found: Sequence[Durations]) -> list[tuple[Durations, float, float]]:
+    """Each kind with its percentiles as parts of the longest, from 0 to 1000."""
+    longest = max((each.p95 for each in found), default=0.0) or 1.0
+    return [(each, each.p50 * 1000 / longest, each.p95 * 1000 / longest) for each in found]
+
+
+def board_screen(who: ALooker, last: SpanOf = "1h") -> BoardScreen:
+    return BoardScreen(who.pages, who.view, last)
+
+
+AScreen = Annotated[BoardScreen, Depends(board_screen)]
+
+
+@routes.get("/")
+async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
+    return await who.page(screen, "board.html", last=screen.last)
+
+
+@routes.get("/live/")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
+    return await streamed(request, who, screen)
+
+
+@routes.get("/pace")
+async def pace(_: Viewer, who: ALooker, last: SpanOf = "1h") -> Response:
+    """What the chart of the board shows: points in time, and how many jobs came to which state."""
+    span, step = SPANS[last]
+    retoma = who.house.retoma
+    moved = await retoma.throughput(last=span)
+    now: datetime = await (await retoma.database()).read(store.now)
+    return JSONResponse(charted(moved, now, span, step))
+
+
+def charted(moved: Iterable[Minute], now: datetime, span: int, step: int) -> dict[str, Any]:
+    """Every point of the span, also those in which nothing happened; rates are by the minute."""
+    came: dict[State, Counter[int]] = {state: Counter() for state in CHARTED}
+    for each in moved:
+        if each.state in came:
+            came[each.state][int(each.at.timestamp()) // step * step] += each.jobs
+    end = int(now.timestamp()) // step * step
+    at = list(range(end - span + step, end + step, step))
+    return {
+        "at": at,
+        **{str(state): [came[state][each] * 60 / step for each in at] for state in CHARTED},
+    }

@@ -1,0 +1,226 @@
+"""The page of all jobs: looked for, ticked, steered together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from retoma.engine.insights import Search
+from retoma.engine.job import Job
+from retoma.engine.states import State
+from retoma.web.cursor import Cursor
+from retoma.web.many import do_to_ids, do_where
+from retoma.web.pages.asked import (
+    BatchOf,
+    CheckpointOf,
+    CodeOf,
+    CursorOf,
+    KindOf,
+    StateOf,
+    TextOf,
+)
+from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import Form, did, form_of, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.problems import Refusal
+from retoma.web.sign_in import Operator, Viewer
+from retoma.web.wire import LARGEST, TICKED, Done
+from retoma.words import Said, say
+
+routes = page_router()
+
+PAGE: Final = 50  # rows
+FILTERS: Final = ("state", "kind", "batch", "code", "checkpoint", "text")
+VERBS: Final = ("retry", "cancel", "resume", "skip")
+
+
+@dataclass(frozen=True, slots=True)
+class JobsScreen:
+    """A page of jobs as somebody looked for them."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    search: Search
+    cursor: str | None = None
+
+    @property
+    def key(self) -> "JobsScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return Concern(kind=self.search.kind, batch=self.search.batch)
+
+    async def draw(self) -> Sequence[Region]:
+        stamp = Cursor("jobs page", self.search)
+        before = stamp.read(self.cursor, int)
+        page = await self.pages.house.retoma.search(
+            self.search, before=before[0] if before else None, limit=PAGE
+        )
+        return [
+            await self._states(),
+            job_rows(self.pages, self.view, page.jobs),
+            self._pager(stamp.write(page.next), empty=not page.jobs),
+        ]
+
+    async def _states(self) -> Region:
+        """How many are in each state: those of the kind and batch that are looked at."""
+        counted = await self.pages.house.retoma.counts_by_kind(self.search.batch)
+        kinds = [states for kind, states in counted.items() if self.search.kind in (None, kind)]
+        counts = {state: sum(each.get(state, 0) for each in kinds) for state in State}
+        html = self.pages.render(
+            "jobs_states.html", self.view, counts=counts, search=self.search, link=self._link
+        )
+        return drawn("states", html)
+
+    def _pager(self, following: str | None, *, empty: bool) -> Region:
+        html = self.pages.render(
+            "pager.html",
+            self.view,
+            following=following and address(self.search, cursor=following),
+            first=self.cursor and address(self.search),
+            empty=empty,
+            filtered=self.search != Search(),
+        )
+        return drawn("pager", html)
+
+    def _link(self, state: State | None) -> str:
+        return address(replace(self.search, state=state))
+
+
+def job_rows(pages: Pages, view: View, jobs: Sequence[Job]) -> Region:
+    """The body of a table of jobs, whichever page it stands on."""
+    rows = {f"job-{job.id}": pages.render("job_row.html", view, job=job) for job in jobs}
+    return drawn("rows", pages.render("rows.html", view, rows=rows.values()), rows)
+
+
+def address(search: Search, cursor: str | None = None) -> str:
+    """The page that shows these."""
+    asked = {name: getattr(search, name) for name in FILTERS}
+    return "/jobs" + query_of({**asked, "cursor": cursor})
+
+
+def query_of(asked: Mapping[str, object]) -> str:
+    kept = {name: str(value) for name, value in asked.items() if value is not None}
+    return f"?{urlencode(kept)}" if kept else ""
+
+
+def search_asked(
+    state: StateOf = None,
+    kind: KindOf = None,
+    batch: BatchOf = None,
+    code: CodeOf = None,
+    checkpoint: CheckpointOf = None,
+    text: TextOf = None,
+) -> Search:
+    return Search(
+        state=state, kind=kind, batch=batch, code=code, checkpoint=checkpoint, text=text
+    )
+
+
+def jobs_screen(
+    who: ALooker, search: Annotated[Search, Depends(search_asked)], cursor: CursorOf = None
+) -> JobsScreen:
+    return JobsScreen(who.pages, who.view, search, cursor)
+
+
+AScreen = Annotated[JobsScreen, Depends(jobs_screen)]
+
+
+@routes.get("/jobs")
+async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
+    kinds = sorted(
+        {each.name for each in who.house.retoma.kinds}
+        | set(await who.house.retoma.counts_by_kind())
+    )
+    return await who.page(screen, "jobs.html", search=screen.search, kinds=kinds, states=State)
+
+
+@routes.get("/live/jobs")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
+    return await streamed(request, who, screen)
+
+
+@routes.post("/jobs/orders")
+async def order(_: Operator, who: ALooker, request: Request) -> Response:
+    """Something to all that are ticked, or to all that the page's filter finds."""
+    form = await form_of(request)
+    verb = form.one("verb")
+    if verb not in VERBS:
+        raise Refusal(
+            "bad_input", say("nobody knows what to do with them; nothing was changed")
+        )
+    why = form.one("why") if verb == "skip" else None
+    actor = who.person.name if who.person else ""
+    command = await who.house.retoma.command(verb, why=why, actor=actor)
+    if form.one("all") is None:
+        done = await do_to_ids(who.house, command, ticked(form), dry_run=False)
+        return did(who, who.view.tell(outcome(done)), form.one("next") or "/jobs")
+    response = Response()
+    done = await do_where(
+        who.house,
+        command,
+        search_in(form),
+        None,
+        request.scope["retoma.visit"],
+        response,
+        dry_run=False,
+    )
+    return did(who, who.view.tell(outcome(done)), "/jobs")
+
+
+def ticked(form: Form) -> list[int]:
+    """Which rows; as many as one page could have shown many times over, and no more."""
+    named = form.all("job")
+    if not named:
+        raise Refusal("bad_input", say("no job is ticked; nothing was changed"))
+    if len(named) > TICKED:
+        raise Refusal(
+            "bad_input",
+            say(
+                "at most {most} jobs can be ticked, and {n} are: use all that match; nothing"
+                " was changed",
+                most=TICKED,
+                n=len(named),
+            ),
+        )
+    if not all(
+        each.isascii() and each.isdigit() and 0 < int(each) <= LARGEST for each in named
+    ):
+        raise Refusal("bad_input", say("that is no job; nothing was changed"))
+    return [int(each) for each in named]
+
+
+def search_in(form: Form) -> Search:
+    """The filter of the page a form was sent from."""
+    state, batch = form.one("state"), form.one("batch")
+    try:
+        return Search(
+            state=State(state) if state else None,
+            kind=form.one("kind"),
+            batch=int(batch) if batch else None,
+            code=form.one("code"),
+            checkpoint=form.one("checkpoint"),
+            text=form.one("text"),
+        )
+    except ValueError:
+        raise Refusal(
+            "bad_input", say("that is no filter of this page; nothing was changed")
+        ) from None
+
+
+def outcome(done: Done) -> Said:
+    """What became of an order, in a sentence."""
+    if done.job is not None:
+        return say("{n} or more: job {job} does it", n=done.matching, job=done.job)
+    if done.moved == done.matching:
+        return say("{moved} moved", moved=done.moved)
+    return say(
+        "{moved} of {n} moved; the others do not stand so",
+        moved=done.moved,
+        n=done.matching,
+    )

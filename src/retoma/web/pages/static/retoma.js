@@ -1,0 +1,148 @@
+// What a page does by itself: the connection, what is ticked, questions, words in the corner.
+// Everything else is drawn by the server.
+
+const SILENT = 35_000; // milliseconds: two heartbeats and a little
+const SHOWN = 8_000; // milliseconds a good word stays
+
+// — the connection —
+
+const signal = document.getElementById("signal");
+let heard = Date.now();
+
+function say(state) {
+  if (!signal || signal.dataset.is === state) return;
+  signal.dataset.is = state;
+  signal.textContent = signal.dataset[state];
+  document.documentElement.dataset.signal = state;
+}
+
+function hear() {
+  heard = Date.now();
+  say("on");
+}
+
+document.addEventListener("htmx:sse:after:connection", hear);
+document.addEventListener("htmx:sse:before:message", hear);
+document.addEventListener("htmx:sse:before:connection", ({ detail }) => {
+  if (detail.connection.attempt > 0 && !document.hidden) say("off");
+});
+document.addEventListener("htmx:sse:error", ({ detail }) => {
+  say(detail.status === 401 ? "out" : "off");
+  if (detail.status === 401) location.reload(); // which leads to the door, and back here
+});
+document.addEventListener("htmx:sse:close", () => say("off"));
+setInterval(() => {
+  if (signal?.dataset.is === "on" && !document.hidden && Date.now() - heard > SILENT) say("off");
+}, 1_000);
+
+// — silence of what is looked at —
+
+let moved = Date.now();
+document.addEventListener("moved", () => {
+  moved = Date.now();
+});
+setInterval(() => {
+  const warning = document.querySelector("[data-silence]");
+  if (!warning) return;
+  const quiet = Date.now() - moved > Number(warning.dataset.silence) * 1_000;
+  warning.hidden = !(quiet && document.querySelector("[data-moving]"));
+}, 1_000);
+
+// — what is ticked —
+
+const order = document.getElementById("order");
+const boxes = () => [...document.querySelectorAll('input[name="job"][form="order"]')];
+let last = null;
+
+function count() {
+  if (!order) return;
+  const ticked = boxes().filter((box) => box.checked).length;
+  const all = document.querySelector("[data-tick-all]");
+  const text = order.querySelector("[data-ticked]");
+  order.hidden = ticked === 0;
+  text.textContent = ticked === 1 ? text.dataset.one : text.dataset.many.replace("%", ticked);
+  if (ticked === 0) order.elements.all && (order.elements.all.checked = false);
+  if (all) {
+    all.checked = ticked > 0 && ticked === boxes().length;
+    all.indeterminate = ticked > 0 && !all.checked;
+  }
+}
+
+function untick() {
+  for (const box of boxes()) box.checked = false;
+  count();
+}
+
+document.addEventListener("change", ({ target }) => {
+  if (target.matches("[data-tick-all]")) {
+    for (const box of boxes()) box.checked = target.checked;
+  }
+  if (target.matches("[data-submits]")) target.form.requestSubmit();
+  count();
+});
+document.addEventListener("click", (event) => {
+  const box = event.target.closest?.('input[name="job"][form="order"]');
+  if (box) {
+    const all = boxes();
+    if (event.shiftKey && last?.isConnected) {
+      const [from, to] = [all.indexOf(last), all.indexOf(box)].sort((a, b) => a - b);
+      for (const each of all.slice(from, to + 1)) each.checked = box.checked;
+    }
+    last = box;
+    count();
+  }
+  if (event.target.closest?.("[data-untick]")) untick();
+  event.target.closest?.("[data-close]")?.closest("[data-notice]")?.remove();
+});
+document.addEventListener("htmx:after:swap", count);
+document.addEventListener("htmx:sse:after:message", count);
+document.addEventListener("htmx:after:request", ({ target, detail }) => {
+  if (target === order && detail.ctx.response.status < 400) untick();
+});
+
+// — questions —
+
+const dialog = document.getElementById("confirm");
+let asked = null; // whose form may go
+
+document.addEventListener(
+  "submit",
+  (event) => {
+    const question = event.submitter?.dataset.ask;
+    if (!question || asked === event.submitter) {
+      asked = null;
+      return;
+    }
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    dialog.querySelector("#confirm-text").textContent = question;
+    dialog.showModal();
+    dialog.onclick = ({ target }) => {
+      if (target !== dialog && target.tagName !== "BUTTON") return;
+      dialog.close();
+      if (target.value !== "yes") return;
+      asked = event.submitter;
+      event.target.requestSubmit(event.submitter);
+    };
+  },
+  true,
+);
+
+document.addEventListener("click", ({ target }) => {
+  const opens = target.closest?.("[data-open]");
+  if (opens) document.getElementById(opens.dataset.open).showModal();
+  if (target.closest?.("[data-dismiss]")) target.closest("dialog").close();
+});
+document.addEventListener("htmx:after:request", ({ target }) => target.closest?.("dialog")?.close());
+
+// — words in the corner —
+
+const notices = document.getElementById("notices");
+new MutationObserver((changes) => {
+  for (const { addedNodes } of changes) {
+    for (const node of addedNodes) {
+      if (node.matches?.(".notice:not(.bad)")) setTimeout(() => node.remove(), SHOWN);
+    }
+  }
+}).observe(notices, { childList: true });
+document.addEventListener("htmx:error", () => say("off"));

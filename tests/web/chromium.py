@@ -1,0 +1,96 @@
+"""A real browser for the tests: found or fetched, one for a whole run, driven by playwright.
+
+Looked for in this order: the path in `RETOMA_TEST_CHROMIUM`; a program on the PATH; as root on Debian,
+`apt-get install chromium` (`NO_APT=1` forbids it). There is no wheel that brings one.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from tests.house.files import ROOT
+from tests.services import MissingService, installed_by_apt, say
+
+ADDRESS = "RETOMA_TEST_CHROMIUM"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+WIDE = {"width": 1280, "height": 900}
+PHONE = {"width": 390, "height": 844}
+
+
+@cache
+def chromium_path() -> str:
+    """The program, from the first place that has one."""
+    began = time.monotonic()
+    found = os.environ.get(ADDRESS) or _on_path()
+    if found is None and installed_by_apt("Chromium", "chromium"):
+        installed_by_apt("a font", "fonts-dejavu-core")
+        found = _on_path()
+    if found is None:
+        raise MissingService(
+            "Chromium is missing: install it (Debian: apt-get install chromium"
+            f" fonts-dejavu-core), or set {ADDRESS} to its path"
+        )
+    asked = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    say(f"{asked.stdout.strip() or found} ({time.monotonic() - began:.1f} s)")
+    return found
+
+
+def _on_path() -> str | None:
+    return next((path for path in map(shutil.which, NAMES) if path), None)
+
+
+def axe_source() -> str:
+    if not AXE.is_file():
+        raise MissingService("axe-core is missing: ./run test fetches it, or npm ci")
+    return AXE.read_text(encoding="utf-8")
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=chromium_path(),
+            # As root there is no sandbox to be had; a container's /dev/shm is small.
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+        )
+        try:
+            yield started
+        finally:
+            started.close()
+
+
+@contextmanager
+def context(
+    started: Browser,
+    *,
+    language: str = "en",
+    theme: str = "light",
+    phone: bool = False,
+) -> Iterator[BrowserContext]:
+    """A browser of somebody's own: no cookies yet, their language, their theme."""
+    made = started.new_context(
+        locale="pt-BR" if language == "pt_BR" else "en-US",
+        color_scheme="dark" if theme == "dark" else "light",
+        viewport=PHONE if phone else WIDE,  # type: ignore[arg-type]
+        timezone_id="America/Sao_Paulo",
+        reduced_motion="reduce",
+    )
+    made.set_default_timeout(20_000)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def folder(path: str) -> Path:
+    made = Path(path)
+    made.mkdir(parents=True, exist_ok=True)
+    return made

@@ -1,0 +1,203 @@
+"""Pictures of every page, in both themes: `python -m tests.web.screens FOLDER`. Somebody looks at them.
+
+The house they show has a bit of everything: work that runs, waits, is parked, died of several things; names
+that are too long and full of markup; a million of something.
+"""
+
+import asyncio
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page
+
+from retoma import Context, Park, Permanent, Retoma, Retry, Transient
+from retoma.access import Access, Role
+from retoma.cli.serve import prepare
+from retoma.manifest import Application
+from tests.web.aids import PATIENT, set_up
+from tests.web.chromium import browser, context, folder
+
+LONG = "cotação de peças " + "<b>muito</b> longa " * 9
+SLOTS = 3
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c636060f8cf000000030101002743d1fa0000000049454e44ae426082"
+)
+PAGES = {
+    "board": "/",
+    "jobs": "/jobs",
+    "jobs-empty": "/jobs?code=NOBODY",
+    "job-dead": "/jobs/{dead}",
+    "job-running": "/jobs/{running}",
+    "job-parked": "/jobs/{parked}",
+    "job-evidence": "/jobs/{dead}?evidence={page}",
+    "batches": "/batches",
+    "batch": "/batches/{batch}",
+    "batch-running": "/batches/{slow}",
+    "dead": "/dead",
+    "problem": "/jobs?state=nonsense",
+    "missing": "/jobs/99999",
+}
+
+
+def stories(url: str) -> Retoma:
+    app = Retoma(url, timezone="America/Sao_Paulo")
+
+    @app.job(name="quotes.price", retry=Retry(attempts=2, base=0, cap=0))
+    async def price(ctx: Context, wanted: dict[str, Any]) -> Any:
+        await ctx.step("ai_analysis", _plan, wanted.get("product", ""))
+        ctx.cost(provider="anthropic", model="claude", usd="0.0123", input_tokens=1_200)
+        await ctx.step("shopping_search", _offers)
+        if "dies" in wanted:
+            await ctx.attach("page.html", b"<h1>Loja fechada</h1><script>alert(1)</script>")
+            await ctx.attach("screen.png", PNG)
+            await ctx.attach("answer.json", b'{"status": 503, "retry": null}')
+            raise Permanent(wanted["dies"], code=wanted["code"])
+        if "fails" in wanted:
+            raise Transient(wanted["fails"], code="ERROR502")
+        if "parks" in wanted:
+            return Park(wanted["parks"])
+        return {"price": 42.5, "shop": wanted.get("product")}
+
+    @app.job(name="documents.classify")
+    async def slow(ctx: Context, n: int) -> int:
+        await ctx.step("read", _offers)
+        await ctx.progress(0.4, f"page {n} of 12")
+        await asyncio.Event().wait()
+        return n
+
+    @app.job(name="matches.scrape")
+    async def later(ctx: Context, n: int) -> int:
+        return n
+
+    return app
+
+
+async def _plan(product: str) -> dict[str, Any]:
+    return {"product": product, "terms": ["a", "b"], "confidence": 0.93}
+
+
+async def _offers() -> list[int]:
+    return [1, 2, 3]
+
+
+async def furnish(app: Retoma) -> dict[str, Any]:
+    """Everything a page can show; the ids that the addresses need."""
+    goods = [{"product": f"peça {n}"} for n in range(30)]
+    bad = [
+        {"product": "x", "dies": f"the shop {n} has closed since Monday", "code": "ERROR202"}
+        for n in range(9)
+    ]
+    odd = [{"product": "y", "dies": LONG, "code": "LONG_" + "CODE_" * 18}]
+    await app.submit_many("quotes.price", goods, name="lote-41 · peças de janeiro")
+    batch = await app.submit_many("quotes.price", [*goods, *bad, *odd], name=LONG)
+    await app.submit("quotes.price", {"fails": "answered 503 twice"}, key=LONG[:190])
+    parked = await app.submit("quotes.price", {"parks": "Ana decides about the price"})
+    ended = await app.submit_many("matches.scrape", range(5), name="rodada 7")
+    await app.run(until_idle=True, slots=4)
+    await app.submit("matches.scrape", 1, delay="3h")
+    canceled = await app.submit("matches.scrape", 2)
+    await app.cancel(canceled.id, actor="Ana")
+    await (await app.batch(ended.id)).again(actor="Ana")
+    slow = await app.submit_many("documents.classify", range(12), name="projeto 9")
+    [dead, *_] = [job for job in await app.dead(limit=50) if job.batch == batch.id][-1:]
+    evidence = await app.evidence(dead.id)
+    return {
+        "dead": dead.id,
+        "parked": parked.id,
+        "batch": batch.id,
+        "slow": slow.id,
+        "page": next(each.sha256 for each in evidence if each.media == "text/html"),
+    }
+
+
+@contextmanager
+def house(url: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """A server and a runner that holds some jobs: where it is, a link into it, and its ids."""
+    ready = threading.Event()
+    told: dict[str, Any] = {}
+
+    async def live() -> None:
+        app = stories(url)
+        async with app:
+            ids = await furnish(app)
+            kinds = Application(name="demo", kinds=list(app.kinds))
+            server = await prepare(app, set_up(url, serve_port=0), [kinds], bound=PATIENT)
+            access = Access(await app.database(), app.clock, app.ids)
+            token = await access.invite("Ana", Role.ADMIN, "cli")
+            runner = asyncio.create_task(
+                app.run(name="runner 1", slots=SLOTS, grace=0.1, let_go=0.1)
+            )
+            while len(held := await app.jobs(state="running")) < SLOTS:
+                await app.clock.sleep(0.05)
+            ids["running"] = held[0].id
+            told.update(
+                ids=ids,
+                link=f"{server.origin}/enter/{token}",
+                origin=server.origin,
+                stop=server.stop,
+                loop=asyncio.get_running_loop(),
+            )
+            await server.run(ready.set)
+            app.stop()
+            await runner
+
+    def run() -> None:
+        try:
+            asyncio.run(live())
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert ready.wait(120)
+        assert told, "the house did not come up"
+        yield told["origin"], told["link"], told["ids"]
+    finally:
+        if told:
+            told["loop"].call_soon_threadsafe(told["stop"])
+        thread.join(60)
+
+
+def take(where: Path, only: list[str]) -> None:
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        house(f"sqlite:///{temporary}/work.db") as (origin, link, ids),
+        browser() as started,
+    ):
+        looks = [("light", "pt_BR", False), ("dark", "en", False), ("light", "pt_BR", True)]
+        cookies: Any = None
+        for theme, language, phone in looks:
+            with context(started, language=language, theme=theme, phone=phone) as someone:
+                page = someone.new_page()
+                if cookies is None:
+                    enter(page, link)
+                    cookies = someone.cookies()
+                someone.add_cookies(cookies)
+                for name, address in PAGES.items():
+                    if only and name not in only:
+                        continue
+                    page.goto(origin + address.format(**ids))
+                    page.wait_for_timeout(600)  # charts
+                    kind = f"{theme}-{'phone' if phone else 'wide'}"
+                    page.screenshot(path=where / f"{name}-{kind}.png", full_page=True)
+                if not only:
+                    someone.clear_cookies()
+                    page.goto(f"{origin}/sign-in")
+                    page.screenshot(path=where / f"sign-in-{theme}-{phone}.png")
+
+
+def enter(page: Page, link: str) -> None:
+    page.goto(link)
+    with page.expect_navigation():
+        page.locator("form[action^='/enter/'] button").click()
+
+
+if __name__ == "__main__":
+    take(folder(sys.argv[1]), sys.argv[2:])
