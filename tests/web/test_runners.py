@@ -60,6 +60,32 @@ async def in_state(house: World, state: str) -> bool:
     return state == (await the_runner(house))["state"]
 
 
+async def test_who_was_drained_begins_no_new_life_although_its_boot_is_lost_meanwhile(
+    database_url,
+):
+    async with world(database_url) as house:
+        begun = asyncio.Event()
+
+        @house.app.job
+        async def endless(ctx: Context) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        await house.app.submit("endless")
+        async with running(house.app, grace=60.0, lease=60.0, beat=0.1) as run:
+            await begun.wait()
+            me = (await the_runner(house))["boot"]
+            await house.app.drain_runner(me)
+            await eventually(lambda: in_state(house, "leaving"))
+            await (await house.app.database()).write(
+                lambda tx: store.move_runner(tx, me, "lost", actor="test"), verb="test"
+            )
+            async with asyncio.timeout(20):
+                await run
+
+        assert [me] == [each.boot for each in await house.app.runners()]
+
+
 async def test_a_bell_that_is_lost_is_made_up_for_by_the_beat(database_url):
     async with world(database_url) as house:
         database = await house.app.database()
