@@ -19,7 +19,8 @@ EVERYWHERE = (  # what a viewer may read once a job has died of its secret
     *("/api/jobs/1/attempts", "/api/jobs/1/explain", "/api/jobs/1/evidence"),
     *("/api/dead", "/api/dead/1", "/api/dead/groups", "/api/events", "/api/events.csv"),
     *("/api/jobs.csv", "/api/runners", "/api/pools", "/api/pools/proxies/things"),
-    *("/api/breakers", "/api/jobs/counts", "/readyz", "/openapi.json"),
+    *("/api/breakers", "/api/jobs/counts", "/api/costs", "/api/jobs/1/costs", "/api/budgets"),
+    *("/metrics", "/readyz", "/openapi.json"),
 )
 ADMINS = ("/api/keys", "/api/people", "/api/sessions")
 
