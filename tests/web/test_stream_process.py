@@ -63,6 +63,11 @@ async def show(url: str, folder: Path, *, clients: int, events: int) -> None:
                             await burst(app, share)
                             await serving(servers, folder / "second", url, port)
                         await eventually(partial(all_back, unlucky, opened), PATIENCE)
+                    # All at once: many slices of one poll, and some are cut off within it.
+                    await app.submit_many("count", range(events))
+                    for one in chance.sample(everybody, clients // 5):
+                        await eventually(partial(begun, one), PATIENCE)
+                        one.cut()
                     # Whoever holds a transaction open holds up nobody …
                     others = await told(app)
                     await eventually(lambda: all_have(everybody, others), PATIENCE)
@@ -71,7 +76,7 @@ async def show(url: str, folder: Path, *, clients: int, events: int) -> None:
                 await eventually(lambda: all_have(everybody, everything), PATIENCE)
 
     assert [[]] * clients == [each.amiss for each in everybody]
-    assert sum(others.values()) >= events
+    assert sum(others.values()) >= 2 * events
     assert everything.keys() - others.keys() == late
     assert all(each.opened > 1 for each in everybody)
 
@@ -103,6 +108,11 @@ async def all_greeted(everybody: Sequence[Follower]) -> bool:
 
 async def all_back(unlucky: Sequence[Follower], opened: Sequence[int]) -> bool:
     return all(one.opened > before for one, before in zip(unlucky, opened, strict=True))
+
+
+async def begun(one: Follower) -> bool:
+    """Whether it hears of the last burst, whose jobs have one event each."""
+    return bool(one.heard) and one.heard[max(one.heard)] == 1
 
 
 async def all_have(everybody: Sequence[Follower], expected: dict[int, int]) -> bool:
