@@ -25,7 +25,7 @@ RULES = DEPLOY / "prometheus" / "rules.yml"
 DASHBOARD = DEPLOY / "grafana" / "retoma.json"
 QUARTER = 900.0  # seconds: the window of every rule that has one
 OWN = {"up"}  # Prometheus tells this itself
-EMPTY = Meter(jobs={}, dead={}, happened={}, lasted={}, did={}, stuck={})
+EMPTY = Meter(jobs={}, dead={}, happened={}, lasted={}, did={}, held={}, stuck={})
 
 
 def rules() -> dict[str, dict[str, Any]]:
@@ -250,6 +250,8 @@ async def test_dead_letters_lost_runners_breakers_pools_and_budgets_are_told_of(
         await boot(database, "me")
         await database.write(lambda tx: store.take_back(tx, "me"), verb="take_back")
         lost = await firing(app, before)
+        await change(database, "UPDATE runners SET trouble = 'disk full' WHERE boot = 'me'")
+        troubled = await firing(app)
         test_clock.jump(3_601)
         late = await firing(app)
 
@@ -257,6 +259,7 @@ async def test_dead_letters_lost_runners_breakers_pools_and_budgets_are_told_of(
         assert {"DeadLetters", "BudgetNearlySpent"} == nearly
         assert {"BreakerOpen", "PoolEmpty", "BudgetNearlySpent", "BudgetSpent"} == shut
         assert {"RunnersLost"} == lost
+        assert {"RunnerInTrouble"} == troubled
         assert {"WaitingTooLong", "WorkerHealthCheck"} == late
 
 

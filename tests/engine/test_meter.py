@@ -245,12 +245,17 @@ async def test_jobs_that_do_not_move_are_counted_by_kind(database_url, test_cloc
         )
         at_once = await meter_of(database)
         test_clock.jump(insights.QUIET + 1)
-        await change(database, "UPDATE jobs SET progress_at = (SELECT clock()) WHERE id = 1")
+        await change(
+            database,
+            "UPDATE jobs SET progress_at = (SELECT clock()), checkpoint = 'read' WHERE id = 1",
+        )
         quiet = await meter_of(database)
         await change(database, "UPDATE runners SET state = 'lost'")
         orphans = await meter_of(database)
 
-        assert {} == at_once.stuck
+        assert {"work": 0, "other": 0} == at_once.stuck
+        assert {("work", ""): 3, ("other", ""): 3} == at_once.held
+        assert {("work", "read"): 1, ("work", ""): 2, ("other", ""): 3} == quiet.held
         assert {"work": 2, "other": 3} == quiet.stuck
         assert {"work": 3, "other": 3} == orphans.stuck
 

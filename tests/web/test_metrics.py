@@ -32,7 +32,7 @@ from tests.house.tables import rows_of
 from tests.scrape import value
 from tests.web.aids import client, code_of, world
 
-EMPTY = Meter(jobs={}, dead={}, happened={}, lasted={}, did={}, stuck={})
+EMPTY = Meter(jobs={}, dead={}, happened={}, lasted={}, did={}, held={}, stuck={})
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
 

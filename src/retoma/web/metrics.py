@@ -195,6 +195,13 @@ MEASURES: Final = (
         lambda meter: (((kind,), meter.stuck.get(kind, 0)) for kind in meter.kinds),
     ),
     Measure(
+        "retoma_jobs_at_checkpoint",
+        Sort.GAUGE,
+        ("kind", "checkpoint"),
+        "Jobs that run, by the last thing they reached; `none`: nothing yet.",
+        lambda meter: sorted(meter.held.items()),
+    ),
+    Measure(
         "retoma_dead_letters",
         Sort.GAUGE,
         ("code",),
@@ -279,6 +286,13 @@ MEASURES: Final = (
         RUNNERS,
         "Since a runner's last beat.",
         _runner(lambda _, age: age),
+    ),
+    Measure(
+        "retoma_runner_in_trouble",
+        Sort.GAUGE,
+        RUNNERS,
+        "1 while something keeps a runner from writing, such as a database without room.",
+        _runner(lambda runner, _: float(runner.trouble is not None)),
     ),
     Measure(
         "retoma_runner_slots",

@@ -19,11 +19,11 @@ from retoma.engine.store.breaker import BreakerSeen
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen, Scope
 
+METER_HELD = sql("meter_held")
 METER_LIMITS = sql("meter_limits")
 METER_LINES = sql("meter_lines")
 METER_MOVES = sql("meter_moves")
 METER_POOLS = sql("meter_pools")
-METER_STUCK = sql("meter_stuck")
 NOW = sql("now")
 
 MOST = 200  # queues, limits or budgets
@@ -70,7 +70,8 @@ class Meter:
     happened: Mapping[tuple[str, str], int]  # to a kind: which event, how often ever
     lasted: Mapping[tuple[str, str], Mapping[int, Sum]]  # the same by how long it took
     did: Mapping[tuple[str, str], Sum]  # by which boot: which event, how often
-    stuck: Mapping[str, int]  # by kind, now
+    held: Mapping[tuple[str, str], int]  # of a kind at a checkpoint, now
+    stuck: Mapping[str, int]  # of those: by kind, how many do not move
     lines: Sequence[Line] = ()
     runners: Sequence[tuple[RunnerSeen, float]] = ()  # and seconds since its last beat
     pools: Mapping[tuple[str, str], int] = field(default_factory=dict)  # things that stand so
@@ -98,6 +99,7 @@ def read_meter(tx: Transaction, zone: str) -> Meter:
         moves.add(what, whose, event, code, bucket, Sum(int(n), float(ms)))
     [(told,)] = tx.all(NOW)
     now = at(told)
+    held, stuck = _held(tx)
     runners = [(each, _since(each.beat_at, now)) for each in list_runners(tx)]
     return Meter(
         jobs=moves.jobs,
@@ -105,7 +107,8 @@ def read_meter(tx: Transaction, zone: str) -> Meter:
         happened=moves.happened,
         lasted=moves.lasted,
         did=moves.did,
-        stuck={kind: int(n) for kind, n in tx.all(METER_STUCK, quiet=QUIET)},
+        held=held,
+        stuck=stuck,
         lines=_lines(tx.all(METER_LINES, most=MOST), runners, now),
         runners=runners,
         pools={(pool, stands): int(n) for pool, stands, n in tx.all(METER_POOLS)},
@@ -143,6 +146,15 @@ class _Moves:
         self.jobs[kind, State(state)] += n
         if state == State.DEAD:
             self.dead[code] += n
+
+
+def _held(tx: Transaction) -> tuple[Counter[tuple[str, str]], Counter[str]]:
+    held: Counter[tuple[str, str]] = Counter()
+    stuck: Counter[str] = Counter()
+    for kind, checkpoint, n, still in tx.all(METER_HELD, quiet=QUIET):
+        held[kind, checkpoint] += int(n)
+        stuck[kind] += int(still)
+    return held, stuck
 
 
 def _since(then: datetime, now: datetime) -> float:
