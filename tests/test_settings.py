@@ -96,7 +96,9 @@ def test_our_name_holds_over_the_older_one(monkeypatch):
         ({"RETOMA_LOG_LEVEL": "loud"}, "RETOMA_LOG_LEVEL"),
     ],
 )
-def test_row_35_what_contradicts_itself_is_refused_with_the_rule(monkeypatch, environment, rule):
+def test_row_35_what_contradicts_itself_is_refused_with_the_rule(
+    monkeypatch, environment, rule
+):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 

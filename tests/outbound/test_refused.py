@@ -274,9 +274,7 @@ async def test_the_operators_word_opens_one_private_host_by_name(monkeypatch):
 async def test_everything_else_private_stays_refused(hosts, url, monkeypatch):
     monkeypatch.setenv("RETOMA_PRIVATE_HOSTS", "worker.internal")
     policy = Policy(purpose="worker", hosts=hosts, schemes={"http"})
-    inside = Names(
-        **HOMES, worker_internal_evil_example=[["10.0.0.7"]], localhost=[["::1"]]
-    )
+    inside = Names(**HOMES, worker_internal_evil_example=[["10.0.0.7"]], localhost=[["::1"]])
     async with Outbound(resolver=inside) as out:
         with spying() as seen, pytest.raises(Permanent) as refused:
             await out.get(policy, url)
