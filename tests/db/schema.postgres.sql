@@ -494,7 +494,7 @@ attempts AS  SELECT c.job,
     c.at AS claimed_at,
     e.at AS ended_at,
         CASE
-            WHEN (e.type <> 'buried'::text) THEN e.type
+            WHEN ((e.type IS NULL) OR (e.type <> 'buried'::text)) THEN e.type
             WHEN ((e.details ->> 'reason'::text) = 'poison'::text) THEN 'lost'::text
             ELSE 'failed'::text
         END AS ended,

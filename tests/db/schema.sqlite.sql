@@ -24,7 +24,7 @@ CREATE TABLE api_keys (
 CREATE INDEX api_keys_person ON api_keys (person)
 CREATE VIEW attempts AS
 SELECT c.job, c.epoch, c.actor AS runner, c.at AS claimed_at, e.at AS ended_at,
-       CASE WHEN e.type <> 'buried' THEN e.type
+       CASE WHEN e.type IS NULL OR e.type <> 'buried' THEN e.type
             WHEN e.details ->> 'reason' = 'poison' THEN 'lost'
             ELSE 'failed' END AS ended,
        e.details

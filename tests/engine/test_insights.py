@@ -90,6 +90,18 @@ async def test_refused_writes_are_counted_and_are_no_state(database_url):
         assert {State.WAITING: 1} == await app.counts()
 
 
+async def test_an_attempt_that_goes_on_has_no_end(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await submit(database)
+        await boot(database, "me")
+        await claim(database, "me")
+
+        [attempt] = await app.attempts(1)
+
+        assert (None, None) == (attempt.ended_at, attempt.ended)
+
+
 # --- lists
 
 
