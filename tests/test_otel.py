@@ -4,9 +4,12 @@ import asyncio
 import io
 import json
 import logging
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -239,6 +242,70 @@ async def test_one_id_is_on_every_line_from_the_request_to_the_last_of_the_call(
     others = [line for line in lines if line.get("job") == 2]
     assert others
     assert all(line.get("correlation") is None for line in others)
+
+
+APP = """
+import os
+from retoma import Context, Retoma
+
+app = Retoma(os.environ["RETOMA_DATABASE_URL"])
+
+
+@app.job
+async def add(ctx: Context, n: int) -> int:
+    return n + 1
+"""
+
+
+def test_a_runner_sends_its_last_spans_before_it_is_gone(database_url, tmp_path):
+    """A process of its own, told by a setting, and a collector that listens."""
+    (tmp_path / "adds.py").write_text(APP)
+    got: list[bytes] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    async def submit() -> None:
+        async with Retoma(database_url) as app:
+            app.job(name="add")(add)
+            await app.submit("add", 1, traceparent=PARENT)
+
+    asyncio.run(submit())
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as collector:
+        thread = threading.Thread(target=collector.serve_forever)
+        thread.start()
+        try:
+            subprocess.run(
+                [sys.executable, "-m", "retoma", "runner", "--app", "adds:app", "--until-idle"],
+                cwd=tmp_path,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(sys.path),
+                    "RETOMA_DATABASE_URL": database_url,
+                    "RETOMA_TRACES": "otlp",
+                    "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}",
+                    "NO_PROXY": "127.0.0.1",
+                },
+                check=True,
+                timeout=100,
+                capture_output=True,
+            )
+        finally:
+            collector.shutdown()
+            thread.join()
+
+    sent = b"".join(got)
+    assert b"claim add" in sent
+    assert bytes.fromhex(TRACE) in sent
+
+
+async def add(ctx: Context, n: int) -> int:
+    return n + 1
 
 
 # — where nobody traces —
