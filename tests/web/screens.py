@@ -23,6 +23,7 @@ from tests.web.aids import PATIENT, set_up
 from tests.web.chromium import browser, context, folder
 
 LONG = "cotação de peças " + "<b>muito</b> longa " * 9
+SNAPSHOT = "<h1>Loja fechada</h1><script>alert(1)</script>"
 SLOTS = 3
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -45,7 +46,7 @@ PAGES = {
 }
 
 
-def stories(url: str) -> Retoma:
+def stories(url: str, hostile: str) -> Retoma:
     app = Retoma(url, timezone="America/Sao_Paulo")
 
     @app.job(name="quotes.price", retry=Retry(attempts=2, base=0, cap=0))
@@ -54,7 +55,7 @@ def stories(url: str) -> Retoma:
         ctx.cost(provider="anthropic", model="claude", usd="0.0123", input_tokens=1_200)
         await ctx.step("shopping_search", _offers)
         if "dies" in wanted:
-            await ctx.attach("page.html", b"<h1>Loja fechada</h1><script>alert(1)</script>")
+            await ctx.attach("page.html", hostile.encode())
             await ctx.attach("screen.png", PNG)
             await ctx.attach("answer.json", b'{"status": 503, "retry": null}')
             raise Permanent(wanted["dies"], code=wanted["code"])
@@ -117,13 +118,13 @@ async def furnish(app: Retoma) -> dict[str, Any]:
 
 
 @contextmanager
-def house(url: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def house(url: str, *, hostile: str = SNAPSHOT) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """A server and a runner that holds some jobs: where it is, a link into it, and its ids."""
     ready = threading.Event()
     told: dict[str, Any] = {}
 
     async def live() -> None:
-        app = stories(url)
+        app = stories(url, hostile)
         async with app:
             ids = await furnish(app)
             kinds = Application(name="demo", kinds=list(app.kinds))

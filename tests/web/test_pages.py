@@ -2,7 +2,9 @@
 
 import gzip
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import unescape
 from itertools import product
@@ -12,12 +14,24 @@ import httpx2
 import pytest
 
 from retoma.access import Role
+from retoma.engine.events import EventType
 from retoma.engine.insights import Minute
+from retoma.engine.insights.tail import Slice, Told
+from retoma.engine.ports import Clock
 from retoma.engine.states import State
+from retoma.web.broadcast import Hearing, nobody_asks
 from retoma.web.pages.assets import FETCHED, read_assets
 from retoma.web.pages.board import charted
 from retoma.web.pages.entrance import local
-from retoma.web.pages.live import Region, changes, packed
+from retoma.web.pages.live import (
+    MOVED,
+    Concern,
+    Region,
+    Screens,
+    Stage,
+    changes,
+    packed,
+)
 from retoma.web.pages.view import View
 from retoma.words import Language
 from tests.web.aids import ROOT_KEY, World, client, served, world
@@ -110,6 +124,7 @@ HOSTILE_ADDRESSES = {
     "/dead?fingerprint=../../x": 422,
     "/?last=1y": 422,
     "/jobs/99999": 404,
+    "/nowhere": 404,
     "/jobs/0": 422,
     "/jobs/nobody": 422,
     "/batches/99999": 404,
@@ -326,6 +341,65 @@ def test_a_message_has_each_line_marked_and_no_other():
     assert chunk.endswith("\n\n")
     assert all(line.startswith("data: ") for line in chunk.rstrip("\n").split("\n"))
     assert b"" == packed([])
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Something to look at that is different each time it is drawn."""
+
+    drawn: list[int]
+    concern: Concern = Concern(job=7)  # noqa: RUF009 — frozen
+
+    @property
+    def key(self) -> str:
+        return "counted"
+
+    async def draw(self) -> Sequence[Region]:
+        self.drawn.append(len(self.drawn))
+        return [Region("n", str(len(self.drawn)))]
+
+
+async def test_an_event_rings_only_the_pages_that_it_concerns():
+    stage = Stage(Counted([]), Clock())
+
+    other = stage.messages(Slice([told_of(job=8)], [], None))
+    quiet = stage._ring.is_set()
+    own = stage.messages(Slice([told_of(job=8), told_of(job=7)], [], None))
+    rung = stage._ring.is_set()
+
+    assert ([], False) == (other, quiet)
+    assert ([MOVED], True) == (own, rung)
+    stage.close()
+
+
+def told_of(job: int) -> Told:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return Told(job, 1, None, EventType.DONE, at, None, None, "work", 1)
+
+
+async def test_many_who_look_at_the_same_are_drawn_for_once(database_url):
+    async with world(database_url) as house:
+        screens = Screens(house.site.state.house.broadcaster, house.app.clock)
+        shown = Counted([])
+
+        first = [await screens.watch(shown, nobody_asks) for _ in range(5)]
+        heard = [await anext_with(hearing, b"hx-partial") for hearing in first]
+        stages = len(screens._stages)
+        for hearing in first:
+            hearing.leave()
+
+        assert 1 == stages
+        assert all(b'hx-target="#n"' in chunk for chunk in heard)
+        assert {} == screens._stages
+        await house.site.state.house.broadcaster.close()
+
+
+async def anext_with(hearing: Hearing, word: bytes) -> bytes:
+    async with aclosing(hearing.chunks()) as chunks:
+        async for chunk in chunks:
+            if word in chunk:
+                return chunk
+    raise AssertionError("nothing more was told")
 
 
 def test_what_moves_is_told_as_it_moves(database_url):

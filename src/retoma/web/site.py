@@ -25,7 +25,7 @@ from retoma.web.bounds import UNSAFE, Bound, Bounds, Places
 from retoma.web.house import Face, House, visit_at
 from retoma.web.orders import order_kind
 from retoma.web.pages import ROUTERS as PAGES
-from retoma.web.pages import Pages, Screens
+from retoma.web.pages import Pages, Screens, told
 from retoma.web.problems import CODES, Refusal
 from retoma.web.route import Route, router
 from retoma.web.routes import (
@@ -192,7 +192,7 @@ async def _not_ours(request: Request, error: Exception) -> Response:
         case _:
             refusal = Refusal("bad_request", say("the request cannot be read"))
     refusal.headers.update(headers)
-    return problems.response(refusal, visit_at(request))
+    return told(request, problems.response(refusal, visit_at(request)))
 
 
 # — roles —

@@ -8,8 +8,9 @@ from fastapi import APIRouter
 from retoma.web.pages import batches, board, dead, entrance, job, jobs
 from retoma.web.pages.kit import Pages
 from retoma.web.pages.live import Screens
+from retoma.web.pages.route import told
 
-__all__ = ["ROUTERS", "Pages", "Screens"]
+__all__ = ["ROUTERS", "Pages", "Screens", "told"]
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(entrance.routes, jobs.routes, job.routes),

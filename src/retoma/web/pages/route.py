@@ -34,7 +34,7 @@ class PageRoute(Route):
             response = await handle(request)
             if response.headers.get("content-type") != problems.MEDIA:
                 return response
-            return _told(request, response)
+            return told(request, response)
 
         return answered
 
@@ -44,7 +44,8 @@ def page_router() -> APIRouter:
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-def _told(request: Request, response: Response) -> Response:
+def told(request: Request, response: Response) -> Response:
+    """A problem as whoever asked can read it."""
     status = HTTPStatus(response.status_code)
     is_live = request.url.path.startswith(f"{LIVE}/")
     if is_live or "text/html" not in request.headers.get("accept", ""):

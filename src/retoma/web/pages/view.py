@@ -12,7 +12,8 @@ from markupsafe import Markup, escape
 
 from retoma import words
 from retoma.access import Role
-from retoma.engine.insights.jobs import Event
+from retoma.engine.insights import Event
+from retoma.engine.job import Job
 from retoma.engine.states import BatchState, DeadReason, ParkReason, State, StepState
 from retoma.engine.store.cost import Total
 from retoma.words import Language, Said, say, tell
@@ -133,6 +134,10 @@ class View:
 
     def event(self, event: Event) -> str:
         return self.tell(EVENTS[event.type])
+
+    def failures(self, job: Job) -> int:
+        """Attempts that have failed: one that runs is counted, and has not."""
+        return max(job.failures - (job.state is State.RUNNING), 0)
 
     # — roles —
 
