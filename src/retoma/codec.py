@@ -283,7 +283,7 @@ def _no_constant(name: str) -> Never:
 
 
 FROM_TEXT: Final = json.JSONDecoder(parse_constant=_no_constant)
-SCAN: Final = FROM_TEXT.scan_once  # every value read comes by here
+SCAN: Final[Any] = FROM_TEXT.scan_once  # type: ignore[attr-defined]  # every value read comes by here
 
 
 def _parsed(text: str) -> Any:
