@@ -301,6 +301,29 @@ def test_row_22_a_hostile_snapshot_executes_nothing(chromium, furnished):
     ]
 
 
+def test_a_minute_without_an_event_is_said_and_a_stream_that_never_began_is_asked_for(
+    chromium, furnished
+):
+    origin, ids, _ = furnished
+    with visiting(chromium, furnished, language="pt_BR") as (_, page):
+        page.clock.install()
+        page.route("**/live/**", lambda route: route.abort(), times=1)
+        page.goto(f"{origin}/batches/{ids['slow']}")
+        expect(page.locator("#signal")).to_have_text("sem sinal")
+        page.clock.fast_forward(6_000)
+        expect(page.locator("#signal")).to_have_text("ao vivo")
+        warning = page.locator("[data-silence]")
+        expect(warning).to_be_hidden()
+
+        page.clock.fast_forward(61_000)
+
+        expect(warning).to_contain_text("Nenhum evento há 60 segundos")
+        page.goto(f"{origin}/batches/{ids['batch']}")  # finished: nothing is expected of it
+        page.clock.fast_forward(61_000)
+        page.clock.run_for(2_000)
+        expect(page.locator("[data-silence]")).to_be_hidden()
+
+
 def test_language_and_theme_are_switched_and_kept(chromium, furnished):
     origin, ids, _ = furnished
     with visiting(chromium, furnished, language="en") as (theirs, page):

@@ -22,7 +22,6 @@ from retoma.engine.states import State
 from retoma.web.broadcast import Hearing, nobody_asks
 from retoma.web.pages.assets import FETCHED, read_assets
 from retoma.web.pages.board import charted
-from retoma.web.pages.entrance import local
 from retoma.web.pages.live import (
     MOVED,
     Concern,
@@ -32,6 +31,7 @@ from retoma.web.pages.live import (
     changes,
     packed,
 )
+from retoma.web.pages.route import local
 from retoma.web.pages.view import View
 from retoma.words import Language
 from tests.web.aids import ROOT_KEY, World, client, served, world
@@ -182,6 +182,10 @@ async def test_what_is_ticked_is_moved_and_the_answer_draws_nothing(database_url
             "/jobs/orders", data=order, headers={**FORM, **HTML, "HX-Request": "true"}
         )
 
+        elsewhere = {**order, "next": "//evil.example"}
+        without_scripts = await browser.post("/jobs/orders", data=elsewhere, headers=FORM)
+
+        assert (303, "/") == (without_scripts.status_code, without_scripts.headers["location"])
         assert 200 == answer.status_code
         assert 1 == answer.text.count("<hx-partial")
         assert 'hx-target="#notices"' in answer.text

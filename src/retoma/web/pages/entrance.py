@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from retoma.access import Session
 from retoma.web.house import AHouse
 from retoma.web.pages.kit import THEME, THEMES, ALooker, pages_of
-from retoma.web.pages.route import form_of, page_router
+from retoma.web.pages.route import form_of, local, page_router
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import (
     CHALLENGE,
@@ -95,10 +95,3 @@ async def prefer(request: Request, house: AHouse) -> Response:
 def _keep(answer: Response, request: Request, name: str, value: str) -> None:
     secure = pages_of(request).house.face.secure
     answer.set_cookie(name, value, max_age=YEAR, samesite="lax", httponly=True, secure=secure)
-
-
-def local(address: str | None) -> str:
-    """Only ever a page of ours: what begins with two slashes is another host."""
-    if address is None or not address.startswith("/") or address[1:2] in ("/", "\\"):
-        return "/"
-    return address if address.isprintable() else "/"

@@ -85,7 +85,14 @@ def notice(
 
 def did(who: Looker, text: str, back: str) -> Response:
     """What a form is answered: a word for a page that is there, else the way back to it."""
-    return notice(who, text) if who.htmx else RedirectResponse(back, status_code=303)
+    return notice(who, text) if who.htmx else RedirectResponse(local(back), status_code=303)
+
+
+def local(address: str | None) -> str:
+    """Only ever a page of ours: what begins with two slashes is another host."""
+    if address is None or not address.startswith("/") or address[1:2] in ("/", "\\"):
+        return "/"
+    return address if address.isprintable() else "/"
 
 
 # — forms —

@@ -3,6 +3,7 @@
 
 const SILENT = 35_000; // milliseconds: two heartbeats and a little
 const SHOWN = 8_000; // milliseconds a good word stays
+const AGAIN = 5_000; // milliseconds until a stream that never began is asked for again
 
 // — the connection —
 
@@ -31,6 +32,19 @@ document.addEventListener("htmx:sse:error", ({ detail }) => {
   if (detail.status === 401) location.reload(); // which leads to the door, and back here
 });
 document.addEventListener("htmx:sse:close", () => say("off"));
+
+// The stream comes back by itself once it has been there; until then we ask for it.
+const live = document.getElementById("live");
+function begin() {
+  if (!live._htmx?.sse) htmx.ajax("GET", live.getAttribute("hx-sse:connect"), { source: live });
+}
+for (const trouble of ["htmx:error", "htmx:response:error"]) {
+  live?.addEventListener(trouble, ({ detail }) => {
+    if (detail.ctx?.response?.status === 401) location.reload();
+    say("off");
+    setTimeout(begin, AGAIN);
+  });
+}
 setInterval(() => {
   if (signal?.dataset.is === "on" && !document.hidden && Date.now() - heard > SILENT) say("off");
 }, 1_000);
@@ -77,7 +91,6 @@ document.addEventListener("change", ({ target }) => {
   if (target.matches("[data-tick-all]")) {
     for (const box of boxes()) box.checked = target.checked;
   }
-  if (target.matches("[data-submits]")) target.form.requestSubmit();
   count();
 });
 document.addEventListener("click", (event) => {
@@ -115,7 +128,9 @@ document.addEventListener(
     }
     event.preventDefault();
     event.stopImmediatePropagation();
-    dialog.querySelector("#confirm-text").textContent = question;
+    const all = event.target.elements.all;
+    const warning = all?.checked ? all.dataset.warns : "";
+    dialog.querySelector("#confirm-text").textContent = [question, warning].join(" ").trim();
     dialog.showModal();
     dialog.onclick = ({ target }) => {
       if (target !== dialog && target.tagName !== "BUTTON") return;
@@ -145,4 +160,3 @@ new MutationObserver((changes) => {
     }
   }
 }).observe(notices, { childList: true });
-document.addEventListener("htmx:error", () => say("off"));
