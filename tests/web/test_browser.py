@@ -196,8 +196,9 @@ def test_a_restart_of_the_server_is_survived_with_what_was_ticked(tmp_path, some
             page.locator(f"#job-{job} input").check()
         expect(page.locator("[data-ticked]")).to_have_text("2 ticked")
         port = server.origin.rpartition(":")[2]
-        server.child.kill()
-        server.child.wait()
+        server.child.send_signal(signal.SIGTERM)
+        assert 0 == server.child.wait(60), "an open page kept it"
+        assert "Traceback" not in server.err.read_text()
         expect(page.locator("#signal")).to_have_text("no signal")
 
     with serving(tmp_path, url, "--port", port, "--no-link") as server:

@@ -55,7 +55,7 @@ class BatchesScreen:
 
     @property
     def concern(self) -> Concern:
-        return Concern()
+        return Concern(pause=1.0)  # it asks each of them
 
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("batches page", None)

@@ -13,7 +13,7 @@ from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where
 from retoma.web.pages.asked import BatchOf, CodeOf, CursorOf, FingerprintOf, KindOf, TextOf
-from retoma.web.pages.jobs import outcome, query_of, ticked
+from retoma.web.pages.jobs import SEARCH, outcome, query_of, ticked
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
@@ -45,7 +45,7 @@ class DeadScreen:
 
     @property
     def concern(self) -> Concern:
-        return Concern(kind=self.search.kind, batch=self.search.batch)
+        return Concern(kind=self.search.kind, batch=self.search.batch, pause=SEARCH)
 
     async def draw(self) -> Sequence[Region]:
         return [await self._groups(), *await self._letters()]

@@ -23,7 +23,7 @@ from retoma.web.pages.asked import (
     TextOf,
 )
 from retoma.web.pages.kit import ALooker, Pages, drawn
-from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.live import PAUSE, Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
@@ -34,6 +34,7 @@ from retoma.words import Said, say
 routes = page_router()
 
 PAGE: Final = 50  # rows
+SEARCH: Final = 2.0  # seconds between two drawings of what has no index: it reads thousands
 FILTERS: Final = ("state", "kind", "batch", "code", "checkpoint", "text")
 VERBS: Final = ("retry", "cancel", "resume", "skip")
 
@@ -53,7 +54,8 @@ class JobsScreen:
 
     @property
     def concern(self) -> Concern:
-        return Concern(kind=self.search.kind, batch=self.search.batch)
+        pause = PAUSE if self.search.by_its_own_way else SEARCH
+        return Concern(kind=self.search.kind, batch=self.search.batch, pause=pause)
 
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("jobs page", self.search)
