@@ -49,7 +49,11 @@ class Ear:
             plain.close()
             raise
         ear = cls(*await asyncio.open_connection(sock=plain, limit=SMALL if slow else 2**20))
-        await ear._ask(f"{at.path}?{at.query}", {"Host": at.netloc, **headers})
+        try:
+            await ear._ask(f"{at.path}?{at.query}", {"Host": at.netloc, **headers})
+        except BaseException:  # also whoever is stopped while it asks leaves nothing open
+            ear.close()
+            raise
         return ear
 
     async def _ask(self, target: str, headers: Mapping[str, str]) -> None:
@@ -58,7 +62,6 @@ class Ear:
         try:
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         except (asyncio.IncompleteReadError, OSError) as error:
-            self.close()
             raise Cut from error
         self.status = int(head[0].split()[1])
         self.headers = {

@@ -5,7 +5,7 @@ import signal
 import socket
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random, SystemRandom
@@ -136,11 +136,11 @@ def held_open(app: Retoma) -> Iterator[set[int]]:
 
     On SQLite, where a second writer would have to wait, it is a reader."""
     if app.url.startswith("sqlite:"):
-        reader = sqlite3.connect(app.url.removeprefix("sqlite:///"), isolation_level=None)
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM jobs").fetchone()
-        yield set()
-        reader.close()
+        file = app.url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(file, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM jobs").fetchone()
+            yield set()
         return
     with psycopg.connect(app.url) as writer:
         yield {app.submit_on(writer, "count", 0).id}
