@@ -22,6 +22,13 @@ from tests.engine.aids import eventually, submit
 PATIENCE = 20
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a poll longer than it takes."""
+    monkeypatch.setattr(broadcast, "LOOK", 0.02)
+    monkeypatch.setattr(broadcast, "AWAY", 0.02)
+
+
 class Heard(NamedTuple):
     id: str | None
     name: str

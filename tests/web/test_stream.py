@@ -22,6 +22,13 @@ from tests.web.sse import Ear, Heard
 ADMIN = {"x-api-key": ROOT_KEY}
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a poll longer than it takes."""
+    monkeypatch.setattr(broadcast, "LOOK", 0.02)
+    monkeypatch.setattr(broadcast, "AWAY", 0.02)
+
+
 @asynccontextmanager
 async def house(url: str) -> AsyncIterator[tuple[Served, Retoma]]:
     """A server on a socket, and an app beside it that makes things happen."""
