@@ -1,4 +1,4 @@
-"""What a long history costs over the API: each list and counter asked of a small house and a large one.
+"""What a long history costs over the API and on pages: each asked of a small house and a large one.
 
 The same questions in turns, through the whole of the site but for the socket. The history is that of
 `bench.history`.
@@ -56,6 +56,12 @@ QUESTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "costs": "/api/costs",
         "budgets": "/api/budgets",
         "metrics": "/metrics",
+        "page_board": "/",
+        "page_jobs": "/jobs",
+        "page_job": "/jobs/{job}",
+        "page_batches": "/batches",
+        "page_batch": "/batches/{batch}",
+        "page_dead": "/dead",
     }
 )
 

@@ -76,6 +76,8 @@ def stories(url: str, hostile: str) -> Retoma:
     async def later(ctx: Context, n: int) -> int:
         return n
 
+    app.schedule("rodada da semana", "matches.scrape", cron="0 6 * * 1", payload=1)
+    app.schedule("de hora em hora", "matches.scrape", cron="5 * * * *", payload=2)
     return app
 
 
