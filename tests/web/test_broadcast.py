@@ -133,10 +133,13 @@ async def test_who_comes_back_with_a_cursor_hears_what_was_missed_and_then_what_
         assert [(4, 1)] == follows
 
 
-async def test_who_was_cut_off_within_a_poll_hears_all_of_it_again(database_url, monkeypatch):
-    """Slices of three, cut after the second message: its id is still that of the poll before."""
-    monkeypatch.setattr(tail, "SLICE", 3)
-    monkeypatch.setattr(tail.between, "__defaults__", (tail.BEGINNING, 3))
+@pytest.mark.parametrize("slices_of", [3, tail.SLICE])
+async def test_who_was_cut_off_within_a_poll_hears_all_of_it_again(
+    database_url, monkeypatch, slices_of
+):
+    """Cut after the second message: its id is still that of the poll before, whether more slices
+    follow or only more messages."""
+    monkeypatch.setattr(tail.between, "__defaults__", (tail.BEGINNING, slices_of))
     async with live(database_url) as (database, broadcaster):
         async with listening(broadcaster, Everything()) as reader:
             await reader.next()
