@@ -154,6 +154,22 @@ async def test_dead_letters_that_died_of_the_same_stand_together(database_url):
         assert [] == (await app.dead_groups(Search(letters=True, kind="other"))).groups
 
 
+async def test_dead_letters_of_a_batch_are_found_behind_any_number_of_newer_ones(database_url):
+    async with shop(database_url) as app:
+        old = await app.submit_many("quote", [{"dies": "lamp"}] * 3)
+        await app.submit_many("quote", [{"dies": "chair"}] * 3)
+        await app.run(until_idle=True)
+        await app.discard(1)
+
+        of_batch = Search(letters=True, batch=old.id)
+        database = await app.database()
+        found = await database.read(lambda tx: insights.dead_groups(tx, of_batch, look=3))
+
+        assert [(2, "lamp")] == [(group.jobs, group.shape) for group in found.groups]
+        assert [3, 2] == await ids(app, letters=True, batch=old.id)
+        assert [6, 5, 4, 3, 2] == await ids(app, letters=True, kind="quote")
+
+
 def test_a_fingerprint_without_a_letter_is_refused():
     with pytest.raises(BadInput, match="only dead letters"):
         Search(fingerprint="abc")
@@ -318,7 +334,8 @@ async def test_no_search_reads_history_from_end_to_end(database_url):
         asked: dict[str, dict[str, Any]] = {
             "list_dead_ids": {"before": None, "limit": 100},
             "list_audit": spot,
-            "match_jobs": {"ids": ids, "sought": "a", "within": 9, "limit": 9, **wanted},
+            "match_jobs": {"ids": ids, "sought": "a", "letters": 0, "within": 9, "limit": 9}
+            | wanted,
             "dead_causes": {"ids": ids},
             "pick_jobs": {"jobs": ids, "since": now},
         }

@@ -53,6 +53,13 @@ class AuditSearch:
             )
 
 
+    @property
+    def sifts(self) -> bool:
+        """Whether lines are met that are not wanted; time alone is looked up."""
+        beside = (self.actor, self.verb, self.subject, self.text)
+        return any(each is not None for each in beside)
+
+
 @dataclass(frozen=True, slots=True)
 class AuditLine:
     """One thing that somebody did."""
@@ -89,6 +96,7 @@ def search_audit(
     """Newest first, among the newest so many lines."""
     checked(limit, "events")
     begin = after or Spot(search.until or END_OF_TIME, -1, 0, 0)
+    look = LOOK if search.sifts else limit + 1
     rows = tx.all(
         LIST_AUDIT,
         at=begin.at,
@@ -96,13 +104,13 @@ def search_audit(
         x=begin.x,
         y=begin.y,
         since=search.since or BEGINNING,
-        look=LOOK,
+        look=look,
     )
     met = [_line(row) for row in rows]
     found = [line for line in met if _wanted(line, search)]
     if len(found) > limit:
         return AuditPage(found[:limit], found[limit - 1].spot)
-    return AuditPage(found, met[-1].spot if len(met) == LOOK else None)
+    return AuditPage(found, met[-1].spot if len(met) == look else None)
 
 
 def _line(row: Row) -> AuditLine:

@@ -125,11 +125,11 @@ def _counted(tx: Transaction, search: Search) -> int:
 
 
 def _candidates(tx: Transaction, search: Search, before: int | None, limit: int) -> list[int]:
-    if search.letters:
+    if search.letters and (search.kind, search.batch) == (None, None):
         return [id_ for (id_,) in tx.all(LIST_DEAD_IDS, before=before, limit=limit)]
     return ids_of(
         tx,
-        state=search.state,
+        state=State.DEAD if search.letters else search.state,
         kind=search.kind,
         batch=search.batch,
         before=before,
@@ -149,6 +149,7 @@ def _matching(tx: Transaction, search: Search, ids: Sequence[int]) -> list[int]:
         code=search.code,
         checkpoint=search.checkpoint,
         sought=search.text,
+        letters=int(search.letters),
         within=WITHIN,
         limit=len(ids),
     )

@@ -2,6 +2,7 @@
 -- A text is looked for as it was written, and without regard to case as far as the database knows how.
 SELECT id FROM jobs
 WHERE id IN (SELECT CAST(o.key AS bigint) FROM json_each(:ids) o)
+  AND (CAST(:letters AS integer) = 0 OR discarded_at IS NULL)
   AND (CAST(:state AS text) IS NULL OR (state = :state) IS TRUE)
   AND (CAST(:kind AS text) IS NULL OR kind = :kind)
   AND (CAST(:batch AS bigint) IS NULL OR batch = :batch)
