@@ -74,7 +74,7 @@ async def test_every_list_and_counter_of_the_api_is_asked_of_a_long_history(data
     assert api.QUESTIONS.keys() == ratios.keys()
     site = build_site(Retoma(database_url), settings.read(database_url=database_url))
     paths = {path for path, does in site.openapi()["paths"].items() if "get" in does}
-    others = {"/", "/jobs", "/jobs/{job}", "/batches", "/batches/{batch}", "/dead"}  # pages
+    others = {"/", "/jobs", "/jobs/{job}", "/batches/{batch}"}  # pages
     asked = {path.partition("?")[0] for path in api.QUESTIONS.values()} - others
     assert {path for path in paths if not APART.fullmatch(path)} == asked | {"/api/dead/{job}"}
 
