@@ -244,12 +244,14 @@ def visiting(
 def test_axe_finds_nothing_on_any_page(chromium, furnished, theme):
     origin, ids, _ = furnished
     language = "pt_BR" if theme == "light" else "en"
+    # A theme changes colours alone: the other rules have been asked of the first.
+    rules = {} if theme == "light" else {"runOnly": ["color-contrast"]}
     found = {}
     with visiting(chromium, furnished, theme=theme, language=language) as (_, page):
         for name, address in {**screens.PAGES, "sign-in": "/sign-in"}.items():
             page.goto(origin + address.format(**ids))
             page.evaluate(axe_source())
-            told = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+            told = page.evaluate("(rules) => axe.run(document, rules)", rules)
             found[name] = [
                 (each["id"], [node["target"] for node in each["nodes"]][:3])
                 for each in told["violations"]
