@@ -4,9 +4,11 @@ Looked for in this order: the path in `RETOMA_TEST_CHROMIUM`; a program on the P
 `apt-get install chromium` (`NO_APT=1` forbids it). There is no wheel that brings one.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,10 +31,7 @@ PHONE = {"width": 390, "height": 844}
 def chromium_path() -> str:
     """The program, from the first place that has one."""
     began = time.monotonic()
-    found = os.environ.get(ADDRESS) or _on_path()
-    if found is None and installed_by_apt("Chromium", "chromium"):
-        installed_by_apt("a font", "fonts-dejavu-core")
-        found = _on_path()
+    found = os.environ.get(ADDRESS) or _on_path() or _by_apt()
     if found is None:
         raise MissingService(
             "Chromium is missing: install it (Debian: apt-get install chromium"
@@ -41,6 +40,15 @@ def chromium_path() -> str:
     asked = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
     say(f"{asked.stdout.strip() or found} ({time.monotonic() - began:.1f} s)")
     return found
+
+
+def _by_apt() -> str | None:
+    """Of several workers one installs it; the others wait, and find it."""
+    with (Path(tempfile.gettempdir()) / "retoma-chromium.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if _on_path() is None and installed_by_apt("Chromium", "chromium"):
+            installed_by_apt("a font", "fonts-dejavu-core")
+        return _on_path()
 
 
 def _on_path() -> str | None:

@@ -20,6 +20,8 @@ from tests.web.aids import ROOT_KEY
 from tests.web.chromium import axe_source, browser, context
 from tests.web.test_serve import LINK, Process, listening, process
 
+pytestmark = pytest.mark.timeout(300)  # on a fresh machine the first one fetches the browser
+
 KEYED = {"x-api-key": ROOT_KEY}
 GATED = """
 
