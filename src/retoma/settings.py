@@ -13,6 +13,7 @@ from pydantic import (
     AliasChoices,
     BeforeValidator,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     field_validator,
@@ -33,6 +34,14 @@ from retoma.words import Language, Said, say
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
 MOST_SLOTS = 10_000  # jobs at a time in one process; beyond it the loop is the limit
+
+
+class Source(StrEnum):
+    """Where the value of a knob comes from."""
+
+    DEFAULT = "default"
+    ENVIRONMENT = "environment"
+    GIVEN = "given"  # by the code or the command line that started the process
 
 
 class LogLevel(StrEnum):
@@ -83,165 +92,212 @@ class Settings(BaseSettings):
     database_url: str = Field(
         "sqlite:///retoma.db",
         validation_alias=_named("RETOMA_DATABASE_URL", "DATABASE_URL"),
-        description="Where jobs live. A file in this folder: works with no server at all.",
+        description=say("Where jobs live. A file in this folder: works with no server at all."),
     )
     slots: int = Field(
         100,
         ge=1,
         le=MOST_SLOTS,
         validation_alias="RETOMA_SLOTS",
-        description="Jobs at a time in one process. Stories mostly wait; a hundred fit a core.",
+        description=say(
+            "Jobs at a time in one process. Stories mostly wait; a hundred fit a core."
+        ),
     )
     lease: Seconds = Field(
         LEASE,
         validation_alias="RETOMA_LEASE",
-        description="How long a silent runner keeps its jobs: six beats.",
+        description=say("How long a silent runner keeps its jobs: six beats."),
     )
     beat: Seconds = Field(
         BEAT,
         validation_alias="RETOMA_BEAT",
-        description="How often a runner says that it lives: one row, however many jobs.",
+        description=say("How often a runner says that it lives: one row, however many jobs."),
     )
     tick: Seconds = Field(
         TICK,
         validation_alias="RETOMA_TICK",
-        description="How often everything is looked at, even if no bell rings.",
+        description=say("How often everything is looked at, even if no bell rings."),
     )
     grace: Seconds = Field(
         GRACE,
         validation_alias="RETOMA_GRACE",
-        description="How long a leaving runner lets its jobs finish; deploy tools kill after 30.",
+        description=say(
+            "How long a leaving runner lets its jobs finish; deploy tools kill after 30."
+        ),
     )
     let_go: Seconds = Field(
         LET_GO,
         validation_alias="RETOMA_LET_GO",
-        description="How long a story that was stopped may take to end; then it is left behind.",
+        description=say(
+            "How long a story that was stopped may take to end; then it is left behind."
+        ),
     )
     loop_limit: SecondsOrNone = Field(
         LOOP_LIMIT,
         validation_alias="RETOMA_LOOP_LIMIT",
-        description="How long the loop may be held before the process leaves; 0: for ever.",
+        description=say(
+            "How long the loop may be held before the process leaves; 0: for ever."
+        ),
     )
     stop_stalled: bool = Field(
         False,
         validation_alias="RETOMA_STOP_STALLED",
-        description="Whether a stalled job is also stopped and has failed; else it is only marked.",
+        description=say(
+            "Whether a stalled job is also stopped and has failed; else it is only marked."
+        ),
     )
     runner_name: str = Field(
         "runner",
         min_length=1,
         max_length=100,
         validation_alias=_named("RETOMA_RUNNER_NAME", "WORKER_ID"),
-        description="What people call this runner. Its identity is its boot, made anew each time.",
+        description=say(
+            "What people call this runner. Its identity is its boot, made anew each time."
+        ),
     )
     host: str = Field(
         "",
         max_length=100,
         validation_alias="RETOMA_HOST",
-        description="What this machine is called; clones of one image tell themselves apart by it.",
+        description=say(
+            "What this machine is called; clones of one image tell themselves apart by it."
+        ),
     )
     log_level: LogLevel = Field(
         LogLevel.INFO,
         validation_alias="RETOMA_LOG_LEVEL",
-        description="How much a runner tells; `debug` has a line for every job.",
+        description=say("How much a runner tells; `debug` has a line for every job."),
     )
     language: Language | None = Field(
         None,
         validation_alias="RETOMA_LANGUAGE",
-        description="`en` or `pt_BR`: what the programs say to people; else as the locale is.",
+        description=say(
+            "`en` or `pt_BR`: what the programs say to people; else as the locale is."
+        ),
     )
     evidence: str = Field(
         DATABASE,
         validation_alias="RETOMA_EVIDENCE",
-        description="Where evidence lies: `database`, `folder:///path` or"
-        " `s3://bucket/prefix?endpoint=…`.",
+        description=say(
+            "Where evidence lies: `database`, `folder:///path` or"
+            " `s3://bucket/prefix?endpoint=…`."
+        ),
     )
     timezone: str = Field(
         TIMEZONE,
         validation_alias="RETOMA_TIMEZONE",
-        description="Whose clock schedules go by that name no time zone of their own, and costs.",
+        description=say(
+            "Whose clock schedules go by that name no time zone of their own, and costs."
+        ),
     )
     serve_host: str = Field(
         "127.0.0.1",
         min_length=1,
         max_length=255,
         validation_alias="RETOMA_SERVE_HOST",
-        description="Where the API listens. Beyond this machine only where there are keys.",
+        description=say(
+            "Where the API listens. Beyond this machine only where there are keys."
+        ),
     )
     serve_port: int = Field(
         8321,
         ge=0,
         le=65_535,
         validation_alias="RETOMA_SERVE_PORT",
-        description="The port of the API; 0: a free one.",
+        description=say("The port of the API; 0: a free one."),
     )
     public_url: str | None = Field(
         None,
         validation_alias="RETOMA_PUBLIC_URL",
-        description="What people type to reach the API, where a proxy stands before it.",
+        description=say("What people type to reach the API, where a proxy stands before it."),
     )
     api_key: SecretStr | None = Field(
         None,
         validation_alias="RETOMA_API_KEY",
-        description="A key that is an admin's, for a first start and for automation; 32 characters"
-        " at least.",
+        description=say(
+            "A key that is an admin's, for a first start and for automation; 32 characters"
+            " at least."
+        ),
     )
     secret_key: SecretStr | None = Field(
         None,
         validation_alias="RETOMA_SECRET_KEY",
-        description="What seals secrets: 32 bytes in base64; several, and the first one seals. Else"
-        " it lies in a file.",
+        description=say(
+            "What seals secrets: 32 bytes in base64; several, and the first one seals. Else"
+            " it lies in a file."
+        ),
     )
     secret_key_file: str | None = Field(
         None,
         validation_alias="RETOMA_SECRET_KEY_FILE",
-        description="Where that file is; else beside the database, or in this user's data folder.",
+        description=say(
+            "Where that file is; else beside the database, or in this user's data folder."
+        ),
     )
     private_hosts: str = Field(
         "",
         validation_alias="RETOMA_PRIVATE_HOSTS",
-        description="Hosts, with commas between them, that may be called at private addresses by the"
-        " purposes that name them. Everything else private is refused.",
+        description=say(
+            "Hosts, with commas between them, that may be called at private addresses by the"
+            " purposes that name them. Everything else private is refused."
+        ),
     )
     traces: str = Field(
         "",
         pattern="^(otlp|console)?$",
         validation_alias="RETOMA_TRACES",
-        description="Where spans go: `otlp`, as OTEL_EXPORTER_OTLP_ENDPOINT says, or `console`; else"
-        " nowhere. Needs `retoma[otel]`.",
+        description=say(
+            "Where spans go: `otlp`, as OTEL_EXPORTER_OTLP_ENDPOINT says, or `console`; else"
+            " nowhere. Needs `retoma[otel]`."
+        ),
     )
     keep_done: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_DONE",
-        description="How long done, skipped and canceled jobs stay. Nothing is deleted unasked.",
+        description=say(
+            "How long done, skipped and canceled jobs stay. Nothing is deleted unasked."
+        ),
     )
     keep_dead: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_DEAD",
-        description="How long dead letters stay; those put away go with the done.",
+        description=say("How long dead letters stay; those put away go with the done."),
     )
     keep_events: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_EVENTS",
-        description="How long the events of deleted jobs and the audit log stay.",
+        description=say("How long the events of deleted jobs and the audit log stay."),
     )
     keep_reuse: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_REUSE",
-        description="How long the result of a step may be used again by other jobs.",
+        description=say("How long the result of a step may be used again by other jobs."),
     )
     lease_ms: int | None = Field(
         None,
         ge=1,
         validation_alias="JOB_LOCK_TTL_MS",
-        description="The lease in milliseconds, by its older name.",
+        description=say("The lease in milliseconds, by its older name."),
     )
     beat_ms: int | None = Field(
         None,
         ge=1,
         validation_alias="JOB_HEARTBEAT_INTERVAL_MS",
-        description="The beat in milliseconds, by its older name.",
+        description=say("The beat in milliseconds, by its older name."),
     )
+
+    _given: frozenset[str] = PrivateAttr(default=frozenset())
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._given = frozenset(given)
+
+    def source(self, name: str) -> Source:
+        """Who says what this knob is."""
+        if name in self._given:
+            return Source.GIVEN
+        heard = {name, f"{name}_ms"} & self.model_fields_set
+        return Source.ENVIRONMENT if heard else Source.DEFAULT
 
     @field_validator("database_url")
     @classmethod

@@ -41,6 +41,15 @@ PAGES = {
     "batch": "/batches/{batch}",
     "batch-running": "/batches/{slow}",
     "dead": "/dead",
+    "runners": "/runners",
+    "pools": "/pools",
+    "pool": "/pools?pool=proxies",
+    "gates": "/gates",
+    "schedules": "/schedules",
+    "audit": "/audit",
+    "audit-empty": "/audit?actor=Nobody",
+    "people": "/people",
+    "settings": "/settings",
     "problem": "/jobs?state=nonsense",
     "missing": "/jobs/99999",
 }
@@ -108,6 +117,7 @@ async def furnish(app: Retoma) -> dict[str, Any]:
     await app.cancel(canceled.id, actor="Ana")
     await (await app.batch(ended.id)).again(actor="Ana")
     slow = await app.submit_many("documents.classify", range(12), name="projeto 9")
+    await _hold_back(app)
     [dead, *_] = [job for job in await app.dead(limit=50) if job.batch == batch.id][-1:]
     evidence = await app.evidence(dead.id)
     return {
@@ -117,6 +127,23 @@ async def furnish(app: Retoma) -> dict[str, Any]:
         "slow": slow.id,
         "page": next(each.sha256 for each in evidence if each.media == "text/html"),
     }
+
+
+async def _hold_back(app: Retoma) -> None:
+    """Pools, breakers, limits and rates: short, long, full, switched off."""
+    proxies = {f"proxy-{n:02}.example.org": n for n in range(12)}
+    await app.pools.declare(
+        "proxies", {**proxies, LONG: 0}, off_after=3, cool_down=30, use_cap=1_000_000
+    )
+    await app.pools.declare(LONG[:150], {})
+    await app.pools.switch("proxies", ["proxy-03.example.org"], on=False, reason=LONG)
+    await app.breakers.declare("shopping", threshold=5)
+    await app.breakers.declare(LONG[:150], threshold=3, rest=600)
+    await app.breakers.open("shopping", "the provider is down since Monday", actor="Ana")
+    await app.rates.set("shopping.search", 2.5)
+    await app.rates.set(LONG[:150], 0.01, burst=1_000_000)
+    await app.set_limit("user 7", 3, actor="Ana")
+    await app.set_limit(LONG[:150], 1_000_000, actor="Ana")
 
 
 @contextmanager

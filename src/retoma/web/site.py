@@ -79,7 +79,7 @@ def build_site(
     )
     _register_own(house)
     site = _Site(house, lives)
-    site.state.pages = Pages(house, Screens(house.broadcaster, retoma.clock))
+    site.state.pages = Pages(house, Screens(house.broadcaster, retoma.clock), settings)
     for each in (*ROUTERS, *PAGES, *routers, *_of(applications), _about(site)):
         site.include_router(each)
     site.add_exception_handler(HTTPException, _not_ours)

@@ -5,7 +5,21 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from retoma.web.pages import batches, board, dead, entrance, job, jobs
+from retoma.web.pages import (
+    audit,
+    batches,
+    board,
+    dead,
+    entrance,
+    gates,
+    job,
+    jobs,
+    people,
+    pools,
+    runners,
+    schedules,
+    settings,
+)
 from retoma.web.pages.kit import Pages
 from retoma.web.pages.live import Screens
 from retoma.web.pages.route import told
@@ -15,4 +29,7 @@ __all__ = ["ROUTERS", "Pages", "Screens", "told"]
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(entrance.routes, jobs.routes, job.routes),
     *(batches.routes, dead.routes, board.routes),
+    *(runners.routes, pools.routes, gates.routes),
+    *(schedules.routes, audit.routes),
+    *(people.routes, settings.routes),
 )

@@ -12,6 +12,8 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from retoma.access import Person, Role, Session
+from retoma.codec import digest
+from retoma.settings import Settings
 from retoma.web.house import House, visit_at
 from retoma.web.pages.assets import read_assets
 from retoma.web.pages.live import Region, Screens, Shown
@@ -31,8 +33,9 @@ POLICY: Final = (
 class Pages:
     """What all pages of a site share."""
 
-    def __init__(self, house: House, screens: Screens) -> None:
+    def __init__(self, house: House, screens: Screens, settings: Settings) -> None:
         self.house = house
+        self.settings = settings
         self.screens = screens
         self.assets = read_assets()
         self.called = tuple(
@@ -140,3 +143,8 @@ ALooker = Annotated[Looker, Depends(looker_at)]
 
 def drawn(id_: str, whole: Markup, rows: Mapping[str, Markup] | None = None) -> Region:
     return Region(id_, str(whole), {name: str(html) for name, html in (rows or {}).items()})
+
+
+def called(sort: str, name: str) -> str:
+    """The id of an element that stands for something with any name at all."""
+    return f"{sort}-{digest(name)[:16]}"

@@ -82,6 +82,11 @@ REASONS: Final[Mapping[str, Said]] = {
     DeadReason.POISON: say("kills its runners"),
     DeadReason.DEADLINE: say("past its deadline"),
 }
+ROLES: Final[Mapping[Role, Said]] = {
+    Role.VIEWER: say("viewer"),
+    Role.OPERATOR: say("operator"),
+    Role.ADMIN: say("admin"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +140,9 @@ class View:
     def event(self, event: Event) -> str:
         return self.tell(EVENTS[event.type])
 
+    def role_name(self, role: Role) -> str:
+        return self.tell(ROLES[role])
+
     def failures(self, job: Job) -> int:
         """Attempts that have failed: one that runs is counted, and has not."""
         return max(job.failures - (job.state is State.RUNNING), 0)
@@ -145,12 +153,20 @@ class View:
     def steers(self) -> bool:
         return self.role.allows(Role.OPERATOR)
 
+    @property
+    def rules(self) -> bool:
+        return self.role.allows(Role.ADMIN)
+
     # — numbers —
 
     def number(self, n: float) -> str:
         """1,234,567 or 1.234.567."""
         shown = f"{n:,}" if isinstance(n, int) else f"{n:,.1f}"
         return self._local(shown)
+
+    def figure(self, n: float) -> str:
+        """With as many places as it has: a rate may be a hundredth."""
+        return self._local(f"{n:,.6f}".rstrip("0").rstrip("."))
 
     def percent(self, share: float) -> str:
         """Never 100 % before all of it is, nor 0 % once something is."""
@@ -201,6 +217,14 @@ class View:
 
     def exactly(self, at: datetime) -> str:
         return at.astimezone(_zone(self.timezone)).isoformat(timespec="milliseconds")
+
+    def field(self, at: datetime | None) -> str:
+        """As a field of a form has it: the house's time, without its zone."""
+        if at is None:
+            return ""
+        return (
+            at.astimezone(_zone(self.timezone)).replace(tzinfo=None).isoformat("T", "minutes")
+        )
 
     def _local(self, shown: str) -> str:
         if self.language is Language.PT_BR:

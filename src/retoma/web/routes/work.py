@@ -162,7 +162,7 @@ async def search_events(
         actor=actor, verb=verb, subject=subject, text=text, since=since, until=until
     )
     stamp = Cursor("audit", search)
-    page = await house.retoma.audit(search, after=_spot(stamp, cursor), limit=limit)
+    page = await house.retoma.audit(search, after=spot(stamp, cursor), limit=limit)
     shown = [audit_shown(each) for each in page.lines]
     if page.next is None:
         return PageOf(items=shown)
@@ -198,7 +198,7 @@ async def export_events(
     return csv_file("events.csv", ("at", "actor", "verb", "subject", "details"), rows)
 
 
-def _spot(stamp: Cursor, cursor: str | None) -> Spot | None:
+def spot(stamp: Cursor, cursor: str | None) -> Spot | None:
     values = stamp.read(cursor, str, int, int, int)
     if values is None:
         return None

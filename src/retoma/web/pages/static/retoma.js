@@ -65,7 +65,7 @@ setInterval(() => {
 // — what is ticked —
 
 const order = document.getElementById("order");
-const boxes = () => [...document.querySelectorAll('input[name="job"][form="order"]')];
+const boxes = () => [...document.querySelectorAll('.tick input[form="order"]')];
 let last = null;
 
 function count() {
@@ -94,7 +94,7 @@ document.addEventListener("change", ({ target }) => {
   count();
 });
 document.addEventListener("click", (event) => {
-  const box = event.target.closest?.('input[name="job"][form="order"]');
+  const box = event.target.closest?.('.tick input[form="order"]');
   if (box) {
     const all = boxes();
     if (event.shiftKey && last?.isConnected) {
@@ -145,10 +145,22 @@ document.addEventListener(
 
 document.addEventListener("click", ({ target }) => {
   const opens = target.closest?.("[data-open]");
-  if (opens) document.getElementById(opens.dataset.open).showModal();
+  if (opens) {
+    const opened = document.getElementById(opens.dataset.open);
+    const fields = opened.querySelector("form").elements;
+    // What it is about: a button in a row knows, the dialog stands for all rows.
+    for (const [name, value] of Object.entries(JSON.parse(opens.dataset.fill ?? "{}"))) {
+      fields[name].value = value;
+      for (const each of opened.querySelectorAll(`[data-fills="${name}"]`)) each.textContent = value;
+    }
+    opened.showModal();
+  }
   if (target.closest?.("[data-dismiss]")) target.closest("dialog").close();
 });
-document.addEventListener("htmx:after:request", ({ target }) => target.closest?.("dialog")?.close());
+document.addEventListener("htmx:after:request", ({ target, detail }) => {
+  target.closest?.("dialog")?.close();
+  if (detail.ctx.response?.status < 400) target.closest?.("dialog form, form.sent")?.reset();
+});
 
 // — words in the corner —
 
@@ -156,7 +168,9 @@ const notices = document.getElementById("notices");
 new MutationObserver((changes) => {
   for (const { addedNodes } of changes) {
     for (const node of addedNodes) {
-      if (node.matches?.(".notice:not(.bad)")) setTimeout(() => node.remove(), SHOWN);
+      if (node.matches?.(".notice:not(.bad, .keep)")) setTimeout(() => node.remove(), SHOWN);
     }
   }
 }).observe(notices, { childList: true });
+
+document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

@@ -1,0 +1,156 @@
+"""The page of people and keys: who may come in, with what, and how that ends. For admins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+from starlette.responses import HTMLResponse, Response
+
+from retoma.access import Access, Role
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import Form, did, form_of, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.problems import Refusal
+from retoma.web.sign_in import Admin
+from retoma.words import Said, say
+
+routes = page_router()
+
+PAUSE: Final = 1.0  # seconds between two drawings
+SHOWN: Final = 200  # rows of each table
+OVERLAP: Final = "1d"  # how long an old key is good beside the new one
+BACK: Final = "/people"
+NOTHING: Final = {"Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleScreen:
+    """People, browsers and keys."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+
+    @property
+    def key(self) -> "PeopleScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return Concern(pause=PAUSE)
+
+    async def draw(self) -> Sequence[Region]:
+        access = await self.pages.house.access()
+        given = {
+            "people": (await access.people())[:SHOWN],
+            "sessions": (await access.sessions())[:SHOWN],
+            "keys": (await access.keys())[:SHOWN],
+            "from_environment": self.pages.house.api_key is not None,
+        }
+        return [
+            drawn(
+                f"people-{name}", self.pages.render(f"people_{name}.html", self.view, **given)
+            )
+            for name in ("people", "sessions", "keys")
+        ]
+
+
+def people_screen(who: ALooker) -> PeopleScreen:
+    return PeopleScreen(who.pages, who.view)
+
+
+AScreen = Annotated[PeopleScreen, Depends(people_screen)]
+
+
+@routes.get("/people")
+async def show(_: Admin, who: ALooker, screen: AScreen) -> Response:
+    return await who.page(screen, "people.html", roles=tuple(Role))
+
+
+@routes.get("/live/people")
+async def live(_: Admin, who: ALooker, request: Request, screen: AScreen) -> Response:
+    return await streamed(request, who, screen)
+
+
+# — what is shown once —
+
+
+@routes.post("/people/invite")
+async def invite(actor: Admin, who: ALooker, request: Request) -> Response:
+    """A link that signs somebody in, once; it is in this answer, and nowhere else."""
+    form = await form_of(request)
+    person, role = form.one("person") or "", form.one("role") or ""
+    token = await (await who.house.access()).invite(person, role, actor.name)
+    said = say("A link for {person}, good once, for an hour:", person=person)
+    return _once(who, said, f"{who.house.face.origin}/enter/{token}")
+
+
+@routes.post("/keys/create")
+async def create_key(actor: Admin, who: ALooker, request: Request) -> Response:
+    form = await form_of(request)
+    person = form.one("person") or ""
+    made = await (await who.house.access()).create_key(
+        person,
+        form.one("role") or "",
+        label=form.one("label") or "",
+        expires=form.one("expires"),
+        actor=actor.name,
+    )
+    return _once(who, say("A key for {person}:", person=person), made.token)
+
+
+@routes.post("/keys/rotate")
+async def rotate_key(actor: Admin, who: ALooker, request: Request) -> Response:
+    form = await form_of(request)
+    access = await who.house.access()
+    made = await access.rotate_key(_id(form), form.one("overlap") or OVERLAP, actor.name)
+    return _once(who, say("The new key:"), made.token)
+
+
+def _once(who: Looker, said: Said, secret: str) -> Response:
+    """Not a word that goes away by itself: whoever asked for it must be able to keep it."""
+    text = who.view.tell(said)
+    if not who.htmx:
+        return who.answer("once_page.html", text=text, secret=secret)
+    html = who.pages.render("once.html", who.view, text=text, secret=secret)
+    return HTMLResponse(html, headers=NOTHING)
+
+
+# — what ends —
+
+
+@routes.post("/keys/revoke")
+async def revoke_key(actor: Admin, who: ALooker, request: Request) -> Response:
+    key = _id(await form_of(request))
+    await (await who.house.access()).revoke_key(key, actor.name)
+    return did(who, who.view.tell(say("key {key} opens nothing any more", key=key)), BACK)
+
+
+@routes.post("/sessions/end")
+async def end_session(actor: Admin, who: ALooker, request: Request) -> Response:
+    session = _id(await form_of(request))
+    await (await who.house.access()).end_session(session, actor.name)
+    return did(who, who.view.tell(say("that browser is signed out")), BACK)
+
+
+@routes.post("/people/remove")
+async def remove(actor: Admin, who: ALooker, request: Request) -> Response:
+    """Every key, link and session of theirs is over. Not oneself: nobody could come in again."""
+    name = (await form_of(request)).one("person") or ""
+    said = await _removed(await who.house.access(), name, actor.name)
+    return did(who, who.view.tell(said), BACK)
+
+
+async def _removed(access: Access, name: str, actor: str) -> Said:
+    if name == actor:
+        raise Refusal("bad_input", say("nobody removes themselves; nothing was changed"))
+    await access.remove_person(name, actor)
+    return say("{name} may not come in any more", name=name)
+
+
+def _id(form: Form) -> str:
+    given = form.one("id")
+    if given is None:
+        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
+    return given

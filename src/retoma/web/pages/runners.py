@@ -1,0 +1,112 @@
+"""The page of runners: who runs jobs, how full each is, and how one is asked to leave."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from retoma.engine.insights import RunnerSeen
+from retoma.web.pages.kit import ALooker, Pages, called, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import did, form_of, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.problems import Refusal
+from retoma.web.sign_in import Admin, Viewer
+from retoma.words import Said, say
+
+routes = page_router()
+
+PAUSE: Final = 1.5  # seconds between two drawings: beats are slower
+STANDS: Final[Mapping[str, Said]] = {
+    "alive": say("alive"),
+    "asked": say("asked to leave"),
+    "leaving": say("leaving"),
+    "silent": say("its lease is over"),
+    "gone": say("gone"),
+    "lost": say("lost"),
+}
+LIVING: Final = ("alive", "asked", "leaving", "silent")
+
+
+@dataclass(frozen=True, slots=True)
+class RunnersScreen:
+    """Those who live, then those who are gone."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+
+    @property
+    def key(self) -> "RunnersScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return Concern(pause=PAUSE)
+
+    async def draw(self) -> Sequence[Region]:
+        seen = [(stands(each), each) for each in await self.pages.house.retoma.runners()]
+        seen.sort(key=lambda each: each[0] not in LIVING)
+        rows = {
+            called("runner", each.boot): self.pages.render(
+                "runner_row.html",
+                self.view,
+                id=called("runner", each.boot),
+                runner=each,
+                stands=standing,
+                word=self.view.tell(STANDS[standing]),
+            )
+            for standing, each in seen
+        }
+        table = self.pages.render("rows.html", self.view, rows=rows.values())
+        return [self._total([each for _, each in seen]), drawn("rows", table, rows)]
+
+    def _total(self, seen: Sequence[RunnerSeen]) -> Region:
+        living = [each for each in seen if each.living]
+        html = self.pages.render(
+            "runners_total.html",
+            self.view,
+            any=bool(seen),
+            living=len(living),
+            held=sum(each.held for each in living),
+            slots=sum(each.slots for each in living),
+        )
+        return drawn("total", html)
+
+
+def stands(runner: RunnerSeen) -> str:
+    """As a person would say it: one that is silent says nothing of itself any more."""
+    if runner.state in ("alive", "leaving") and runner.expired:
+        return "silent"
+    if runner.state == "alive" and runner.drain_at is not None:
+        return "asked"
+    return runner.state
+
+
+def runners_screen(who: ALooker) -> RunnersScreen:
+    return RunnersScreen(who.pages, who.view)
+
+
+AScreen = Annotated[RunnersScreen, Depends(runners_screen)]
+
+
+@routes.get("/runners")
+async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
+    return await who.page(screen, "runners.html")
+
+
+@routes.get("/live/runners")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
+    return await streamed(request, who, screen)
+
+
+@routes.post("/runners/drain")
+async def drain(actor: Admin, who: ALooker, request: Request) -> Response:
+    """Ask a runner to leave: it claims nothing more, and ends or gives back what it has."""
+    boot = (await form_of(request)).one("boot")
+    if boot is None:
+        raise Refusal("bad_input", say("no runner is named; nothing was changed"))
+    drained = await who.house.retoma.drain_runner(boot, actor=actor.name)
+    said = say("{name} was asked to leave", name=drained.name)
+    return did(who, who.view.tell(said), "/runners")

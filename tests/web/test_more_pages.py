@@ -1,0 +1,497 @@
+"""Runners, pools, gates, schedules, the audit log, people: seen by whoever may, changed by whoever may."""
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from html import unescape
+from typing import Any
+
+import httpx2
+import pytest
+
+from retoma import settings
+from retoma.access import Role
+from retoma.settings import Settings, Source
+from retoma.web.pages.audit import audit_screen
+from retoma.web.pages.kit import Looker
+from retoma.web.pages.runners import runners_screen
+from retoma.web.pages.settings import knobs_of
+from retoma.web.pages.view import View
+from retoma.words import Language
+from tests.web.aids import ROOT_KEY, World, world
+from tests.web.test_pages import HOSTILE, HTML
+from tests.web.test_sign_in import FORM, signed_in
+
+SENT = {**FORM, **HTML, "HX-Request": "true"}
+LONG = "x" * 50 + HOSTILE
+PAGES = ("/runners", "/pools", "/gates", "/schedules", "/audit")
+CLOSED = ("/people", "/settings")
+
+
+async def furnished(house: World) -> None:
+    """A thing of each sort, with names that are markup."""
+    app = house.app
+    await app.pools.declare(LONG, {LONG: {"password": "CANARY-thing"}, "b": 2}, off_after=3)
+    await app.breakers.declare(LONG, threshold=3)
+    await app.rates.set(LONG, 0.25, burst=2)
+    await app.set_limit(LONG, 7)
+    app.schedule(LONG, "count", cron="0 6 * * *", payload=1)
+    await app.schedules()
+
+
+async def ran(house: World) -> None:
+    """One runner has come and gone."""
+    await house.app.submit("count", 1)
+    await house.app.run(until_idle=True, name=LONG)
+
+
+async def posted(
+    browser: httpx2.AsyncClient, path: str, csrf: str, **fields: Any
+) -> httpx2.Response:
+    return await browser.post(path, data={"csrf": csrf, **fields}, headers=SENT)
+
+
+def told(answer: httpx2.Response) -> str:
+    """The word in the corner, once it was seen to be all that was drawn."""
+    assert 200 == answer.status_code, answer.text
+    assert 1 == answer.text.count("<hx-partial")
+    assert 'hx-target="#notices"' in answer.text
+    return unescape(answer.text)
+
+
+# — what is seen —
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url, full):
+    """With names that are markup, and with nothing to show at all."""
+    async with world(database_url) as house:
+        if full:
+            await furnished(house)
+            await ran(house)
+        looks = (("pt-BR", house.admin), ("en", house.operator), ("en", house.viewer))
+        for language, who in looks if full else looks[:1]:
+            headers = {**HTML, "Accept-Language": language}
+            for path in (*PAGES, *(CLOSED if who is house.admin else ())):
+                answer = await who.get(path, headers=headers)
+                assert 200 == answer.status_code, (path, answer.text)
+                assert f'lang="{language}"' in answer.text
+                assert "<script>alert" not in answer.text, path
+                assert "<b>{{ 7*7 }}" not in answer.text
+                assert "CANARY" not in answer.text
+                assert not re.search(r"\sstyle=|\son\w+=", answer.text), path
+                if full and path not in CLOSED:
+                    assert HOSTILE in unescape(answer.text), path
+
+
+async def test_what_a_page_shows_changes_when_it_is_drawn_again(database_url):
+    """One partial draws a row on the first page and in every update."""
+    async with world(database_url) as house:
+        await ran(house)
+        pages = house.site.state.pages
+        answer = await house.viewer.get("/runners", headers=HTML)
+        screen = runners_screen(_looker(pages))
+        [total, rows] = await screen.draw()
+
+        assert total.html in answer.text
+        assert rows.html in answer.text
+        assert 1 == len(rows.rows)
+        assert {"total", "rows"} == {total.id, rows.id}
+        assert screen.key == runners_screen(_looker(pages)).key
+
+
+def _looker(pages: Any) -> Looker:
+    view = View(
+        language=Language.EN,
+        role=Role.VIEWER,
+        timezone=pages.house.retoma.timezone,
+        called=pages.called,
+    )
+    return Looker(
+        pages=pages,
+        view=view,
+        person=None,
+        session=None,
+        theme="",
+        path="/runners",
+        query={},
+        htmx=False,
+    )
+
+
+async def test_whoever_may_not_do_it_has_no_button_for_it_and_is_refused(database_url):
+    async with world(database_url) as house:
+        await furnished(house)
+        orders = {
+            "/runners/drain": ("admin",),
+            "/pools/orders": ("admin",),
+            "/gates/limit": ("admin",),
+            "/gates/rate": ("admin",),
+            "/gates/breaker/open": ("admin", "operator"),
+            "/schedules/run": ("admin", "operator"),
+            "/people/invite": ("admin",),
+            "/people/remove": ("admin",),
+            "/keys/create": ("admin",),
+            "/keys/revoke": ("admin",),
+            "/keys/rotate": ("admin",),
+            "/sessions/end": ("admin",),
+        }
+        for role in ("viewer", "operator", "admin"):
+            browser, csrf = await signed_in(house, role)
+            for path, allowed in orders.items():
+                status = (await posted(browser, path, csrf)).status_code
+                assert (422 if role in allowed else 403) == status, (role, path)
+            forged = [await posted(browser, path, "x" * len(csrf)) for path in list(orders)[:2]]
+            assert [403, 403] == [each.status_code for each in forged]
+            drawn = "".join([(await browser.get(each, headers=HTML)).text for each in PAGES])
+            assert (role == "admin") == (
+                'action="/pools/orders"' in drawn or "ask-limit" in drawn
+            )
+            assert (role != "viewer") == ("ask-open" in drawn and "do-run" in drawn)
+            assert (role == "admin") == ('href="/people"' in drawn)
+            assert (200 if role == "admin" else 403) == (
+                await browser.get("/people", headers=HTML)
+            ).status_code
+            await browser.aclose()
+
+
+HOSTILE_ADDRESSES = {
+    "/pools?pool=nobody": 404,
+    "/pools?pool=%00": 422,
+    "/pools?pool=" + "x" * 201: 422,
+    "/gates?cursor=forged": 422,
+    "/audit?since=yesterday": 422,
+    "/audit?since=0001-01-01T00:00&until=9999-12-31T23:59": 422,
+    "/audit?since=2026-02-01T00:00&until=2026-01-01T00:00": 422,
+    "/audit?text=" + "x" * 201: 422,
+    "/audit?cursor=WyJ4IiwxXQ": 422,
+    "/audit?actor=%00": 422,
+}
+
+
+async def test_a_hostile_address_is_answered_with_a_page_that_says_so(database_url):
+    async with world(database_url) as house:
+        for path, expected in HOSTILE_ADDRESSES.items():
+            answer = await house.admin.get(path, headers=HTML)
+            assert expected == answer.status_code, (path, answer.text)
+            assert "text/html" in answer.headers["content-type"]
+        streams = [f"/live{path}" for path in (*PAGES, *CLOSED)]
+        nobody = [(await house.nobody.get(path)).status_code for path in streams]
+        viewer = [(await house.viewer.get(f"/live{path}")).status_code for path in CLOSED]
+
+        assert [401] * len(streams) == nobody
+        assert [403] * len(CLOSED) == viewer
+
+
+# — runners —
+
+
+async def test_a_runner_is_asked_to_leave_and_one_that_is_gone_is_not(database_url):
+    async with world(database_url) as house:
+        await ran(house)
+        [runner] = await house.app.runners()
+        browser, csrf = await signed_in(house, "admin")
+
+        gone = await posted(browser, "/runners/drain", csrf, boot=runner.boot)
+        nobody = await posted(browser, "/runners/drain", csrf, boot="nobody")
+        running = asyncio.create_task(house.app.run(name="alive one", slots=3))
+        while not (living := [each for each in await house.app.runners() if each.living]):
+            await house.app.clock.sleep(0.02)
+        page = await browser.get("/runners", headers=HTML)
+        drained = await posted(browser, "/runners/drain", csrf, boot=living[0].boot)
+        await running  # it leaves by itself
+
+        assert [409, 404] == [gone.status_code, nobody.status_code]
+        assert 1 == page.text.count('form="do-drain"')
+        assert "alive one was asked to leave" in told(drained)
+        await browser.aclose()
+
+
+# — pools —
+
+
+async def test_things_are_switched_many_at_once_with_a_reason_or_none_of_them(database_url):
+    async with world(database_url) as house:
+        await furnished(house)
+        browser, csrf = await signed_in(house, "admin")
+        order = {"pool": LONG, "verb": "off", "thing": [LONG, "b"], "why": "the shop is shut"}
+
+        async def states() -> set[str]:
+            return {each.state for each in await house.app.pools.items(LONG)}
+
+        others: list[dict[str, Any]] = [
+            {"why": ""},
+            {"thing": []},
+            {"thing": [LONG, "nobody"]},
+            {"thing": ["b"] * 1_001},
+            {"verb": "burn"},
+            {"pool": ""},
+            {"pool": "nobody"},
+            {"verb": "free", "thing": ["b"]},
+        ]
+        refused = [
+            (await posted(browser, "/pools/orders", csrf, **{**order, **other})).status_code
+            for other in others
+        ]
+        before = await states()
+        off = await posted(browser, "/pools/orders", csrf, **order)
+        after = await states()
+        page = await browser.get("/pools", params={"pool": LONG}, headers=HTML)
+        on = await posted(browser, "/pools/orders", csrf, **{**order, "verb": "on"})
+        [line, *_] = (await house.admin.get("/api/events?verb=pool.switched_off")).json()[
+            "items"
+        ]
+
+        assert [422, 422, 404, 422, 422, 422, 404, 404] == refused
+        assert ({"on"}, {"off"}, {"on"}) == (before, after, await states())
+        assert "2 of" in told(off)
+        assert "switched on" in told(on)
+        assert 2 == page.text.count("the shop is shut</span>")
+        assert "CANARY" not in page.text
+        assert ("Bia", {"reason": "the shop is shut"}) == (line["actor"], line["details"])
+        await browser.aclose()
+
+
+# — gates —
+
+
+async def test_a_breaker_is_opened_with_a_reason_and_closed(database_url):
+    async with world(database_url) as house:
+        await furnished(house)
+        browser, csrf = await signed_in(house)
+
+        async def state() -> str:
+            [breaker] = await house.app.breakers.list()
+            return breaker.state
+
+        path = "/gates/breaker"
+        without = await posted(browser, f"{path}/open", csrf, name=LONG)
+        nobody = await posted(browser, f"{path}/open", csrf, name="nobody", why="x")
+        other = await posted(browser, f"{path}/burn", csrf, name=LONG)
+        before = await state()
+        opened = await posted(browser, f"{path}/open", csrf, name=LONG, why="it is down")
+        after = await state()
+        page = await browser.get("/gates", headers=HTML)
+        closed = await posted(browser, f"{path}/close", csrf, name=LONG)
+
+        assert [422, 404, 404] == [each.status_code for each in (without, nobody, other)]
+        assert ("closed", "open", "closed") == (before, after, await state())
+        assert "it is down" in page.text
+        assert f"{LONG} is open" in told(opened)
+        assert f"{LONG} is closed" in told(closed)
+        await browser.aclose()
+
+
+async def test_a_cap_and_a_rate_are_changed_and_nonsense_changes_nothing(database_url):
+    async with world(database_url) as house:
+        await furnished(house)
+        browser, csrf = await signed_in(house, "admin")
+        bad = [
+            *[
+                ("/gates/limit", {"key": LONG, "cap": cap})
+                for cap in ("0", "-1", "x", "9" * 30)
+            ],
+            ("/gates/limit", {"key": "y" * 201, "cap": "1"}),
+            *[
+                ("/gates/rate", {"key": LONG, "per_second": rate})
+                for rate in ("", "0", "-1", "nan", "inf", "x")
+            ],
+            ("/gates/rate", {"key": LONG, "per_second": "1", "burst": "0.5"}),
+        ]
+        refused = [
+            (await posted(browser, path, csrf, **fields)).status_code for path, fields in bad
+        ]
+        [limit] = await house.app.limits()
+        [rate] = await house.app.rates.list()
+        await posted(browser, "/gates/limit", csrf, key=LONG, cap="3")
+        await posted(browser, "/gates/rate", csrf, key=LONG, per_second="2,5", burst="")
+        [lower] = await house.app.limits()
+        [quicker] = await house.app.rates.list()
+        back = await posted(browser, "/gates/limit", csrf, key=LONG, cap="")
+
+        assert [422] * len(bad) == refused
+        assert (7, 0.25) == (limit.cap, rate.per_second)
+        assert (3, True) == (lower.cap, lower.by_hand)
+        assert 2.5 == quicker.per_second
+        assert "what the code says holds" in told(back)
+        await browser.aclose()
+
+
+# — schedules —
+
+
+async def test_a_schedule_is_run_paused_and_goes_on(database_url):
+    async with world(database_url) as house:
+        await furnished(house)
+        browser, csrf = await signed_in(house)
+        before = await house.app.counts()
+
+        run = await posted(browser, "/schedules/run", csrf, name=LONG)
+        paused = await posted(browser, "/schedules/pause", csrf, name=LONG)
+        [still] = await house.app.schedules()
+        page = await browser.get("/schedules", headers=HTML)
+        await posted(browser, "/schedules/unpause", csrf, name=LONG)
+        [again] = await house.app.schedules()
+        bad = [
+            await posted(browser, "/schedules/run", csrf, name="nobody"),
+            await posted(browser, "/schedules/burn", csrf, name=LONG),
+        ]
+        after = await house.app.counts()
+
+        assert "was submitted" in told(run)
+        assert "is paused" in told(paused)
+        assert still.paused_at is not None
+        assert again.paused_at is None
+        assert 'class="state paused"' in page.text
+        assert 'form="do-unpause"' in page.text
+        assert [404, 404] == [each.status_code for each in bad]
+        assert sum(before.values()) + 1 == sum(after.values())
+        await browser.aclose()
+
+
+# — the audit log —
+
+
+async def test_the_audit_log_is_searched_page_by_page_and_saved_as_it_was_searched(
+    database_url,
+):
+    async with world(database_url) as house:
+        for n in range(60):
+            await house.app.set_limit(f"key {n}", 1 + n, actor="Ana")
+        first = await house.viewer.get("/audit?actor=Ana", headers=HTML)
+        [older] = re.findall(r'href="(/audit\?[^"]*cursor=[^"]+)" rel="next"', first.text)
+        second = await house.viewer.get(unescape(older), headers=HTML)
+        one = await house.viewer.get("/audit?text=KEY+17&actor=Ana", headers=HTML)
+        none = await house.viewer.get("/audit?actor=Nobody", headers=HTML)
+        past = await house.viewer.get("/audit?until=2001-01-01T00:00", headers=HTML)
+        typed = await house.viewer.get("/audit?since=2026-01-31T12:00", headers=HTML)
+        looker = _looker(house.site.state.pages)
+        screen = audit_screen(looker, since="2026-01-31T12:00", until="2026-02-01T00:00Z")
+        [table] = re.findall(r'href="(/api/events\.csv[^"]*)"', one.text)
+        saved = await house.viewer.get(unescape(table))
+
+        assert (50, 10) == tuple(page.text.count('<tr id="line-') for page in (first, second))
+        assert 1 == one.text.count('<tr id="line-')
+        assert "Nobody did such a thing." in none.text
+        assert "Nobody did such a thing." in past.text
+        assert 200 == saved.status_code
+        assert 2 == len(saved.text.strip().splitlines())
+        assert "key 17" in saved.text
+        # What a form says is the house's time, and comes back as it was typed.
+        assert datetime(2026, 1, 31, 15, tzinfo=UTC) == screen.search.since
+        assert datetime(2026, 2, 1, tzinfo=UTC) == screen.search.until
+        assert 'name="since" value="2026-01-31T12:00"' in typed.text
+
+
+# — people and keys —
+
+
+async def test_a_key_is_shown_once_works_is_rotated_and_revoked(database_url):
+    async with world(database_url) as house:
+        browser, csrf = await signed_in(house, "admin")
+        wanted = {"person": HOSTILE[:60], "role": "viewer", "label": "robot", "expires": "90d"}
+
+        made = told(await posted(browser, "/keys/create", csrf, **wanted))
+        [token] = re.findall(r"retoma_[0-9a-f]{16}_\w+", made)
+        page = (await browser.get("/people", headers=HTML)).text
+        works = await house.nobody.get("/api/me", headers={"x-api-key": token})
+        [key] = [each["id"] for each in await _keys(house) if each["label"] == "robot"]
+        rotated = told(await posted(browser, "/keys/rotate", csrf, id=key))
+        [other] = re.findall(r"retoma_[0-9a-f]{16}_\w+", rotated)
+        revoked = await posted(browser, "/keys/revoke", csrf, id=key)
+        over = await house.nobody.get("/api/me", headers={"x-api-key": token})
+        new = await house.nobody.get("/api/me", headers={"x-api-key": other})
+        plain = await browser.post(
+            "/keys/create", data={"csrf": csrf, **wanted}, headers={**FORM, **HTML}
+        )
+        bad = [
+            await posted(browser, "/keys/create", csrf, **{**wanted, **other_})
+            for other_ in ({"person": ""}, {"role": "god"}, {"expires": "soon"})
+        ]
+
+        assert token not in page
+        assert "robot" in page
+        assert [200, 401, 200] == [each.status_code for each in (works, over, new)]
+        assert "opens nothing any more" in told(revoked)
+        assert re.search("retoma_[0-9a-f]{16}_", plain.text)
+        assert "no-store" == plain.headers["cache-control"]
+        assert [422] * 3 == [each.status_code for each in bad]
+        await browser.aclose()
+
+
+async def _keys(house: World) -> list[dict[str, Any]]:
+    keys: list[dict[str, Any]] = (await house.admin.get("/api/keys")).json()
+    return keys
+
+
+async def test_somebody_is_invited_signed_out_and_removed(database_url):
+    async with world(database_url) as house:
+        browser, csrf = await signed_in(house, "admin")
+        invited = told(
+            await posted(browser, "/people/invite", csrf, person="Caio", role="viewer")
+        )
+        [link] = re.findall(r"/enter/\w+", invited)
+        theirs = await house.nobody.post(link, headers=FORM)
+        sessions = (await house.admin.get("/api/sessions")).json()
+        [session] = [each["id"] for each in sessions if each["person"] == "Caio"]
+
+        ended = await posted(browser, "/sessions/end", csrf, id=session)
+        left = (await house.admin.get("/api/sessions")).json()
+        oneself = await posted(browser, "/people/remove", csrf, person="Bia")
+        removed = await posted(browser, "/people/remove", csrf, person="Caio")
+        people = (await house.admin.get("/api/people")).json()
+
+        assert 303 == theirs.status_code
+        assert "signed out" in told(ended)
+        assert [] == [each for each in left if each["person"] == "Caio"]
+        assert 422 == oneself.status_code
+        assert "may not come in" in told(removed)
+        assert "Caio" not in [each["name"] for each in people]
+        assert "Bia" in [each["name"] for each in people]
+        assert ROOT_KEY not in (await browser.get("/people", headers=HTML)).text
+        await browser.aclose()
+
+
+# — settings —
+
+
+async def test_every_knob_is_shown_with_its_source_and_no_secret_is(database_url, monkeypatch):
+    monkeypatch.setenv("RETOMA_LEASE", "45")
+    monkeypatch.setenv("RETOMA_SECRET_KEY", "CANARY-" + "s" * 40)
+    async with world(database_url) as house:
+        page = await house.admin.get("/settings", headers={**HTML, "Accept-Language": "pt-BR"})
+        refused = await house.operator.get("/settings", headers=HTML)
+        knobs = {each.name: each for each in knobs_of(house.site.state.pages.settings)}
+
+    assert 403 == refused.status_code
+    assert {"RETOMA_LEASE", "RETOMA_SLOTS", "RETOMA_API_KEY"} <= knobs.keys()
+    assert len(Settings.model_fields) == len(knobs) == page.text.count('<td class="knob">')
+    assert ("45", Source.ENVIRONMENT) == (
+        knobs["RETOMA_LEASE"].value,
+        knobs["RETOMA_LEASE"].source,
+    )
+    assert Source.DEFAULT is knobs["RETOMA_SLOTS"].source
+    assert ("***", Source.GIVEN) == (
+        knobs["RETOMA_API_KEY"].value,
+        knobs["RETOMA_API_KEY"].source,
+    )
+    assert "***" == knobs["RETOMA_SECRET_KEY"].value
+    assert "CANARY" not in page.text
+    assert "Por quanto tempo um executor em silêncio" in page.text
+
+
+def test_the_password_of_an_address_is_stars_and_an_older_name_is_the_environment(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ana:CANARY@db.example.org/work")
+    monkeypatch.setenv("JOB_LOCK_TTL_MS", "90000")
+    knobs = {each.name: each for each in knobs_of(settings.read())}
+
+    address, lease = knobs["RETOMA_DATABASE_URL"], knobs["RETOMA_LEASE"]
+    assert ("postgresql://***@db.example.org/work", Source.ENVIRONMENT) == (
+        address.value,
+        address.source,
+    )
+    assert (("DATABASE_URL",), "90", Source.ENVIRONMENT) == (
+        address.others,
+        lease.value,
+        lease.source,
+    )
