@@ -14,7 +14,7 @@ from retoma import db
 from retoma.codec import Unstorable, encode
 from retoma.db import Database, DatabaseError, ReplyLost, Unfit, migrations
 from retoma.dispatch.polling import Dispatcher, Polling
-from retoma.engine import insights, store
+from retoma.engine import alerts, insights, store
 from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
 from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
@@ -47,6 +47,7 @@ from retoma.engine.store import (
     Verb,
     hints,
 )
+from retoma.engine.store.alerts import Alert
 from retoma.engine.store.hints import Hint
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.submitter import Submitter
@@ -788,6 +789,42 @@ class Retoma:
         """Delete answers that nobody asks for any more, a bite of them; how many that was."""
         return await (await self._open()).write(store.forget_answers, verb="forget_answers")
 
+    # — alerts —
+
+    async def alerts(
+        self, *, in_force: bool = True, before: int | None = None, limit: int = 50
+    ) -> list[Alert]:
+        """Newest first: those in force, or all there ever were."""
+        most = insights.page_of(limit, "alerts")
+        return await self._read(
+            lambda tx: store.alerts.list_alerts(
+                tx, in_force=in_force, before=before, limit=most
+            )
+        )
+
+    async def get_alert(self, alert: int) -> Alert:
+        _check_id("alert", alert)
+        return await self._read(lambda tx: store.alerts.get_alert(tx, alert))
+
+    async def acknowledge_alert(self, alert: int, *, actor: str = ACTOR) -> Alert:
+        """Say that somebody knows of it; the first who says so stays."""
+        _check_id("alert", alert)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.alerts.acknowledge_alert(tx, alert, actor=actor),
+            verb="acknowledge_alert",
+        )
+
+    async def silence_alert(self, alert: int, lasting: Any, *, actor: str = ACTOR) -> Alert:
+        """Nobody is told of it for so long, nor of the next one of its rule and subject."""
+        _check_id("alert", alert)
+        length = alerts.silence(lasting)
+        database = await self._open()
+        return await database.write(
+            lambda tx: store.alerts.silence_alert(tx, alert, length, actor=actor),
+            verb="silence_alert",
+        )
+
     # — schedules and retention —
 
     async def schedules(self) -> list[Schedule]:
@@ -878,6 +915,10 @@ class Retoma:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def database_id(self) -> str:
+        """By which two databases tell themselves apart: for keys that leave the house."""
+        return await self._read(store.database_id)
 
     async def database(self) -> Database:
         """The open database, at the schema this retoma needs."""

@@ -1,3 +1,16 @@
+alerts.acknowledged_at timestamp with time zone
+alerts.acknowledged_by text COLLATE C
+alerts.closed_at timestamp with time zone
+alerts.closed_told_at timestamp with time zone
+alerts.details json NOT NULL
+alerts.id bigint NOT NULL IDENTITY
+alerts.raised_told_at timestamp with time zone
+alerts.rule text COLLATE C NOT NULL
+alerts.severity text COLLATE C NOT NULL
+alerts.silenced_by text COLLATE C
+alerts.silenced_until timestamp with time zone
+alerts.since timestamp with time zone NOT NULL
+alerts.subject text COLLATE C NOT NULL
 answers.actor text COLLATE C NOT NULL
 answers.answer text
 answers.at timestamp with time zone NOT NULL
@@ -310,6 +323,8 @@ totals.ms double precision NOT NULL
 totals.n bigint NOT NULL
 jobs WITH fillfactor=60
 runners WITH fillfactor=50
+alerts: PRIMARY KEY (id)
+alerts: CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text])))
 answers: PRIMARY KEY (actor, key)
 api_keys: FOREIGN KEY (person) REFERENCES people(id)
 api_keys: PRIMARY KEY (id)
@@ -387,6 +402,11 @@ steps: CHECK ((state = ANY (ARRAY['begun'::text, 'saved'::text, 'failed'::text, 
 tallies: PRIMARY KEY (id)
 ticks: PRIMARY KEY (schedule, at)
 totals: PRIMARY KEY (kind, event, bucket)
+CREATE INDEX alerts_closed ON retoma.alerts USING btree (closed_at) WHERE ((closed_told_at IS NULL) AND (closed_at IS NOT NULL))
+CREATE INDEX alerts_of ON retoma.alerts USING btree (rule, subject, silenced_until) WHERE (silenced_until IS NOT NULL)
+CREATE UNIQUE INDEX alerts_open ON retoma.alerts USING btree (rule, subject) WHERE (closed_at IS NULL)
+CREATE UNIQUE INDEX alerts_pkey ON retoma.alerts USING btree (id)
+CREATE INDEX alerts_raised ON retoma.alerts USING btree (since) WHERE (raised_told_at IS NULL)
 CREATE INDEX answers_at ON retoma.answers USING btree (at)
 CREATE UNIQUE INDEX answers_pkey ON retoma.answers USING btree (actor, key)
 CREATE INDEX api_keys_person ON retoma.api_keys USING btree (person)

@@ -1,3 +1,22 @@
+CREATE TABLE alerts (
+    id               INTEGER PRIMARY KEY,
+    rule             text NOT NULL,
+    subject          text NOT NULL,
+    severity         text NOT NULL CHECK (severity IN ('info', 'warning', 'critical')),
+    details          text NOT NULL,
+    since            integer NOT NULL,
+    closed_at        integer,
+    acknowledged_at  integer,
+    acknowledged_by  text,
+    silenced_until   integer,
+    silenced_by      text,
+    raised_told_at   integer,
+    closed_told_at   integer
+) STRICT
+CREATE INDEX alerts_closed ON alerts (closed_at) WHERE closed_told_at IS NULL AND closed_at IS NOT NULL
+CREATE INDEX alerts_of ON alerts (rule, subject, silenced_until) WHERE silenced_until IS NOT NULL
+CREATE UNIQUE INDEX alerts_open ON alerts (rule, subject) WHERE closed_at IS NULL
+CREATE INDEX alerts_raised ON alerts (since) WHERE raised_told_at IS NULL
 CREATE TABLE answers (
     actor   text NOT NULL,
     key     text NOT NULL,

@@ -29,7 +29,9 @@ log = get_logger("retoma.duty")
 class Duty(StrEnum):
     """What there is to be done."""
 
+    ALERTS = "alerts"
     FOLD = "fold"
+    NOTIFY = "notify"
     RETENTION = "retention"
     SCHEDULE = "schedule"
 

@@ -12,13 +12,12 @@ from typing import Any
 from structlog.contextvars import bound_contextvars
 
 from retoma.db import DatabaseError, Lane, Transaction, crashpoint
-from retoma.engine import schedule, store
+from retoma.engine import store
 from retoma.engine.attempt import DICE, Why
-from retoma.engine.duty import Chore, Duty, DutyLost, Fence
+from retoma.engine.duty import Duty, DutyLost, Fence
 from retoma.engine.held_loop import LoopWatch
 from retoma.engine.job import Claim, Held
 from retoma.engine.log import get_logger
-from retoma.engine.retention import Retention
 from retoma.engine.runner import LOOK, House, Life
 from retoma.engine.store import hints
 from retoma.engine.store.claim import claim_job
@@ -120,11 +119,7 @@ class HintedLife(Life):
         self._own_watch, self._loop_watch = self._loop_watch, LoopWatch(self._boot.id, 0)
         self._up = asyncio.Event()
         self._ends: dict[Held, asyncio.Future[None]] = {}
-        self._chores: dict[Duty, Chore] = {
-            Duty.FOLD: self._watchdog.fold_chore,
-            Duty.RETENTION: Retention(house.knobs.keep, self._boot.id, house.keeper).chore,
-            Duty.SCHEDULE: schedule.tick,
-        }
+        self._chores = self._chores_of(house)
 
     async def begun(self, living: "asyncio.Task[None]") -> bool:
         """Whether this life has begun and goes on; where it does not, when it is over."""
@@ -231,6 +226,8 @@ class HintedLife(Life):
 
     async def do(self, duty: Duty) -> bool:
         """Taken, done once and laid down: the next message may come to another process."""
+        if duty not in self._chores:
+            return False
         taken = await self._database.write(
             lambda tx: store.take_duties(tx, self._boot.id, [duty]), verb="duty"
         )

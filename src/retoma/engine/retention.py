@@ -140,8 +140,9 @@ class Retention:
             return lambda tx: store.retire_events(tx, bounds, jobs, actor=self._actor)
 
         gone = await _walk(place, lambda tx, after: store.old_events(tx, bounds, after), go)
-        while await place.write(lambda tx: store.retire_audit(tx, bounds), verb="retire"):
-            pass
+        for retire in (store.retire_audit, store.retire_alerts):
+            while await place.write(partial(retire, bounds=bounds), verb="retire"):
+                pass
         return gone
 
     async def _batches(self, place: Writes, bounds: Bounds) -> int:

@@ -25,9 +25,10 @@ from retoma.db import (
     Transaction,
     crashpoint,
 )
-from retoma.engine import retention, schedule, store
+from retoma.engine import alerts, retention, schedule, store
+from retoma.engine.alerts import Alerts, HandOver
 from retoma.engine.attempt import DICE, EVIDENCE, NOTHING, Attempt, Tools, Why
-from retoma.engine.duty import NEVER, Duties, Duty
+from retoma.engine.duty import NEVER, Chore, Duties, Duty
 from retoma.engine.errors import BadInput
 from retoma.engine.evidence import Keeper
 from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
@@ -221,12 +222,12 @@ class Life:
             self._database,
             self._boot.id,
             self._clock,
-            chores={
-                Duty.FOLD: self._watchdog.fold_chore,
-                Duty.RETENTION: Retention(self._knobs.keep, self._boot.id, house.keeper).chore,
-                Duty.SCHEDULE: schedule.tick,
+            chores=self._chores_of(house),
+            first={
+                Duty.ALERTS: alerts.EVERY,
+                Duty.NOTIFY: alerts.HAND_OVER,
+                Duty.RETENTION: retention.FIRST,
             },
-            first={Duty.RETENTION: retention.FIRST},
             wake=self._wake.set,
         )
         self._isolate = Isolate()
@@ -270,6 +271,19 @@ class Life:
         self._until_idle = until_idle
         # A part at a time: what was claimed is begun while the database claims the next.
         self._bite = max(self._knobs.slots // PARTS, 1)
+
+    def _chores_of(self, house: House) -> dict[Duty, Chore]:
+        """What this runner knows to do for the whole house."""
+        chores: dict[Duty, Chore] = {
+            Duty.ALERTS: Alerts(self._knobs.timezone).chore,
+            Duty.FOLD: self._watchdog.fold_chore,
+            Duty.RETENTION: Retention(self._knobs.keep, self._boot.id, house.keeper).chore,
+            Duty.SCHEDULE: schedule.tick,
+        }
+        notices = HandOver(self._kinds)
+        if notices.wanted:
+            chores[Duty.NOTIFY] = notices.chore
+        return chores
 
     async def lived(self) -> bool:
         """Live until stopped or idle (True), or until this boot is over (False)."""

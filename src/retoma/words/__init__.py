@@ -29,7 +29,7 @@ NOUNS = (
         "schedule",
         "kind",
     ),
-    *("events", "queue", "application", "provider", "model", "unit"),
+    *("alert", "alerts", "events", "queue", "application", "provider", "model", "unit"),
     *("limits", "timeout", "stall", "cpu", "file", "schema retoma"),
     *("a metadata service", "loopback", "private", "shared by a carrier", "unspecified"),
     *("link-local", "multicast", "documentation", "reserved", "IPv4 in IPv6", "nowhere"),

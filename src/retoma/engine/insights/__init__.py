@@ -31,8 +31,17 @@ from retoma.engine.insights.jobs import (
     see_job,
 )
 from retoma.engine.insights.limits import LimitSeen, list_limits
-from retoma.engine.insights.meter import ENDS, Line, Meter, Sum, read_meter
+from retoma.engine.insights.meter import (
+    ENDS,
+    Line,
+    Meter,
+    Sum,
+    read_lines,
+    read_meter,
+    stuck_by_kind,
+)
 from retoma.engine.insights.pace import Durations, Minute, durations, throughput
+from retoma.engine.insights.page import checked as page_of
 from retoma.engine.insights.reasons import explain
 from retoma.engine.insights.runners import RunnerSeen, list_runners
 from retoma.engine.insights.search import (
@@ -101,6 +110,8 @@ __all__ = [
     "list_jobs",
     "list_limits",
     "list_runners",
+    "page_of",
+    "read_lines",
     "read_meter",
     "refused_writes",
     "search_audit",
@@ -108,5 +119,6 @@ __all__ = [
     "search_jobs",
     "see_job",
     "stuck",
+    "stuck_by_kind",
     "throughput",
 ]

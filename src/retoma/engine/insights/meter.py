@@ -119,6 +119,19 @@ def read_meter(tx: Transaction, zone: str) -> Meter:
     )
 
 
+def stuck_by_kind(tx: Transaction) -> Mapping[str, int]:
+    """Of what is held: how many do not move."""
+    return _held(tx)[1]
+
+
+def read_lines(tx: Transaction) -> list[Line]:
+    """The queues in which jobs are due."""
+    [(told,)] = tx.all(NOW)
+    now = at(told)
+    runners = [(each, _since(each.beat_at, now)) for each in list_runners(tx)]
+    return _lines(tx.all(METER_LINES, most=MOST), runners, now)
+
+
 class _Moves:
     """What was tallied, taken apart."""
 

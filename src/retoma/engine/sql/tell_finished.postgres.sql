@@ -12,4 +12,5 @@ FROM (
 GROUP BY counted.batch
 HAVING sum(CASE WHEN counted.state IN ('waiting', 'running', 'parked')
                 THEN abs(counted.n) ELSE 0 END) = 0
-   AND sum(counted.n) > 0;
+   AND sum(counted.n) > 0
+RETURNING subject, details;

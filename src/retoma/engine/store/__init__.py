@@ -1,7 +1,7 @@
 """Every write on a job. Two families: a runner's carry its boot and each row's epoch; an operator's
 compare and set the state they read. Zero rows is an answer."""
 
-from retoma.engine.store import breaker, budget, cost, pool, price, rate, reuse
+from retoma.engine.store import alerts, breaker, budget, cost, pool, price, rate, reuse
 from retoma.engine.store.answers import Asked, forget_answers, keep_answer, take_answer
 from retoma.engine.store.bulk import (
     Bite,
@@ -81,6 +81,7 @@ from retoma.engine.store.retire import (
     list_references,
     old_events,
     old_jobs,
+    retire_alerts,
     retire_audit,
     retire_batches,
     retire_events,
@@ -103,6 +104,7 @@ from retoma.engine.store.runners import (
     Drained,
     beat_runner,
     boot_runner,
+    database_id,
     drain_runner,
     fold_tallies,
     lose_runners,
@@ -194,6 +196,7 @@ __all__ = [
     "adopt",
     "again",
     "again_jobs",
+    "alerts",
     "any_gate_open",
     "any_left",
     "any_open",
@@ -214,6 +217,7 @@ __all__ = [
     "claim_past_gates",
     "cost",
     "count_refused",
+    "database_id",
     "declare_kinds",
     "declare_schedules",
     "discard_job",
@@ -260,6 +264,7 @@ __all__ = [
     "remove_schedule",
     "report_row",
     "reports",
+    "retire_alerts",
     "retire_audit",
     "retire_batches",
     "retire_events",

@@ -27,6 +27,7 @@ NOW = verb("now")
 OLD_BATCHES = verb("old_batches")
 OLD_EVENTS = verb("old_events")
 OLD_JOBS = verb("old_jobs")
+RETIRE_ALERTS = verb("retire_alerts")
 RETIRE_AUDIT = verb("retire_audit")
 RETIRE_BATCHES = verb("retire_batches")
 RETIRE_EVENTS = verb("retire_events")
@@ -174,6 +175,10 @@ def retire_events(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor
 
 def retire_audit(tx: Transaction, bounds: Bounds) -> int:
     return len(tx.all(RETIRE_AUDIT, bite=RETIRE_CHUNK, events_before=bounds.events_before))
+
+
+def retire_alerts(tx: Transaction, bounds: Bounds) -> int:
+    return len(tx.all(RETIRE_ALERTS, bite=RETIRE_CHUNK, events_before=bounds.events_before))
 
 
 def retire_batches(tx: Transaction, bounds: Bounds, after: int, *, actor: str) -> Page:

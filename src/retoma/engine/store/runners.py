@@ -12,7 +12,7 @@ from retoma.engine.gate import Limit
 from retoma.engine.job import Held
 from retoma.engine.ports import Process
 from retoma.engine.states import State
-from retoma.engine.store import gates
+from retoma.engine.store import alerts, gates
 from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
 from retoma.words import say
@@ -74,6 +74,11 @@ def boot_runner(
     if new:
         tell(tx, actor=me.id, verb="runner.booted", subject=me.name)
     tx.ring(f"{BOOTED}{me.id}")
+    return database_id(tx)
+
+
+def database_id(tx: Transaction) -> str:
+    """By which two databases tell themselves apart."""
     [(database,)] = tx.all(DATABASE_ID)
     return str(database).replace("-", "")[:12]
 
@@ -174,5 +179,7 @@ def fold_tallies(tx: Transaction) -> int:
     folded = tx.all(FOLD_TALLIES)
     touched = {batch for (batch,) in folded if batch is not None}
     if touched:
-        tx.run(TELL_FINISHED, batches=json.dumps(dict.fromkeys(touched, 1)), actor="fold")
+        batches = json.dumps(dict.fromkeys(touched, 1))
+        for batch, counted in tx.all(TELL_FINISHED, batches=batches, actor="fold"):
+            alerts.batch_finished(tx, batch, counted)
     return len(folded)

@@ -1,0 +1,230 @@
+"""Alert rules: what is looked for, by whoever has the duty, and who is told of it.
+
+A rule reads what is counted anyway, so that looking costs the same whatever history there is. What
+holds and is not open is raised; what is open and holds no more is closed.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from retoma.codec import digest, encode
+from retoma.db import Transaction
+from retoma.engine import insights, store
+from retoma.engine.duration import seconds
+from retoma.engine.duty import Fence
+from retoma.engine.errors import BadInput
+from retoma.engine.kind import Kind, Kinds
+from retoma.engine.log import get_logger
+from retoma.engine.states import State
+from retoma.engine.store import NewJob, Submission, alerts
+from retoma.engine.store.alerts import ACTOR, Alert, Cause, Rule, Untold
+from retoma.engine.store.breaker import list_breakers
+from retoma.engine.store.budget import standing_budgets
+from retoma.words import Said, say
+
+EVERY = 30.0  # seconds between two looks
+HAND_OVER = 10.0  # seconds between two looks for what is to be told
+STALE = 3_600.0  # seconds after which a change is news to nobody
+MOST = 200  # budgets
+LONGEST = 30 * 86_400.0  # seconds of silence
+NOTIFY = "retoma.notify."  # how the kinds that tell somebody are called
+
+STUCK = 10  # jobs (seed 000)
+SLOW = 120.0  # seconds an attempt takes on average (seed 000)
+NO_BEAT = 900.0  # seconds (seed 000)
+DUE = 60.0  # seconds: whoever starts a runner for what it has just submitted alerts nobody
+WINDOW = 900.0  # seconds that count as now, of what only happens
+OPEN_FOR = timedelta(minutes=5)  # of a breaker: most outages are over by then
+
+Found = dict[Cause, dict[str, Any]]
+
+log = get_logger("retoma.alerts")
+
+
+class Alerts:
+    """The duty of looking."""
+
+    def __init__(self, zone: str) -> None:
+        self._zone = zone
+
+    async def chore(self, fence: Fence) -> float:
+        """Where nothing happens a look is one statement; most others change nothing."""
+        quiet = not await fence.read(lambda tx: alerts.may_alert(tx, WINDOW))
+        if not quiet and await fence.read(self._changes):
+            await fence.write(self._change, verb="alerts")
+        return EVERY
+
+    def _changes(self, tx: Transaction) -> bool:
+        found, known = find(tx, self._zone), alerts.open_causes(tx, but=Rule.BATCH)
+        return found.keys() != known or alerts.any_shown(tx, Rule.BATCH, WINDOW)
+
+    def _change(self, tx: Transaction) -> None:
+        found, known = find(tx, self._zone), alerts.open_causes(tx, but=Rule.BATCH)
+        for cause in sorted(known - found.keys()):
+            alerts.close_alert(tx, cause)
+            log.info("alert.closed", rule=cause.rule, subject=cause.subject)
+        for cause in sorted(found.keys() - known):
+            alerts.raise_alert(tx, cause, found[cause])
+            log.warning("alert.raised", rule=cause.rule, subject=cause.subject)
+        alerts.close_shown(tx, Rule.BATCH, WINDOW)
+
+
+def find(tx: Transaction, zone: str) -> Found:
+    """Everything that holds now. That a batch has finished is told by whoever sees it finish."""
+    found: Found = {}
+    for each in (_stuck, _slow, _no_runner, _dead, _breakers):
+        found |= each(tx)
+    return found | _budgets(tx, zone)
+
+
+def _stuck(tx: Transaction) -> Found:
+    stuck = insights.stuck_by_kind(tx)
+    return {Cause(Rule.STUCK, kind): {"jobs": n} for kind, n in stuck.items() if n > STUCK}
+
+
+def _slow(tx: Transaction) -> Found:
+    return {
+        Cause(Rule.SLOW, each.kind): {"seconds": round(each.mean, 1)}
+        for each in insights.durations(tx, last=WINDOW)
+        if each.mean > SLOW
+    }
+
+
+def _no_runner(tx: Transaction) -> Found:
+    return {
+        Cause(Rule.NO_RUNNER, line.queue): {"waited": round(line.oldest)}
+        for line in insights.read_lines(tx)
+        if line.beat > NO_BEAT and line.oldest > DUE
+    }
+
+
+def _dead(tx: Transaction) -> Found:
+    died: Counter[str] = Counter()
+    for minute in insights.throughput(tx, last=WINDOW):
+        if minute.state is State.DEAD:
+            died[minute.kind] += minute.jobs
+    return {Cause(Rule.DEAD, kind): {"jobs": n} for kind, n in died.items() if n > 0}
+
+
+def _breakers(tx: Transaction) -> Found:
+    late = store.now(tx) - OPEN_FOR
+    return {
+        Cause(Rule.BREAKER, each.name): {"reason": each.reason or ""}
+        for each in list_breakers(tx)
+        if each.state != "closed" and each.since is not None and each.since <= late
+    }
+
+
+def _budgets(tx: Transaction, zone: str) -> Found:
+    gates = [each.budget.gate for each in standing_budgets(tx, zone, limit=MOST) if each.shut]
+    return {Cause(Rule.BUDGET, gate): {} for gate in (*gates, *alerts.waited_budgets(tx, MOST))}
+
+
+def silence(lasting: Any) -> float:
+    """For how long nobody is told; nobody silences anything for good."""
+    length = seconds(lasting)
+    if not 0 < length <= LONGEST:
+        raise BadInput(
+            say(
+                "an alert is silenced for up to {most:g} days, not for {length:g} s",
+                most=LONGEST / 86_400,
+                length=length,
+            )
+        )
+    return length
+
+
+def sentence(alert: Alert) -> Said:
+    """What it says to a person."""
+    return _sentence(alert.rule, alert.subject, alert.details)
+
+
+def _sentence(rule: Rule, subject: str, details: Mapping[str, Any]) -> Said:
+    match rule:
+        case Rule.STUCK:
+            return say(
+                "{jobs} jobs of {kind} are held and do not move",
+                kind=subject,
+                jobs=details.get("jobs", 0),
+            )
+        case Rule.SLOW:
+            return say(
+                "{kind} takes {seconds:g} s on average",
+                kind=subject,
+                seconds=details.get("seconds", 0),
+            )
+        case Rule.NO_RUNNER:
+            return say(
+                "work waits in {queue}, and no runner that knows it has beaten for 15 minutes",
+                queue=subject,
+            )
+        case Rule.DEAD:
+            return say("jobs of {kind} became dead letters", kind=subject)
+        case Rule.BATCH:
+            return say(
+                "batch {batch} has finished: {counted}",
+                batch=subject,
+                counted=_counted(details),
+            )
+        case Rule.BREAKER:
+            return say(
+                "breaker {name} has been open for 5 minutes: {reason}",
+                name=subject,
+                reason=details.get("reason", ""),
+            )
+        case Rule.BUDGET:
+            return say("{gate} is spent, and jobs wait for it", gate=subject)
+
+
+def _counted(details: Mapping[str, Any]) -> str:
+    return ", ".join(f"{n} {state}" for state, n in details.items())
+
+
+# — telling —
+
+
+class HandOver:
+    """The duty of submitting a job for whoever wants to hear of an alert; only a runner that knows
+    such a kind has it."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = [each for each in kinds if each.name.startswith(NOTIFY)]
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self._kinds)
+
+    async def chore(self, fence: Fence) -> float:
+        if await fence.read(lambda tx: alerts.any_untold(tx, STALE)):
+            await fence.write(self._hand_over, verb="notify")
+        return HAND_OVER
+
+    def _hand_over(self, tx: Transaction) -> None:
+        raised, closed = alerts.take_untold(tx, STALE)
+        for change, untold in (("raised", raised), ("closed", closed)):
+            for notice in _notices(self._kinds, untold):
+                _submit(tx, *notice, change)
+
+
+def _notices(kinds: Sequence[Kind], untold: Sequence[Untold]) -> Iterator[tuple[Kind, int]]:
+    for each in untold:
+        for kind in kinds:
+            # Who cannot be told anything is not told of that.
+            if not each.silent and each.subject not in (kind.name, kind.queue):
+                yield kind, each.alert
+
+
+def _submit(tx: Transaction, kind: Kind, alert: int, change: str) -> None:
+    payload = encode({"alert": alert, "change": change})
+    about = Submission(
+        kind=kind.name,
+        version=kind.version,
+        queue=kind.queue,
+        priority=kind.priority,
+        correlation=f"alert {alert}",
+        actor=ACTOR,
+    )
+    key = f"alert {alert} {change}"
+    store.submit_job(tx, about, NewJob(payload, key=key, hash=digest(payload)))

@@ -1,0 +1,234 @@
+"""Alerts: what somebody should know of. Of one rule about one subject one is open at a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, cast
+
+from retoma.codec import decode, encode
+from retoma.db import Call, Row, Transaction, moment
+from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.store.rows import tell
+from retoma.engine.store.verb import verb
+from retoma.words import say
+
+ACKNOWLEDGE_ALERT = verb("acknowledge_alert")
+ANY_SHOWN = verb("any_shown")
+ANY_UNTOLD = verb("any_untold")
+CLOSE_ALERT = verb("close_alert")
+CLOSE_SHOWN = verb("close_shown")
+GET_ALERT = verb("get_alert")
+LIST_ALERTS = verb("list_alerts")
+LIST_OPEN_ALERTS = verb("list_open_alerts")
+MAY_ALERT = verb("may_alert")
+OPEN_ALERTS = verb("open_alerts")
+RAISE_ALERT = verb("raise_alert")
+SILENCE_ALERT = verb("silence_alert")
+TELL_CLOSED = verb("tell_closed")
+TELL_RAISED = verb("tell_raised")
+WAITED_BUDGETS = verb("waited_budgets")
+
+BITE = 100  # alerts that are closed or told of in one transaction
+ACTOR = "alerts"
+
+
+class Rule(StrEnum):
+    """What is looked for; the first three have the names of the quotes' own specification."""
+
+    STUCK = "HighStuckQuotes"
+    SLOW = "SlowProcessing"
+    NO_RUNNER = "WorkerHealthCheck"
+    DEAD = "DeadLetters"
+    BATCH = "BatchFinished"
+    BREAKER = "BreakerOpen"
+    BUDGET = "BudgetSpent"
+
+
+class Severity(StrEnum):
+    """How much it matters."""
+
+    INFO = "info"  # it has happened, and is over by itself
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+SEVERITIES: Mapping[Rule, Severity] = {
+    Rule.STUCK: Severity.WARNING,
+    Rule.SLOW: Severity.WARNING,
+    Rule.NO_RUNNER: Severity.CRITICAL,
+    Rule.DEAD: Severity.WARNING,
+    Rule.BATCH: Severity.INFO,
+    Rule.BREAKER: Severity.WARNING,
+    Rule.BUDGET: Severity.CRITICAL,
+}
+
+
+class Cause(NamedTuple):
+    """By which an alert is known while it is open."""
+
+    rule: Rule
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One alert as it stands."""
+
+    id: int
+    rule: Rule
+    subject: str  # a kind, a queue, a batch, a breaker or a budget
+    severity: Severity
+    details: dict[str, Any]
+    since: datetime
+    closed_at: datetime | None
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+    silenced_until: datetime | None
+    silenced_by: str | None
+    silent: bool  # nobody is told of it now
+
+    @property
+    def is_open(self) -> bool:
+        return self.closed_at is None
+
+
+class Untold(NamedTuple):
+    """An alert of which somebody is to hear that it began, or that it is over."""
+
+    alert: int
+    subject: str
+    silent: bool
+
+
+def raise_alert(tx: Transaction, cause: Cause, details: Mapping[str, Any]) -> bool:
+    """Whether it was not open already."""
+    severity, told = SEVERITIES[cause.rule], encode(dict(details))
+    row = tx.one(
+        RAISE_ALERT, rule=cause.rule, subject=cause.subject, severity=severity, details=told
+    )
+    if row is not None and cause.rule is not Rule.BATCH:  # that has a line of its own
+        _tell(tx, "alert.raised", cause, details=told)
+    return row is not None
+
+
+def close_alert(tx: Transaction, cause: Cause) -> bool:
+    """Whether it was open."""
+    closed = tx.one(CLOSE_ALERT, rule=cause.rule, subject=cause.subject) is not None
+    if closed and cause.rule is not Rule.BATCH:
+        _tell(tx, "alert.closed", cause)
+    return closed
+
+
+def batch_finished(tx: Transaction, batch: str, counted: str) -> None:
+    """In the transaction that tells of it. One that finishes again is told of again."""
+    cause = Cause(Rule.BATCH, batch)
+    close_alert(tx, cause)
+    raise_alert(tx, cause, cast("dict[str, Any]", decode(counted)))
+
+
+def may_alert(tx: Transaction, window: float) -> bool:
+    """Whether a look could find anything; one statement that is a transaction in itself."""
+    [found] = tx.finish(Call(MAY_ALERT, {"seconds": window}))
+    return bool(found)
+
+
+def any_shown(tx: Transaction, rule: Rule, shown: float) -> bool:
+    """Whether something that has only happened could be seen for long enough."""
+    return tx.one(ANY_SHOWN, rule=rule, shown=shown) is not None
+
+
+def close_shown(tx: Transaction, rule: Rule, shown: float) -> None:
+    """Close a bite of it."""
+    tx.run(CLOSE_SHOWN, rule=rule, shown=shown, bite=BITE)
+
+
+def open_causes(tx: Transaction, *, but: Rule) -> set[Cause]:
+    return {Cause(Rule(rule), subject) for rule, subject in tx.all(OPEN_ALERTS, rule=but)}
+
+
+def waited_budgets(tx: Transaction, most: int) -> list[str]:
+    """Gates of budgets of batches for which jobs wait."""
+    return [gate for (gate,) in tx.all(WAITED_BUDGETS, most=most)]
+
+
+def get_alert(tx: Transaction, alert: int) -> Alert:
+    row = tx.one(GET_ALERT, id=alert)
+    if row is None:
+        raise NotFound(say("there is no alert {alert}", alert=alert))
+    return _alert(row)
+
+
+def list_alerts(
+    tx: Transaction, *, in_force: bool, before: int | None, limit: int
+) -> list[Alert]:
+    """Newest first; those in force, or all."""
+    asked = LIST_OPEN_ALERTS if in_force else LIST_ALERTS
+    return [_alert(row) for row in tx.all(asked, before=before, limit=limit)]
+
+
+def acknowledge_alert(tx: Transaction, alert: int, *, actor: str) -> Alert:
+    """Somebody knows. Said again, the first who said so stays."""
+    row = tx.one(ACKNOWLEDGE_ALERT, id=alert, actor=actor)
+    if row is not None:
+        _tell(tx, "alert.acknowledged", Cause(Rule(row[0]), row[1]), actor=actor)
+    return _must_be_open(get_alert(tx, alert))
+
+
+def silence_alert(tx: Transaction, alert: int, seconds: float, *, actor: str) -> Alert:
+    """Nobody is told of it, nor of the next ones of its rule and subject, for so long."""
+    row = tx.one(SILENCE_ALERT, id=alert, seconds=seconds, actor=actor)
+    if row is not None:
+        told = encode({"seconds": seconds})
+        _tell(tx, "alert.silenced", Cause(Rule(row[0]), row[1]), actor=actor, details=told)
+    return _must_be_open(get_alert(tx, alert))
+
+
+def any_untold(tx: Transaction, stale: float) -> bool:
+    """One statement that is a transaction in itself."""
+    [found] = tx.finish(Call(ANY_UNTOLD, {"stale": stale}))
+    return bool(found)
+
+
+def take_untold(tx: Transaction, stale: float) -> tuple[list[Untold], list[Untold]]:
+    """What was raised, and what was closed, since the last time; each is taken once. What is older
+    than `stale` seconds is news to nobody."""
+    raised = tx.all(TELL_RAISED, stale=stale, bite=BITE)
+    closed = tx.all(TELL_CLOSED, stale=stale, bite=BITE)
+    return _untold(raised), _untold(closed)
+
+
+def _untold(rows: list[Row]) -> list[Untold]:
+    return sorted(Untold(id_, subject, bool(silent)) for id_, subject, silent in rows)
+
+
+def _tell(
+    tx: Transaction, verb: str, cause: Cause, *, actor: str = ACTOR, details: str | None = None
+) -> None:
+    subject = f"{cause.rule} {cause.subject}"
+    tell(tx, actor=actor, verb=verb, subject=subject, details=details)
+
+
+def _must_be_open(alert: Alert) -> Alert:
+    if not alert.is_open:
+        raise IllegalMove(say("alert {alert} is closed: nothing was changed", alert=alert.id))
+    return alert
+
+
+def _alert(row: Row) -> Alert:
+    id_, rule, subject, severity, details, since, closed, known_at, known_by, *silence = row
+    silenced_until, silenced_by, silent = silence
+    return Alert(
+        id=id_,
+        rule=Rule(rule),
+        subject=subject,
+        severity=Severity(severity),
+        details=cast("dict[str, Any]", decode(details)),
+        since=cast("datetime", moment(since)),
+        closed_at=moment(closed),
+        acknowledged_at=moment(known_at),
+        acknowledged_by=known_by,
+        silenced_until=moment(silenced_until),
+        silenced_by=silenced_by,
+        silent=bool(silent),
+    )
