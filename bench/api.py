@@ -47,6 +47,7 @@ QUESTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "batch_costs": "/api/batches/{batch}/costs",
         "dead": "/api/dead?limit=20",
         "dead_groups": "/api/dead/groups?batch={batch}",
+        "alerts": "/api/alerts",
         "runners": "/api/runners",
         "schedules": "/api/schedules",
         "events": "/api/events?limit=10",

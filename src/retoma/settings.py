@@ -251,6 +251,66 @@ class Settings(BaseSettings):
             " nowhere. Needs `retoma[otel]`."
         ),
     )
+    alert_webhook: SecretStr | None = Field(
+        None,
+        validation_alias="RETOMA_ALERT_WEBHOOK",
+        description=say(
+            "Where alerts are posted: an address, or the place of one, `env:NAME` or"
+            " `file:/path`."
+        ),
+    )
+    alert_webhook_shape: str = Field(
+        "plain",
+        pattern="^(plain|slack|teams)$",
+        validation_alias="RETOMA_ALERT_WEBHOOK_SHAPE",
+        description=say("Who reads what is posted: `plain` JSON, `slack` or `teams`."),
+    )
+    alert_webhook_secret: SecretStr | None = Field(
+        None,
+        validation_alias="RETOMA_ALERT_WEBHOOK_SECRET",
+        description=say(
+            "What posts are signed with; or its place, `env:NAME` or `file:/path`."
+        ),
+    )
+    alert_email: str = Field(
+        "",
+        max_length=2_000,
+        validation_alias="RETOMA_ALERT_EMAIL",
+        description=say("Who gets letters about alerts: addresses, with commas between them."),
+    )
+    smtp_host: str | None = Field(
+        None,
+        validation_alias="RETOMA_SMTP_HOST",
+        description=say("The server that takes letters."),
+    )
+    smtp_port: int = Field(
+        587,
+        ge=1,
+        le=65_535,
+        validation_alias="RETOMA_SMTP_PORT",
+        description=say("Its port."),
+    )
+    smtp_tls: str = Field(
+        "starttls",
+        pattern="^(starttls|tls|none)$",
+        validation_alias="RETOMA_SMTP_TLS",
+        description=say("How the way to it is kept private: `starttls`, `tls`, or `none`."),
+    )
+    smtp_from: str | None = Field(
+        None,
+        validation_alias="RETOMA_SMTP_FROM",
+        description=say("Whose address stands on the letters."),
+    )
+    smtp_user: str | None = Field(
+        None,
+        validation_alias="RETOMA_SMTP_USER",
+        description=say("Who we are to that server, where it asks."),
+    )
+    smtp_password: SecretStr | None = Field(
+        None,
+        validation_alias="RETOMA_SMTP_PASSWORD",
+        description=say("Our password there; or its place, `env:NAME` or `file:/path`."),
+    )
     keep_done: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_DONE",
@@ -412,6 +472,14 @@ class Settings(BaseSettings):
                     "RETOMA_SECRET_KEY and RETOMA_SECRET_KEY_FILE contradict each other: give one"
                     " of them"
                 )
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _letters_have_a_way(self) -> "Settings":
+        if self.alert_email and (self.smtp_host is None or self.smtp_from is None):
+            raise ValueError(
+                say("RETOMA_ALERT_EMAIL needs RETOMA_SMTP_HOST and RETOMA_SMTP_FROM")
             )
         return self
 

@@ -79,6 +79,7 @@ DOORS: dict[str, Door] = {
     "outbound/client.py": Door(
         ("http", "sockets"), "the way out; whose certificates it trusts"
     ),
+    "outbound/mail.py": Door(("http", "sockets"), "the way out for letters, over TLS"),
     "outbound/policy.py": Door(("http",), "reads an address as whoever connects will read it"),
     "outbound/proxies.py": Door(("http",), "the environment's proxies, for who asks for them"),
     "outbound/resolver.py": Door(("sockets",), "names become addresses"),

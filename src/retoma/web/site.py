@@ -23,12 +23,14 @@ from retoma.settings import Settings
 from retoma.web import problems, reference
 from retoma.web.bounds import UNSAFE, Bound, Bounds, Places
 from retoma.web.house import Face, House, visit_at
+from retoma.web.notices import notice_kinds
 from retoma.web.orders import order_kind
 from retoma.web.pages import ROUTERS as PAGES
 from retoma.web.pages import Pages, Screens, told
 from retoma.web.problems import CODES, Refusal
 from retoma.web.route import Route, router
 from retoma.web.routes import (
+    alerts,
     batches,
     costs,
     dead,
@@ -47,7 +49,7 @@ from retoma.words import say
 # One for each room.
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(jobs.routes, batches.routes, dead.routes, work.routes, stream.routes),
-    *(gates.routes, costs.routes, people.routes, door.routes, metrics.routes),
+    *(alerts.routes, gates.routes, costs.routes, people.routes, door.routes, metrics.routes),
 )
 STREAMS: Final = ("/api/stream", "/live")  # answers that never end have no time to end in
 UNBOUNDED: Final = 1e9  # requests a second
@@ -77,7 +79,7 @@ def build_site(
         applications=applications,
         api_key=None if settings.api_key is None else settings.api_key.get_secret_value(),
     )
-    _register_own(house)
+    _register_own(house, settings)
     site = _Site(house, lives)
     site.state.pages = Pages(house, Screens(house.broadcaster, retoma.clock), settings)
     for each in (*ROUTERS, *PAGES, *routers, *_of(applications), _about(site)):
@@ -131,11 +133,13 @@ class _Site(FastAPI):
         return self.openapi_schema
 
 
-def _register_own(house: House) -> None:
+def _register_own(house: House, settings: Settings) -> None:
     kind = order_kind(house.retoma)
     house.own.add(kind)
     if kind.tag not in house.retoma.kinds.tags():
         house.retoma.kinds.add(kind)
+    for each in notice_kinds(house.retoma, settings):
+        house.own.add(each)
 
 
 def _of(applications: Sequence[Application]) -> Iterator[APIRouter]:
