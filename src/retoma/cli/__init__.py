@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from retoma.cli.verbs import (
+    alerts,
     batches,
     dead,
     doors,
@@ -30,6 +31,7 @@ GROUPS = {
     "jobs": jobs.jobs,
     "batches": batches.batches,
     "dead": dead.dead,
+    "alerts": alerts.alerts,
     "limits": gates.limits,
     "pools": gates.pools,
     "rates": gates.rates,
