@@ -32,15 +32,19 @@ CHECKS = [
 HEADERS = {"x-api-key": ROOT_KEY}
 
 
-def cases_of(origin: str, total: int) -> list[tuple[Any, int]]:
+def operations_of(origin: str) -> list[Any]:
+    """Those of which there is little to ask first: what they leave goes to the others."""
     document = httpx2.get(f"{origin}/openapi.json").json()
     schema = schemathesis.openapi.from_dict(document)
     schema.config.update(base_url=origin)
     every: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
     # A stream never ends: tests/web/test_stream.py asks for it, well and badly.
     found = [operation for operation in every if operation.path not in STREAMS]
-    each = -(-total // len(found))
-    return [(operation, each) for operation in found]
+    return sorted(found, key=lambda each: (bool(each.body), varies(each)))
+
+
+def varies(operation: Any) -> bool:
+    return any(operation.iter_parameters()) or bool(operation.body)
 
 
 def fill(origin: str) -> None:
@@ -80,11 +84,12 @@ def examine(url: str, total: int) -> int:
     asked = 0
     with served(url) as server:
         fill(server.origin)
-        for operation, each in cases_of(server.origin, total):
-            good, bad = -(-each // 2), each // 2
-            asked += ask(operation, good, GenerationMode.POSITIVE)
-            if any(operation.iter_parameters()) or operation.body:
-                asked += ask(operation, max(bad, 1), GenerationMode.NEGATIVE)
+        operations = operations_of(server.origin)
+        for left, operation in zip(range(len(operations), 0, -1), operations, strict=True):
+            each = max(-(-(total - asked) // left), 2)
+            asked += ask(operation, -(-each // 2), GenerationMode.POSITIVE)
+            if varies(operation):
+                asked += ask(operation, each // 2, GenerationMode.NEGATIVE)
     return asked
 
 

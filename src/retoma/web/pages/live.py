@@ -198,13 +198,18 @@ def _parts(was: Region, region: Region) -> Iterator[Region]:
             yield Region(name, html)
 
 
-def packed(regions: Iterable[Region]) -> bytes:
-    """One message for all of them; nothing, where there are none."""
-    partials = "\n".join(
+def partials(regions: Iterable[Region]) -> str:
+    """Each goes to where it is shown."""
+    return "\n".join(
         f'<hx-partial hx-target="#{region.id}" hx-swap="outerMorph">{region.html}</hx-partial>'
         for region in regions
     )
-    if not partials:
+
+
+def packed(regions: Iterable[Region]) -> bytes:
+    """One message for all of them; nothing, where there are none."""
+    html = partials(regions)
+    if not html:
         return b""
-    lines = partials.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = html.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return "".join(f"data: {line}\n" for line in lines).encode() + b"\n"

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from retoma.access import Person
 from retoma.web import problems
 from retoma.web.pages.kit import Looker, looker_at
-from retoma.web.pages.live import Shown
+from retoma.web.pages.live import Shown, partials
 from retoma.web.problems import Refusal
 from retoma.web.route import Route
 from retoma.web.routes.stream import check_room, still
@@ -20,6 +20,7 @@ from retoma.web.stream import EventStream
 from retoma.words import say
 
 LIVE: Final = "/live"
+ONCE: Final = "retoma-once"  # a header
 LONGEST: Final = 1_000  # characters of an address to come back to
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -131,7 +132,10 @@ async def form_of(request: Request) -> Form:
 
 
 async def streamed(request: Request, who: Looker, shown: Shown) -> Response:
-    """A page from now on, for as long as whoever looks may."""
+    """A page from now on, for as long as whoever looks may; or as it is now, where a proxy on the
+    way keeps a stream for itself and the page must ask."""
+    if ONCE in request.headers:
+        return HTMLResponse(partials(await shown.draw()), headers={"Cache-Control": "no-store"})
     check_room(who.house)
     guard = still(cast("Person", who.person), who.house, request)
     return EventStream(await who.pages.screens.watch(shown, guard))

@@ -1,7 +1,8 @@
 // What a page does by itself: the connection, what is ticked, questions, words in the corner.
 // Everything else is drawn by the server.
 
-const SILENT = 35_000; // milliseconds: two heartbeats and a little
+const SILENT = 17_000; // milliseconds: a heartbeat and a little
+const ASK = 5_000; // milliseconds between two questions while the stream is silent
 const SHOWN = 8_000; // milliseconds a good word stays
 const AGAIN = 5_000; // milliseconds until a stream that never began is asked for again
 
@@ -45,9 +46,20 @@ for (const trouble of ["htmx:error", "htmx:response:error"]) {
     setTimeout(begin, AGAIN);
   });
 }
+
+// An office's proxy may keep the stream for itself: then the page asks how it should look.
 setInterval(() => {
-  if (signal?.dataset.is === "on" && !document.hidden && Date.now() - heard > SILENT) say("off");
-}, 1_000);
+  if (!live || document.hidden || Date.now() - heard < SILENT) return;
+  const how = { source: "#content", target: "#live", swap: "beforeend", headers: { "Retoma-Once": "1" } };
+  htmx.ajax("GET", live.getAttribute("hx-sse:connect"), how);
+}, ASK);
+document.addEventListener("htmx:after:request", ({ detail }) => {
+  if (!detail.ctx.request.headers["Retoma-Once"] || Date.now() - heard < SILENT) return;
+  say(detail.ctx.response?.status === 200 ? "asking" : "off");
+});
+document.addEventListener("htmx:error", () => {
+  if (Date.now() - heard > SILENT) say("off");
+});
 
 // — silence of what is looked at —
 
