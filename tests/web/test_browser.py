@@ -372,3 +372,53 @@ def test_a_job_is_retried_with_the_keyboard_alone(chromium, furnished):
         page.locator("#confirm button[value=yes]").focus()
         page.keyboard.press("Enter")
         expect(page.locator("#job-head .state")).to_have_text(re.compile("Canceled"))
+
+
+def test_what_holds_work_back_is_changed_and_the_event_shows_it(chromium, furnished):
+    """A dialog stands outside of what is drawn anew, and knows which row it was opened from."""
+    origin, _, _ = furnished
+    live = ("data-is", "on")
+    with visiting(chromium, furnished) as (_, page):
+        page.goto(f"{origin}/gates")
+        expect(page.locator("#signal")).to_have_attribute(*live)
+        page.locator("#gates-breakers button", has_text="Open").focus()
+        page.keyboard.press("Enter")
+        page.locator("#ask-open textarea").fill("it is <b>down</b>")
+        page.locator("#ask-open .primary").click()
+        expect(page.locator("#ask-open")).to_be_hidden()
+        expect(page.locator("#gates-breakers .state.dead")).to_have_count(2)
+        expect(page.locator("#gates-breakers")).to_contain_text("it is <b>down</b>")
+        user = page.locator("#gates-limits tr", has_text="user 7")
+        user.locator("button").click()
+        expect(page.locator("#ask-limit [name=key]")).to_have_value("user 7")
+        page.locator("#ask-limit [name=cap]").fill("9")
+        page.keyboard.press("Enter")
+        expect(user).to_contain_text("0 / 9")
+
+        page.goto(f"{origin}/pools?pool=proxies")
+        expect(page.locator("#signal")).to_have_attribute(*live)
+        for row in (2, 3):
+            page.locator("#rows .tick input").nth(row).check()
+        expect(page.locator("#order [data-ticked]")).to_have_text("2 ticked")
+        page.locator("#order [name=why]").fill("checked by hand")
+        page.locator("#order button[value=off]").click()
+        expect(page.locator("#rows .state.dead")).to_have_count(3)
+        expect(page.locator("#order")).to_be_hidden()
+
+
+def test_a_key_is_shown_once_and_stays_until_it_is_closed(chromium, furnished):
+    origin, _, _ = furnished
+    with visiting(chromium, furnished) as (_, page):
+        page.clock.install()
+        page.goto(f"{origin}/people")
+        expect(page.locator("#signal")).to_have_attribute("data-is", "on")
+        page.get_by_role("button", name="Create a key").first.click()
+        page.locator("#ask-key [name=person]").fill("robot")
+        page.locator("#ask-key .primary").click()
+        shown = page.locator(".notice pre")
+        expect(shown).to_contain_text("retoma_")
+        expect(page.locator("#people-keys")).to_contain_text("robot")
+        page.clock.fast_forward(60_000)
+        expect(shown).to_be_visible()
+        page.locator("[data-notice] [data-close]").click()
+        expect(shown).to_have_count(0)

@@ -11,6 +11,7 @@ from fastapi import Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from retoma.engine import store
+from retoma.engine.alerts import sentence
 from retoma.engine.insights import Durations, Minute
 from retoma.engine.states import State
 from retoma.web.pages.kit import ALooker, Pages, drawn
@@ -18,14 +19,19 @@ from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.sign_in import Viewer
+from retoma.words import tell
 
 routes = page_router()
 
 PAUSE: Final = 1.5  # seconds between two drawings: it asks many things
 STUCK: Final = 10  # rows
+ALERTS: Final = 20
 LIMITS: Final = 50
 GONE: Final = ("gone", "lost")
-DRAWN: Final = ("tiles", "stuck", "funnel", "durations", "runners", "gates", "schedules")
+DRAWN: Final = (
+    *("tiles", "alerts", "stuck", "funnel", "durations", "runners", "gates"),
+    "schedules",
+)
 CHARTED: Final = (State.WAITING, State.DONE, State.DEAD)
 SPANS: Final = {"1h": (3_600, 60), "1d": (86_400, 600)}  # seconds in all, and of one point
 
@@ -72,7 +78,9 @@ class BoardScreen:
     async def _house(self) -> dict[str, Any]:
         retoma = self.pages.house.retoma
         limits = await retoma.limits(limit=LIMITS)
+        alerts = await retoma.alerts(limit=ALERTS)
         return {
+            "alerts": [(each, tell(sentence(each), self.view.language)) for each in alerts],
             "runners": [each for each in await retoma.runners() if each.state not in GONE],
             "breakers": await retoma.breakers.list(),
             "limits": [each for each in limits if each.used],
