@@ -70,3 +70,17 @@ async def test_e29_what_cannot_be_is_refused_and_changes_nothing(database_url):
             asked = await house.viewer.post(f"/api/alerts/2/{nobody}", json={"lasting": "1h"})
             assert (403, "not_allowed") == code_of(asked)
         assert before == (await house.viewer.get("/api/alerts")).json()
+
+
+async def test_e29_the_board_shows_what_is_in_force_as_text(database_url):
+    async with world(database_url) as house:
+        assert 'id="board-alerts" class="card" hidden' in (await house.viewer.get("/")).text
+        await raise_and_close(house)
+        await house.operator.post("/api/alerts/2/acknowledge")
+        shown = (await house.viewer.get("/")).text
+
+        assert 'id="board-alerts" class="card">' in shown
+        assert "jobs of two became dead letters" in shown
+        assert "jobs of one became" not in shown, "it is closed"
+        assert "&lt;b&gt;three&lt;/b&gt;" in shown
+        assert ">Olga</span>" in shown

@@ -29,6 +29,7 @@ from tests.web.test_serve import listening, process
 
 SECRET = "CANARY-signs-posts"  # noqa: S105 — nobody's
 PLACE = "env:SIGNS"
+PATIENCE = 100.0  # seconds; a busy machine starts a process slowly
 SHOP = Cause(Rule.BREAKER, "shop")
 BODY = {"rule": "BreakerOpen", "severity": "warning", "text": "breaker <shop> & co is open"}
 
@@ -218,14 +219,14 @@ async def test_show_4_a_sender_killed_between_sending_and_saying_so_tells_once(
         with process(tmp_path, app.url, **told) as sender:
             ambush.victim = sender.child.pid
             listening(sender)
-            await eventually(lambda: taken(app))
+            await eventually(lambda: taken(app), PATIENCE)
             test_clock.jump(HAND_OVER + 1)
-            assert -signal.SIGKILL == await asyncio.to_thread(sender.child.wait, 30)
+            assert -signal.SIGKILL == await asyncio.to_thread(sender.child.wait, PATIENCE)
         with process(tmp_path, app.url, **told) as sender:
             listening(sender)
             test_clock.jump(HAND_OVER + 1)  # nobody waits here for a backoff or a tick
             for kind in (WEBHOOK, EMAIL):
-                await eventually(ended(app, kind, 1))
+                await eventually(ended(app, kind, 1), PATIENCE)
 
         assert [1, 1] == [len(await app.jobs(kind=kind)) for kind in (WEBHOOK, EMAIL)]
         keys = [each.headers["idempotency-key"] for each in server.asked]
