@@ -7,7 +7,6 @@ from html import unescape
 from typing import Any
 
 import httpx2
-import pytest
 
 from retoma import settings
 from retoma.access import Role
@@ -62,15 +61,15 @@ def told(answer: httpx2.Response) -> str:
 # — what is seen —
 
 
-@pytest.mark.parametrize("full", [False, True])
-async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url, full):
-    """With names that are markup, and with nothing to show at all."""
+async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url):
+    """With nothing to show at all, and with names that are markup."""
     async with world(database_url) as house:
-        if full:
-            await furnished(house)
-            await ran(house)
+        for path in (*PAGES, *CLOSED):
+            assert 200 == (await house.admin.get(path, headers=HTML)).status_code, path
+        await furnished(house)
+        await ran(house)
         looks = (("pt-BR", house.admin), ("en", house.operator), ("en", house.viewer))
-        for language, who in looks if full else looks[:1]:
+        for language, who in looks:
             headers = {**HTML, "Accept-Language": language}
             for path in (*PAGES, *(CLOSED if who is house.admin else ())):
                 answer = await who.get(path, headers=headers)
@@ -80,8 +79,7 @@ async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url
                 assert "<b>{{ 7*7 }}" not in answer.text
                 assert "CANARY" not in answer.text
                 assert not re.search(r"\sstyle=|\son\w+=", answer.text), path
-                if full and path not in CLOSED:
-                    assert HOSTILE in unescape(answer.text), path
+                assert path in CLOSED or HOSTILE in unescape(answer.text), path
 
 
 async def test_what_a_page_shows_changes_when_it_is_drawn_again(database_url):
