@@ -177,9 +177,9 @@ async def test_e16_four_processes_keep_to_one_rate(new_world, soak):
     rate, calls = 50, 600 if soak else 100
     async with new_world() as world:
         await world.app.rates.set("site", rate, burst=rate)
-        await world.app.submit_many("call", [None] * calls)
         runners = [world.start_runner(f"runner {n}", slots=20) for n in range(4)]
         await world.booted(*runners)
+        await world.app.submit_many("call", [None] * calls)
         await world.wait_ended(patience=120)
 
         made = sorted(line["at"] / 1e9 for line in ledger.lines(world.folder, "calls-*"))

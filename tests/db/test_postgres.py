@@ -319,7 +319,8 @@ async def test_behind_a_transaction_pooler_jobs_flow_by_the_tick(postgres_url, a
             assert {State.DONE: 30} == await batch.counts()
             assert list(range(30)) == sorted(ran)
             listening = admin.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE query ILIKE 'listen%'"
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE query ILIKE 'listen%' AND datname = current_database()"
             ).fetchone()
             assert (0,) == listening
 
