@@ -52,7 +52,6 @@ class AuditSearch:
                 )
             )
 
-
     @property
     def sifts(self) -> bool:
         """Whether lines are met that are not wanted; time alone is looked up."""
