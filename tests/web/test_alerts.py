@@ -4,6 +4,7 @@ from retoma.db import Transaction
 from retoma.engine.store import alerts
 from retoma.engine.store.alerts import Cause, Rule
 from tests.web.aids import World, code_of, world
+from tests.web.test_sign_in import FORM, signed_in
 
 
 async def raise_and_close(house: World) -> None:
@@ -84,3 +85,30 @@ async def test_e29_the_board_shows_what_is_in_force_as_text(database_url):
         assert "jobs of one became" not in shown, "it is closed"
         assert "&lt;b&gt;three&lt;/b&gt;" in shown
         assert ">Olga</span>" in shown
+
+
+async def test_e29_an_alert_is_answered_where_it_is_shown(database_url):
+    async with world(database_url) as house:
+        await raise_and_close(house)
+        browser, csrf = await signed_in(house)
+        board = (await browser.get("/")).text
+        said = [
+            await browser.post(
+                f"/alerts/{verb}", data={"csrf": csrf, "alert": alert}, headers=FORM
+            )
+            for verb, alert in (("acknowledge", "2"), ("silence", "2"), ("silence", "x"))
+        ]
+        now = (await browser.get("/")).text
+        await browser.aclose()
+        theirs = (await house.viewer.get("/")).text
+
+        assert [303, 303, 422] == [answer.status_code for answer in said]
+        assert (2, 2) == (
+            board.count('form="do-acknowledge"'),
+            board.count('form="do-silence"'),
+        )
+        assert (1, 1) == (now.count('form="do-acknowledge"'), now.count('form="do-silence"'))
+        assert ">Bia</span>" in now
+        assert "do-silence" not in theirs, "who only looks has no button"
+        told = (await house.viewer.get("/api/events?actor=Bia")).json()["items"]
+        assert {"alert.silenced", "alert.acknowledged"} <= {each["verb"] for each in told}

@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from retoma.web.pages import (
+    alerts,
     audit,
     batches,
     board,
@@ -28,7 +29,7 @@ __all__ = ["ROUTERS", "Pages", "Screens", "told"]
 
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(entrance.routes, jobs.routes, job.routes),
-    *(batches.routes, dead.routes, board.routes),
+    *(batches.routes, dead.routes, board.routes, alerts.routes),
     *(runners.routes, pools.routes, gates.routes),
     *(schedules.routes, audit.routes),
     *(people.routes, settings.routes),
