@@ -227,6 +227,31 @@ async def test_an_order_that_cannot_be_meant_moves_nothing(database_url):
         await browser.aclose()
 
 
+async def test_how_many_an_order_means_is_said_first_and_moves_nothing(database_url):
+    async with world(database_url) as house:
+        await furnished(house)
+        before = await house.app.counts()
+        browser, csrf = await signed_in(house)
+        questions = (
+            ("/jobs/orders", {"verb": "retry", "all": "1", "code": "SHOP"}),
+            ("/jobs/orders", {"verb": "retry", "job": ["1", "4"]}),
+            ("/dead/orders", {"verb": "discard", "all": "1"}),
+            ("/dead/orders", {"verb": "canary", "all": "1"}),
+        )
+
+        answers = [
+            await browser.post(
+                path, data={"csrf": csrf, **fields}, headers={**FORM, "Retoma-Count": "1"}
+            )
+            for path, fields in questions
+        ]
+        await browser.aclose()
+
+        said = ["7 match.", "2 match.", "8 match.", "5 match."]
+        assert said == [each.text for each in answers]
+        assert before == await house.app.counts()
+
+
 async def test_a_canary_of_the_dead_goes_first_by_what_they_died_of(database_url):
     async with world(database_url) as house:
         await furnished(house)

@@ -13,10 +13,10 @@ from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where
 from retoma.web.pages.asked import BatchOf, CodeOf, CursorOf, FingerprintOf, KindOf, TextOf
-from retoma.web.pages.jobs import SEARCH, outcome, query_of, ticked
+from retoma.web.pages.jobs import SEARCH, counted, outcome, query_of, ticked
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
+from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
@@ -141,15 +141,16 @@ async def order(actor: Operator, who: ALooker, visit: AVisit, request: Request) 
         Verb.DISCARD if verb == "discard" else Verb.RETRY, actor=actor.name
     )
     most = CANARY if verb == "canary" else None
+    counting = COUNT in request.headers
     if form.one("all") is None:
         wanted = sorted(ticked(form), reverse=True)[:most]
-        done = await do_to_ids(who.house, command, wanted, dry_run=False)
+        done = await do_to_ids(who.house, command, wanted, dry_run=counting)
     else:
         search = letters_in(form, group or form.one("fingerprint"))
         done = await do_where(
-            who.house, command, search, None, visit, Response(), dry_run=False, most=most
+            who.house, command, search, None, visit, Response(), dry_run=counting, most=most
         )
-    return did(who, who.view.tell(outcome(done)), "/dead")
+    return counted(who, done) if counting else did(who, who.view.tell(outcome(done)), "/dead")
 
 
 def letters_in(form: Form, fingerprint: str | None) -> Search:

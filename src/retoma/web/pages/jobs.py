@@ -6,12 +6,13 @@ from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from retoma.engine.insights import Search
 from retoma.engine.job import Job
 from retoma.engine.states import State
 from retoma.web.cursor import Cursor
+from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where
 from retoma.web.pages.asked import (
     BatchOf,
@@ -22,9 +23,9 @@ from retoma.web.pages.asked import (
     StateOf,
     TextOf,
 )
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
 from retoma.web.pages.live import PAUSE, Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
+from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
@@ -148,7 +149,7 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 
 
 @routes.post("/jobs/orders")
-async def order(_: Operator, who: ALooker, request: Request) -> Response:
+async def order(_: Operator, who: ALooker, visit: AVisit, request: Request) -> Response:
     """Something to all that are ticked, or to all that the page's filter finds."""
     form = await form_of(request)
     verb = form.one("verb")
@@ -159,20 +160,16 @@ async def order(_: Operator, who: ALooker, request: Request) -> Response:
     why = form.one("why") if verb == "skip" else None
     actor = who.person.name if who.person else ""
     command = await who.house.retoma.command(verb, why=why, actor=actor)
+    counting = COUNT in request.headers
     if form.one("all") is None:
-        done = await do_to_ids(who.house, command, ticked(form), dry_run=False)
-        return did(who, who.view.tell(outcome(done)), form.one("next") or "/jobs")
-    response = Response()
-    done = await do_where(
-        who.house,
-        command,
-        search_in(form),
-        None,
-        request.scope["retoma.visit"],
-        response,
-        dry_run=False,
-    )
-    return did(who, who.view.tell(outcome(done)), "/jobs")
+        done = await do_to_ids(who.house, command, ticked(form), dry_run=counting)
+        back = form.one("next") or "/jobs"
+    else:
+        done = await do_where(
+            who.house, command, search_in(form), None, visit, Response(), dry_run=counting
+        )
+        back = "/jobs"
+    return counted(who, done) if counting else did(who, who.view.tell(outcome(done)), back)
 
 
 def ticked(form: Form) -> list[int]:
@@ -213,6 +210,14 @@ def search_in(form: Form) -> Search:
         raise Refusal(
             "bad_input", say("that is no filter of this page; nothing was changed")
         ) from None
+
+
+def counted(who: Looker, done: Done) -> Response:
+    """How many it would be."""
+    said = say("{n} match.", n=done.matching)
+    if not done.exact:
+        said = say("At least {n} match.", n=done.matching)
+    return PlainTextResponse(who.view.tell(said), headers={"Cache-Control": "no-store"})
 
 
 def outcome(done: Done) -> Said:

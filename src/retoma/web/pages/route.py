@@ -20,7 +20,9 @@ from retoma.web.stream import EventStream
 from retoma.words import say
 
 LIVE: Final = "/live"
-ONCE: Final = "retoma-once"  # a header
+# Headers: draw it now and no more; say how many it would be and do nothing.
+ONCE: Final = "retoma-once"
+COUNT: Final = "retoma-count"
 LONGEST: Final = 1_000  # characters of an address to come back to
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

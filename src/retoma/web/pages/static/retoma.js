@@ -128,6 +128,14 @@ document.addEventListener("htmx:after:request", ({ target, detail }) => {
 // — questions —
 
 const dialog = document.getElementById("confirm");
+
+async function tellHowMany(form, submitter, text) {
+  const before = text.textContent;
+  const body = new URLSearchParams(new FormData(form, submitter));
+  const answer = await fetch(form.action, { method: "POST", body, headers: { "Retoma-Count": "1" } });
+  if (answer.ok && text.textContent === before) text.textContent = `${before} ${await answer.text()}`;
+}
+
 let asked = null; // whose form may go
 
 document.addEventListener(
@@ -141,8 +149,9 @@ document.addEventListener(
     event.preventDefault();
     event.stopImmediatePropagation();
     const all = event.target.elements.all;
-    const warning = all?.checked ? all.dataset.warns : "";
-    dialog.querySelector("#confirm-text").textContent = [question, warning].join(" ").trim();
+    const text = dialog.querySelector("#confirm-text");
+    text.textContent = [question, all?.checked ? all.dataset.warns : ""].join(" ").trim();
+    if (all?.checked) tellHowMany(event.target, event.submitter, text);
     dialog.showModal();
     dialog.onclick = ({ target }) => {
       if (target !== dialog && target.tagName !== "BUTTON") return;
