@@ -133,7 +133,7 @@ async function tellHowMany(form, submitter, text) {
   const before = text.textContent;
   const body = new URLSearchParams(new FormData(form, submitter));
   const answer = await fetch(form.action, { method: "POST", body, headers: { "Retoma-Count": "1" } });
-  if (answer.ok && text.textContent === before) text.textContent = `${before} ${await answer.text()}`;
+  if (answer.ok && text.textContent === before) text.textContent = [before, await answer.text()].join(" ");
 }
 
 let asked = null; // whose form may go
