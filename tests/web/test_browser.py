@@ -422,3 +422,18 @@ def test_a_key_is_shown_once_and_stays_until_it_is_closed(chromium, furnished):
         expect(shown).to_be_visible()
         page.locator("[data-notice] [data-close]").click()
         expect(shown).to_have_count(0)
+
+
+def test_who_means_all_that_match_is_told_how_many_first(tmp_path, someone):
+    with serving(tmp_path, f"sqlite:///{tmp_path / 'work.db'}") as server:
+        page = signed_in(someone, server)
+        for n in range(3):
+            post(server, "/api/jobs", {"kind": "count", "payload": n})
+        page.goto(f"{server.origin}/jobs?kind=count")
+        page.locator("#rows .tick input").first.check()
+        page.get_by_label("all that match").check()
+        page.locator("#order button[value=cancel]").click()
+
+        expect(page.locator("#confirm-text")).to_contain_text("3 match.")
+        agree(page)
+        expect(page.locator("#notices")).to_contain_text("3 moved")
