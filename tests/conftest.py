@@ -4,10 +4,8 @@ import asyncio
 import inspect
 import os
 import secrets
-import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,6 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from retoma import db
-from retoma.db.migrations import upgrade
 from tests import services
 from tests.clock import TestClock
 
@@ -32,8 +28,6 @@ FAST = (
     "tests/test_codec.py",
     *(f"tests/engine/test_{rule}.py" for rule in RULES),
 )
-# Rooms whose tests do not ask how the schema came: they are given a database that has it.
-FURNISHED = ("tests/engine/", "tests/web/")
 
 
 # --- how tests are chosen and run
@@ -94,19 +88,14 @@ def soaking() -> bool:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A fresh database: empty, or in some rooms with its schema. Whoever asks for it runs twice,
-    once on each make."""
-    path = tmp_path / "work.db"
-    has_schema = request.node.nodeid.startswith(FURNISHED)
-    if request.param == "sqlite":
-        copies = request.getfixturevalue("furnished") if has_schema else None
-        yield copies.sqlite(path) if copies else f"sqlite:///{path}"
-    elif has_schema:
-        with request.getfixturevalue("furnished").postgres() as url:
-            yield url
-    else:
-        yield request.getfixturevalue("postgres_url")
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A fresh, empty database. Whoever asks for it runs twice, once on each make."""
+    url: str = (
+        f"sqlite:///{tmp_path / 'work.db'}"
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres_url")
+    )
+    return url
 
 
 @pytest.fixture
@@ -130,62 +119,10 @@ def postgres_database(
     with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         postgres_address()  # tells what it does
     with psycopg.connect(postgres_address(), autocommit=True) as server:
-        _create(server, name)
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         with psycopg.connect(database_address(name), autocommit=True) as connection:
             yield connection
-        _drop(server, name)
-
-
-@pytest.fixture(scope="session")
-def furnished(worker_name: str, tmp_path_factory: pytest.TempPathFactory) -> "Furnished":
-    """Databases that have their schema already: copied, that takes a tenth of making it."""
-    return Furnished(tmp_path_factory.mktemp("furnished") / "work.db", f"retoma_{worker_name}")
-
-
-class Furnished:
-    """One of each make with its schema, and copies of it for tests that do not ask how it came."""
-
-    def __init__(self, file: Path, name: str) -> None:
-        self._file = file
-        self._name = f"{name}_{secrets.token_hex(4)}"
-        self._copies = 0
-        self._template: str | None = None
-
-    def sqlite(self, path: Path) -> str:
-        if not self._file.exists():
-            _furnish(f"sqlite:///{self._file}")
-        shutil.copy(self._file, path)
-        return f"sqlite:///{path}"
-
-    @contextmanager
-    def postgres(self) -> Iterator[str]:
-        self._copies += 1
-        copy = f"{self._name}_{self._copies}"
-        with psycopg.connect(postgres_address(), autocommit=True) as server:
-            if self._template is None:
-                self._template = f"{self._name}_template"
-                _create(server, self._template)
-                _furnish(database_address(self._template))
-            _create(server, copy, self._template)
-            yield database_address(copy)
-            _drop(server, copy)
-
-
-def _furnish(url: str) -> None:
-    database = db.open(url)
-    try:
-        asyncio.run(upgrade(database))
-    finally:
-        database.close()
-
-
-def _create(server: psycopg.Connection, name: str, template: str = "template1") -> None:
-    made = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-    server.execute(made.format(sql.Identifier(name), sql.Identifier(template)))
-
-
-def _drop(server: psycopg.Connection, name: str) -> None:
-    server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @pytest.fixture(scope="session")
