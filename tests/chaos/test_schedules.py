@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from retoma.db import adhoc, moment
+from retoma.engine import store
 from retoma.engine.cron import Cron
 from tests.chaos.world import Process, World
 
@@ -55,7 +56,9 @@ async def test_a_holder_that_dies_at_the_commit_of_a_tick_neither_loses_nor_repe
 
 
 async def schedule_minutely(world: World) -> datetime:
-    """When it ticks first."""
+    """When it ticks first: nearly a minute from now, so that nothing ticks before it is meant to."""
+    database = await world.app.database()
+    world.clock.jump(61 - (await database.read(store.now)).second)
     payload = {"steps": 1, "ms": 1}
     world.app.schedule("minutely", "chain", cron=CRON.line, payload=payload, timezone="UTC")
     [found] = await world.app.schedules()

@@ -66,14 +66,21 @@ async def hello(ear: Ear) -> None:
 
 
 async def jobs(ear: Ear, n: int) -> list[int]:
-    """Of the next so many messages, which must all be of jobs."""
-    found = [await ear.next() for _ in range(n)]
-    assert {"job"} == {heard.name for heard in found if heard is not None}
-    return [heard.data["job"] for heard in found if heard is not None]
+    """Of the next so many messages, which must all be of jobs; but an admin also hears that the
+    server's own runner has come, which may be at any time."""
+    found: list[int] = []
+    while len(found) < n:
+        heard = await ear.next()
+        assert heard is not None
+        assert heard.name in ("job", "audit")
+        if heard.name == "job":
+            found.append(heard.data["job"])
+    return found
 
 
 async def test_e21_it_tells_what_happens_with_an_id_and_in_a_form_no_proxy_keeps(database_url):
-    async with house(database_url) as (server, app), open_stream(server) as ear:
+    # Of one kind: without a filter an admin also hears that the server's own runner has come.
+    async with house(database_url) as (server, app), open_stream(server, "kind=count") as ear:
         await hello(ear)
         made = await app.submit("count", 1, actor="Ana")
         heard = await ear.next()
@@ -127,7 +134,8 @@ async def test_e21_row_25_a_cursor_that_is_none_of_ours_begins_anew(database_url
         later = f"{ear.last.partition('/')[0]}/{future}"
         wild = ("x", "-1", "1" + "0" * 20, "abc", "0/1:1:", "another/7.1.1:0", "é", "1" * 5_000)
         for cursor in (*wild, later):
-            async with open_stream(server, headers={**ADMIN, "Last-Event-ID": cursor}) as ear:
+            back = {**ADMIN, "Last-Event-ID": cursor}
+            async with open_stream(server, "kind=count", headers=back) as ear:
                 heard = await ear.next()
                 made = await app.submit("count", 1)
 
