@@ -127,9 +127,11 @@ def spill_everywhere(app: Retoma, vault: Vault) -> None:
 
 
 def hits(text: str) -> list[str]:
-    """What is left of a canary, or of a good part of one."""
+    """What is left of a canary, or of a good part of one: longer than an id may have by chance."""
     return [
-        each for each in ("CANARY", "9c41", quote("9c41 7d+e2"), "OWM0MSA3ZC") if each in text
+        each
+        for each in ("CANARY", "9c41 7d", quote("9c41 7d+e2"), "OWM0MSA3ZC")
+        if each in text
     ]
 
 
