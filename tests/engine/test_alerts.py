@@ -14,6 +14,7 @@ from retoma.engine.duty import DutyLost, Fence
 from retoma.engine.kind import Kinds, job
 from retoma.engine.store import Term
 from retoma.engine.store import alerts as seen
+from retoma.engine.store.alerts import BITE
 from retoma.engine.testing import drain
 from tests.clock import TestClock
 from tests.db.test_plans import ANALYZE, Explaining
@@ -153,6 +154,25 @@ async def test_a_finished_batch_is_told_of_each_time_it_finishes(database_url, t
         ]
         test_clock.jump(20 * MINUTE)
         assert [] == await look(), "it has been shown for long enough"
+
+
+async def test_one_look_closes_all_that_were_shown_for_long_enough(database_url, test_clock):
+    async with Retoma(database_url) as app:
+        _, look = await watching(app, test_clock)
+
+        @app.job
+        async def work(ctx: Context, n: int) -> None: ...
+
+        many = BITE + 5
+        for n in range(many):
+            await app.submit_many(work, [n])
+        await drain(app)
+        ever = await app.alerts(in_force=False, limit=200)
+        assert [{"done": 1}] * many == [each.details for each in ever]
+        assert {str(n + 1) for n in range(many)} == {each.subject for each in ever}
+
+        test_clock.jump(20 * MINUTE)
+        assert [] == await look()
 
 
 async def test_an_open_breaker_is_told_of_after_five_minutes(database_url, test_clock):

@@ -51,14 +51,18 @@ class Alerts:
 
     async def chore(self, fence: Fence) -> float:
         """Where nothing happens a look is one statement; most others change nothing."""
-        quiet = not await fence.read(lambda tx: alerts.may_alert(tx, WINDOW))
-        if not quiet and await fence.read(self._changes):
+        if not await fence.read(lambda tx: alerts.may_alert(tx, WINDOW)):
+            return EVERY
+        if await fence.read(self._changes):
             await fence.write(self._change, verb="alerts")
+        while await fence.read(lambda tx: alerts.any_shown(tx, Rule.BATCH, WINDOW)):
+            await fence.write(
+                lambda tx: alerts.close_shown(tx, Rule.BATCH, WINDOW), verb="alerts"
+            )
         return EVERY
 
     def _changes(self, tx: Transaction) -> bool:
-        found, known = find(tx, self._zone), alerts.open_causes(tx, but=Rule.BATCH)
-        return found.keys() != known or alerts.any_shown(tx, Rule.BATCH, WINDOW)
+        return find(tx, self._zone).keys() != alerts.open_causes(tx, but=Rule.BATCH)
 
     def _change(self, tx: Transaction) -> None:
         found, known = find(tx, self._zone), alerts.open_causes(tx, but=Rule.BATCH)
@@ -68,7 +72,6 @@ class Alerts:
         for cause in sorted(found.keys() - known):
             alerts.raise_alert(tx, cause, found[cause])
             log.warning("alert.raised", rule=cause.rule, subject=cause.subject)
-        alerts.close_shown(tx, Rule.BATCH, WINDOW)
 
 
 def find(tx: Transaction, zone: str) -> Found:

@@ -17,6 +17,7 @@ ACKNOWLEDGE_ALERT = verb("acknowledge_alert")
 ANY_SHOWN = verb("any_shown")
 ANY_UNTOLD = verb("any_untold")
 CLOSE_ALERT = verb("close_alert")
+CLOSE_FINISHED = verb("close_finished")
 CLOSE_SHOWN = verb("close_shown")
 GET_ALERT = verb("get_alert")
 LIST_ALERTS = verb("list_alerts")
@@ -24,6 +25,7 @@ LIST_OPEN_ALERTS = verb("list_open_alerts")
 MAY_ALERT = verb("may_alert")
 OPEN_ALERTS = verb("open_alerts")
 RAISE_ALERT = verb("raise_alert")
+RAISE_FINISHED = verb("raise_finished")
 SILENCE_ALERT = verb("silence_alert")
 TELL_CLOSED = verb("tell_closed")
 TELL_RAISED = verb("tell_raised")
@@ -107,7 +109,7 @@ def raise_alert(tx: Transaction, cause: Cause, details: Mapping[str, Any]) -> bo
     row = tx.one(
         RAISE_ALERT, rule=cause.rule, subject=cause.subject, severity=severity, details=told
     )
-    if row is not None and cause.rule is not Rule.BATCH:  # that has a line of its own
+    if row is not None:
         _tell(tx, "alert.raised", cause, details=told)
     return row is not None
 
@@ -115,16 +117,18 @@ def raise_alert(tx: Transaction, cause: Cause, details: Mapping[str, Any]) -> bo
 def close_alert(tx: Transaction, cause: Cause) -> bool:
     """Whether it was open."""
     closed = tx.one(CLOSE_ALERT, rule=cause.rule, subject=cause.subject) is not None
-    if closed and cause.rule is not Rule.BATCH:
+    if closed:
         _tell(tx, "alert.closed", cause)
     return closed
 
 
-def batch_finished(tx: Transaction, batch: str, counted: str) -> None:
-    """In the transaction that tells of it. One that finishes again is told of again."""
-    cause = Cause(Rule.BATCH, batch)
-    close_alert(tx, cause)
-    raise_alert(tx, cause, cast("dict[str, Any]", decode(counted)))
+def raise_finished(tx: Transaction, finished: Mapping[str, str]) -> None:
+    """Of each batch by its id how many of its jobs are where, in the transaction that has told of
+    it. One that finishes again is told of again."""
+    batches = ",".join(f"{encode(batch)}:{counted}" for batch, counted in finished.items())
+    told = {"rule": Rule.BATCH, "batches": f"{{{batches}}}"}
+    tx.run(CLOSE_FINISHED, **told)
+    tx.run(RAISE_FINISHED, severity=SEVERITIES[Rule.BATCH], **told)
 
 
 def may_alert(tx: Transaction, window: float) -> bool:

@@ -180,6 +180,7 @@ def fold_tallies(tx: Transaction) -> int:
     touched = {batch for (batch,) in folded if batch is not None}
     if touched:
         batches = json.dumps(dict.fromkeys(touched, 1))
-        for batch, counted in tx.all(TELL_FINISHED, batches=batches, actor="fold"):
-            alerts.batch_finished(tx, batch, counted)
+        finished: dict[str, str] = dict(tx.all(TELL_FINISHED, batches=batches, actor="fold"))
+        if finished:
+            alerts.raise_finished(tx, finished)
     return len(folded)
