@@ -185,9 +185,41 @@ class Life:
         self._clock = house.clock
         self._kinds = house.kinds
         self._again = again
-        self._leaving = False
-        self._left = False
-        self._boot = Boot(
+        self._until_idle = until_idle
+        self._loop = asyncio.get_running_loop()
+        # What has happened to it.
+        self._leaving = self._left = self._lost = self._worn = False
+        self.drained = False  # somebody wants this runner gone, not only this boot
+        # What it was told to look at, and has not yet.
+        self._wake = asyncio.Event()
+        self._rung = self._cancels_rung = self._booted_beside = self._recall = False
+        self._wake_on_free = True
+        # What it has in hand.
+        self._running: dict[Held, Attempt] = {}  # until they are settled
+        self._telling: set[Held] = set()  # those whose story is still being told
+        self._suspect: Held | None = None
+        self._abandoned: set[asyncio.Task[Any]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
+        # How it claims. A part at a time: what was claimed is begun while the next is claimed.
+        self._bite = max(self._knobs.slots // PARTS, 1)
+        self._hints = _Hints(self._clock, self._database.dialect == "postgres")
+        self._gates = _Gates()
+        self._holds = self._kinds.holding()
+        # Who works for it.
+        self._boot = self._new_boot(house)
+        self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
+        self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
+        self._watchdog = self._new_watchdog()
+        self._duties = self._new_duties(house)
+        self._isolate = Isolate()
+        self._loop_watch = LoopWatch(self._boot.id, self._knobs.loop_limit)
+        self._stalls = StallWatch(self._clock, stop=self._knobs.stop_stalled)
+        self._may_stall = any(kind.stall is not None for kind in self._kinds)
+        self._pulse = self._new_pulse()
+        self._tools = self._new_tools(house)
+
+    def _new_boot(self, house: House) -> Boot:
+        return Boot(
             id=house.ids.new(),
             name=self._knobs.name,
             process=Process.this(self._knobs.host),
@@ -195,30 +227,13 @@ class Life:
             slots=self._knobs.slots,
             knows=self._kinds.tags(),
         )
-        self._loop = asyncio.get_running_loop()
-        self._wake = asyncio.Event()
-        self._rung = False
-        self._cancels_rung = False
-        self._booted_beside = False
-        self._lost = False
-        self._worn = False
-        self.drained = False  # somebody wants this runner gone, not only this boot
-        self._running: dict[Held, Attempt] = {}  # until they are settled
-        self._telling: set[Held] = set()  # those whose story is still being told
-        self._suspect: Held | None = None
-        self._hints = _Hints(self._clock, self._database.dialect == "postgres")
-        self._gates = _Gates()
-        self._holds = self._kinds.holding()
-        self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
-        self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
-        self._watchdog = Watchdog(
-            self._database,
-            self._boot.id,
-            self._boot.process,
-            self._knobs.lease,
-            self._knobs.timezone,
-        )
-        self._duties = Duties(
+
+    def _new_watchdog(self) -> Watchdog:
+        knobs, boot = self._knobs, self._boot
+        return Watchdog(self._database, boot.id, boot.process, knobs.lease, knobs.timezone)
+
+    def _new_duties(self, house: House) -> Duties:
+        return Duties(
             self._database,
             self._boot.id,
             self._clock,
@@ -230,13 +245,9 @@ class Life:
             },
             wake=self._wake.set,
         )
-        self._isolate = Isolate()
-        self._abandoned: set[asyncio.Task[Any]] = set()
-        self._beside: set[asyncio.Task[None]] = set()
-        self._loop_watch = LoopWatch(self._boot.id, self._knobs.loop_limit)
-        self._stalls = StallWatch(self._clock, stop=self._knobs.stop_stalled)
-        self._may_stall = any(kind.stall is not None for kind in self._kinds)
-        self._pulse = Pulse(
+
+    def _new_pulse(self) -> Pulse:
+        return Pulse(
             self._database,
             self._boot.id,
             self._clock,
@@ -246,7 +257,9 @@ class Life:
             on_lost=self._from_thread(self._lose),
             on_drain=self._from_thread(self._drain),
         )
-        self._tools = Tools(
+
+    def _new_tools(self, house: House) -> Tools:
+        return Tools(
             boot=self._boot.id,
             database=self._database,
             writer=self._writer,
@@ -266,11 +279,6 @@ class Life:
             beside=self._run_beside,
             traces=house.traces,
         )
-        self._recall = False
-        self._wake_on_free = True
-        self._until_idle = until_idle
-        # A part at a time: what was claimed is begun while the database claims the next.
-        self._bite = max(self._knobs.slots // PARTS, 1)
 
     def _chores_of(self, house: House) -> dict[Duty, Chore]:
         """What this runner knows to do for the whole house."""
