@@ -3,7 +3,8 @@
 import asyncio
 import inspect
 import mimetypes
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
@@ -260,9 +261,8 @@ class Context:
         asynchronous = _on_the_loop(fn, where)
         limits = None
         if timeout is not None or cpu is not None or memory is not None:
-            limits = Limits.read(name, timeout=timeout, cpu=cpu, memory=memory)
-            if asynchronous or where is not None:
-                _check_no_child(name, limits)
+            in_child = not asynchronous and where is None
+            limits = _limits_of(name, timeout, cpu, memory, in_child=in_child)
         flight = self._in_flight[step] = _Flight(self._join_later())
         run = partial(self._run, step, fn, args, asynchronous, where, limits, pays, cost)
         if self._traces is not None:
@@ -312,27 +312,9 @@ class Context:
         needs names. `timeout`, `cpu`, `memory`, `pays` and `cost` are for each item; `reuse` makes
         of an item what its result depends on.
         """
-        if concurrency < 1:
-            raise BadInput(
-                say(
-                    "{name}: concurrency is at least 1, not {concurrency}",
-                    name=name,
-                    concurrency=concurrency,
-                )
-            )
+        _check_concurrency(name, concurrency)
         work = list(items)
-        keys = [
-            str(place) if key is None else str(key(item)) for place, item in enumerate(work)
-        ]
-        if len(set(keys)) < len(keys):
-            twice = next(k for k in keys if keys.count(k) > 1)
-            raise BadInput(
-                say(
-                    "{name}: two items of this loop have the key {twice!r}",
-                    name=name,
-                    twice=twice,
-                )
-            )
+        keys = _keys_of(name, work, key)
         results: list[Any] = [None] * len(work)
         limits = {"timeout": timeout, "cpu": cpu, "memory": memory}
         places = iter(range(len(work)))
@@ -832,14 +814,42 @@ async def _traced(
         return await run(**how)
 
 
-def _check_no_child(name: str, limits: Limits) -> None:
-    if limits.cpu is not None or limits.memory is not None:
+def _limits_of(name: str, timeout: Any, cpu: Any, memory: Any, *, in_child: bool) -> Limits:
+    limits = Limits.read(name, timeout=timeout, cpu=cpu, memory=memory)
+    if not in_child and (limits.cpu is not None or limits.memory is not None):
         raise BadInput(
             say(
                 "{name}: cpu and memory are limits of a child, and it does not run in one",
                 name=name,
             )
         )
+    return limits
+
+
+def _check_concurrency(name: str, concurrency: int) -> None:
+    if concurrency < 1:
+        raise BadInput(
+            say(
+                "{name}: concurrency is at least 1, not {concurrency}",
+                name=name,
+                concurrency=concurrency,
+            )
+        )
+
+
+def _keys_of(name: str, items: Sequence[T], key: Callable[[T], str] | None) -> list[str]:
+    """Under which each item of a loop is found again; its place, where nothing names it."""
+    keys = [str(place) if key is None else str(key(item)) for place, item in enumerate(items)]
+    if len(set(keys)) < len(keys):
+        [(twice, _)] = Counter(keys).most_common(1)
+        raise BadInput(
+            say(
+                "{name}: two items of this loop have the key {twice!r}",
+                name=name,
+                twice=twice,
+            )
+        )
+    return keys
 
 
 def _check_once(name: str, reuse: Any) -> None:
