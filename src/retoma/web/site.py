@@ -86,7 +86,7 @@ def build_site(
         site.include_router(each)
     site.add_exception_handler(HTTPException, _not_ours)
     check_roles(site)
-    house.queries = dict(_queries(site.openapi()))
+    house.queries = dict(queries_of(site.openapi()))
     return site
 
 
@@ -289,7 +289,7 @@ def _problem_at(status: HTTPStatus) -> dict[str, Any]:
     }
 
 
-def _queries(openapi: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], frozenset[str]]]:
+def queries_of(openapi: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], frozenset[str]]]:
     for path, item in openapi["paths"].items():
         for method, operation in item.items():
             names = (

@@ -1,0 +1,1 @@
+"""Programs of our own that others could have written: each speaks an API that somebody else defined."""

@@ -1,0 +1,138 @@
+"""A program of ours behind an API key: its routes within the bounds of the kit, a runner beside them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from retoma.db import DatabaseError
+from retoma.engine.errors import RetomaError
+from retoma.engine.log import get_logger
+from retoma.library import Retoma
+from retoma.web import Bound, Face, House, Refusal
+from retoma.web.bounds import Bounds, Places
+from retoma.web.house import visit_at
+from retoma.web.problems import response
+from retoma.web.site import check_roles, queries_of
+from retoma.words import say
+
+GRACE: Final = 5.0  # seconds for jobs to finish when the program is told to leave
+PAUSE: Final = 1.0  # seconds before a runner that failed is begun anew
+VERSION: Final = "1"
+log = get_logger("retoma.services")
+Life = Callable[[], AbstractAsyncContextManager[object]]
+
+
+def build_service(
+    name: str,
+    retoma: Retoma,
+    face: Face,
+    *,
+    api_key: str,
+    routers: Sequence[APIRouter],
+    lives: Sequence[Life] = (),
+    bound: Bound | None = None,
+    unhurried: Sequence[str] = (),
+    **knobs: Any,
+) -> FastAPI:
+    """Routes made with `retoma.web.router`, each with its role: whoever brings the key is an admin.
+
+    `lives` begin before the runner and end after it. `unhurried`: paths whose answers may take
+    longer than others. `knobs`: of the runner.
+    """
+    house = House(retoma=retoma, face=face, bound=bound or Bound(), api_key=api_key)
+    site = _Service(name, house, unhurried, (*lives, lambda: _runner(retoma, knobs)))
+    for each in routers:
+        site.include_router(each)
+    site.add_exception_handler(HTTPException, _not_ours)
+    check_roles(site)
+    house.queries = dict(queries_of(site.openapi()))
+    return site
+
+
+class _Service(FastAPI):
+    """FastAPI without pages of its own."""
+
+    def __init__(
+        self, name: str, house: House, unhurried: Sequence[str], lives: Sequence[Life]
+    ) -> None:
+        super().__init__(
+            title=name,
+            version=VERSION,
+            docs_url=None,
+            redoc_url=None,
+            openapi_url=None,
+            lifespan=_lifespan(house, lives),
+            redirect_slashes=False,
+        )
+        self.state.house = house
+        self._unhurried = unhurried
+
+    def build_middleware_stack(self) -> ASGIApp:
+        house: House = self.state.house
+        return Bounds(
+            super().build_middleware_stack(),
+            bound=house.bound,
+            places=Places(hosts=house.face.hosts, streams=self._unhurried),
+            clock=house.retoma.clock,
+            ids=house.retoma.ids,
+        )
+
+
+def _lifespan(house: House, lives: Sequence[Life]) -> Any:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(house.broadcaster.close)
+            for each in lives:
+                await stack.enter_async_context(each())
+            yield
+
+    return lifespan
+
+
+@asynccontextmanager
+async def _runner(retoma: Retoma, knobs: dict[str, Any]) -> AsyncIterator[None]:
+    """Runs every kind this program knows, until it leaves."""
+    wanted = {"grace": GRACE, "let_go": GRACE / 2, **knobs}
+    leaving = asyncio.Event()
+
+    async def kept() -> None:
+        # One that was drained, or that its database failed, begins anew: it leaves with us.
+        while not leaving.is_set():
+            try:
+                await retoma.run(**wanted)
+            except (DatabaseError, RetomaError):
+                log.exception("service.runner_failed")
+                await retoma.clock.sleep(PAUSE)
+
+    run = asyncio.create_task(kept())
+    try:
+        yield
+    finally:
+        leaving.set()
+        retoma.stop()
+        await asyncio.wait({run}, timeout=2 * float(wanted["grace"]))
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+
+
+async def _not_ours(request: Request, error: Exception) -> Response:
+    """What no route answers: nothing is there, or not so."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    match status:
+        case HTTPStatus.NOT_FOUND:
+            refusal = Refusal("not_found", say("there is nothing at this address"))
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            refusal = Refusal("method_not_allowed", say("this address does not do that"))
+        case _:
+            refusal = Refusal("bad_request", say("the request cannot be read"))
+    if isinstance(error, HTTPException):
+        refusal.headers.update(error.headers or {})
+    return response(refusal, visit_at(request))
