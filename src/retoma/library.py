@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from datetime import datetime
 from inspect import iscoroutinefunction
 from random import Random
@@ -282,8 +282,7 @@ class Retoma:
         return made
 
     def _submitting(self) -> Submitting:
-        traces = self.traces
-        return _untraced if traces is None else submitting(traces, traces.here())
+        return submitting(self.traces)
 
     async def submit_many(
         self,
@@ -961,10 +960,6 @@ class Retoma:
 
     async def _read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self._open()).read(fn)
-
-
-def _untraced(_: str, traceparent: str | None) -> AbstractContextManager[str | None]:
-    return nullcontext(traceparent)
 
 
 def _check_id(what: str, id_: object) -> None:

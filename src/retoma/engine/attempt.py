@@ -17,6 +17,7 @@ from retoma.engine.breaker import Breakers, Guard
 from retoma.engine.budget import Budgets
 from retoma.engine.context import Context
 from retoma.engine.cost import Bill, Offer, Payer
+from retoma.engine.effect import Effects
 from retoma.engine.errors import LeaseLost, Transient
 from retoma.engine.events import EventType
 from retoma.engine.evidence import Keeper
@@ -35,7 +36,8 @@ from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found
 from retoma.engine.thing import Freeing, Taking
-from retoma.engine.traces import TRACES, Side, Traces
+from retoma.engine.traces import TRACES, Side, Traces, submitting
+from retoma.engine.transaction import Transaction
 from retoma.engine.trouble import Trouble
 from retoma.engine.writer import Answer, Writer
 from retoma.secret import LONGEST, redact_text
@@ -76,6 +78,7 @@ class Tools:
         "database",
         "database_id",
         "debugging",
+        "effects",
         "ended",
         "isolate",
         "keep_reuse",
@@ -98,6 +101,7 @@ class Tools:
         *,
         boot: str,
         database: Database,
+        effects: Effects,
         writer: Writer,
         trouble: Trouble,
         pulse: Pulse,
@@ -121,6 +125,7 @@ class Tools:
         self.keep_reuse = keep_reuse
         self.rates = Rates(database, clock)
         self.database = database
+        self.effects = effects
         self.database_id = ""  # known once the boot is written
         self.writer = writer
         self.trouble = trouble
@@ -594,6 +599,19 @@ class Attempt:
     ) -> Answer:
         self.moves += 1
         return self._tools.writer.save(self.held, self.claim.kind, step, value, state, bill)
+
+    async def write(self, step: StepId, fn: Callable[[Transaction], Any]) -> str:
+        self.moves += 1
+        submitting_here = submitting(self._tools.traces)
+        try:
+            effect = await self._tools.effects.write(self.held, step, fn, submitting_here)
+        except LeaseLost:
+            await self._tools.writer.refuse(self.claim.kind)
+            raise
+        if effect.text is None:
+            self.cancel_wanted()
+            raise asyncio.CancelledError
+        return effect.text
 
     @property
     def payer(self) -> Payer:

@@ -53,6 +53,9 @@ class Desk(Protocol):
         state: StepState = StepState.SAVED,
         bill: Bill | None = None,
     ) -> Answer: ...
+    async def write(self, step: StepId, fn: Callable[[Any], Any]) -> str:
+        """Do it in a transaction of the database that also keeps the step."""
+
     def pays(self, step: str, provider: str) -> None: ...
     def paid(self, step: str) -> Iterable[str] | None:
         """Whom this step has been seen to pay."""
@@ -288,6 +291,42 @@ class Context:
         self._steps[step] = SavedStep(step, StepState.SAVED, text)
         flight.land(text)
         return _read(text, fn)
+
+    async def write(
+        self,
+        name: str,
+        fn: Callable[..., T],
+        *args: Any,
+        version: int = 1,
+        key: str = "",
+    ) -> T:
+        """A step in the database itself: what `fn(tx, *args)` writes and submits is there when its
+        step is, and not otherwise.
+
+        `fn` is a plain function that does nothing but ask its transaction, as with `app.write`; it is
+        called again where the database was away and nothing had come of it. A runner that no longer
+        holds the job writes nothing, and nothing is written for a job that is to be canceled.
+        """
+        step = _step_id(name, version, key)
+        saved = self._steps.get(step)
+        if saved is not None and saved.saved:
+            return cast("T", _read(saved.value, fn))
+        beside = self._in_flight.get(step)
+        if beside is not None:
+            return cast("T", _read(await beside.landed(), fn))
+        if is_async(fn):
+            raise BadInput(say("{fn!r} is async; ctx.write takes a plain function", fn=fn))
+        flight = self._in_flight[step] = _Flight(self._join_later())
+        try:
+            text = await self._write(step, fn, args)
+        except BaseException as error:
+            flight.crash(error)
+            raise
+        finally:
+            del self._in_flight[step]
+        self._steps[step] = SavedStep(step, StepState.SAVED, text)
+        flight.land(text)
+        return cast("T", _read(text, fn))
 
     async def each(
         self,
@@ -638,6 +677,13 @@ class Context:
         if cost is not None:
             self._charge_for(step, cost(_read(text, fn)))
         return text
+
+    async def _write(self, step: StepId, fn: Callable[..., Any], args: tuple[Any, ...]) -> str:
+        if self._over:
+            raise LeaseLost(self.job)
+        if not self._desk.free_to_start():
+            await self._desk.may_start()
+        return await self._desk.write(step, lambda tx: fn(tx, *args))
 
     async def _save(
         self,

@@ -29,6 +29,7 @@ from retoma.engine import alerts, retention, schedule, store
 from retoma.engine.alerts import Alerts, HandOver
 from retoma.engine.attempt import DICE, EVIDENCE, NOTHING, Attempt, Tools, Why
 from retoma.engine.duty import NEVER, Chore, Duties, Duty
+from retoma.engine.effect import Effects
 from retoma.engine.errors import BadInput
 from retoma.engine.evidence import Keeper
 from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
@@ -262,6 +263,7 @@ class Life:
         return Tools(
             boot=self._boot.id,
             database=self._database,
+            effects=self._new_effects(house),
             writer=self._writer,
             trouble=self._trouble,
             pulse=self._pulse,
@@ -278,6 +280,11 @@ class Life:
             abandoned=self._abandon,
             beside=self._run_beside,
             traces=house.traces,
+        )
+
+    def _new_effects(self, house: House) -> Effects:
+        return Effects(
+            house.database, self._boot.id, house.kinds, house.ids, house.clock, self._trouble
         )
 
     def _chores_of(self, house: House) -> dict[Duty, Chore]:

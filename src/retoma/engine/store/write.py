@@ -14,6 +14,7 @@ from retoma.engine.store.verb import quoted, verb
 COUNT_REFUSED = verb("count_refused")
 ENDED_ALREADY = verb("ended_already")
 HOLD_FOR_EVIDENCE = verb("hold_for_evidence")
+HOLD_JOB = verb("hold_job")
 REPORT_PROGRESS = verb("report_progress")
 SAVED_ALREADY = verb("saved_already")
 SAVE_STEPS = verb("save_steps")
@@ -97,6 +98,18 @@ def saved_already(tx: Transaction, held: Held, step: StepId, state: StepState) -
         state=state,
     )
     return row is not None
+
+
+def hold_job(tx: Transaction, boot: str, held: Held) -> bool | None:
+    """Lock it for this transaction: whether it is still wanted, None where we no longer have it."""
+    row = tx.one(HOLD_JOB, boot=boot, job=held.job, epoch=held.epoch)
+    return None if row is None else bool(row[0])
+
+
+def save_step(tx: Transaction, boot: str, held: Held, step: StepId, value: str) -> None:
+    """Keep a step of a job that is held by this transaction."""
+    call = saves(boot, [(held, step, step_fields(step, value))])
+    tx.all(call.statement, **call.params)
 
 
 def ended_already(tx: Transaction, held: Held) -> State | None:

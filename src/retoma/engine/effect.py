@@ -1,0 +1,120 @@
+"""A step that is a transaction: what a story writes is there when its step is, and not before.
+
+The fence comes first. Whoever no longer holds the job writes nothing, and the job's row is locked
+before any of the caller's, in the order everybody else locks them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from retoma import db
+from retoma.codec import encode
+from retoma.db import Away, Busy, Database, Full, ReplyLost
+from retoma.engine import store
+from retoma.engine.batch import Batch
+from retoma.engine.errors import LeaseLost
+from retoma.engine.job import Held, StepId
+from retoma.engine.kind import Kinds
+from retoma.engine.ports import Clock, Ids
+from retoma.engine.states import StepState
+from retoma.engine.submission import Submitted
+from retoma.engine.traces import Submitting
+from retoma.engine.transaction import Carried, Transaction
+from retoma.engine.trouble import Trouble
+
+EFFECT = "effect"  # where trouble is met
+PAUSE = 0.05  # seconds before it is tried again, doubled up to a second
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What came of it: the value as it is kept; None where somebody wants the job canceled."""
+
+    text: str | None
+
+
+CANCELED = Effect(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What the stories of one boot write in the database themselves."""
+
+    database: Database
+    boot: str
+    kinds: Kinds
+    ids: Ids
+    clock: Clock
+    trouble: Trouble
+
+    async def write(
+        self,
+        held: Held,
+        step: StepId,
+        fn: Callable[[Transaction], Any],
+        submitting: Submitting,
+    ) -> Effect:
+        """Run it and keep the step, or neither. It is called again where nothing had come of it."""
+        once = _Once(self, held, step, fn, submitting)
+        pause, unsure = PAUSE, False
+        while True:
+            try:
+                if unsure and await self.database.read(once.happened):
+                    return once.last
+                given = await self.database.write(once.run, verb="effect")
+            except Carried as carried:
+                raise carried.error from None
+            except (Away, Busy, Full) as error:
+                if isinstance(error, Full):
+                    self.trouble.met(EFFECT, error)
+                unsure = unsure or isinstance(error, ReplyLost)
+                await self.clock.sleep(pause)
+                pause = min(pause * 2, 1.0)
+            else:
+                self.trouble.over(EFFECT)
+                return given
+
+
+class _Once:
+    """One such step, as often as it has to be tried."""
+
+    __slots__ = ("_effects", "_fn", "_held", "_step", "_submitting", "last")
+
+    def __init__(
+        self,
+        effects: Effects,
+        held: Held,
+        step: StepId,
+        fn: Callable[[Transaction], Any],
+        submitting: Submitting,
+    ) -> None:
+        self._effects = effects
+        self._held = held
+        self._step = step
+        self._fn = fn
+        self._submitting = submitting
+        self.last = CANCELED
+
+    def run(self, tx: db.Transaction) -> Effect:
+        wanted = store.hold_job(tx, self._effects.boot, self._held)
+        if wanted is None:
+            raise LeaseLost(self._held.job)
+        if not wanted:
+            return CANCELED
+        text = encode(self._lent(tx).lend(self._fn))
+        store.save_step(tx, self._effects.boot, self._held, self._step, text)
+        self.last = Effect(text)
+        return self.last
+
+    def happened(self, tx: db.Transaction) -> bool:
+        """Whether the last try was committed, though nobody heard of it."""
+        return store.saved_already(tx, self._held, self._step, StepState.SAVED)
+
+    def _lent(self, tx: db.Transaction) -> Transaction:
+        effects = self._effects
+        return Transaction(tx, effects.kinds, effects.ids, self._batch, self._submitting)
+
+    def _batch(self, made: Submitted) -> Batch:
+        database, clock = self._effects.database, self._effects.clock
+        return Batch(made.batch, made.name, made.kind, made.new, made.already, database, clock)
