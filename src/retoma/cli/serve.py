@@ -2,18 +2,18 @@
 
 import asyncio
 import getpass
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import uvicorn
 from fastapi import APIRouter, FastAPI
 
 from retoma import logs, settings
 from retoma.access import Access, Role
 from retoma.bootstrap import build_retoma, build_traces
 from retoma.cli.exits import Exit, Stop
+from retoma.cli.listening import Listener, bound_to
 from retoma.cli.processes import on_stop, when_parent_ends
 from retoma.cli.runner import load, run_on_the_quickest_loop
 from retoma.engine.errors import BadInput
@@ -24,11 +24,8 @@ from retoma.web import Bound, House, build_site, face_of
 from retoma.words import say, speak
 
 PATIENCE = 5.0  # seconds for a database that is away: somebody waits for an answer
-DRAIN = 3  # seconds for open answers to end
 GRACE = 1.0  # seconds for the jobs of the house
 SLOTS = 4  # jobs of the house at a time
-KEEP_ALIVE = 5  # seconds a connection may rest
-HEAD = 16 * 1024  # bytes of a request before its body
 TIDY = 3600.0  # seconds between two looks for answers nobody asks for any more
 ALONE = "admin"  # who signs in where this machine has no name for whoever started us
 ACTOR = "cli"
@@ -92,52 +89,15 @@ class Server:
         self.site = site
         self.house: House = site.state.house
         self.origin = self.house.face.origin
-        self._sockets = list(sockets)
-        self._server = _Quiet(
-            uvicorn.Config(
-                site,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                http="h11",
-                ws="none",
-                lifespan="on",
-                timeout_graceful_shutdown=DRAIN,
-                timeout_keep_alive=KEEP_ALIVE,
-                h11_max_incomplete_event_size=HEAD,
-            )
-        )
+        self._listener = Listener(site, sockets)
 
     async def run(self, listening: Callable[[], None] = lambda: None) -> None:
         """Until told to stop; open answers have a few seconds to end. `listening` is called once
         somebody could be answered."""
-        self._server.listening = listening
-        self._server.leaving = self.house.broadcaster.close
-        await self._server.serve(sockets=self._sockets)
+        await self._listener.run(listening, self.house.broadcaster.close)
 
     def stop(self) -> None:
-        self._server.should_exit = True
-
-
-class _Quiet(uvicorn.Server):
-    """Signals are ours to hear: a SIGTERM is an end in order."""
-
-    listening: Callable[[], None]
-    leaving: Callable[[], Awaitable[None]]
-
-    async def startup(self, sockets: list[Any] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self.listening()
-
-    async def shutdown(self, sockets: list[Any] | None = None) -> None:
-        await self.leaving()  # else we would wait for streams, which never end by themselves
-        await super().shutdown(sockets)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+        self._listener.stop()
 
 
 async def prepare(
@@ -150,7 +110,7 @@ async def prepare(
 ) -> Server:
     """Listening already, and serving nobody yet."""
     await _check_open(retoma, chosen)
-    listening = _bound(chosen)
+    listening = bound_to(chosen.serve_host, chosen.serve_port)
     port: int = listening.getsockname()[1]
     site = build_site(
         retoma,
@@ -178,21 +138,6 @@ async def _check_open(retoma: Retoma, chosen: Settings) -> None:
                 host=chosen.serve_host,
             ),
         )
-
-
-def _bound(chosen: Settings) -> Any:
-    config = uvicorn.Config("", host=chosen.serve_host, port=chosen.serve_port, log_config=None)
-    try:
-        return config.bind_socket()
-    except SystemExit:
-        raise Stop(
-            Exit.UNAVAILABLE,
-            say(
-                "cannot listen on {host} port {port}: it is taken, or not ours",
-                host=chosen.serve_host,
-                port=chosen.serve_port,
-            ),
-        ) from None
 
 
 async def sign_in_link(server: Server) -> str:
