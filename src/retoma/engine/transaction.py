@@ -1,7 +1,7 @@
 """Our transaction, lent to a caller: its own statements and its submissions, all of them or none."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from inspect import isawaitable, iscoroutine
@@ -18,6 +18,7 @@ from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds
 from retoma.engine.money import money
 from retoma.engine.ports import Ids
+from retoma.engine.states import State
 from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
 from retoma.engine.traces import Submitting
 from retoma.words import say
@@ -34,8 +35,9 @@ HAS_A_BODY = re.compile(r"create\b.*\btrigger\b", re.IGNORECASE | re.DOTALL)
 class Transaction:
     """What `app.write(fn)` hands to `fn`: plain SQL on your own tables, and submissions.
 
-    A statement has `:named` parameters and is the same text for both databases. Rows are tuples;
-    json comes back as text, and a datetime is kept by SQLite as microseconds since 1970, UTC.
+    A statement has `:named` parameters and is the same text for both databases, or a verb read from
+    its files. Rows are tuples; json comes back as text, and a datetime is kept by SQLite as
+    microseconds since 1970, UTC.
     """
 
     def __init__(
@@ -58,17 +60,21 @@ class Transaction:
         self.new: set[int] = set()  # those of them that were not there before
         self.batches: list[int] = []
 
-    def run(self, sql: str, **params: Any) -> int:
+    def run(self, sql: str | Statement, **params: Any) -> int:
         """Run one statement; how many rows it changed."""
+        if isinstance(sql, Statement):
+            return self._do(lambda tx: tx.run(sql, **params))
         return self._asked(sql, params)[1]
 
-    def one(self, sql: str, **params: Any) -> Row | None:
+    def one(self, sql: str | Statement, **params: Any) -> Row | None:
         """Its first row, or None."""
-        rows = self._asked(sql, params)[0]
+        rows = self.all(sql, **params)
         return rows[0] if rows else None
 
-    def all(self, sql: str, **params: Any) -> list[Row]:
+    def all(self, sql: str | Statement, **params: Any) -> list[Row]:
         """All its rows."""
+        if isinstance(sql, Statement):
+            return self._do(lambda tx: tx.all(sql, **params))
         return self._asked(sql, params)[0]
 
     def submit(
@@ -154,6 +160,25 @@ class Transaction:
         made = self._do(lambda tx: store.run_schedule(tx, name, actor=actor))
         self.jobs.append(made)
         return made
+
+    def cancel(self, job: int, *, actor: str = ACTOR) -> State:
+        """As `app.cancel`, in this transaction."""
+        return self._do(lambda tx: store.cancel_job(tx, job, actor=actor))
+
+    def put_things(
+        self, pool: str, things: Mapping[str, Any], *, vendor: str = "", actor: str = ACTOR
+    ) -> None:
+        """These are in the pool, each with its value; who holds one holds it on."""
+        rows = [(name, encode(value), vendor) for name, value in things.items()]
+        self._do(lambda tx: store.pool.put_items(tx, pool, rows, actor=actor))
+
+    def switch_things(
+        self, pool: str, names: Sequence[str], *, on: bool, reason: str, actor: str = ACTOR
+    ) -> None:
+        """Whether these are given out; who holds one may end with it."""
+        self._do(
+            lambda tx: store.pool.switch(tx, pool, names, on=on, reason=reason, actor=actor)
+        )
 
     def tell(self, verb: str, subject: str, details: Any = None, *, actor: str = ACTOR) -> None:
         """A line of the audit log that belongs to no job."""
