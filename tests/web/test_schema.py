@@ -127,6 +127,15 @@ def test_every_operation_says_all_it_should():
     assert "HTTPValidationError" not in json.dumps(document)
 
 
+def test_what_may_be_asked_is_what_the_document_says():
+    from tests.web.test_sign_in import site_with
+
+    site = site_with()
+    for (method, path), names in site.state.house.queries.items():
+        told = site.openapi()["paths"][path][method].get("parameters", [])
+        assert names == {each["name"] for each in told if each["in"] == "query"}, path
+
+
 def test_what_asks_without_a_key_is_refused_everywhere(url_of_one):
     """Deny by default: every operation that is not for anybody, asked by nobody. Numbers alone are
     open while only this machine can reach us."""

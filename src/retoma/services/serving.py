@@ -52,7 +52,7 @@ def build_service(
         site.include_router(each)
     site.add_exception_handler(HTTPException, _not_ours)
     check_roles(site)
-    house.queries = dict(queries_of(site.openapi()))
+    house.queries = dict(queries_of(site))
     return site
 
 

@@ -3,13 +3,14 @@
 The kit knows no application by name; a route that declares no role is not served at all.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
@@ -86,7 +87,7 @@ def build_site(
         site.include_router(each)
     site.add_exception_handler(HTTPException, _not_ours)
     check_roles(site)
-    house.queries = dict(queries_of(site.openapi()))
+    house.queries = dict(queries_of(site))
     return site
 
 
@@ -289,12 +290,17 @@ def _problem_at(status: HTTPStatus) -> dict[str, Any]:
     }
 
 
-def queries_of(openapi: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], frozenset[str]]]:
-    for path, item in openapi["paths"].items():
-        for method, operation in item.items():
-            names = (
-                each["name"]
-                for each in operation.get("parameters", [])
-                if each["in"] == "query"
-            )
-            yield (method, path), frozenset(names)
+def queries_of(site: FastAPI) -> Iterator[tuple[tuple[str, str], frozenset[str]]]:
+    """What each route may be asked: method and path, and the names of its parameters."""
+    for each in iter_route_contexts(site.routes):
+        route = each.original_route
+        if isinstance(route, Route) and route.include_in_schema:
+            names = frozenset(_query_names(route.dependant))
+            for method in route.methods or ():
+                yield (method.lower(), route.path_format), names
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    yield from (each.alias for each in dependant.query_params)
+    for below in dependant.dependencies:
+        yield from _query_names(below)
