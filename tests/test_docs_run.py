@@ -38,8 +38,20 @@ def databases(page: Path) -> list[str]:
     return ["sqlite", "postgres"] if ADDRESS in page.read_text() else ["sqlite"]
 
 
+def marks(page: Path, database: str) -> list[pytest.MarkDecorator]:
+    """Pages are for readers, who begin with SQLite; the engine under them is tested on both."""
+    both = (*("first-job.md", "many-machines.md"), "postgresql.md")
+    late = database == "postgres" and page.name not in both
+    return [pytest.mark.soak] if late else []
+
+
 CASES = [
-    pytest.param(page, database, id=f"{page.relative_to(DOCS).as_posix()}-{database}")
+    pytest.param(
+        page,
+        database,
+        id=f"{page.relative_to(DOCS).as_posix()}-{database}",
+        marks=marks(page, database),
+    )
     for page in pages()
     for database in databases(page)
 ]

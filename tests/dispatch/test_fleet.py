@@ -28,7 +28,7 @@ BY_PID = adhoc(
 @pytest.mark.parametrize(
     "jobs",
     [
-        pytest.param(300, marks=pytest.mark.timeout(300)),
+        pytest.param(120, marks=pytest.mark.timeout(300)),
         pytest.param(2_000, marks=[pytest.mark.soak, pytest.mark.timeout(1_800)]),
     ],
 )
