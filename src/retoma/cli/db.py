@@ -93,7 +93,7 @@ def _record(dialect: str, migration: Migration) -> str:
         if dialect == "sqlite"
         else "clock_timestamp()"
     )
-    values = f"'{migrations.ROOM}', {migration.number}, '{migration.name}'"
+    values = f"'{migrations.ENGINE.name}', {migration.number}, '{migration.name}'"
     return f"INSERT INTO retoma_migrations VALUES ({values}, '{migration.checksum}', {now});"  # noqa: S608 — all ours
 
 

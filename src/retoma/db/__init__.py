@@ -22,7 +22,8 @@ from retoma.db.database import (
     Unfit,
     moment,
 )
-from retoma.db.statements import Statement, adhoc, statement
+from retoma.db.names import quoted
+from retoma.db.statements import Statement, adhoc, statement, verbatim
 from retoma.words import say
 
 __all__ = [
@@ -46,7 +47,9 @@ __all__ = [
     "crashpoint",
     "moment",
     "open",
+    "quoted",
     "statement",
+    "verbatim",
 ]
 
 

@@ -16,12 +16,20 @@ from retoma.db.database import OURS, Database, Transaction, Unfit
 from retoma.db.statements import Statement, Text, adhoc, split
 from retoma.words import say
 
-ROOM = "engine"
-PACKAGE = "retoma.engine.migrations"
-
 _FILE = re.compile(r"(\d{4})_(\w+)\.(sqlite|postgres)\.(up|down)\.sql")
 
 Direction = Literal["up", "down"]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Whose migrations: each room counts its own."""
+
+    name: str
+    package: str  # that holds them
+
+
+ENGINE = Room("engine", "retoma.engine.migrations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,10 @@ class Status:
         return tuple(number for number in self.known if number not in self.applied)
 
 
-def migrations(dialect: str, package: str = PACKAGE) -> list[Migration]:
+def migrations(dialect: str, room: Room = ENGINE) -> list[Migration]:
     """All of a room's migrations, in order."""
     texts: dict[tuple[int, str], dict[str, str]] = {}
-    for file in resources.files(package).iterdir():
+    for file in resources.files(room.package).iterdir():
         found = _FILE.fullmatch(file.name)
         if found and found[3] == dialect:
             parts = texts.setdefault((int(found[1]), found[2]), {})
@@ -64,41 +72,41 @@ def migrations(dialect: str, package: str = PACKAGE) -> list[Migration]:
     ]
 
 
-async def upgrade(database: Database, *, to: int | None = None) -> Status:
+async def upgrade(database: Database, *, to: int | None = None, room: Room = ENGINE) -> Status:
     """Apply what is missing, each number in a transaction of its own."""
-    await status(database)  # refuses a stranger's before anything is opened for writing
-    known = migrations(database.dialect)
+    await status(database, room)  # refuses a stranger's before anything is opened for writing
+    known = migrations(database.dialect, room)
     while True:
         number = await database.write(
-            lambda tx: _apply_next(tx, database.dialect, known, to), verb="migrate"
+            lambda tx: _apply_next(tx, room, known, to), verb="migrate"
         )
         if number is None:
-            return await status(database)
+            return await status(database, room)
 
 
-async def downgrade(database: Database, *, to: int) -> Status:
+async def downgrade(database: Database, *, to: int, room: Room = ENGINE) -> Status:
     """Undo what is above `to`, newest first."""
-    known = migrations(database.dialect)
+    known = migrations(database.dialect, room)
     while True:
         number = await database.write(
-            lambda tx: _undo_last(tx, database.dialect, known, to), verb="migrate"
+            lambda tx: _undo_last(tx, room, known, to), verb="migrate"
         )
         if number is None:
-            return await status(database)
+            return await status(database, room)
 
 
-async def status(database: Database) -> Status:
+async def status(database: Database, room: Room = ENGINE) -> Status:
     """What is applied and what this retoma knows. Changes nothing; refuses a stranger's."""
-    applied = await database.read(lambda tx: _applied_or_none(tx, database.dialect))
-    known = migrations(database.dialect)
+    applied = await database.read(lambda tx: _applied_or_none(tx, room))
+    known = migrations(database.dialect, room)
     _refuse_unknown(applied, known)
     return Status(tuple(sorted(applied)), tuple(each.number for each in known))
 
 
-async def ready(database: Database) -> None:
+async def ready(database: Database, room: Room = ENGINE) -> None:
     """As `upgrade`, but asks first: a role without the right to change the schema may run."""
-    if (await status(database)).pending:
-        await upgrade(database)
+    if (await status(database, room)).pending:
+        await upgrade(database, room=room)
 
 
 def check(tx: Transaction) -> None:
@@ -107,7 +115,7 @@ def check(tx: Transaction) -> None:
         raise Unfit(
             say("this database has no schema of retoma: call `await app.upgrade()` on it")
         )
-    applied: dict[int, str] = dict(tx.all(APPLIED, room=ROOM))
+    applied: dict[int, str] = dict(tx.all(APPLIED, room=ENGINE.name))
     known = _known(tx.dialect)
     _refuse_unknown(applied, known)
     if any(each.number not in applied for each in known):
@@ -128,31 +136,32 @@ def _known(dialect: str) -> list[Migration]:
 
 
 def _apply_next(
-    tx: Transaction, dialect: str, known: list[Migration], to: int | None
+    tx: Transaction, room: Room, known: list[Migration], to: int | None
 ) -> int | None:
-    applied = _prepared(tx, dialect)
+    applied = _prepared(tx, room)
     _refuse_unknown(applied, known)
     for each in known:
         if each.number not in applied and (to is None or each.number <= to):
-            _run(tx, dialect, each.up)
-            tx.run(RECORD, room=ROOM, number=each.number, name=each.name, sum=each.checksum)
+            _run(tx, each.up)
+            told = {"number": each.number, "name": each.name, "sum": each.checksum}
+            tx.run(RECORD, room=room.name, **told)
             return each.number
     return None
 
 
-def _undo_last(tx: Transaction, dialect: str, known: list[Migration], to: int) -> int | None:
-    applied = _prepared(tx, dialect)
+def _undo_last(tx: Transaction, room: Room, known: list[Migration], to: int) -> int | None:
+    applied = _prepared(tx, room)
     _refuse_unknown(applied, known)
     for each in reversed(known):
         if each.number in applied and each.number > to:
-            _run(tx, dialect, each.down)
-            tx.run(FORGET, room=ROOM, number=each.number)
+            _run(tx, each.down)
+            tx.run(FORGET, room=room.name, number=each.number)
             return each.number
     return None
 
 
-def _run(tx: Transaction, dialect: str, text: str) -> None:
-    for each in _statements(text, dialect):
+def _run(tx: Transaction, text: str) -> None:
+    for each in _statements(text, tx.dialect):
         tx.run(each)
 
 
@@ -165,30 +174,30 @@ def _statements(text: str, dialect: str) -> Iterator[Statement]:
             yield Statement("migrate", (), (Text(sql.replace("%", "%%"), answers=False),))
 
 
-def _prepared(tx: Transaction, dialect: str) -> dict[int, str]:
+def _prepared(tx: Transaction, room: Room) -> dict[int, str]:
     """Take the lock that lets one process migrate at a time; make our table; what it says."""
     tx.run(LOCK)  # first: another process may be between its first table and its last
-    _refuse_strangers(tx, dialect)
-    if dialect == "postgres":
+    _refuse_strangers(tx)
+    if tx.dialect == "postgres":
         tx.run(CREATE_SCHEMA)
     tx.run(CREATE_TABLES)
     tx.run(NAME_DATABASE)
-    return dict(tx.all(APPLIED, room=ROOM))
+    return dict(tx.all(APPLIED, room=room.name))
 
 
-def _applied_or_none(tx: Transaction, dialect: str) -> dict[int, str]:
-    _refuse_strangers(tx, dialect)
+def _applied_or_none(tx: Transaction, room: Room) -> dict[int, str]:
+    _refuse_strangers(tx)
     if tx.one(HAS_TABLE) is None:
         return {}
-    return dict(tx.all(APPLIED, room=ROOM))
+    return dict(tx.all(APPLIED, room=room.name))
 
 
-def _refuse_strangers(tx: Transaction, dialect: str) -> None:
+def _refuse_strangers(tx: Transaction) -> None:
     if tx.one(HAS_TABLE) is not None:
         return
     strange = tx.one(STRANGE)
     if strange is not None:
-        what = "file" if dialect == "sqlite" else "schema retoma"
+        what = "file" if tx.dialect == "sqlite" else "schema retoma"
         raise Unfit(
             say(
                 "this {what} is not retoma's: it holds {found!r} and no migrations"

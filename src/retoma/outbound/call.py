@@ -117,12 +117,12 @@ def prepare(
     method: str,
     url: str,
     *,
-    params: Mapping[str, Any] | None,
-    headers: Mapping[str, str | Secret] | None,
-    json: Any,
-    form: Mapping[str, Any] | None,
-    content: bytes | str | None,
-    proxy: Proxy | None,
+    params: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str | Secret] | None = None,
+    json: Any = None,
+    form: Mapping[str, Any] | None = None,
+    content: bytes | str | None = None,
+    proxy: Proxy | None = None,
 ) -> Call:
     """The call, if all that we were told may be sent; else BadInput, or Blocked for its address."""
     if method not in METHODS:

@@ -3,8 +3,8 @@
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncGenerator, Collection, Mapping, Set
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Set
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -121,23 +121,69 @@ class Outbound:
 
         A key is best given as a Secret, as a header or a parameter: it is seen by nobody else.
         """
+        call = self._prepared(
+            policy,
+            method,
+            url,
+            params=params,
+            headers=headers,
+            json=json,
+            form=form,
+            content=content,
+            proxy=proxy,
+        )
+        return await self._told(call, accept)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        policy: Policy,
+        url: str,
+        *,
+        headers: Mapping[str, str | Secret] | None = None,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body of what is at an address, piece by piece, unpacked: for what is larger than
+        memory should be. The same caps hold, and the same failures are raised, also between two
+        pieces; its deadline is for the way, not for what is done with a piece meanwhile."""
+        call = self._prepared(policy, "GET", url, headers=headers)
+        until = asyncio.get_running_loop().time() + policy.deadline
+        async with AsyncExitStack() as closing:
+            response = await self._begun(call, until, closing)
+            if not isinstance(response, httpx2.Response):
+                log.info(
+                    "outbound.failed",
+                    code=response.code,
+                    purpose=policy.purpose,
+                    method=call.method,
+                    host=call.host,
+                )
+                raise response
+            async with aclosing(_flowing(call, response, until)) as pieces:
+                yield pieces
+
+    async def _begun(
+        self, call: Call, until: float, closing: AsyncExitStack
+    ) -> httpx2.Response | Failure:
         try:
-            call = prepare(
-                policy.allowing(self._private),
-                method,
-                url,
-                params=params,
-                headers=headers,
-                json=json,
-                form=form,
-                content=content,
-                proxy=proxy,
-            )
+            async with asyncio.timeout_at(until):
+                return await self._arrived(call, (), closing)
+        except Blocked as error:
+            return call.failed(BLOCKED, str(error))
+        except tuple(FAILURES) as error:
+            return call.failed(*_meaning(error))
+
+    def _prepared(
+        self,
+        policy: Policy,
+        method: str,
+        url: str,
+        **asked: Any,
+    ) -> Call:
+        try:
+            return prepare(policy.allowing(self._private), method, url, **asked)
         except Blocked as error:
             log.warning("outbound.blocked", purpose=policy.purpose, why=str(error))
             refused = Permanent(error.args[0], code=BLOCKED.code)
-        else:
-            return await self._told(call, accept)
         raise refused
 
     async def check(self, policy: Policy, url: str) -> None:
@@ -209,6 +255,15 @@ class Outbound:
     async def _followed(
         self, call: Call, accept: Collection[int], closing: AsyncExitStack
     ) -> Answer | Failure:
+        response = await self._arrived(call, accept, closing)
+        if not isinstance(response, httpx2.Response):
+            return response
+        return await _taken(call, response)
+
+    async def _arrived(
+        self, call: Call, accept: Collection[int], closing: AsyncExitStack
+    ) -> httpx2.Response | Failure:
+        """The answer that was meant, its body not read yet."""
         for left in range(call.policy.redirects, -1, -1):
             response = await self._sent(call, closing)
             closing.push_async_callback(response.aclose)
@@ -220,7 +275,7 @@ class Outbound:
         status = response.status_code
         if not (200 <= status < 300 or status in accept):
             return self._sorted(call, response)
-        return await _taken(call, response)
+        return response
 
     def _sorted(self, call: Call, response: httpx2.Response) -> Failure:
         status = response.status_code
@@ -294,7 +349,32 @@ async def _machine_trust() -> ssl.SSLContext:
     return await asyncio.get_running_loop().run_in_executor(None, read)
 
 
-async def _taken(call: Call, response: httpx2.Response) -> Answer:
+async def _flowing(
+    call: Call, response: httpx2.Response, until: float
+) -> AsyncGenerator[bytes, None]:
+    """Piece by piece, each as it comes; a failure is raised outside of what knows httpx2."""
+    try:
+        body = _body_of(call, response)
+        async with aclosing(_pieces(response)) as pieces:
+            while True:
+                async with asyncio.timeout_at(until):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    break
+                body.feed(piece)
+                if drawn := body.drawn():
+                    yield drawn
+        if rest := body.whole():
+            yield rest
+    except tuple(FAILURES) as error:
+        failed = call.failed(*_meaning(error))
+    else:
+        return
+    raise failed
+
+
+def _body_of(call: Call, response: httpx2.Response) -> Body:
+    """Where its bytes go; TooLarge where it says already that they are too many."""
     policy = call.policy
     body = Body(
         response.headers.get("content-encoding", ""),
@@ -303,6 +383,12 @@ async def _taken(call: Call, response: httpx2.Response) -> Answer:
     )
     if _length(response) > policy.most_bytes and call.method != "HEAD":
         raise TooLarge
+    return body
+
+
+async def _taken(call: Call, response: httpx2.Response) -> Answer:
+    policy = call.policy
+    body = _body_of(call, response)
     async with aclosing(_pieces(response)) as pieces:
         async for piece in pieces:
             body.feed(piece)

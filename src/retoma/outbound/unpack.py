@@ -47,7 +47,12 @@ class Body:
         """All of it; Unreadable where its end is missing."""
         if self._zlib is not None and self._begun and not self._zlib.eof:
             raise Unreadable
-        return b"".join(self._pieces)
+        return self.drawn()
+
+    def drawn(self) -> bytes:
+        """What has come since the last time it was asked for; it is kept no longer."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
 
     def _unpack(self, data: bytes) -> None:
         while data and self._zlib is not None:
