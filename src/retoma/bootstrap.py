@@ -22,7 +22,7 @@ def build_retoma(
     rng: Random | None = None,
 ) -> Retoma:
     """A Retoma on the database the settings name."""
-    return Retoma(
+    made = Retoma(
         settings.database_url,
         clock=clock,
         ids=ids,
@@ -30,6 +30,8 @@ def build_retoma(
         evidence=settings.evidence,
         traces=build_traces(settings),
     )
+    made.knobs.fix(settings.fixed)
+    return made
 
 
 def build_traces(settings: Settings) -> Traces | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from importlib.metadata import version as own_version
 from inspect import iscoroutinefunction
 from random import Random
 from typing import Any, TypeVar, cast, overload
@@ -14,7 +15,7 @@ from retoma import db
 from retoma.codec import Unstorable, encode
 from retoma.db import Database, DatabaseError, ReplyLost, Unfit, migrations
 from retoma.dispatch.polling import Dispatcher, Polling
-from retoma.engine import alerts, insights, store
+from retoma.engine import alerts, insights, retention, store
 from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
 from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
@@ -24,10 +25,11 @@ from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.hinted import HintedRunner
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, job
+from retoma.engine.knob import Declared
 from retoma.engine.money import money
 from retoma.engine.once import Once
 from retoma.engine.ports import Clock, Ids, chance
-from retoma.engine.reach import BreakersDesk, Pools, RatesDesk
+from retoma.engine.reach import BreakersDesk, KnobsDesk, Pools, RatesDesk
 from retoma.engine.retention import Keep, Retention, Retired
 from retoma.engine.retry import Retry
 from retoma.engine.runner import House, Knobs, Runner
@@ -76,6 +78,7 @@ class Retoma:
         evidence: str | None = None,
         patience: float | None = None,
         traces: Traces | None = None,
+        version: str | None = None,
     ) -> None:
         """`timezone`: of schedules that name none, and of the days and months by which costs are
         counted; else `RETOMA_TIMEZONE`, else São Paulo's.
@@ -86,6 +89,8 @@ class Retoma:
         `patience`: for how many seconds a database that is away is asked again (30).
 
         `traces`: where spans go, such as `retoma.otel.OpenTelemetry()`; else nowhere.
+
+        `version`: of the application, shown where its runners are.
         """
         self.url = url
         self.timezone = timezone or os.environ.get("RETOMA_TIMEZONE") or TIMEZONE
@@ -96,6 +101,7 @@ class Retoma:
         self._rng = rng
         self.patience = patience
         self.traces = traces
+        self.version = checked("version", version)
         where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
         self._keeper = Keeper(shelf_at(where), self._ids)
         self._database: Database | None = None
@@ -105,6 +111,7 @@ class Retoma:
         self._plans: dict[str, Plan] = {}
         self._references: list[Reference] = []
         self._undeclared = False
+        self._knobs = Declared((*alerts.KNOBS, *retention.KNOBS), rule=retention.go_together)
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
         self._hinted: list[HintedRunner] = []
 
@@ -132,6 +139,11 @@ class Retoma:
     def breakers(self) -> BreakersDesk:
         """What guards services that may be down."""
         return BreakersDesk(self._open, ACTOR)
+
+    @property
+    def knobs(self) -> KnobsDesk:
+        """What an admin may change while work goes on."""
+        return KnobsDesk(self._open, ACTOR, self._knobs)
 
     @property
     def costs(self) -> Costs:
@@ -357,7 +369,9 @@ class Retoma:
         submitting = self._submitting()  # out here: what is open now is not open where we write
 
         def lent(tx: db.Transaction) -> T:
-            last[:] = [Transaction(tx, self.kinds, self._ids, self._submitted, submitting)]
+            last[:] = [
+                Transaction(tx, self.kinds, self._ids, self._submitted, submitting, self._knobs)
+            ]
             return last[0].lend(fn)
 
         try:
@@ -456,12 +470,13 @@ class Retoma:
         runner = Runner(
             database,
             self.kinds if kinds is None else kinds,
-            Knobs(**{"timezone": self.timezone, **knobs}),
+            self._told(knobs),
             clock=self._clock,
             ids=self._ids,
             rng=self._rng,
             keeper=self._keeper,
             traces=self.traces,
+            declared=self._knobs,
         )
         self._runners[runner] = asyncio.current_task()
         try:
@@ -475,16 +490,26 @@ class Retoma:
             House(
                 database=await self._open(),
                 kinds=self.kinds,
-                knobs=Knobs(**{"timezone": self.timezone, **knobs}),
+                knobs=self._told(knobs),
                 clock=self._clock,
                 ids=self._ids,
                 rng=self._rng or chance(),
                 keeper=self._keeper,
                 traces=self.traces,
+                declared=self._knobs,
             )
         )
         self._hinted.append(runner)
         return runner
+
+    def _told(self, knobs: Mapping[str, Any]) -> Knobs:
+        """What a runner is told: what this object knows, and over it what was said of this one."""
+        program = own_version("retoma")
+        known = {
+            "timezone": self.timezone,
+            "version": program if self.version is None else f"{program}, app {self.version}",
+        }
+        return Knobs(**{**known, **knobs})
 
     def stop(self) -> None:
         """Ask every runner of this object to leave: nothing more is claimed."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from retoma.engine.errors import BadInput
 from retoma.engine.kind import Kind
+from retoma.engine.knob import Knob
 from retoma.engine.states import State
 from retoma.words import say
 
@@ -32,6 +33,7 @@ class Application:
     words: Mapping[State, str] = field(default_factory=dict)  # what it calls the states
     migrations: str | None = None  # the package that holds them
     refers: Sequence[tuple[str, str]] = ()  # columns that hold ids of jobs: (table, column)
+    knobs: Sequence[Knob] = ()  # what an admin may change of it while it works
     uploads: Sequence[str] = ()  # paths that take a large body, as it comes
 
     def __post_init__(self) -> None:

@@ -21,10 +21,12 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from retoma.engine import alerts, retention
 from retoma.engine.cron import Cron
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
 from retoma.engine.held_loop import LOOP_LIMIT
+from retoma.engine.knob import Knob, Source
 from retoma.engine.pulse import BEAT, BEATS, LEASE
 from retoma.engine.retention import Keep
 from retoma.engine.runner import GRACE, LET_GO, TICK
@@ -33,15 +35,8 @@ from retoma.shelves import DATABASE, shelf_at
 from retoma.words import Language, Said, say
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
+LIVE = (*alerts.KNOBS, *retention.KNOBS)
 MOST_SLOTS = 10_000  # jobs at a time in one process; beyond it the loop is the limit
-
-
-class Source(StrEnum):
-    """Where the value of a knob comes from."""
-
-    DEFAULT = "default"
-    ENVIRONMENT = "environment"
-    GIVEN = "given"  # by the code or the command line that started the process
 
 
 class LogLevel(StrEnum):
@@ -80,6 +75,12 @@ SecondsOrNone = Annotated[float, BeforeValidator(_read_limit)]
 
 def _named(*names: str) -> AliasChoices:
     return AliasChoices(*names)
+
+
+def _live(knob: Knob, **bounds: Any) -> Any:
+    """One that people may change in the database too, where the environment does not say it."""
+    alias = f"RETOMA_{knob.name.upper()}"
+    return Field(knob.default, validation_alias=alias, description=knob.why, **bounds)
 
 
 class Settings(BaseSettings):
@@ -311,23 +312,14 @@ class Settings(BaseSettings):
         validation_alias="RETOMA_SMTP_PASSWORD",
         description=say("Our password there; or its place, `env:NAME` or `file:/path`."),
     )
-    keep_done: Seconds | None = Field(
-        None,
-        validation_alias="RETOMA_KEEP_DONE",
-        description=say(
-            "How long done, skipped and canceled jobs stay. Nothing is deleted unasked."
-        ),
-    )
-    keep_dead: Seconds | None = Field(
-        None,
-        validation_alias="RETOMA_KEEP_DEAD",
-        description=say("How long dead letters stay; those put away go with the done."),
-    )
-    keep_events: Seconds | None = Field(
-        None,
-        validation_alias="RETOMA_KEEP_EVENTS",
-        description=say("How long the events of deleted jobs and the audit log stay."),
-    )
+    alert_stuck: int = _live(alerts.STUCK, ge=0, le=1_000_000)
+    alert_slow: Seconds = _live(alerts.SLOW)
+    alert_no_beat: Seconds = _live(alerts.NO_BEAT)
+    alert_breaker_open: SecondsOrNone = _live(alerts.BREAKER_OPEN)
+    alert_stale: Seconds = _live(alerts.STALE)
+    keep_done: Seconds | None = _live(retention.DONE)
+    keep_dead: Seconds | None = _live(retention.DEAD)
+    keep_events: Seconds | None = _live(retention.EVENTS)
     keep_reuse: Seconds | None = Field(
         None,
         validation_alias="RETOMA_KEEP_REUSE",
@@ -358,6 +350,15 @@ class Settings(BaseSettings):
             return Source.GIVEN
         heard = {name, f"{name}_ms"} & self.model_fields_set
         return Source.ENVIRONMENT if heard else Source.DEFAULT
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """Of what people may change while it runs: what this process was told at its start."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in LIVE
+            if self.source(each.name) is not Source.DEFAULT
+        }
 
     @field_validator("database_url")
     @classmethod

@@ -158,6 +158,10 @@ jobs.state text COLLATE C NOT NULL DEFAULT 'waiting'::text
 jobs.traceparent text
 jobs.turn bigint
 jobs.version integer NOT NULL
+knobs.changed_at timestamp with time zone NOT NULL
+knobs.changed_by text COLLATE C NOT NULL
+knobs.name text COLLATE C NOT NULL
+knobs.value json NOT NULL
 limits.by_hand integer
 limits.cap integer NOT NULL
 limits.key text COLLATE C NOT NULL
@@ -358,6 +362,7 @@ job_evidence: FOREIGN KEY (sha256) REFERENCES evidence(sha256)
 jobs: CHECK (((state = 'running'::text) = (runner IS NOT NULL)))
 jobs: PRIMARY KEY (id)
 jobs: CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'parked'::text, 'done'::text, 'skipped'::text, 'dead'::text, 'canceled'::text])))
+knobs: PRIMARY KEY (name)
 limits: CHECK ((cap >= 0))
 limits: PRIMARY KEY (key)
 limits: CHECK ((used >= 0))
@@ -445,6 +450,7 @@ CREATE INDEX jobs_not_due ON retoma.jobs USING btree (queue, run_at) WHERE ((sta
 CREATE UNIQUE INDEX jobs_pkey ON retoma.jobs USING btree (id)
 CREATE INDEX jobs_suspect ON retoma.jobs USING btree (queue, priority, turn, id) WHERE ((state = 'waiting'::text) AND (turn IS NOT NULL) AND (aside IS NULL) AND (lost >= 2))
 CREATE INDEX jobs_waiting ON retoma.jobs USING btree (queue, priority, turn, id) WHERE ((state = 'waiting'::text) AND (turn IS NOT NULL) AND (aside IS NULL) AND (lost < 2))
+CREATE UNIQUE INDEX knobs_pkey ON retoma.knobs USING btree (name)
 CREATE UNIQUE INDEX limits_pkey ON retoma.limits USING btree (key)
 CREATE UNIQUE INDEX meta_pkey ON retoma.meta USING btree (name)
 CREATE UNIQUE INDEX pace_pkey ON retoma.pace USING btree (kind, minute, state, code, bucket)

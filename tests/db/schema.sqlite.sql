@@ -254,6 +254,12 @@ CREATE INDEX jobs_suspect ON jobs (queue, priority, turn, id)
     WHERE state = 'waiting' AND turn IS NOT NULL AND aside IS NULL AND lost >= 2
 CREATE INDEX jobs_waiting ON jobs (queue, priority, turn, id)
     WHERE state = 'waiting' AND turn IS NOT NULL AND aside IS NULL AND lost < 2
+CREATE TABLE knobs (
+    name        text PRIMARY KEY,
+    value       text NOT NULL,
+    changed_at  integer NOT NULL,
+    changed_by  text NOT NULL
+) STRICT
 CREATE TABLE limits (
     key   text PRIMARY KEY,
     cap   integer NOT NULL CHECK (cap >= 0),

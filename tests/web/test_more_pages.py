@@ -4,17 +4,19 @@ import asyncio
 import re
 from datetime import UTC, datetime
 from html import unescape
+from importlib.metadata import version
 from typing import Any
 
 import httpx2
 
-from retoma import settings
+from retoma import Retoma, settings
 from retoma.access import Role
-from retoma.settings import Settings, Source
+from retoma.engine.knob import Knob, Source
+from retoma.panel import settings_seen
+from retoma.settings import Settings
 from retoma.web.pages.audit import audit_screen
 from retoma.web.pages.kit import Looker
 from retoma.web.pages.runners import runners_screen
-from retoma.web.pages.settings import knobs_of
 from retoma.web.pages.view import View
 from retoma.words import Language
 from tests.web.aids import ROOT_KEY, World, world
@@ -133,6 +135,8 @@ async def test_whoever_may_not_do_it_has_no_button_for_it_and_is_refused(databas
             "/keys/revoke": ("admin",),
             "/keys/rotate": ("admin",),
             "/sessions/end": ("admin",),
+            "/settings/change": ("admin",),
+            "/settings/reset": ("admin",),
         }
         for role in ("viewer", "operator", "admin"):
             browser, csrf = await signed_in(house, role)
@@ -459,12 +463,13 @@ async def test_every_knob_is_shown_with_its_source_and_no_secret_is(database_url
     async with world(database_url) as house:
         page = await house.admin.get("/settings", headers={**HTML, "Accept-Language": "pt-BR"})
         refused = await house.operator.get("/settings", headers=HTML)
-        knobs = {each.name: each for each in knobs_of(house.site.state.pages.settings)}
+        seen = await settings_seen(house.app, house.site.state.pages.settings)
+        knobs = {each.variable: each for each in seen}
 
     assert 403 == refused.status_code
     assert {"RETOMA_LEASE", "RETOMA_SLOTS", "RETOMA_API_KEY"} <= knobs.keys()
     assert len(Settings.model_fields) == len(knobs) == page.text.count('<td class="knob">')
-    assert ("45", Source.ENVIRONMENT) == (
+    assert (45, Source.ENVIRONMENT) == (
         knobs["RETOMA_LEASE"].value,
         knobs["RETOMA_LEASE"].source,
     )
@@ -478,18 +483,130 @@ async def test_every_knob_is_shown_with_its_source_and_no_secret_is(database_url
     assert "Por quanto tempo um executor em silêncio" in page.text
 
 
-def test_the_password_of_an_address_is_stars_and_an_older_name_is_the_environment(monkeypatch):
+async def test_the_password_of_an_address_is_stars_and_an_older_name_is_the_environment(
+    database_url, monkeypatch
+):
     monkeypatch.setenv("DATABASE_URL", "postgresql://ana:CANARY@db.example.org/work")
     monkeypatch.setenv("JOB_LOCK_TTL_MS", "90000")
-    knobs = {each.name: each for each in knobs_of(settings.read())}
+    async with Retoma(database_url) as app:
+        await app.upgrade()
+        seen = await settings_seen(app, settings.read())
+    knobs = {each.variable: each for each in seen}
 
     address, lease = knobs["RETOMA_DATABASE_URL"], knobs["RETOMA_LEASE"]
     assert ("postgresql://***@db.example.org/work", Source.ENVIRONMENT) == (
         address.value,
         address.source,
     )
-    assert (("DATABASE_URL",), "90", Source.ENVIRONMENT) == (
+    assert (("DATABASE_URL",), 90, Source.ENVIRONMENT) == (
         address.others,
         lease.value,
         lease.source,
     )
+
+
+LIMIT = Knob("session_limit", 5, "int", least=1, most=100, why=LONG)
+
+
+async def test_an_admin_changes_a_knob_and_the_page_shows_it_by_its_event(database_url):
+    async with world(database_url) as house:
+        house.app.knobs.declare("ads", [LIMIT])
+        browser, csrf = await signed_in(house, "admin")
+        first = await browser.get("/settings", headers=HTML)
+        changed = await posted(
+            browser, "/settings/change", csrf, name="ads.session_limit", value="8"
+        )
+        kept = await posted(browser, "/settings/change", csrf, name="keep_done", value="30d")
+        page = unescape((await browser.get("/settings", headers=HTML)).text)
+        lines = (await house.viewer.get("/api/events")).json()["items"]
+        back = await posted(browser, "/settings/reset", csrf, name="ads.session_limit")
+        nothing = await posted(browser, "/settings/change", csrf, name="keep_done", value="")
+        seen = {each.name: each for each in await house.app.knobs.all()}
+
+        assert "ads.session_limit" in first.text
+        assert HOSTILE not in first.text, "a reason is text"
+        assert "ads.session_limit is 8 from now on" in told(changed)
+        assert "keep_done is 2592000 from now on" in told(kept)
+        assert "keep_done is nothing from now on" in told(nothing)
+        assert "its default holds again" in told(back)
+        assert 'value="ads.session_limit" aria-label="Reset ads.session_limit"' in page
+        assert {"knob.set"} == {each["verb"] for each in lines[:2]}
+        assert (5, None, Source.DEFAULT) == (
+            seen["ads.session_limit"].value,
+            seen["keep_done"].value,
+            seen["ads.session_limit"].source,
+        )
+        await browser.aclose()
+
+
+async def test_row_35_what_a_knob_cannot_be_is_refused_with_the_rule(database_url, monkeypatch):
+    monkeypatch.setenv("RETOMA_ALERT_STUCK", "3")
+    async with world(database_url) as house:
+        house.app.knobs.declare("ads", [LIMIT])
+        browser, csrf = await signed_in(house, "admin")
+        bad = {
+            ("ads.session_limit", "0"): 422,
+            ("ads.session_limit", "1000000"): 422,
+            ("ads.session_limit", ""): 422,
+            ("keep_done", "1s"): 422,
+            ("nobody", "1"): 404,
+            ("slots", "7"): 409,
+            ("alert_stuck", "7"): 409,
+        }
+        for (name, value), status in bad.items():
+            page = await posted(browser, "/settings/change", csrf, name=name, value=value)
+            wire = await house.admin.put(f"/api/settings/{name}", json={"value": value})
+            assert (status, status) == (page.status_code, wire.status_code), (name, page.text)
+        rule = (
+            await house.admin.put("/api/settings/ads.session_limit", json={"value": 0})
+        ).json()
+        drawn = unescape((await browser.get("/settings", headers=HTML)).text)
+
+        assert "ads.session_limit is a whole number from 1 to 100, not 0" in rule["detail"]
+        assert Source.DATABASE not in {each.source for each in await house.app.knobs.all()}
+        assert "the environment holds" in drawn
+        await browser.aclose()
+
+
+async def test_knobs_over_the_api_are_an_admins(database_url):
+    async with world(database_url) as house:
+        refused = [
+            await house.operator.get("/api/settings"),
+            await house.operator.put("/api/settings/alert_stuck", json={"value": 5}),
+            await house.operator.delete("/api/settings/alert_stuck"),
+        ]
+        before = {
+            each["name"]: each for each in (await house.admin.get("/api/settings")).json()
+        }
+        changed = (
+            await house.admin.put("/api/settings/RETOMA_ALERT_SLOW", json={"value": "3m"})
+        ).json()
+        reset = (await house.admin.delete("/api/settings/alert_slow")).json()
+        again = await house.admin.delete("/api/settings/alert_slow")
+
+    assert [403] * 3 == [each.status_code for each in refused]
+    assert (120, "default", True, True) == tuple(
+        before["alert_slow"][name] for name in ("value", "source", "live", "changes")
+    )
+    assert (False, False, "***") == tuple(
+        before["api_key"][name] for name in ("live", "changes", "value")
+    )
+    assert (180, "database", "RETOMA_ALERT_SLOW") == (
+        changed["value"],
+        changed["source"],
+        changed["variable"],
+    )
+    assert changed["changed_by"]
+    assert (120, "default") == (reset["value"], reset["source"])
+    assert 200 == again.status_code
+
+
+async def test_a_runners_row_has_its_version(database_url):
+    async with world(database_url) as house:
+        house.app.version = "7"
+        await ran(house)
+        page = (await house.viewer.get("/runners", headers=HTML)).text
+        [wire] = (await house.viewer.get("/api/runners", params={"every": "true"})).json()
+
+    assert f"{version('retoma')}, app 7" == wire["version"]
+    assert wire["version"] in page

@@ -15,6 +15,7 @@ from retoma.cli.verbs import (
     money,
     schedules,
     schema,
+    settings,
     working,
 )
 from retoma.words import Language, chosen, tell
@@ -44,6 +45,7 @@ GROUPS = {
     "keys": doors.keys,
     "people": doors.people,
     "secrets": doors.secrets,
+    "settings": settings.settings,
     "db": schema.database,
 }
 for verb in (

@@ -115,6 +115,7 @@ async def _one(app: Retoma, wanted: Wanted, chosen: Settings) -> None:
     if wanted.database is not None:
         app.url = wanted.database
     app.traces = app.traces or build_traces(chosen)
+    app.knobs.fix(chosen.fixed)
     opening = asyncio.ensure_future(app.database())
 
     def stop() -> None:

@@ -7,7 +7,9 @@ holds and is not open is raised; what is open and holds no more is closed.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from functools import reduce
+from types import MappingProxyType
+from typing import Any, cast
 
 from retoma.codec import digest, encode
 from retoma.db import Transaction
@@ -16,6 +18,7 @@ from retoma.engine.duration import seconds
 from retoma.engine.duty import Fence
 from retoma.engine.errors import BadInput
 from retoma.engine.kind import Kind, Kinds
+from retoma.engine.knob import Declared, Knob, KnobType
 from retoma.engine.log import get_logger
 from retoma.engine.states import State
 from retoma.engine.store import NewJob, Submission, alerts
@@ -26,17 +29,64 @@ from retoma.words import Said, say
 
 EVERY = 30.0  # seconds between two looks
 HAND_OVER = 10.0  # seconds between two looks for what is to be told
-STALE = 3_600.0  # seconds after which a change is news to nobody
 MOST = 200  # budgets
 LONGEST = 30 * 86_400.0  # seconds of silence
 NOTIFY = "retoma.notify."  # how the kinds that tell somebody are called
 
-STUCK = 10  # jobs (seed 000)
-SLOW = 120.0  # seconds an attempt takes on average (seed 000)
-NO_BEAT = 900.0  # seconds (seed 000)
+# The first three are those of seed 000.
+STUCK = Knob(
+    "alert_stuck",
+    10,
+    KnobType.INT,
+    least=0,
+    most=1_000_000,
+    unit=say("jobs"),
+    why=say("More jobs of a kind than this that are held and do not move are told of."),
+)
+SLOW = Knob(
+    "alert_slow",
+    120.0,
+    KnobType.DURATION,
+    least=1,
+    unit="s",
+    why=say("A kind whose attempts take longer than this on average is told of."),
+)
+NO_BEAT = Knob(
+    "alert_no_beat",
+    900.0,
+    KnobType.DURATION,
+    least=60,
+    unit="s",
+    why=say("Work that waits, and no runner for it has beaten for this long: that is told of."),
+)
+BREAKER_OPEN = Knob(
+    "alert_breaker_open",
+    300.0,
+    KnobType.DURATION,
+    least=0,
+    unit="s",
+    why=say("A breaker that is open for this long is told of: most outages are over by then."),
+)
+STALE = Knob(
+    "alert_stale",
+    3_600.0,
+    KnobType.DURATION,
+    least=60,
+    unit="s",
+    why=say("What is older than this when somebody could be told of it is news to nobody."),
+)
+KNOBS = (STUCK, SLOW, NO_BEAT, BREAKER_OPEN, STALE)
 DUE = 60.0  # seconds: whoever starts a runner for what it has just submitted alerts nobody
 WINDOW = 900.0  # seconds that count as now, of what only happens
-OPEN_FOR = timedelta(minutes=5)  # of a breaker: most outages are over by then
+
+ENDS: Mapping[str, Said] = {  # of a batch that has finished
+    State.DONE: say("done"),
+    State.SKIPPED: say("skipped"),
+    State.DEAD: say("dead"),
+    State.CANCELED: say("canceled"),
+}
+
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 Found = dict[Cause, dict[str, Any]]
 
@@ -46,8 +96,10 @@ log = get_logger("retoma.alerts")
 class Alerts:
     """The duty of looking."""
 
-    def __init__(self, zone: str) -> None:
+    def __init__(self, zone: str, fixed: Mapping[str, Any] = NONE) -> None:
+        """`fixed`: knobs that the environment has set."""
         self._zone = zone
+        self._knobs = Declared(KNOBS, fixed=fixed)
 
     async def chore(self, fence: Fence) -> float:
         """Where nothing happens a look is one statement; most others change nothing."""
@@ -62,10 +114,10 @@ class Alerts:
         return EVERY
 
     def _changes(self, tx: Transaction) -> bool:
-        return find(tx, self._zone).keys() != alerts.open_causes(tx, but=Rule.BATCH)
+        return self._found(tx).keys() != alerts.open_causes(tx, but=Rule.BATCH)
 
     def _change(self, tx: Transaction) -> None:
-        found, known = find(tx, self._zone), alerts.open_causes(tx, but=Rule.BATCH)
+        found, known = self._found(tx), alerts.open_causes(tx, but=Rule.BATCH)
         for cause in sorted(known - found.keys()):
             alerts.close_alert(tx, cause)
             log.info("alert.closed", rule=cause.rule, subject=cause.subject)
@@ -73,33 +125,40 @@ class Alerts:
             alerts.raise_alert(tx, cause, found[cause])
             log.warning("alert.raised", rule=cause.rule, subject=cause.subject)
 
+    def _found(self, tx: Transaction) -> Found:
+        return find(tx, self._zone, store.knobs.values(tx, self._knobs))
 
-def find(tx: Transaction, zone: str) -> Found:
+
+DEFAULTS = MappingProxyType({each.name: each.default for each in KNOBS})
+
+
+def find(tx: Transaction, zone: str, knobs: Mapping[str, Any] = DEFAULTS) -> Found:
     """Everything that holds now. That a batch has finished is told by whoever sees it finish."""
     found: Found = {}
-    for each in (_stuck, _slow, _no_runner, _dead, _breakers):
-        found |= each(tx)
-    return found | _budgets(tx, zone)
+    for each in (_stuck, _slow, _no_runner, _breakers):
+        found |= each(tx, knobs)
+    return found | _dead(tx) | _budgets(tx, zone)
 
 
-def _stuck(tx: Transaction) -> Found:
-    stuck = insights.stuck_by_kind(tx)
-    return {Cause(Rule.STUCK, kind): {"jobs": n} for kind, n in stuck.items() if n > STUCK}
+def _stuck(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
+    most, stuck = knobs[STUCK.name], insights.stuck_by_kind(tx)
+    return {Cause(Rule.STUCK, kind): {"jobs": n} for kind, n in stuck.items() if n > most}
 
 
-def _slow(tx: Transaction) -> Found:
+def _slow(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
     return {
         Cause(Rule.SLOW, each.kind): {"seconds": round(each.mean, 1)}
         for each in insights.durations(tx, last=WINDOW)
-        if each.mean > SLOW
+        if each.mean > knobs[SLOW.name]
     }
 
 
-def _no_runner(tx: Transaction) -> Found:
+def _no_runner(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
+    most = knobs[NO_BEAT.name]
     return {
-        Cause(Rule.NO_RUNNER, line.queue): {"waited": round(line.oldest)}
+        Cause(Rule.NO_RUNNER, line.queue): {"waited": round(line.oldest), "no_beat": most}
         for line in insights.read_lines(tx)
-        if line.beat > NO_BEAT and line.oldest > DUE
+        if line.beat > most and line.oldest > DUE
     }
 
 
@@ -111,10 +170,11 @@ def _dead(tx: Transaction) -> Found:
     return {Cause(Rule.DEAD, kind): {"jobs": n} for kind, n in died.items() if n > 0}
 
 
-def _breakers(tx: Transaction) -> Found:
-    late = store.now(tx) - OPEN_FOR
+def _breakers(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
+    most = knobs[BREAKER_OPEN.name]
+    late = store.now(tx) - timedelta(seconds=most)
     return {
-        Cause(Rule.BREAKER, each.name): {"reason": each.reason or ""}
+        Cause(Rule.BREAKER, each.name): {"reason": each.reason or "", "open": most}
         for each in list_breakers(tx)
         if each.state != "closed" and each.since is not None and each.since <= late
     }
@@ -160,8 +220,10 @@ def _sentence(rule: Rule, subject: str, details: Mapping[str, Any]) -> Said:
             )
         case Rule.NO_RUNNER:
             return say(
-                "work waits in {queue}, and no runner that knows it has beaten for 15 minutes",
+                "work waits in {queue}, and no runner that knows it has beaten for"
+                " {minutes:g} minutes",
                 queue=subject,
+                minutes=_minutes(details.get("no_beat", NO_BEAT.default)),
             )
         case Rule.DEAD:
             return say("jobs of {kind} became dead letters", kind=subject)
@@ -173,16 +235,26 @@ def _sentence(rule: Rule, subject: str, details: Mapping[str, Any]) -> Said:
             )
         case Rule.BREAKER:
             return say(
-                "breaker {name} has been open for 5 minutes: {reason}",
+                "breaker {name} has been open for {minutes:g} minutes: {reason}",
                 name=subject,
+                minutes=_minutes(details.get("open", BREAKER_OPEN.default)),
                 reason=details.get("reason", ""),
             )
         case Rule.BUDGET:
             return say("{gate} is spent, and jobs wait for it", gate=subject)
 
 
-def _counted(details: Mapping[str, Any]) -> str:
-    return ", ".join(f"{n} {state}" for state, n in details.items())
+def _minutes(seconds_: float) -> float:
+    return round(seconds_ / 60, 1)
+
+
+def _counted(details: Mapping[str, Any]) -> Said:
+    told = [
+        say("{n} {state}", n=n, state=ENDS.get(state, state)) for state, n in details.items()
+    ]
+    if not told:
+        return say("")
+    return reduce(lambda some, more: say("{some}, {more}", some=some, more=more), told)
 
 
 # — telling —
@@ -192,7 +264,8 @@ class HandOver:
     """The duty of submitting a job for whoever wants to hear of an alert; only a runner that knows
     such a kind has it."""
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, fixed: Mapping[str, Any] = NONE) -> None:
+        self._knobs = Declared(KNOBS, fixed=fixed)
         self._kinds = [each for each in kinds if each.name.startswith(NOTIFY)]
 
     @property
@@ -200,15 +273,18 @@ class HandOver:
         return bool(self._kinds)
 
     async def chore(self, fence: Fence) -> float:
-        if await fence.read(lambda tx: alerts.any_untold(tx, STALE)):
+        if await fence.read(lambda tx: alerts.any_untold(tx, self._stale(tx))):
             await fence.write(self._hand_over, verb="notify")
         return HAND_OVER
 
     def _hand_over(self, tx: Transaction) -> None:
-        raised, closed = alerts.take_untold(tx, STALE)
+        raised, closed = alerts.take_untold(tx, self._stale(tx))
         for change, untold in (("raised", raised), ("closed", closed)):
             for notice in _notices(self._kinds, untold):
                 _submit(tx, *notice, change)
+
+    def _stale(self, tx: Transaction) -> float:
+        return cast("float", store.knobs.value(tx, self._knobs, STALE.name))
 
 
 def _notices(kinds: Sequence[Kind], untold: Sequence[Untold]) -> Iterator[tuple[Kind, int]]:

@@ -16,6 +16,7 @@ from retoma.engine.batch import Batch
 from retoma.engine.errors import LeaseLost
 from retoma.engine.job import Held, StepId
 from retoma.engine.kind import Kinds
+from retoma.engine.knob import Declared
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.states import StepState
 from retoma.engine.submission import Submitted
@@ -47,6 +48,7 @@ class Effects:
     ids: Ids
     clock: Clock
     trouble: Trouble
+    knobs: Declared
 
     async def write(
         self,
@@ -113,7 +115,9 @@ class _Once:
 
     def _lent(self, tx: db.Transaction) -> Transaction:
         effects = self._effects
-        return Transaction(tx, effects.kinds, effects.ids, self._batch, self._submitting)
+        return Transaction(
+            tx, effects.kinds, effects.ids, self._batch, self._submitting, effects.knobs
+        )
 
     def _batch(self, made: Submitted) -> Batch:
         database, clock = self._effects.database, self._effects.clock

@@ -119,7 +119,7 @@ class HintedLife(Life):
         self._own_watch, self._loop_watch = self._loop_watch, LoopWatch(self._boot.id, 0)
         self._up = asyncio.Event()
         self._ends: dict[Held, asyncio.Future[None]] = {}
-        self._chores = self._chores_of(house)
+        self._chores = self._chores_of()
 
     async def begun(self, living: "asyncio.Task[None]") -> bool:
         """Whether this life has begun and goes on; where it does not, when it is over."""

@@ -1,4 +1,4 @@
-"""What people may do to pools, rates and breakers while work goes on."""
+"""What people may do to pools, rates, breakers and knobs while work goes on."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from retoma.engine import store
 from retoma.engine.batch import reason as reason_given
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
+from retoma.engine.knob import Declared, Knob, KnobSeen
 from retoma.engine.store.breaker import BreakerSeen
 from retoma.engine.store.pool import ItemSeen, PoolRules, PoolSeen
 from retoma.engine.store.rate import RateSeen
@@ -165,6 +166,59 @@ class BreakersDesk:
         await (await self._opened()).write(
             lambda tx: store.breaker.close_by_hand(tx, name, actor=actor or self._actor),
             verb="close_breaker",
+        )
+
+
+class KnobsDesk:
+    """What an admin may change while work goes on, by name; an application's begin with its own."""
+
+    def __init__(self, opened: Opener, actor: str, declared: Declared) -> None:
+        self._opened = opened
+        self._actor = actor
+        self.declared = declared
+
+    def declare(self, application: str, knobs: Sequence[Knob]) -> None:
+        """Those of an application: `ads` and `session_limit` make `ads.session_limit`."""
+        self.declared.add(_named(application), knobs)
+
+    def know(self, others: "KnobsDesk") -> None:
+        """Those that another desk knows too."""
+        self.declared.know(others.declared)
+
+    def fix(self, values: Mapping[str, Any]) -> None:
+        """What the environment of this process says of some: it holds over what people set."""
+        self.declared.fix(values)
+
+    async def get(self, name: str) -> KnobSeen:
+        declared = self.declared
+        declared.of(name)
+        return await (await self._opened()).read(
+            lambda tx: store.knobs.seen(tx, declared, name)
+        )
+
+    async def all(self) -> list[KnobSeen]:
+        """As they were declared."""
+        declared = self.declared
+        return await (await self._opened()).read(
+            lambda tx: store.knobs.list_knobs(tx, declared)
+        )
+
+    async def set(self, name: str, value: object, *, actor: str | None = None) -> KnobSeen:
+        """For all processes, from their next look on."""
+        declared, who = self.declared, _named(actor or self._actor)
+        declared.free(name).read(value)
+        return await (await self._opened()).write(
+            lambda tx: store.knobs.set_knob(tx, declared, name, value, actor=who),
+            verb="set_knob",
+        )
+
+    async def reset(self, name: str, *, actor: str | None = None) -> KnobSeen:
+        """Its default holds again."""
+        declared, who = self.declared, _named(actor or self._actor)
+        declared.free(name)
+        return await (await self._opened()).write(
+            lambda tx: store.knobs.reset_knob(tx, declared, name, actor=who),
+            verb="reset_knob",
         )
 
 

@@ -4,10 +4,11 @@ A job goes whole: its row, its steps, what it shows. Its events stay for a limit
 and then go all at once, so that no timeline ever has a gap. Nothing goes unless a limit is set.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
 
 from retoma.db import Transaction
 from retoma.engine import store
@@ -15,16 +16,48 @@ from retoma.engine.duration import seconds
 from retoma.engine.duty import Fence
 from retoma.engine.errors import BadInput
 from retoma.engine.evidence import Keeper
+from retoma.engine.knob import Declared, Knob, KnobType
 from retoma.engine.log import get_logger
+from retoma.engine.ports import Clock
 from retoma.engine.store import Bounds, Page
 from retoma.words import say
 
 T = TypeVar("T")
 
 EVERY = 3_600.0  # seconds between two passes
+LOOK = 60.0  # seconds between two looks whether somebody has changed how long things stay
 FIRST = 5.0  # seconds after a runner has the duty: one that only comes by retires nothing
 
 log = get_logger("retoma.retention")
+
+
+# On screen no shorter than this: whoever slips with a unit can still take it back.
+SHORTEST = 3_600.0
+DONE = Knob(
+    "keep_done",
+    None,
+    KnobType.DURATION,
+    least=SHORTEST,
+    unit="s",
+    why=say("How long done, skipped and canceled jobs stay. Nothing is deleted unasked."),
+)
+DEAD = Knob(
+    "keep_dead",
+    None,
+    KnobType.DURATION,
+    least=SHORTEST,
+    unit="s",
+    why=say("How long dead letters stay; those put away go with the done."),
+)
+EVENTS = Knob(
+    "keep_events",
+    None,
+    KnobType.DURATION,
+    least=SHORTEST,
+    unit="s",
+    why=say("How long the events of deleted jobs and the audit log stay."),
+)
+KNOBS = (DONE, DEAD, EVENTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +94,21 @@ class Keep:
 FOREVER = Keep()
 
 
+def go_together(name: str, knobs: Mapping[str, Any]) -> None:
+    """BadInput where one of them does not go with the others."""
+    if name in {each.name for each in KNOBS}:
+        _keep_of(knobs)
+
+
+def _keep_of(knobs: Mapping[str, Any], reuse: float | None = None) -> Keep:
+    return Keep(
+        done=knobs[DONE.name],
+        dead=knobs[DEAD.name],
+        events=knobs[EVENTS.name],
+        reuse=reuse,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Retired:
     """What one pass deleted."""
@@ -84,14 +132,36 @@ class Writes(Protocol):
 class Retention:
     """One pass after another, each from the oldest job on."""
 
-    def __init__(self, keep: Keep, actor: str, keeper: Keeper | None = None) -> None:
+    def __init__(
+        self,
+        keep: Keep,
+        actor: str,
+        keeper: Keeper | None = None,
+        fixed: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """`fixed`: knobs that the environment has set."""
         self._keep = keep
         self._actor = actor
         self._keeper = keeper or Keeper()
+        told = {each.name: getattr(keep, each.name.removeprefix("keep_")) for each in KNOBS}
+        given = {name: length for name, length in told.items() if length is not None}
+        self._knobs = Declared(KNOBS, fixed={**fixed, **given})
 
     async def chore(self, fence: Fence) -> float:
-        await self.run_once(fence)
+        """By what was given to this process, and else by what people have set."""
+        keep = await fence.read(self.now)
+        if keep is not None:
+            await Retention(keep, self._actor, self._keeper).run_once(fence)
         return EVERY
+
+    def now(self, tx: Transaction) -> Keep | None:
+        """How long things stay; None: what is said here and what is set for all contradict each
+        other, and nothing goes."""
+        try:
+            return _keep_of(store.knobs.values(tx, self._knobs), self._keep.reuse)
+        except BadInput as error:
+            log.warning("retention.contradiction", told=str(error))
+            return None
 
     async def run_once(self, place: Writes) -> Retired:
         """Delete all that is old now."""
@@ -140,10 +210,16 @@ class Retention:
             return lambda tx: store.retire_events(tx, bounds, jobs, actor=self._actor)
 
         gone = await _walk(place, lambda tx, after: store.old_events(tx, bounds, after), go)
-        for retire in (store.retire_audit, store.retire_alerts):
-            while await place.write(partial(retire, bounds=bounds), verb="retire"):
-                pass
+        while await place.write(partial(store.retire_audit, bounds=bounds), verb="retire"):
+            pass
+        await self._alerts(place, bounds)
         return gone
+
+    async def _alerts(self, place: Writes, bounds: Bounds) -> None:
+        page = Page([], 0, True)
+        while page.more:
+            bite = partial(store.retire_alerts, bounds=bounds, after=page.last)
+            page = await place.write(bite, verb="retire")
 
     async def _batches(self, place: Writes, bounds: Bounds) -> int:
         if self._keep.done is None:
@@ -158,6 +234,23 @@ class Retention:
             page = await place.write(bite, verb="retire")
             gone += len(page.old)
         return gone
+
+
+class Watched:
+    """The duty: a pass now and then, and one as soon as how long things stay has changed."""
+
+    def __init__(self, retention: Retention, clock: Clock) -> None:
+        self._retention = retention
+        self._clock = clock
+        self._keep: Keep | None = None
+        self._next = 0.0
+
+    async def chore(self, fence: Fence) -> float:
+        keep = await fence.read(self._retention.now)
+        if keep is not None and (keep != self._keep or self._clock.now() >= self._next):
+            await self._retention.chore(fence)
+            self._keep, self._next = keep, self._clock.now() + EVERY
+        return LOOK
 
 
 async def _walk(

@@ -9,7 +9,7 @@ import gc
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -36,10 +36,11 @@ from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, Memory
 from retoma.engine.kind import Kinds
+from retoma.engine.knob import Declared
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock, Ids, Process, chance
 from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
-from retoma.engine.retention import FOREVER, Keep, Retention
+from retoma.engine.retention import FOREVER, Keep, Retention, Watched
 from retoma.engine.schedule import TIMEZONE
 from retoma.engine.stalls import StallWatch
 from retoma.engine.store import Around, Boot, Found, Spot
@@ -126,6 +127,7 @@ class Runner:
         rng: Random | None = None,
         keeper: Keeper | None = None,
         traces: Traces | None = None,
+        declared: Declared | None = None,
     ) -> None:
         self._house = House(
             database=database,
@@ -136,6 +138,7 @@ class Runner:
             rng=rng or chance(),
             keeper=keeper or Keeper(),
             traces=traces,
+            declared=declared or Declared(),
         )
         self._stopping = False
         self._life: Life | None = None
@@ -175,6 +178,7 @@ class House:
     rng: Random
     keeper: Keeper
     traces: Traces | None = None
+    declared: Declared = field(default_factory=Declared)  # what people may change while it runs
 
 
 class Life:
@@ -211,7 +215,9 @@ class Life:
         self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
         self._writer = Writer(self._database, self._boot.id, self._clock, self._trouble)
         self._watchdog = self._new_watchdog()
-        self._duties = self._new_duties(house)
+        self._fixed = house.declared.fixed
+        self._retention = Retention(self._knobs.keep, self._boot.id, house.keeper, self._fixed)
+        self._duties = self._new_duties()
         self._isolate = Isolate()
         self._loop_watch = LoopWatch(self._boot.id, self._knobs.loop_limit)
         self._stalls = StallWatch(self._clock, stop=self._knobs.stop_stalled)
@@ -233,12 +239,15 @@ class Life:
         knobs, boot = self._knobs, self._boot
         return Watchdog(self._database, boot.id, boot.process, knobs.lease, knobs.timezone)
 
-    def _new_duties(self, house: House) -> Duties:
+    def _new_duties(self) -> Duties:
         return Duties(
             self._database,
             self._boot.id,
             self._clock,
-            chores=self._chores_of(house),
+            chores={
+                **self._chores_of(),
+                Duty.RETENTION: Watched(self._retention, self._clock).chore,
+            },
             first={
                 Duty.ALERTS: alerts.EVERY,
                 Duty.NOTIFY: alerts.HAND_OVER,
@@ -284,18 +293,24 @@ class Life:
 
     def _new_effects(self, house: House) -> Effects:
         return Effects(
-            house.database, self._boot.id, house.kinds, house.ids, house.clock, self._trouble
+            house.database,
+            self._boot.id,
+            house.kinds,
+            house.ids,
+            house.clock,
+            self._trouble,
+            house.declared,
         )
 
-    def _chores_of(self, house: House) -> dict[Duty, Chore]:
+    def _chores_of(self) -> dict[Duty, Chore]:
         """What this runner knows to do for the whole house."""
         chores: dict[Duty, Chore] = {
-            Duty.ALERTS: Alerts(self._knobs.timezone).chore,
+            Duty.ALERTS: Alerts(self._knobs.timezone, self._fixed).chore,
             Duty.FOLD: self._watchdog.fold_chore,
-            Duty.RETENTION: Retention(self._knobs.keep, self._boot.id, house.keeper).chore,
+            Duty.RETENTION: self._retention.chore,
             Duty.SCHEDULE: schedule.tick,
         }
-        notices = HandOver(self._kinds)
+        notices = HandOver(self._kinds, self._fixed)
         if notices.wanted:
             chores[Duty.NOTIFY] = notices.chore
         return chores

@@ -16,6 +16,7 @@ from retoma.engine.batch import Batch
 from retoma.engine.errors import BadInput
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds
+from retoma.engine.knob import Declared
 from retoma.engine.money import money
 from retoma.engine.ports import Ids
 from retoma.engine.states import State
@@ -47,6 +48,7 @@ class Transaction:
         ids: Ids,
         batch: Callable[[Submitted], Batch],
         submitting: Submitting,
+        knobs: Declared,
     ) -> None:
         self.dialect = tx.dialect
         self._tx = tx
@@ -54,6 +56,7 @@ class Transaction:
         self._ids = ids
         self._batch = batch
         self._submitting = submitting
+        self._knobs = knobs
         self._failed: BaseException | None = None
         self._over = False
         self.jobs: list[Job] = []  # submitted in it, one by one
@@ -186,6 +189,10 @@ class Transaction:
         self._do(
             lambda tx: store.tell(tx, actor=actor, verb=verb, subject=subject, details=text)
         )
+
+    def knob(self, name: str) -> Any:
+        """What a knob is, in this transaction: who decides by it decides by what holds now."""
+        return self._do(lambda tx: store.knobs.value(tx, self._knobs, name))
 
     def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
         statement, wanted = _read(sql)

@@ -11,6 +11,7 @@ from retoma.access import Access
 from retoma.engine.kind import Kinds
 from retoma.library import Retoma
 from retoma.manifest import Application
+from retoma.settings import Settings, read
 from retoma.web.bounds import Bound
 from retoma.web.broadcast import Broadcaster
 from retoma.web.visit import VISIT, Visit
@@ -72,6 +73,7 @@ class House:
     bound: Bound
     applications: Sequence[Application] = ()
     api_key: str | None = None
+    settings: Settings = field(default_factory=read)
     _full_until: float = float("-inf")
     own: Kinds = field(default_factory=Kinds)  # kinds of the house itself
     queries: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)

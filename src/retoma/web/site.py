@@ -43,6 +43,9 @@ from retoma.web.routes import (
     stream,
     work,
 )
+from retoma.web.routes import (
+    settings as knobs,
+)
 from retoma.web.sign_in import Anybody
 from retoma.web.wire import Problem
 from retoma.words import say
@@ -51,6 +54,7 @@ from retoma.words import say
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(jobs.routes, batches.routes, dead.routes, work.routes, stream.routes),
     *(alerts.routes, gates.routes, costs.routes, people.routes, door.routes, metrics.routes),
+    knobs.routes,
 )
 STREAMS: Final = ("/api/stream", "/live")  # answers that never end have no time to end in
 UNBOUNDED: Final = 1e9  # requests a second
@@ -77,9 +81,13 @@ def build_site(
         retoma=retoma,
         face=face_of(settings),
         bound=bound or Bound(),
+        settings=settings,
         applications=applications,
         api_key=None if settings.api_key is None else settings.api_key.get_secret_value(),
     )
+    retoma.knobs.fix(settings.fixed)
+    for application in applications:
+        retoma.knobs.declare(application.name, application.knobs)
     _register_own(house, settings)
     site = _Site(house, lives)
     site.state.pages = Pages(house, Screens(house.broadcaster, retoma.clock), settings)

@@ -12,6 +12,7 @@ from pydantic import (
     Field,
     JsonValue,
     StrictBool,
+    StrictFloat,
     StrictInt,
     StrictStr,
     model_validator,
@@ -22,6 +23,7 @@ from retoma.engine.batch import REASON
 from retoma.engine.insights import PAGE, AuditLine, Event, Search
 from retoma.engine.job import Job
 from retoma.engine.kind import NAME_LENGTH, PRIORITIES
+from retoma.engine.knob import Source
 from retoma.engine.states import BatchState, State
 from retoma.engine.store import Verb
 from retoma.engine.submission import KEY_LENGTH
@@ -59,6 +61,7 @@ def _printable(value: str) -> str:
     return value
 
 
+Scalar = StrictBool | StrictInt | StrictFloat | StrictStr | None
 Id = Annotated[StrictInt, Field(ge=1, le=LARGEST)]
 Instant = Annotated[datetime, BeforeValidator(_instant), AfterValidator(_zoned)]
 Why = Annotated[
@@ -569,6 +572,10 @@ class RunnerShown(Shown):
     living: bool
     beat_at: datetime
     lease_until: datetime
+    version: str = Field(
+        description="Of retoma, and of the application where it says one.",
+        examples=["0.1.0, app 7"],
+    )
     slots: int
     held: int
     knows: list[str]
@@ -623,6 +630,29 @@ class Thing(Body):
     """One thing of a pool."""
 
     thing: Name
+
+
+class SettingShown(Shown):
+    """A setting or a knob, as it stands for this server."""
+
+    name: str = Field(examples=["keep_done"])
+    variable: str | None = Field(description="By which the environment of a process says it.")
+    value: Scalar = Field(description="What is secret in it is `***`.")
+    default: Scalar
+    source: Source
+    live: bool = Field(description="Whether it changes while processes run; else at a start.")
+    changes: bool = Field(description="Whether it may be changed here, now.")
+    rule: str | None = Field(description="What it may be, where it is live.")
+    unit: str
+    about: str
+    changed_at: datetime | None
+    changed_by: str | None
+
+
+class NewValue(Body):
+    """What a knob is from now on."""
+
+    value: Scalar = Field(examples=["30d", 20])
 
 
 class RateShown(Shown):

@@ -28,6 +28,7 @@ class RunnerSeen:
     held: int = 0  # jobs it runs now
     trouble: str | None = None  # why it claims nothing, if it does not
     drain_at: datetime | None = None  # since when somebody wants it to leave
+    version: str = ""  # of retoma, and of the application where it says one
 
     @property
     def living(self) -> bool:
@@ -42,7 +43,7 @@ def list_runners(tx: Transaction) -> list[RunnerSeen]:
 
 def _runner(row: Row) -> RunnerSeen:
     boot, name, host, pid, state, beat_at, lease_until, slots, knows, now, *more = row
-    held, trouble, drain = more
+    held, trouble, drain, version = more
     known: Sequence[str] = decode(knows)
     return RunnerSeen(
         boot=boot,
@@ -58,4 +59,5 @@ def _runner(row: Row) -> RunnerSeen:
         held=held,
         trouble=trouble,
         drain_at=moment(drain),
+        version=version,
     )

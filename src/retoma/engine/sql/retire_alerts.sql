@@ -1,4 +1,4 @@
--- Delete the oldest closed alerts, a bite at a time.
+-- Delete those of a stretch of alerts that were closed long ago; open ones stay.
 DELETE FROM alerts
-WHERE id IN (SELECT id FROM alerts ORDER BY id LIMIT :bite) AND closed_at < :events_before
+WHERE id > :after AND id <= :last AND closed_at < :events_before
 RETURNING id;

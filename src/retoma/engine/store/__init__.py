@@ -1,7 +1,7 @@
 """Every write on a job. Two families: a runner's carry its boot and each row's epoch; an operator's
 compare and set the state they read. Zero rows is an answer."""
 
-from retoma.engine.store import alerts, breaker, budget, cost, pool, price, rate, reuse
+from retoma.engine.store import alerts, breaker, budget, cost, knobs, pool, price, rate, reuse
 from retoma.engine.store.answers import Asked, forget_answers, keep_answer, take_answer
 from retoma.engine.store.bulk import (
     Bite,
@@ -230,8 +230,8 @@ __all__ = [
     "forget_answers",
     "get_evidence",
     "get_job",
-    "hold_job",
     "give_back",
+    "hold_job",
     "holds_duty",
     "in_batch",
     "intend",
@@ -239,6 +239,7 @@ __all__ = [
     "job_from",
     "keep_answer",
     "keep_references",
+    "knobs",
     "list_references",
     "list_schedules",
     "load_steps",

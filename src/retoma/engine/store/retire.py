@@ -23,6 +23,7 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # nothing of ours is older
 HOLD_OLD_JOBS = verb("hold_old_jobs")
 KEEP_REFERENCE = verb("keep_reference")
 LIST_REFERENCES = verb("list_references")
+NEXT_ALERTS = verb("next_alerts")
 NOW = verb("now")
 OLD_BATCHES = verb("old_batches")
 OLD_EVENTS = verb("old_events")
@@ -177,8 +178,17 @@ def retire_audit(tx: Transaction, bounds: Bounds) -> int:
     return len(tx.all(RETIRE_AUDIT, bite=RETIRE_CHUNK, events_before=bounds.events_before))
 
 
-def retire_alerts(tx: Transaction, bounds: Bounds) -> int:
-    return len(tx.all(RETIRE_ALERTS, bite=RETIRE_CHUNK, events_before=bounds.events_before))
+def retire_alerts(tx: Transaction, bounds: Bounds, after: int) -> Page:
+    """Of the next stretch of alerts those that were closed long ago; what is still open stays, and
+    keeps none behind it."""
+    seen = tx.all(NEXT_ALERTS, after=after, bite=RETIRE_CHUNK)
+    if not seen:
+        return Page([], after, False)
+    last, since = seen[-1]
+    old = tx.all(RETIRE_ALERTS, after=after, last=last, events_before=bounds.events_before)
+    # What was raised later cannot have been closed before.
+    more = cast("datetime", moment(since)) < bounds.events_before
+    return Page([id_ for (id_,) in old], last, more and len(seen) == RETIRE_CHUNK)
 
 
 def retire_batches(tx: Transaction, bounds: Bounds, after: int, *, actor: str) -> Page:

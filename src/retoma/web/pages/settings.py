@@ -1,46 +1,37 @@
-"""The page of settings: every knob of this process, who turned it, and what takes a restart."""
+"""The page of settings: every knob, who turned it, what an admin may turn now, what takes a restart."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
-from pydantic import AliasChoices, SecretStr
 from starlette.responses import Response
 
-from retoma.secret import STARS, redact_text
-from retoma.settings import Settings, Source
+from retoma import panel
+from retoma.engine.knob import Source
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import page_router, streamed
+from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
+from retoma.web.problems import Refusal
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
 routes = page_router()
 
-PAUSE: Final = 10.0  # seconds between two drawings: nothing here moves
+PAUSE: Final = 1.0  # seconds between two drawings
+BACK: Final = "/settings"
 SOURCES: Final[Mapping[Source, Said]] = {
     Source.DEFAULT: say("default"),
+    Source.DATABASE: say("changed here"),
     Source.ENVIRONMENT: say("environment"),
     Source.GIVEN: say("given at its start"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
-    """One setting as it stands in this process."""
-
-    name: str
-    others: tuple[str, ...]  # names of other systems that are heard too
-    value: str | None
-    source: Source
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
 class SettingsScreen:
-    """All knobs, in the order of their reference."""
+    """Those that change while processes run; then the rest, in the order of their reference."""
 
     pages: Pages = field(compare=False, repr=False)
     view: View
@@ -54,38 +45,31 @@ class SettingsScreen:
         return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
-        knobs = knobs_of(self.pages.settings)
-        html = self.pages.render("settings_knobs.html", self.view, knobs=knobs, sources=SOURCES)
-        return [drawn("knobs", html)]
+        seen = await panel.settings_seen(self.pages.house.retoma, self.pages.settings)
+        return [
+            drawn(
+                name,
+                self.pages.render(
+                    "settings_knobs.html",
+                    self.view,
+                    id=name,
+                    live=live,
+                    knobs=[each for each in seen if each.live is live],
+                    sources=SOURCES,
+                    shown=shown,
+                ),
+            )
+            for name, live in (("live", True), ("knobs", False))
+        ]
 
 
-def knobs_of(settings: Settings) -> list[Knob]:
-    return [_knob(settings, name) for name in type(settings).model_fields]
-
-
-def _knob(settings: Settings, name: str) -> Knob:
-    about = type(settings).model_fields[name]
-    named, *others = _names(about.validation_alias)
-    return Knob(
-        name=named,
-        others=tuple(others),
-        value=_shown(getattr(settings, name)),
-        source=settings.source(name),
-        about=about.description or "",
-    )
-
-
-def _names(alias: Any) -> list[str]:
-    return [str(each) for each in alias.choices] if isinstance(alias, AliasChoices) else [alias]
-
-
-def _shown(value: Any) -> str | None:
-    """What is secret is told as stars, also inside an address."""
-    if value in (None, ""):
-        return None
-    if isinstance(value, SecretStr):
-        return STARS
-    return f"{value:g}" if isinstance(value, float) else redact_text(str(value))
+def shown(value: Any) -> str:
+    """As a person types it; nothing, where there is none."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def settings_screen(who: ALooker) -> SettingsScreen:
@@ -103,3 +87,31 @@ async def show(_: Admin, who: ALooker, screen: AScreen) -> Response:
 @routes.get("/live/settings")
 async def live(_: Admin, who: ALooker, request: Request, screen: AScreen) -> Response:
     return await streamed(request, who, screen)
+
+
+@routes.post("/settings/change")
+async def change(actor: Admin, who: ALooker, request: Request) -> Response:
+    """An empty value is nothing at all, where a knob may be that."""
+    form = await form_of(request)
+    value = form.one("value") or ""
+    changed = await panel.change(who.house.retoma, _named(form), value, actor=actor.name)
+    said = say(
+        "{name} is {value} from now on",
+        name=changed.name,
+        value=shown(changed.value) or say("nothing"),
+    )
+    return did(who, who.view.tell(said), BACK)
+
+
+@routes.post("/settings/reset")
+async def reset(actor: Admin, who: ALooker, request: Request) -> Response:
+    name = _named(await form_of(request))
+    await panel.reset(who.house.retoma, name, actor=actor.name)
+    return did(who, who.view.tell(say("{name}: its default holds again", name=name)), BACK)
+
+
+def _named(form: Form) -> str:
+    name = form.one("name")
+    if name is None:
+        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
+    return name

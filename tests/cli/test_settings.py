@@ -1,0 +1,51 @@
+"""`retoma settings`: what stands where, and a hand on what changes while processes run."""
+
+import json
+
+import pytest
+
+from tests.cli.conftest import with_app
+
+
+@pytest.fixture
+def there(url):
+    async def used(app):
+        await app.upgrade()
+
+    with_app(url, used)
+    return url
+
+
+def test_a_knob_is_listed_changed_and_reset(there, verb):
+    changed = verb("settings", "set", "keep_done", "30d")
+    listed = {each["name"]: each for each in json.loads(verb("settings", "list", "--json").out)}
+    page = verb("settings", "list", "--all").out
+    reset = verb("settings", "reset", "keep_done")
+    after = {each["name"]: each for each in json.loads(verb("settings", "list", "--json").out)}
+
+    assert "keep_done is 2592000 s from now on\n" == changed.out
+    assert (2_592_000, "database", "cli") == tuple(
+        listed["keep_done"][name] for name in ("value", "source", "changed_by")
+    )
+    assert "slots" not in listed
+    assert "with a restart" in page
+    assert "keep_done is nothing from now on\n" == reset.out
+    assert (None, "default") == (after["keep_done"]["value"], after["keep_done"]["source"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("alert_stuck", "-1"), 2, ""),
+        (("alert_stuck", "many"), 2, "a whole number from 0 to 1000000, not 'many'"),
+        (("nobody", "1"), 1, "no knob is called 'nobody'"),
+        (("slots", "7"), 1, "set RETOMA_SLOTS in its environment"),
+    ],
+)
+def test_row_35_what_cannot_be_is_refused_with_the_rule(there, verb, words, code, told):
+    answer = verb("settings", "set", *words)
+
+    assert code == answer.code
+    assert told in answer.err
+    listed = json.loads(verb("settings", "list", "--json").out)
+    assert {"default"} == {each["source"] for each in listed}
