@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from retoma import BadInput, Context, NotFound, Permanent, Retoma, State
-from retoma.db import Database
+from retoma.db import Database, Transaction
 from retoma.engine import store
 from retoma.engine.duty import DutyLost, Fence
 from retoma.engine.insights import count_jobs
 from retoma.engine.retention import Keep, Retention
 from retoma.engine.store import Term
+from retoma.engine.store.alerts import Cause, Rule
 from retoma.engine.testing import drain
 from tests.clock import TestClock
 from tests.engine.aids import boot, change, claim, eventually, rows, running, submit
@@ -364,8 +365,38 @@ async def test_a_runner_with_limits_retires_and_one_without_does_not(database_ur
             await asyncio.sleep(0.5)
             assert not await none_done()
         async with running(app, tick=0.2, keep=Keep(done=3600.0)):
-            test_clock.jump(6)
-            await eventually(none_done)
+
+            async def gone() -> bool:
+                test_clock.jump(6)  # whenever it has taken the duty up
+                return await none_done()
+
+            await eventually(gone)
+
+
+async def test_open_alerts_keep_none_behind_them(database_url, test_clock):
+    """However many old ones are still open, those closed after them go; what is young stays."""
+    async with Retoma(database_url) as app:
+        await app.upgrade()
+        test_clock.jump(0)
+        database = await app.database()
+
+        def told(tx: Transaction, names: list[str], *, closed: bool) -> None:
+            for name in names:
+                store.alerts.raise_alert(tx, Cause(Rule.BREAKER, name), {})
+                if closed:
+                    store.alerts.close_alert(tx, Cause(Rule.BREAKER, name))
+
+        stay = [f"open{n}" for n in range(store.RETIRE_CHUNK + 1)]
+        go, young = ([f"{sort}{n}" for n in range(3)] for sort in ("old", "new"))
+        await database.write(lambda tx: told(tx, stay, closed=False), verb="test")
+        await database.write(lambda tx: told(tx, go, closed=True), verb="test")
+        test_clock.jump(8 * DAY)
+        await database.write(lambda tx: told(tx, young, closed=True), verb="test")
+
+        await app.retire(events="7d")
+
+        left = await rows(database, "SELECT subject FROM alerts ORDER BY id")
+        assert [*stay, *young] == [subject for (subject,) in left]
 
 
 async def test_one_who_has_lost_the_duty_deletes_nothing(database_url, test_clock):
