@@ -19,6 +19,7 @@ from retoma.web.pages.kit import Looker
 from retoma.web.pages.runners import runners_screen
 from retoma.web.pages.view import View
 from retoma.words import Language
+from tests.engine.aids import change
 from tests.web.aids import ROOT_KEY, World, world
 from tests.web.test_pages import HOSTILE, HTML
 from tests.web.test_sign_in import FORM, signed_in
@@ -451,6 +452,52 @@ async def test_somebody_is_invited_signed_out_and_removed(database_url):
         assert "Caio" not in [each["name"] for each in people]
         assert "Bia" in [each["name"] for each in people]
         assert ROOT_KEY not in (await browser.get("/people", headers=HTML)).text
+        await browser.aclose()
+
+
+MANY = 230
+NUMBERS = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MANY})"  # noqa: S608
+CROWD = (
+    f"{NUMBERS} INSERT INTO people (name, role, created_at)"  # noqa: S608 — ours
+    " SELECT 'p' || (1000 + i), 'viewer', (SELECT clock()) FROM n",
+    f"{NUMBERS} INSERT INTO api_keys (id, person, role, label, hash, created_at, created_by)"  # noqa: S608
+    " SELECT 'k' || (1000 + i), (SELECT min(id) FROM people), 'viewer', '', 'x',"
+    " (SELECT clock()), 'ana' FROM n",
+    f"{NUMBERS} INSERT INTO sign_in_sessions"  # noqa: S608
+    " (id, person, role, hash, agent, created_at, seen_at, expires_at)"
+    " SELECT 's' || (1000 + i), (SELECT min(id) FROM people), 'viewer', 'x', 'a' || (1000 + i),"
+    " (SELECT clock()), (SELECT clock()), (SELECT clock_in(9999)) FROM n",
+)
+
+
+async def test_many_people_keys_and_sessions_are_turned_over_page_by_page(database_url):
+    """Also where all of them were made at one instant; each once, and the other tables stay."""
+    async with world(database_url) as house:
+        browser, _ = await signed_in(house, "admin")
+        database = await house.app.database()
+        for each in CROWD:
+            await change(database, each)
+        for table, named in (
+            ("people", r'title="(p1\d{3})"'),
+            ("keys", r"<code>(k1\d{3})</code>"),
+            ("sessions", r'title="(a1\d{3})"'),
+        ):
+            address, seen = "/people", list[str]()
+            while address:
+                page = (await browser.get(address, headers=HTML)).text
+                seen += re.findall(named, page)
+                following = [
+                    unescape(each)
+                    for each in re.findall(r'href="(/people\?[^"]*)" rel="next"', page)
+                    if each.endswith(f"#people-{table}")
+                ]
+                address = following[0] if following else ""
+            assert MANY == len(seen) == len(set(seen)), table
+            assert f'href="/people#people-{table}">First' in page
+        for cursor in ("x", "WzEsMl0"):
+            for table in ("people", "keys", "sessions"):
+                bad = await browser.get("/people", params={table: cursor}, headers=HTML)
+                assert 422 == bad.status_code
         await browser.aclose()
 
 

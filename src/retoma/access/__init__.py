@@ -9,6 +9,7 @@ from retoma.access.model import (
     Role,
     Session,
     SessionSeen,
+    Spot,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "Role",
     "Session",
     "SessionSeen",
+    "Spot",
 ]

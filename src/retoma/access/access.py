@@ -9,6 +9,7 @@ from typing import Any, Final
 from retoma.access import model, store, token
 from retoma.access.model import (
     ENVIRONMENT,
+    NEWEST,
     KeySeen,
     NewKey,
     Person,
@@ -16,6 +17,7 @@ from retoma.access.model import (
     Role,
     Session,
     SessionSeen,
+    Spot,
 )
 from retoma.access.token import Sort
 from retoma.db import Database, DatabaseError, Transaction
@@ -80,9 +82,13 @@ class Access:
         )
         return await self._database.write(write, verb="create_key")
 
-    async def keys(self, *, every: bool = False) -> list[KeySeen]:
+    async def keys(
+        self, *, every: bool = False, after: Spot = NEWEST, limit: int = store.MOST
+    ) -> list[KeySeen]:
         """Newest first; those that were revoked too, if `every` one is wanted."""
-        return await self._database.read(lambda tx: store.list_keys(tx, every=every))
+        return await self._database.read(
+            lambda tx: store.list_keys(tx, every=every, after=after, limit=limit)
+        )
 
     async def revoke_key(self, id: str, actor: str) -> None:  # noqa: A002 — what people call it
         """It opens nothing from now on."""
@@ -124,8 +130,13 @@ class Access:
 
     # — people —
 
-    async def people(self) -> list[PersonSeen]:
-        return await self._database.read(store.list_people)
+    async def people(
+        self, *, after: str = "", limit: int = store.EVERYBODY
+    ) -> list[PersonSeen]:
+        """By name."""
+        return await self._database.read(
+            lambda tx: store.list_people(tx, after=after, limit=limit)
+        )
 
     async def remove_person(self, person_name: str, actor: str) -> None:
         """Every key, link and session of theirs is over, at once."""
@@ -178,8 +189,13 @@ class Access:
             await self._tell_use(given.id, lambda tx: store.see_session(tx, given.id))
         return Session(known.person, token.csrf_of(cookie), given.id)
 
-    async def sessions(self) -> list[SessionSeen]:
-        return await self._database.read(store.list_sessions)
+    async def sessions(
+        self, *, after: Spot = NEWEST, limit: int = store.MOST
+    ) -> list[SessionSeen]:
+        """Newest first."""
+        return await self._database.read(
+            lambda tx: store.list_sessions(tx, after=after, limit=limit)
+        )
 
     async def end_session(self, id: str, actor: str) -> None:  # noqa: A002 — likewise
         wanted = _id(id)

@@ -1,9 +1,9 @@
 """The nouns of access, and what may be in a name."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from retoma.engine.errors import BadInput
 from retoma.secret import LONGEST, redact_text
@@ -70,6 +70,16 @@ class PersonSeen:
     created_at: datetime | None
     keys: int
     sessions: int
+
+
+class Spot(NamedTuple):
+    """Where a key or a session stands among those that were made before and after it."""
+
+    at: datetime
+    id: str
+
+
+NEWEST: Final = Spot(datetime(9999, 1, 1, tzinfo=UTC), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from retoma.access.model import (
     PersonSeen,
     Role,
     SessionSeen,
+    Spot,
     least,
 )
 from retoma.access.token import Given, Made
@@ -28,6 +29,7 @@ LIFE: Final = 14 * 86_400.0  # seconds a session lasts at most
 FRESH: Final = 60.0  # seconds within which a use is not told again
 KEPT: Final = 30 * 86_400.0  # seconds that what is over stays to be looked at
 MOST: Final = 1000  # rows of a list: people and keys are few
+EVERYBODY: Final = 1_000_000
 
 
 def verb(name: str) -> Statement:
@@ -72,7 +74,7 @@ class Known:
 # — people —
 
 
-def list_people(tx: Transaction) -> list[PersonSeen]:
+def list_people(tx: Transaction, *, after: str, limit: int) -> list[PersonSeen]:
     return [
         PersonSeen(
             id=id_,
@@ -82,7 +84,9 @@ def list_people(tx: Transaction) -> list[PersonSeen]:
             keys=keys,
             sessions=sessions,
         )
-        for id_, name, role, created_at, keys, sessions in tx.all(LIST_PEOPLE, idle=-IDLE)
+        for id_, name, role, created_at, keys, sessions in tx.all(
+            LIST_PEOPLE, idle=-IDLE, after=after, most=limit
+        )
     ]
 
 
@@ -159,8 +163,9 @@ def create_key(
     return NewKey(made.id, made.token)
 
 
-def list_keys(tx: Transaction, *, every: bool) -> list[KeySeen]:
-    return [_key_seen(row) for row in tx.all(LIST_KEYS, every=int(every), most=MOST)]
+def list_keys(tx: Transaction, *, every: bool, after: Spot, limit: int) -> list[KeySeen]:
+    found = tx.all(LIST_KEYS, every=int(every), at=after.at, id=after.id, most=limit)
+    return [_key_seen(row) for row in found]
 
 
 def revoke_key(tx: Transaction, key: str, *, actor: str) -> None:
@@ -309,7 +314,7 @@ def see_session(tx: Transaction, session: str) -> None:
     tx.run(SEE_SESSION, id=session, fresh=-FRESH)
 
 
-def list_sessions(tx: Transaction) -> list[SessionSeen]:
+def list_sessions(tx: Transaction, *, after: Spot, limit: int) -> list[SessionSeen]:
     return [
         SessionSeen(
             id=id_,
@@ -321,7 +326,7 @@ def list_sessions(tx: Transaction) -> list[SessionSeen]:
             expires_at=moment(expires),
         )
         for id_, person, role, agent, created, seen, expires in tx.all(
-            LIST_SESSIONS, idle=-IDLE, most=MOST
+            LIST_SESSIONS, idle=-IDLE, at=after.at, id=after.id, most=limit
         )
     ]
 

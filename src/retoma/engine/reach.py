@@ -97,8 +97,13 @@ class Pools:
     async def list(self) -> list[PoolSeen]:
         return await (await self._opened()).read(store.pool.list_pools)
 
-    async def items(self, pool: str) -> "Sequence[ItemSeen]":
-        return await (await self._opened()).read(lambda tx: store.pool.list_items(tx, pool))
+    async def items(
+        self, pool: str, *, after: str = "", limit: int = store.pool.EVERY
+    ) -> "Sequence[ItemSeen]":
+        """By name, those after one."""
+        return await (await self._opened()).read(
+            lambda tx: store.pool.list_items(tx, pool, after=after, limit=limit)
+        )
 
 
 class RatesDesk:

@@ -43,6 +43,7 @@ SWITCH_OFF_FAILING = verb("switch_off_failing")
 TELL_ALL = verb("tell_all")
 TELL_HOLDS = verb("tell_holds")
 NAMED = 10  # names in a message
+EVERY = 1_000_000_000  # things of one pool, for whoever wants no pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -482,9 +483,13 @@ def list_pools(tx: Transaction) -> list[PoolSeen]:
     ]
 
 
-def list_items(tx: Transaction, pool: str) -> list[ItemSeen]:
+def list_items(
+    tx: Transaction, pool: str, *, after: str = "", limit: int = EVERY
+) -> list[ItemSeen]:
+    """By name, those after one."""
     _known(tx, pool)
-    return [_item_seen(row) for row in tx.all(LIST_ITEMS, pool=pool)]
+    found = tx.all(LIST_ITEMS, pool=pool, after=after, most=limit)
+    return [_item_seen(row) for row in found]
 
 
 def _item_seen(row: Row) -> ItemSeen:

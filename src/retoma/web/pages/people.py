@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from datetime import datetime
+from typing import Annotated, Any, Final, cast
 
 from fastapi import Depends, Request
 from starlette.responses import HTMLResponse, Response
 
-from retoma.access import Access, Role
+from retoma.access import Access, KeySeen, Role, SessionSeen, Spot
+from retoma.access.model import NEWEST
+from retoma.web.cursor import Cursor
+from retoma.web.pages.asked import CursorOf
+from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
@@ -19,7 +24,10 @@ from retoma.words import Said, say
 routes = page_router()
 
 PAUSE: Final = 1.0  # seconds between two drawings
-SHOWN: Final = 200  # rows of each table
+PAGE: Final = 100  # rows of each table
+PEOPLE: Final = Cursor("people page", None)
+KEYS: Final = Cursor("keys page", None)
+SESSIONS: Final = Cursor("sessions page", None)
 OVERLAP: Final = "1d"  # how long an old key is good beside the new one
 BACK: Final = "/people"
 NOTHING: Final = {"Cache-Control": "no-store"}
@@ -31,6 +39,9 @@ class PeopleScreen:
 
     pages: Pages = field(compare=False, repr=False)
     view: View
+    people: str | None = None  # where each table begins
+    keys: str | None = None
+    sessions: str | None = None
 
     @property
     def key(self) -> "PeopleScreen":
@@ -42,22 +53,64 @@ class PeopleScreen:
 
     async def draw(self) -> Sequence[Region]:
         access = await self.pages.house.access()
-        given = {
-            "people": (await access.people())[:SHOWN],
-            "sessions": (await access.sessions())[:SHOWN],
-            "keys": (await access.keys())[:SHOWN],
-            "from_environment": self.pages.house.api_key is not None,
+        [name] = PEOPLE.read(self.people, str) or [""]
+        people = await access.people(after=name, limit=PAGE + 1)
+        keys = await access.keys(after=_spot(KEYS, self.keys), limit=PAGE + 1)
+        sessions = await access.sessions(after=_spot(SESSIONS, self.sessions), limit=PAGE + 1)
+        last = people[:PAGE][-1].name if len(people) > PAGE else None
+        following = {
+            "people": PEOPLE.write(last),
+            "keys": _next(KEYS, keys),
+            "sessions": _next(SESSIONS, sessions),
         }
-        return [
-            drawn(
-                f"people-{name}", self.pages.render(f"people_{name}.html", self.view, **given)
-            )
-            for name in ("people", "sessions", "keys")
-        ]
+        rows: dict[str, Sequence[Any]] = {
+            "people": people[:PAGE],
+            "keys": keys[:PAGE],
+            "sessions": sessions[:PAGE],
+        }
+        return [self._table(table, rows[table], following[table]) for table in rows]
+
+    def _table(self, table: str, rows: Sequence[Any], following: str | None) -> Region:
+        html = self.pages.render(
+            f"people_{table}.html",
+            self.view,
+            from_environment=self.pages.house.api_key is not None,
+            first=getattr(self, table) and self._link(table, None),
+            following=following and self._link(table, following),
+            **{table: rows},
+        )
+        return drawn(f"people-{table}", html)
+
+    def _link(self, table: str, cursor: str | None) -> str:
+        """This page with another part of one table; the others stay where they are."""
+        asked = {name: getattr(self, name) for name in ("people", "keys", "sessions")}
+        return f"{BACK}{query_of({**asked, table: cursor})}#people-{table}"
 
 
-def people_screen(who: ALooker) -> PeopleScreen:
-    return PeopleScreen(who.pages, who.view)
+def _spot(stamp: Cursor, cursor: str | None) -> Spot:
+    values = stamp.read(cursor, str, str)
+    if values is None:
+        return NEWEST
+    try:
+        at = datetime.fromisoformat(values[0])
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise Refusal("bad_cursor", say("the cursor names no instant: begin without one"))
+    return Spot(at, values[1])
+
+
+def _next(stamp: Cursor, seen: Sequence[KeySeen] | Sequence[SessionSeen]) -> str | None:
+    if len(seen) <= PAGE:
+        return None
+    last = seen[PAGE - 1]
+    return stamp.write(cast("datetime", last.created_at).isoformat(), last.id)
+
+
+def people_screen(
+    who: ALooker, people: CursorOf = None, keys: CursorOf = None, sessions: CursorOf = None
+) -> PeopleScreen:
+    return PeopleScreen(who.pages, who.view, people, keys, sessions)
 
 
 AScreen = Annotated[PeopleScreen, Depends(people_screen)]

@@ -58,10 +58,7 @@ class PoolsScreen:
     async def _things(self, pool: str) -> list[Region]:
         stamp = Cursor("things page", pool)
         [after] = stamp.read(self.cursor, str) or [""]
-        seen = sorted(
-            await self.pages.house.retoma.pools.items(pool), key=lambda each: each.name
-        )
-        left = [each for each in seen if each.name > after]
+        left = await self.pages.house.retoma.pools.items(pool, after=after, limit=PAGE + 1)
         rows = {called("thing", each.name): self._row(each) for each in left[:PAGE]}
         following = stamp.write(left[PAGE - 1].name if len(left) > PAGE else None)
         pager = self.pages.render(

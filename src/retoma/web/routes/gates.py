@@ -49,10 +49,9 @@ async def list_things(
     """The things of a pool by name: who holds them, how they fare."""
     stamp = Cursor("things", pool)
     [after] = stamp.read(cursor, str) or [""]
-    seen = sorted(await house.retoma.pools.items(pool), key=lambda each: each.name)
-    left = [each for each in seen if each.name > after]
-    shown = [ThingShown.model_validate(each) for each in left[:limit]]
-    return PageOf(items=shown, next=stamp.write(shown[-1].name if len(left) > limit else None))
+    seen = await house.retoma.pools.items(pool, after=after, limit=limit + 1)
+    shown = [ThingShown.model_validate(each) for each in seen[:limit]]
+    return PageOf(items=shown, next=stamp.write(shown[-1].name if len(seen) > limit else None))
 
 
 @routes.post("/api/pools/{pool:path}/switch")
