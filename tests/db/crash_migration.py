@@ -16,6 +16,8 @@ from typing import Any
 from retoma import db
 from retoma.db import Statement, Transaction, migrations
 
+FROM_NOTHING = (3, 40, 90)  # statements to die at while all of them are applied at once
+
 
 class Mortal:
     """A database whose process is killed before its n-th statement."""
@@ -55,21 +57,35 @@ class _Counting:
 
 
 def crash(url: str, stride: int) -> int:
-    """How many statements were died at. Each process first meets what the last one left."""
-    died = n = whole = 0
+    """How many statements were died at. Each process first meets what the last one left.
+
+    All at once, as an empty database gets them, then one by one, as one that is in use does.
+    """
+    died = len([die(url, n) for n in FROM_NOTHING])
+    if count_applied(url):
+        sys.exit("dying in the middle of all of them left some behind")
+    ended(fork(partial(begin, url)))
+    n, whole = 0, 1
     while True:
         n += stride
-        status = ended(fork(partial(run, url, n)))
-        if status == 0:
+        if not die(url, n):
             return died
-        if status != signal.SIGKILL:
-            sys.exit(f"dying at statement {n - stride} left half of it behind")
         died += 1
         if (applied := count_applied(url)) > whole:
-            whole, n = (
-                applied,
-                0,
-            )  # what is committed is not died at again: from the next one on
+            # What is committed is not died at again: from the next one on.
+            whole, n = applied, 0
+
+
+def begin(url: str) -> None:
+    asyncio.run(migrations.upgrade(db.open(url), to=1))
+
+
+def die(url: str, n: int) -> bool:
+    """Whether there was an n-th statement to die at."""
+    status = ended(fork(partial(run, url, n)))
+    if status not in (0, signal.SIGKILL):
+        sys.exit(f"dying at statement {n} left half of it behind")
+    return status != 0
 
 
 def count_applied(url: str) -> int:

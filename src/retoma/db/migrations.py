@@ -73,15 +73,13 @@ def migrations(dialect: str, room: Room = ENGINE) -> list[Migration]:
 
 
 async def upgrade(database: Database, *, to: int | None = None, room: Room = ENGINE) -> Status:
-    """Apply what is missing, each number in a transaction of its own."""
+    """Apply what is missing, each number in a transaction of its own; where there is nothing yet,
+    all in one."""
     await status(database, room)  # refuses a stranger's before anything is opened for writing
     known = migrations(database.dialect, room)
-    while True:
-        number = await database.write(
-            lambda tx: _apply_next(tx, room, known, to), verb="migrate"
-        )
-        if number is None:
-            return await status(database, room)
+    while await database.write(lambda tx: _apply_next(tx, room, known, to), verb="migrate"):
+        pass
+    return await status(database, room)
 
 
 async def downgrade(database: Database, *, to: int, room: Room = ENGINE) -> Status:
@@ -135,18 +133,21 @@ def _known(dialect: str) -> list[Migration]:
     return migrations(dialect)
 
 
-def _apply_next(
-    tx: Transaction, room: Room, known: list[Migration], to: int | None
-) -> int | None:
+def _apply_next(tx: Transaction, room: Room, known: list[Migration], to: int | None) -> int:
+    """How many were applied. One by one where somebody works meanwhile: each holds them up briefly."""
     applied = _prepared(tx, room)
     _refuse_unknown(applied, known)
-    for each in known:
-        if each.number not in applied and (to is None or each.number <= to):
-            _run(tx, each.up)
-            told = {"number": each.number, "name": each.name, "sum": each.checksum}
-            tx.run(RECORD, room=room.name, **told)
-            return each.number
-    return None
+    missing = [
+        each
+        for each in known
+        if each.number not in applied and (to is None or each.number <= to)
+    ]
+    chosen = missing[:1] if applied else missing
+    for each in chosen:
+        _run(tx, each.up)
+        told = {"number": each.number, "name": each.name, "sum": each.checksum}
+        tx.run(RECORD, room=room.name, **told)
+    return len(chosen)
 
 
 def _undo_last(tx: Transaction, room: Room, known: list[Migration], to: int) -> int | None:
