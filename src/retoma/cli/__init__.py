@@ -13,8 +13,10 @@ from retoma.cli.verbs import (
     gates,
     jobs,
     money,
+    sandbox,
     schedules,
     schema,
+    services,
     settings,
     working,
 )
@@ -47,12 +49,13 @@ GROUPS = {
     "secrets": doors.secrets,
     "settings": settings.settings,
     "db": schema.database,
+    "sandbox": sandbox.sandbox,
 }
 for verb in (
     *(working.runner, working.serve, working.demo, working.up, working.doctor),
-    money.costs,
+    *(money.costs, services.worker_service),
 ):
-    cli.command()(verb)
+    cli.command(verb.__name__.replace("_", "-"))(verb)
 for name, group in GROUPS.items():
     cli.add_typer(group, name=name)
 

@@ -30,7 +30,12 @@ async def serve(
     if with_parent:
         when_parent_ends(server.stop)
     server.house.retoma.patience = PATIENCE
+
+    def listening_now() -> None:
+        print(speak("retoma listens on {origin}", origin=server.origin), flush=True)
+
     async with server.house.retoma:
-        await server.run(
-            lambda: print(speak("retoma listens on {origin}", origin=server.origin), flush=True)
-        )
+        try:
+            await server.run(listening_now)
+        except SystemExit:  # uvicorn's, where what lives beside it could not begin
+            raise Stop(Exit.FAILED, say("it did not come up; its log says why")) from None

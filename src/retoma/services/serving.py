@@ -30,7 +30,7 @@ Life = Callable[[], AbstractAsyncContextManager[object]]
 
 
 def build_service(
-    name: str,
+    title: str,
     retoma: Retoma,
     face: Face,
     *,
@@ -47,7 +47,7 @@ def build_service(
     longer than others. `knobs`: of the runner.
     """
     house = House(retoma=retoma, face=face, bound=bound or Bound(), api_key=api_key)
-    site = _Service(name, house, unhurried, (*lives, lambda: _runner(retoma, knobs)))
+    site = _Service(title, house, unhurried, (*lives, lambda: _runner(retoma, knobs)))
     for each in routers:
         site.include_router(each)
     site.add_exception_handler(HTTPException, _not_ours)
@@ -60,10 +60,10 @@ class _Service(FastAPI):
     """FastAPI without pages of its own."""
 
     def __init__(
-        self, name: str, house: House, unhurried: Sequence[str], lives: Sequence[Life]
+        self, title: str, house: House, unhurried: Sequence[str], lives: Sequence[Life]
     ) -> None:
         super().__init__(
-            title=name,
+            title=title,
             version=VERSION,
             docs_url=None,
             redoc_url=None,

@@ -1,0 +1,71 @@
+"""`retoma sandbox ads` and `retoma sandbox proxy`: pieces of the outside world, as programs."""
+
+import asyncio
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from retoma.cli.exits import Exit, Stop
+from retoma.cli.listening import Listener, bound_to
+from retoma.cli.processes import on_stop, when_parent_ends
+from retoma.words import say, speak
+
+HERE = "127.0.0.1"
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def ads(
+    *,
+    port: int,
+    seed: int,
+    faults: float,
+    block_after: int | None,
+    log: Path | None,
+    with_parent: bool,
+) -> None:
+    from retoma.sandbox.ads import Library, build_pages
+    from retoma.sandbox.box import Box
+    from retoma.sandbox.faults import Faults
+
+    wrong = Faults(seed=seed, rate=faults, block_after=block_after)
+    asyncio.run(_serve(Box(build_pages(Library(seed)), wrong, log_file=log), port, with_parent))
+
+
+async def _serve(app: Any, port: int, with_parent: bool) -> None:
+    socket = bound_to(HERE, port)
+    listener = Listener(app, [socket], lifespan="off")
+    on_stop(listener.stop)
+    if with_parent:
+        when_parent_ends(listener.stop)
+    origin = f"http://{HERE}:{socket.getsockname()[1]}"
+    await listener.run(
+        lambda: print(speak("retoma listens on {origin}", origin=origin), flush=True)
+    )
+
+
+def proxy(name: str, *, port: int, with_parent: bool) -> None:
+    if not NAME.fullmatch(name):
+        raise Stop(
+            Exit.USAGE,
+            say("a proxy is called by letters, digits, - and _, not {name!r}", name=name),
+        )
+    try:
+        from retoma.sandbox import proxies
+    except ImportError:
+        raise Stop(
+            Exit.UNAVAILABLE, say("a proxy needs proxy.py: pip install 'retoma[sandbox]'")
+        ) from None
+    if ":" not in os.environ.get(proxies.CREDENTIALS, ""):
+        raise Stop(
+            Exit.USAGE,
+            say(
+                "set {name} to user:password, which the proxy asks for",
+                name=proxies.CREDENTIALS,
+            ),
+        )
+
+    def listening(port: int) -> None:
+        print(speak("retoma listens on {origin}", origin=f"http://{HERE}:{port}"), flush=True)
+
+    proxies.run(name, port, listening, with_parent=with_parent)

@@ -1,0 +1,42 @@
+"""A real forward proxy that asks for a name and a password, and tells a site who it is.
+
+proxy.py does the work; it is an extra (`pip install 'retoma[sandbox]'`).
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import proxy
+from proxy.http.parser import HttpParser
+from proxy.http.proxy import HttpProxyBasePlugin
+from proxy.proxy import sleep_loop
+
+CREDENTIALS: Final = (
+    "RETOMA_SANDBOX_PROXY"  # user:password; never an argument, which all can see
+)
+NAME: Final = "RETOMA_SANDBOX_PROXY_NAME"
+HERE: Final = "127.0.0.1"
+
+
+class Introduced(HttpProxyBasePlugin):
+    """Writes into each request through which proxy it came."""
+
+    def handle_client_request(self, request: HttpParser) -> HttpParser:
+        request.add_header(b"Forwarded", f"by=_{os.environ[NAME]}".encode())
+        return request
+
+
+def run(name: str, port: int, listening: Callable[[int], None], *, with_parent: bool) -> None:
+    """Until told to stop. The credentials are in the environment."""
+    os.environ[NAME] = name
+    arguments = ["--hostname", HERE, "--port", str(port), "--log-level", "ERROR"]
+    arguments += ["--num-workers", "1", "--num-acceptors", "1"]
+    arguments += ["--basic-auth", os.environ.pop(CREDENTIALS)]
+    with proxy.Proxy(arguments, plugins=[Introduced]) as running:
+        listening(running.flags.port)
+        if with_parent:
+            sys.stdin.buffer.read()  # ends when whoever started us is gone
+        else:
+            sleep_loop(running)
