@@ -1,6 +1,7 @@
 """A step that is a transaction: its writes, its submissions and itself, together or not at all."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ async def shop(app: Retoma) -> None:
 
 
 async def goods(app: Retoma) -> list[tuple[str, int]]:
-    return await app.write(lambda tx: tx.all("SELECT name, n FROM goods ORDER BY name"))  # type: ignore[return-value]
+    return await app.write(lambda tx: tx.all("SELECT name, n FROM goods ORDER BY name"))
 
 
 def put(tx: Transaction, name: str) -> str:
@@ -157,8 +158,8 @@ async def test_an_async_function_is_refused(database_url):
         async def put_async(tx: Transaction) -> None: ...
 
         @app.job(retry=AT_ONCE)
-        async def work(ctx: Context, _: str) -> None:
-            await ctx.write("put", put_async)
+        async def work(ctx: Context, _: str) -> Any:
+            return await ctx.write("put", put_async)
 
         job = await app.submit(work, "")
         await drain(app)
