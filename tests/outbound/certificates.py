@@ -28,6 +28,11 @@ class Authority:
             cadata=self._own.public_bytes(serialization.Encoding.PEM).decode()
         )
 
+    @property
+    def pem(self) -> bytes:
+        """What a program is given that is to believe it: `SSL_CERT_FILE`."""
+        return _pem(self._own)
+
     def server(self, host: str, seen: list[str | None] | None = None) -> ssl.SSLContext:
         """Speaks for a host; the names it was called by are kept in `seen`."""
         key = ec.generate_private_key(ec.SECP256R1())

@@ -1,6 +1,7 @@
 """Somebody hears of an alert once: also where whoever told it died before it could say so."""
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import json
@@ -24,7 +25,10 @@ from retoma.secret import Secret
 from retoma.web.notices import EMAIL, WEBHOOK, Shape, notice_kinds, shaped, signed
 from tests.clock import TestClock
 from tests.engine.aids import eventually, rows, running
+from tests.outbound.certificates import Authority
 from tests.outbound.fakes import OK, Server, answer, serving
+from tests.outbound.post import PASSWORD, USER, posted
+from tests.outbound.post import Post as PrivatePost
 from tests.web.test_serve import listening, process
 
 SECRET = "CANARY-signs-posts"  # noqa: S105 — nobody's
@@ -237,6 +241,90 @@ async def test_show_4_a_sender_killed_between_sending_and_saying_so_tells_once(
         letter = post.letters[-1]
         assert "[retoma] breaker shop has been open for 5 minutes: down" == letter["Subject"]
         assert "ana@example.org, rui@example.org" == letter["To"]
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+def writing(post: PrivatePost, password: str) -> dict[str, Any]:
+    return {
+        "alert_email": "ana@example.org",
+        "smtp_host": "localhost",
+        "smtp_port": post.port,
+        "smtp_from": "retoma@example.org",
+        "smtp_user": USER,
+        "smtp_password": password,
+    }
+
+
+async def test_a_letter_is_written_once_of_each_change_over_tls(
+    database_url, test_clock, authority, tmp_path, monkeypatch
+):
+    """Without a crash each is sent exactly once, by whoever shows the password."""
+    trusted = tmp_path / "authority.pem"
+    trusted.write_bytes(authority.pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    with posted(tls=authority.server("localhost")) as post:
+        async with Retoma(database_url) as app:
+            await ready(app, test_clock)
+            await app.knobs.set("alert_stale", "365d")  # however often it is looked
+            await (await app.database()).write(raised, verb="test")
+            async with running(app, kinds=telling(app, **writing(post, PASSWORD)), lease=1e6):
+                await eventually(jumping(test_clock, ended(app, EMAIL, 1)))
+                await app.breakers.close("shop")
+                await eventually(jumping(test_clock, ended(app, EMAIL, 2)))
+
+    first, second = post.letters
+    assert "[retoma] breaker shop has been open for 5 minutes: down" == first["Subject"]
+    assert f"[retoma] over: {first['Subject'].removeprefix('[retoma] ')}" == second["Subject"]
+    assert first["Message-ID"] != second["Message-ID"]
+    assert 2 == post.asked.count("AUTH")
+    assert not [line for line in post.open if b"AUTH" in line]
+
+
+async def test_a_wrong_password_parks_the_notice_which_says_so_and_not_the_password(
+    database_url, test_clock, authority, tmp_path, monkeypatch
+):
+    trusted = tmp_path / "authority.pem"
+    trusted.write_bytes(authority.pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    with posted(tls=authority.server("localhost")) as post:
+        async with Retoma(database_url) as app:
+            await ready(app, test_clock)
+            await app.knobs.set("alert_stale", "365d")  # however often it is looked
+            await (await app.database()).write(raised, verb="test")
+
+            async def parked() -> list[Any]:
+                return await app.jobs(kind=EMAIL, state="parked")
+
+            wrong = telling(app, **writing(post, "CANARY-wrong"))
+            async with running(app, kinds=wrong, lease=1e6):
+                [job] = await eventually(jumping(test_clock, parked))
+            seen = await app.see(job.id)
+            why = await app.explain(job.id)
+            async with running(app, kinds=telling(app, **writing(post, PASSWORD)), lease=1e6):
+                await app.resume(job.id, actor="ana")
+                await eventually(ended(app, EMAIL, 1))
+
+    told = repr(seen) + why
+    assert "SMTP localhost: it refused our user or password" in told
+    assert "CANARY" not in told
+    assert base64.b64encode(f"\0{USER}\0CANARY-wrong".encode()).decode() not in told
+    assert 1 == len(post.letters), "put right, it goes on, and is sent once"
+
+
+def jumping(
+    test_clock: TestClock, ask: Callable[[], Awaitable[Any]]
+) -> Callable[[], Awaitable[Any]]:
+    """Nobody waits here for the next look or a tick."""
+
+    async def asked_later() -> Any:
+        test_clock.jump(EVERY + 1)
+        return await ask()
+
+    return asked_later
 
 
 # — shapes and settings —

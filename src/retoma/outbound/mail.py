@@ -76,8 +76,13 @@ def _sorted(postbox: Postbox) -> Iterator[None]:
     where = f"alerts: SMTP {postbox.host}"
     try:
         yield
-    except smtplib.SMTPAuthenticationError:
-        raise Permanent(f"{where}: it does not know us", code="config") from None
+    except smtplib.SMTPAuthenticationError as error:
+        if error.smtp_code < LATER:
+            raise _refused(where, error.smtp_code) from None
+        told = f"{where}: it refused our user or password"
+        raise Permanent(told, code="config") from None
+    except smtplib.SMTPNotSupportedError as error:
+        raise Permanent(f"{where}: {error}", code="config") from None
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
         raise _refused(where, max(codes)) from None
@@ -87,6 +92,9 @@ def _sorted(postbox: Postbox) -> Iterator[None]:
         raise Unsure(f"{where}: the connection broke; it may have happened") from None
     except smtplib.SMTPException as error:
         raise Permanent(f"{where}: {type(error).__name__}", code="config") from None
+    except ssl.SSLCertVerificationError as error:
+        told = f"{where}: its certificate is not trusted: {error.verify_message}"
+        raise Permanent(told, code="config") from None
     except OSError:
         raise Transient(f"{where}: no connection", code="no_answer") from None
 
