@@ -16,6 +16,7 @@ from retoma.engine.store import Term
 from retoma.engine.store import alerts as seen
 from retoma.engine.store.alerts import BITE
 from retoma.engine.testing import drain
+from retoma.words import Language, tell
 from tests.clock import TestClock
 from tests.db.test_plans import ANALYZE, Explaining
 from tests.engine.aids import boot, change, claim, eventually, rows, running, settle, submit
@@ -145,6 +146,8 @@ async def test_a_finished_batch_is_told_of_each_time_it_finishes(database_url, t
         await drain(app)
         [first] = [each for each in await app.alerts() if each.rule == "BatchFinished"]
         assert ("info", {"dead": 3}) == (first.severity, first.details)
+        told = tell(sentence(first), Language.PT_BR)
+        assert f"o lote {batch.id} terminou: 3 mortos" == told
 
         await batch.retry_failed()
         await drain(app)

@@ -23,7 +23,7 @@ from tests.services import MissingService, installed_by_apt, say
 ADDRESS = "RETOMA_TEST_CHROMIUM"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-WIDE = {"width": 1280, "height": 900}
+WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 

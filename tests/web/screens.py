@@ -1,4 +1,4 @@
-"""Pictures of every page, in both themes: `python -m tests.web.screens FOLDER`. Somebody looks at them.
+"""Pictures of every page, in both themes: `python -m tests.web.screens FOLDER [PAGE …]`. Somebody looks at them.
 
 The house they show has a bit of everything: work that runs, waits, is parked, died of several things; names
 that are too long and full of markup; a million of something.
@@ -8,19 +8,21 @@ import asyncio
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from retoma import Context, Park, Permanent, Retoma, Retry, Transient
 from retoma.access import Access, Role
 from retoma.cli.serve import prepare
 from retoma.manifest import Application
-from tests.web.aids import PATIENT, set_up
+from tests.web.aids import PATIENT, served, set_up
 from tests.web.chromium import browser, context, folder
+from tests.web.dressed import WORD, dress, furnish_last, furnish_more
 
 LONG = "cotação de peças " + "<b>muito</b> longa " * 9
 SNAPSHOT = "<h1>Loja fechada</h1><script>alert(1)</script>"
@@ -53,6 +55,40 @@ PAGES = {
     "problem": "/jobs?state=nonsense",
     "missing": "/jobs/99999",
 }
+MORE = {  # for who looks: axe has seen all that these are made of
+    "board-day": "/?last=1d",
+    "job-waiting": "/jobs/{waiting}",
+    "job-scheduled": "/jobs/{scheduled}",
+    "job-done": "/jobs/{done}",
+    "job-skipped": "/jobs/{skipped}",
+    "job-canceled": "/jobs/{canceled}",
+    "job-long": "/jobs/{long}",
+    "job-broken": "/jobs/{broken}",
+    "job-picture": "/jobs/{dead}?evidence={picture}",
+    "job-json": "/jobs/{dead}?evidence={answer}",
+    "batch-million": "/batches/{million}",
+    "batch-stopped": "/batches/{stopped}",
+    "batch-paused": "/batches/{paused}",
+    "dead-empty": "/dead?code=NOBODY",
+    "pool-long": "/pools?pool={word}",
+}
+EMPTY = (
+    "/",
+    "/jobs",
+    "/batches",
+    "/dead",
+    "/runners",
+    "/pools",
+    "/gates",
+    "/schedules",
+    "/audit",
+)
+LOOKS = (  # theme, language, phone
+    ("light", "pt_BR", False),
+    ("dark", "en", False),
+    ("light", "en", True),
+    ("dark", "pt_BR", True),
+)
 
 
 def stories(url: str, hostile: str) -> Retoma:
@@ -68,6 +104,8 @@ def stories(url: str, hostile: str) -> Retoma:
             await ctx.attach("screen.png", PNG)
             await ctx.attach("answer.json", b'{"status": 503, "retry": null}')
             raise Permanent(wanted["dies"], code=wanted["code"])
+        if "breaks" in wanted:
+            raise RuntimeError(wanted["breaks"])
         if "fails" in wanted:
             raise Transient(wanted["fails"], code="ERROR502")
         if "parks" in wanted:
@@ -87,6 +125,7 @@ def stories(url: str, hostile: str) -> Retoma:
 
     app.schedule("rodada da semana", "matches.scrape", cron="0 6 * * 1", payload=1)
     app.schedule("de hora em hora", "matches.scrape", cron="5 * * * *", payload=2)
+    app.schedule(WORD[:100], "matches.scrape", cron="*/5 8-18 1,15 1-6 1-5", payload=3)
     return app
 
 
@@ -120,12 +159,20 @@ async def furnish(app: Retoma) -> dict[str, Any]:
     await _hold_back(app)
     [dead, *_] = [job for job in await app.dead(limit=50) if job.batch == batch.id][-1:]
     evidence = await app.evidence(dead.id)
+    [page, picture, answer] = (
+        next(each.sha256 for each in evidence if each.name == name)
+        for name in ("page.html", "screen.png", "answer.json")
+    )
     return {
         "dead": dead.id,
         "parked": parked.id,
+        "canceled": canceled.id,
         "batch": batch.id,
         "slow": slow.id,
-        "page": next(each.sha256 for each in evidence if each.media == "text/html"),
+        "page": page,
+        "picture": picture,
+        "answer": answer,
+        "word": WORD,
     }
 
 
@@ -147,7 +194,9 @@ async def _hold_back(app: Retoma) -> None:
 
 
 @contextmanager
-def house(url: str, *, hostile: str = SNAPSHOT) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def house(
+    url: str, *, hostile: str = SNAPSHOT, more: bool = False
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """A server and a runner that holds some jobs: where it is, a link into it, and its ids."""
     ready = threading.Event()
     told: dict[str, Any] = {}
@@ -155,7 +204,8 @@ def house(url: str, *, hostile: str = SNAPSHOT) -> Iterator[tuple[str, str, dict
     async def live() -> None:
         app = stories(url, hostile)
         async with app:
-            ids = await furnish(app)
+            ids = await furnish_more(app) if more else {}
+            ids |= await furnish(app)
             kinds = Application(name="demo", kinds=list(app.kinds))
             server = await prepare(app, set_up(url, serve_port=0), [kinds], bound=PATIENT)
             access = Access(await app.database(), app.clock, app.ids)
@@ -166,6 +216,8 @@ def house(url: str, *, hostile: str = SNAPSHOT) -> Iterator[tuple[str, str, dict
             while len(held := await app.jobs(state="running")) < SLOTS:
                 await app.clock.sleep(0.05)
             ids["running"] = held[0].id
+            if more:
+                await furnish_last(app, ids)
             told.update(
                 ids=ids,
                 link=f"{server.origin}/enter/{token}",
@@ -196,31 +248,79 @@ def house(url: str, *, hostile: str = SNAPSHOT) -> Iterator[tuple[str, str, dict
 
 
 def take(where: Path, only: list[str]) -> None:
-    with (
-        tempfile.TemporaryDirectory() as temporary,
-        house(f"sqlite:///{temporary}/work.db") as (origin, link, ids),
-        browser() as started,
-    ):
-        looks = [("light", "pt_BR", False), ("dark", "en", False), ("light", "pt_BR", True)]
-        cookies: Any = None
-        for theme, language, phone in looks:
-            with context(started, language=language, theme=theme, phone=phone) as someone:
-                page = someone.new_page()
-                if cookies is None:
-                    enter(page, link)
-                    cookies = someone.cookies()
-                someone.add_cookies(cookies)
-                for name, address in PAGES.items():
-                    if only and name not in only:
-                        continue
-                    page.goto(origin + address.format(**ids))
-                    page.wait_for_timeout(600)  # charts
-                    kind = f"{theme}-{'phone' if phone else 'wide'}"
-                    page.screenshot(path=where / f"{name}-{kind}.png", full_page=True)
-                if not only:
-                    someone.clear_cookies()
-                    page.goto(f"{origin}/sign-in")
-                    page.screenshot(path=where / f"sign-in-{theme}-{phone}.png")
+    with tempfile.TemporaryDirectory() as temporary, browser() as started:
+        database = Path(temporary) / "work.db"
+        with house(f"sqlite:///{database}", more=True) as (origin, link, ids):
+            pages = {
+                name: origin + address.format(**ids)
+                for name, address in {**PAGES, **MORE}.items()
+                if not only or name in only
+            }
+            _take_all(started, where, link, pages, lambda: dress(database, ids))
+        with served(f"sqlite:///{temporary}/empty.db") as nothing:
+            pages = {
+                f"empty-{address[1:] or 'board'}": nothing.origin + address
+                for address in EMPTY
+                if not only or "empty" in only
+            }
+            invited = _link(f"sqlite:///{temporary}/empty.db", nothing.origin)
+            with ThreadPoolExecutor(1) as beside:  # the browser has the loop of this thread
+                link = beside.submit(asyncio.run, invited).result()
+            _take_all(started, where, link, pages, lambda: None)
+
+
+async def _link(url: str, origin: str) -> str:
+    async with Retoma(url) as app:
+        access = Access(await app.database(), app.clock, app.ids)
+        return f"{origin}/enter/{await access.invite('Ana', Role.ADMIN, 'cli')}"
+
+
+def _take_all(
+    started: Browser,
+    where: Path,
+    link: str,
+    pages: Mapping[str, str],
+    dressed: Callable[[], None],
+) -> None:
+    cookies: Any = None
+    origin = link.partition("/enter")[0]
+    for theme, language, phone in LOOKS if pages else ():
+        with context(started, language=language, theme=theme, phone=phone) as someone:
+            page = someone.new_page()
+            look = f"{theme}-{'phone' if phone else 'wide'}"
+            for name, address in {"enter": link, "sign-in": f"{origin}/sign-in"}.items():
+                page.goto(address)
+                page.screenshot(path=where / f"{name}-{look}.png")
+            if cookies is None:
+                enter(page, link)
+                cookies = someone.cookies()
+            someone.add_cookies(cookies)
+            dressed()
+            for name, address in pages.items():
+                page.goto(address)
+                page.wait_for_timeout(600)  # charts
+                page.screenshot(path=where / f"{name}-{look}.png", full_page=True)
+            if "jobs" in pages:
+                _take_questions(page, origin, lambda name: where / f"{name}-{look}.png")  # noqa: B023
+
+
+def _take_questions(page: Page, origin: str, called: Callable[[str], Path]) -> None:
+    """What stands over a page: what is ticked, a question, a form, what is said and kept."""
+    page.goto(f"{origin}/jobs?state=waiting")
+    for row in range(3):
+        page.locator("#rows .tick input").nth(row).check()
+    page.screenshot(path=called("jobs-ticked"))
+    page.locator("#order button[value=cancel]").click()
+    page.screenshot(path=called("jobs-asked"))
+    page.goto(f"{origin}/gates")
+    page.locator("[data-open=ask-rate]").first.click()
+    page.screenshot(path=called("gates-asked"))
+    page.goto(f"{origin}/people")
+    page.locator("[data-open=ask-key]").click()
+    page.locator("#ask-key [name=person]").fill("robot")
+    page.locator("#ask-key .primary").click()
+    page.locator(".notice pre").wait_for()
+    page.screenshot(path=called("people-told"))
 
 
 def enter(page: Page, link: str) -> None:

@@ -81,7 +81,9 @@ async def test_e29_the_board_shows_what_is_in_force_as_text(database_url):
         shown = (await house.viewer.get("/")).text
 
         assert 'id="board-alerts" class="card">' in shown
-        assert "jobs of two became dead letters" in shown
+        assert (
+            '<a class="message" href="/dead?kind=two">jobs of two became dead letters' in shown
+        )
         assert "jobs of one became" not in shown, "it is closed"
         assert "&lt;b&gt;three&lt;/b&gt;" in shown
         assert ">Olga</span>" in shown

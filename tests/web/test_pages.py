@@ -480,6 +480,17 @@ def test_numbers_are_told_as_people_write_them(language, n, shown):
     assert shown == view.number(n)
 
 
+def test_a_sentence_has_its_times_on_the_clock_of_the_house():
+    view = View(language=Language.PT_BR, role=Role.VIEWER, timezone="America/Sao_Paulo")
+    said = (
+        "since 2026-11-15 01:02:03 UTC, not 2026-02-31 10:00:00 UTC nor 0001-01-01 00:00:00 UTC"
+    )
+
+    assert view.timed(said) == (
+        "since 14/11 22:02:03, not 2026-02-31 10:00:00 UTC nor 0001-01-01 00:00:00 UTC"
+    )
+
+
 @pytest.mark.parametrize(
     ("share", "shown"), [(0, "0 %"), (1e-7, "0.1 %"), (0.999999, "99 %"), (1, "100 %")]
 )
@@ -489,12 +500,15 @@ def test_a_share_is_never_told_as_all_or_nothing_too_early(share, shown):
 
 def test_a_chart_has_every_point_also_where_nothing_happened():
     now = datetime(2026, 1, 1, 12, 30, 20, tzinfo=UTC)
-    moved = [Minute(now.replace(minute=29, second=0), "k", State.DONE, 6)]
+    moved = [
+        Minute(now.replace(minute=minute, second=0), "k", State.DONE, n)
+        for minute, n in ((29, 6), (30, 5))
+    ]
 
     chart = charted(moved, now, 3_600, 60)
 
     assert 60 == len(chart["at"]) == len(chart["done"])
-    assert [6.0, 0.0] == chart["done"][-2:]
+    assert [0.0, 6.0, 15.0] == chart["done"][-3:], "of the last minute 20 seconds have passed"
     assert int(now.replace(second=0).timestamp()) == chart["at"][-1]
 
 

@@ -14,6 +14,8 @@ from retoma.engine import store
 from retoma.engine.alerts import sentence
 from retoma.engine.insights import Durations, Minute
 from retoma.engine.states import State
+from retoma.engine.store.alerts import Alert, Rule
+from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import page_router, streamed
@@ -80,7 +82,9 @@ class BoardScreen:
         limits = await retoma.limits(limit=LIMITS)
         alerts = await retoma.alerts(limit=ALERTS)
         return {
-            "alerts": [(each, tell(sentence(each), self.view.language)) for each in alerts],
+            "alerts": [
+                (each, tell(sentence(each), self.view.language), leads(each)) for each in alerts
+            ],
             "runners": [each for each in await retoma.runners() if each.state not in GONE],
             "breakers": await retoma.breakers.list(),
             "limits": [each for each in limits if each.used],
@@ -96,6 +100,25 @@ class BoardScreen:
         passed = max((local - midnight).total_seconds(), 60.0)
         moved = await retoma.throughput(last=passed)
         return sum(each.jobs for each in moved if each.state is State.DONE)
+
+
+def leads(alert: Alert) -> str:
+    """The address at which somebody sees more of it."""
+    match alert.rule:
+        case Rule.STUCK:
+            return "#board-stuck"
+        case Rule.SLOW:
+            return "/jobs" + query_of({"kind": alert.subject})
+        case Rule.NO_RUNNER:
+            return "/runners"
+        case Rule.DEAD:
+            return "/dead" + query_of({"kind": alert.subject})
+        case Rule.BATCH:
+            return f"/batches/{alert.subject}"
+        case Rule.BREAKER:
+            return "/gates"
+        case Rule.BUDGET:
+            return "/jobs" + query_of({"state": State.WAITING})
 
 
 def bars(found: Sequence[Durations]) -> list[tuple[Durations, float, float]]:
@@ -139,7 +162,14 @@ def charted(moved: Iterable[Minute], now: datetime, span: int, step: int) -> dic
             came[each.state][int(each.at.timestamp()) // step * step] += each.jobs
     end = int(now.timestamp()) // step * step
     at = list(range(end - span + step, end + step, step))
+    passed = max(now.timestamp() - end, step / 6)  # of the last point: it is not over
+    lasted = [*[step] * (len(at) - 1), passed]
     return {
         "at": at,
-        **{str(state): [came[state][each] * 60 / step for each in at] for state in CHARTED},
+        **{
+            str(state): [
+                came[state][each] * 60 / lasts for each, lasts in zip(at, lasted, strict=True)
+            ]
+            for state in CHARTED
+        },
     }

@@ -59,7 +59,7 @@ class SettingsScreen:
                     shown=shown,
                 ),
             )
-            for name, live in (("live", True), ("knobs", False))
+            for name, live in (("changing", True), ("knobs", False))
         ]
 
 

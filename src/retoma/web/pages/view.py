@@ -1,5 +1,6 @@
 """Who looks at a page, and how it is told to them: their language, their role, their clock."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ MINUTE: Final = 60.0
 HOUR: Final = 3_600.0
 DAY: Final = 86_400.0
 KIBI: Final = 1024
+UTC_TIME: Final = re.compile(r"\b(\d{4}-[01]\d-[0-3]\d [0-2]\d:[0-5]\d:[0-5]\d) UTC\b")
 
 STATES: Final[Mapping[State, Said]] = {
     State.WAITING: say("Waiting"),
@@ -214,6 +216,16 @@ class View:
         local = at.astimezone(_zone(self.timezone))
         day = f"{local:%d/%m}" if self.language is Language.PT_BR else f"{local:%b %d}"
         return f"{day} {local:%H:%M:%S}"
+
+    def timed(self, text: str) -> str:
+        """A sentence of ours with its times on the house's clock; they are made in UTC."""
+        return UTC_TIME.sub(self._timed, text)
+
+    def _timed(self, found: re.Match[str]) -> str:
+        try:
+            return self.when(datetime.fromisoformat(f"{found[1]}Z"))
+        except (ValueError, OverflowError):  # somebody else's words: no such day
+            return found[0]
 
     def exactly(self, at: datetime) -> str:
         return at.astimezone(_zone(self.timezone)).isoformat(timespec="milliseconds")

@@ -40,7 +40,7 @@ function draw(data) {
       cursor: { show: false },
       scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
       axes: [
-        axis({ values: (_, at) => at.map((each) => time.format(each * 1000)), space: 70 }),
+        axis({ values: (_, at) => at.map((each) => time.format(each * 1000)), space: 70, size: 30 }),
         axis({ values: (_, n) => n.map((each) => number.format(each)), size: 52 }),
       ],
       series: [
