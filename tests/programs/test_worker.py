@@ -1,6 +1,8 @@
 """The scrape worker as a program: its API as §9.1 of seed 004 has it, through real proxies, and killed."""
 
 import json
+import random
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,11 +16,14 @@ from retoma import Retoma
 from retoma.engine.errors import IllegalMove
 from retoma.outbound import Outbound
 from retoma.sandbox.ads import Library, Wanted
+from retoma.secret import Secret
 from retoma.services.worker import ADAPTERS, Config
 from retoma.services.worker.model import Filters, Order, SessionState
 from retoma.services.worker.scrape import register
+from retoma.services.worker.scrapes import KIND
 from retoma.services.worker.session import Record, write
-from retoma.services.worker.worker import KIND, Worker
+from retoma.services.worker.worker import Worker
+from retoma.vault import Place
 from tests.programs.processes import Client, Program, Programs, client, eventually, programs
 from tests.sandbox.test_ads import as_row
 
@@ -417,10 +422,63 @@ async def test_a_session_that_was_over_stays_over_when_the_worker_comes_back(tmp
 
 async def test_a_scrape_that_was_told_of_and_never_written_down_is_over_on_waking(tmp_path):
     async with alone(tmp_path) as worker:
+        await worker.tell("session.began", session="ses_1", proxy="127.0.0.1:1")
         await worker.tell("scrape.began", job_id="scrape_1")
-        assert ["scrape_1"] == worker.log.unended()
+        assert ["scrape_1"] == worker.log.unended("scrape", "job_id")
         async with worker.alive():
-            assert [] == worker.log.unended()
+            assert [] == worker.log.unended("scrape", "job_id")
+            assert [] == worker.log.unended("session", "session")
+
+
+async def test_a_session_whose_secret_does_not_open_any_more_is_over_and_says_why(tmp_path):
+    record = Record(id="s", server="127.0.0.1:1", tls=False, state=SessionState.READY)
+    write(tmp_path, record)
+    async with alone(tmp_path) as worker:
+        await (await worker._vault()).put(
+            Place("worker_session", "proxy", "s"), Secret("[]"), actor="test"
+        )
+        (tmp_path / "secret.key").unlink()
+        async with worker.alive():
+            state, error = await worker.session_state()
+
+    assert "terminated" == state
+    assert "no key" in str(error)
+
+
+async def test_a_proxy_in_a_private_network_needs_the_word_of_the_operator(tmp_path):
+    async with alone(tmp_path) as worker, worker.alive():
+        await worker.begin_session("10.0.0.7:3128", "ana", CANARY, refresh=True)
+        while (told := await worker.session_state())[0] != "disconnected":
+            await worker.retoma.clock.sleep(0.01)
+
+    assert "10.0.0.7 is" in str(told[1])
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(3))
+def test_f1_m1_killed_again_and_again_every_scrape_ends_as_if_nothing_had_been(world, seed):
+    """kill -9 wherever it happens to be; its own log never shows two live scrapes or sessions."""
+    chance = random.Random(seed)
+    worker, wanted = world.archive, expected()
+    for _ in range(8):
+        ready(worker, chance.choice([world.red, world.blue]))
+        job = begin(worker)
+        for _ in range(chance.randint(0, 3)):
+            # How far it comes in between is chance, whatever the machine: so is where it dies.
+            time.sleep(chance.uniform(0, 0.4))  # noqa: TID251
+            worker.program.kill()
+            worker.program.start()
+        ended(worker, job, "completed")
+        assert wanted == results(worker, job).json()["ads"]
+    for what, named in (("scrape", "job_id"), ("session", "session")):
+        live: set[str] = set()
+        for line in world.log(worker):
+            if line["event"] == f"{what}.began":
+                live.add(line[named])
+            elif line["event"] == f"{what}.ended":
+                live.discard(line[named])
+            assert len(live) <= 1
 
 
 @asynccontextmanager

@@ -19,12 +19,14 @@ from retoma.services.worker.misbehave import BadScrape, BadSession, BadWorker
 from retoma.services.worker.model import ALL, BATCH, MOST_ADS, Filters
 from retoma.services.worker.results import results_file
 from retoma.services.worker.scrape import register
-from retoma.services.worker.worker import Config, Seen, Worker
+from retoma.services.worker.scrapes import Seen
+from retoma.services.worker.worker import Config, Worker
 from retoma.web import Anybody, Bound, Face, Operator, Refusal, router
 from retoma.words import say
 
 TICK: Final = 1.0  # seconds: a scrape that a killed worker left is taken up soon
 DOWNLOAD: Final = 300.0  # seconds for results to be fetched
+PACE: Final = 1_000.0  # requests a second: one orchestrator asks for all its missions
 JOB: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 LANGUAGE: Final = r"^[a-z]{2,3}(-[A-Za-z]{2,4})?$"
 
@@ -115,7 +117,7 @@ def build_worker(config: Config, retoma: Retoma, face: Face, *, api_key: str) ->
         api_key=api_key,
         routers=[_session(worker), _scrape(worker), *_bad(worker), _results(worker)],
         lives=[lambda: out, worker.alive],
-        bound=Bound(seconds=DOWNLOAD),
+        bound=Bound(seconds=DOWNLOAD, per_key=PACE, per_address=PACE),
         name="worker",
         slots=2,
         tick=TICK,

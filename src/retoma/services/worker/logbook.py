@@ -5,12 +5,13 @@ Append-only, one JSON object a line. Whoever doubts what a worker did asks this 
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 FILE: Final = "worker.jsonl"
+Tell = Callable[..., Awaitable[None]]  # an event, and what is known of it
 
 
 class Logbook:
@@ -39,12 +40,12 @@ class Logbook:
                 except ValueError:
                     continue
 
-    def unended(self) -> list[str]:
-        """Scrapes that this log has seen begin and not end."""
-        open_: dict[str, None] = {}
+    def unended(self, what: str, named: str) -> list[str]:
+        """Scrapes, or sessions, that this log has seen begin and not end."""
+        begun: dict[str, None] = {}
         for line in self.read():
-            if line.get("event") == "scrape.began":
-                open_[line["job_id"]] = None
-            elif line.get("event") == "scrape.ended":
-                open_.pop(line["job_id"], None)
-        return list(open_)
+            if line.get("event") == f"{what}.began":
+                begun[line[named]] = None
+            elif line.get("event") == f"{what}.ended":
+                begun.pop(line[named], None)
+        return list(begun)

@@ -14,7 +14,8 @@ from typing import Any, Final
 from retoma.engine.errors import NotFound
 from retoma.services.worker.model import Filters, ScrapeStatus, SessionState
 from retoma.services.worker.results import results_file
-from retoma.services.worker.worker import Seen, Worker
+from retoma.services.worker.scrapes import Scrapes, Seen
+from retoma.services.worker.worker import Worker
 from retoma.words import say
 
 FILE: Final = "misbehave.json"
@@ -40,6 +41,12 @@ class BadScrape(StrEnum):
     DUPLICATE_IDS = "duplicate_ids"
     BAD_ROWS = "bad_rows"
     HOSTILE_ID = "hostile_id"
+
+
+ENDLESS: Final = {
+    BadScrape.NEVER_ENDS: ScrapeStatus.RUNNING,
+    BadScrape.PAUSED: ScrapeStatus.PAUSED,
+}
 
 
 class BadWorker(Worker):
@@ -82,58 +89,45 @@ class BadWorker(Worker):
 
     # — scrapes —
 
+    def make_scrapes(self) -> Scrapes:
+        return BadScrapes(self.retoma, self.log, self.tell, self.trouble_of)
+
+    def trouble_of(self, job_id: str) -> str | None:
+        trouble: str | None = self._told["marked"].get(job_id)
+        return trouble
+
     async def begin_scrape(self, filters: Filters, **how: Any) -> str:
         job_id = await super().begin_scrape(filters, **how)
-        if job_id in self._told["marked"]:
-            trouble = self._told["marked"][job_id]
-        else:
-            trouble = self._next("scrape")
-            self._told["marked"][job_id] = trouble
-            self._keep()
-        return HOSTILE if trouble == BadScrape.HOSTILE_ID else job_id
+        if job_id not in self._told["marked"]:
+            self._mark(job_id, self._next("scrape"))
+        return HOSTILE if self.trouble_of(job_id) == BadScrape.HOSTILE_ID else job_id
 
     async def scrape(self, job_id: str) -> Seen:
-        trouble = self._told["marked"].get(job_id)
+        trouble = self.trouble_of(job_id)
         if trouble == BadScrape.VANISHES:
             raise NotFound(say("there is no scrape {job!r}", job=job_id))
         seen = await super().scrape(job_id)
-        return await self._bent(seen, trouble)
-
-    async def _seen(self, job_id: str) -> Seen:
-        """What the worker itself believes: a scrape that never ends keeps it busy."""
-        seen = await super()._seen(job_id)
-        trouble = self._told["marked"].get(job_id)
-        if trouble in (BadScrape.NEVER_ENDS, BadScrape.PAUSED) and (
-            seen.status is not ScrapeStatus.CANCELLED
-        ):
-            status = (
-                ScrapeStatus.RUNNING if trouble == BadScrape.NEVER_ENDS else ScrapeStatus.PAUSED
-            )
-            return Seen(job_id=job_id, status=status, ads_count=0)
-        if trouble == BadScrape.FAILS and seen.status is ScrapeStatus.COMPLETED:
-            return Seen(
-                job_id=job_id,
-                status=ScrapeStatus.FAILED,
-                ads_count=0,
-                error="told to misbehave",
-                error_code="misbehaves",
-            )
+        bend = BENT.get(trouble or "")
+        if seen.status is ScrapeStatus.COMPLETED and bend is not None:
+            file = results_file(self.config.folder, job_id)
+            await asyncio.get_running_loop().run_in_executor(None, bend, file)
+            self._mark(job_id, None)
         return seen
 
     async def cancel_scrape(self, job_id: str) -> Seen:
-        if self._told["marked"].get(job_id) in (BadScrape.NEVER_ENDS, BadScrape.PAUSED):
-            self._told["marked"][job_id] = None
-            self._keep()
+        if self.trouble_of(job_id) in ENDLESS:
+            self._mark(job_id, None)
         return await super().cancel_scrape(job_id)
 
-    async def _bent(self, seen: Seen, trouble: str | None) -> Seen:
-        bend = BENT.get(trouble or "")
-        if seen.status is ScrapeStatus.COMPLETED and bend is not None:
-            file = results_file(self.config.folder, seen.job_id)
-            await asyncio.get_running_loop().run_in_executor(None, bend, file)
-            self._told["marked"][seen.job_id] = None
-            self._keep()
-        return seen
+    async def end_session(self) -> None:
+        for job_id, trouble in self._told["marked"].items():
+            if trouble in ENDLESS:
+                self._mark(job_id, None)
+        await super().end_session()
+
+    def _mark(self, job_id: str, trouble: str | None) -> None:
+        self._told["marked"][job_id] = trouble
+        self._keep()
 
     # — what it was told —
 
@@ -147,6 +141,29 @@ class BadWorker(Worker):
         half = self._file.with_suffix(".half")
         half.write_text(json.dumps(self._told), encoding="utf-8")
         half.replace(self._file)
+
+
+class BadScrapes(Scrapes):
+    """What the worker itself believes: a scrape that never ends keeps it busy."""
+
+    def __init__(self, *how: Any) -> None:
+        *honest, self._trouble_of = how
+        super().__init__(*honest)
+
+    async def seen(self, job_id: str) -> Seen:
+        seen = await super().seen(job_id)
+        trouble = self._trouble_of(job_id)
+        if trouble in ENDLESS and seen.status is not ScrapeStatus.CANCELLED:
+            return Seen(job_id=job_id, status=ENDLESS[trouble], ads_count=0)
+        if trouble == BadScrape.FAILS and seen.status is ScrapeStatus.COMPLETED:
+            return Seen(
+                job_id=job_id,
+                status=ScrapeStatus.FAILED,
+                ads_count=0,
+                error="told to misbehave",
+                error_code="misbehaves",
+            )
+        return seen
 
 
 # — results that are not as they should be —

@@ -10,7 +10,8 @@ from retoma.engine.outcome import Snooze
 from retoma.engine.retry import Retry
 from retoma.services.worker.model import CODES, Found, Order
 from retoma.services.worker.results import append, parts_file, results_file, write_whole
-from retoma.services.worker.worker import KIND, Worker
+from retoma.services.worker.scrapes import KIND
+from retoma.services.worker.worker import Worker
 
 NOT_YET: Final = 0.5  # seconds until a session that is coming back is looked at again
 RETRY: Final = Retry(attempts=6, base=0.5, cap=30.0)

@@ -13,9 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from retoma.db import DatabaseError
 from retoma.engine.errors import Permanent, RetomaError, Throttled, Transient
+from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
 from retoma.secret import Secret, redact_text
+from retoma.services.worker.logbook import Tell
 from retoma.services.worker.model import OVER, Filters, SessionState
 from retoma.services.worker.way import Way, fate_of
 
@@ -23,7 +26,7 @@ FILE: Final = "session.json"
 TRIES: Final = 3  # of each step of a beginning, and of each page
 PAUSE: Final = 0.3  # seconds in between
 PATIENCE: Final = 10.0  # seconds, however long a site would have us wait
-Tell = Callable[..., Awaitable[None]]
+log = get_logger("retoma.worker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +118,18 @@ class Session:
     # — its life —
 
     async def _live(self, first: Filters) -> None:
-        if await self._came_up(first):
-            while not self.record.over:
+        try:
+            up = await self._came_up(first)
+            while up and not self.record.over:
                 await self._clock.sleep(self._watch)
                 if not self._busy:  # else what is under way tells it
                     await self._survived(self._way.look)
+        except (DatabaseError, OSError) as error:
+            log.exception("worker.session_failed", session=self.record.id)
+            # Nothing could be written down; who asks is told all the same.
+            self.record = replace(
+                self.record, state=SessionState.DISCONNECTED, error=str(error)
+            )
 
     async def _came_up(self, first: Filters) -> bool:
         steps: tuple[tuple[SessionState, Callable[[], Awaitable[Any]]], ...] = (
