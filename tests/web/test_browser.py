@@ -1,19 +1,25 @@
 """Mission Control in a real Chromium: what an operator sees, understands and repairs with a click."""
 
+import asyncio
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx2
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
 
+from retoma import Retoma
+from retoma.db import Transaction
+from retoma.engine.store import alerts
+from retoma.engine.store.alerts import Cause, Rule
 from tests.cli.conftest import wait_for
 from tests.web import screens
 from tests.web.aids import ROOT_KEY
@@ -231,7 +237,7 @@ def furnished(
     url = f"sqlite:///{tmp_path_factory.mktemp('house') / 'work.db'}"
     with screens.house(url, hostile=HOSTILE) as (origin, link, ids), context(chromium) as admin:
         screens.enter(admin.new_page(), link)
-        yield origin, ids, admin.cookies()
+        yield origin, {**ids, "url": url}, admin.cookies()
 
 
 @contextmanager
@@ -406,6 +412,63 @@ def test_what_holds_work_back_is_changed_and_the_event_shows_it(chromium, furnis
         page.locator("#order button[value=off]").click()
         expect(page.locator("#rows .state.dead")).to_have_count(3)
         expect(page.locator("#order")).to_be_hidden()
+
+
+def test_the_strip_of_alerts_is_drawn_by_what_happens_to_them(chromium, furnished):
+    """Raised elsewhere, known here, over elsewhere: no page is loaded anew."""
+    origin, ids, _ = furnished
+    with visiting(chromium, furnished) as (_, page):
+        page.goto(f"{origin}/")
+        expect(page.locator("#signal")).to_have_attribute("data-is", "on")
+        page.evaluate("window.same = true")
+        row = page.locator("#board-alerts tr", has_text="batch 7007 has finished: 3 done")
+        expect(row).to_have_count(0)
+
+        beside(ids["url"], lambda tx: alerts.raise_alert(tx, FINISHED, {"done": 3}))
+        expect(row).to_be_visible()
+        row.get_by_role("button", name="I know of it").click()
+        expect(row.get_by_role("button", name="I know of it")).to_have_count(0)
+        expect(row.locator(".name")).to_have_text("Ana")
+        beside(ids["url"], lambda tx: alerts.close_alert(tx, FINISHED))
+        expect(row).to_have_count(0)
+        assert page.evaluate("window.same")
+
+
+def test_a_knob_is_changed_and_reset_and_the_event_shows_it(chromium, furnished):
+    origin, _, _ = furnished
+    with visiting(chromium, furnished) as (_, page):
+        page.goto(f"{origin}/settings")
+        expect(page.locator("#signal")).to_have_attribute("data-is", "on")
+        row = page.locator("#changing tr", has_text="RETOMA_ALERT_STUCK")
+        change = row.get_by_role("button", name="Change alert_stuck")
+        change.click()
+        asked = page.locator("#ask-knob [name=value]")
+        expect(asked).to_have_value("10")
+        asked.fill("many")
+        page.keyboard.press("Enter")
+        expect(page.locator("#notices")).to_contain_text("a whole number from 0 to 1000000")
+        change.click()
+        asked.fill("7")
+        page.keyboard.press("Enter")
+        expect(row.locator("code.long")).to_have_text("7")
+        expect(row).to_contain_text("changed here")
+        row.get_by_role("button", name="Reset alert_stuck").click()
+        expect(row.locator("code.long")).to_have_text("10")
+
+
+FINISHED = Cause(Rule.BATCH, "7007")
+
+
+def beside(url: str, change: Callable[[Transaction], object]) -> None:
+    """What another process would have done; this one has a browser's loop."""
+
+    async def done() -> None:
+        async with Retoma(url) as app:
+            await (await app.database()).write(change, verb="test")
+
+    thread = Thread(target=lambda: asyncio.run(done()))
+    thread.start()
+    thread.join(60)
 
 
 def test_a_key_is_shown_once_and_stays_until_it_is_closed(chromium, furnished):

@@ -171,7 +171,7 @@ document.addEventListener("click", ({ target }) => {
     const fields = opened.querySelector("form").elements;
     // What it is about: a button in a row knows, the dialog stands for all rows.
     for (const [name, value] of Object.entries(JSON.parse(opens.dataset.fill ?? "{}"))) {
-      fields[name].value = value;
+      if (fields[name]) fields[name].value = value;
       for (const each of opened.querySelectorAll(`[data-fills="${name}"]`)) each.textContent = value;
     }
     opened.showModal();
