@@ -28,6 +28,18 @@ def verbs() -> list[tuple[str, str]]:
     )
 
 
+def rooms() -> list[migrations.Room]:
+    """Whoever has migrations beside the engine's."""
+    packages = {path.parent for path in SOURCE.rglob("migrations/*.sql")}
+    return [
+        migrations.Room(
+            folder.parent.name, ".".join(("retoma", *folder.relative_to(SOURCE).parts))
+        )
+        for folder in sorted(packages)
+        if folder.parent.name != migrations.ENGINE.name
+    ]
+
+
 def explained(verb: Statement) -> Statement:
     """The same, only planned: nothing is read or written."""
     return Statement(verb.name, plans(verb.sqlite), plans(verb.postgres))
@@ -65,6 +77,8 @@ async def test_every_statement_prepares_on_its_database(database_url):
     database = db.open(database_url)
     try:
         await migrations.upgrade(database)
+        for room in rooms():
+            await migrations.upgrade(database, room=room)
 
         assert {} == await problems(database, [statement(*verb) for verb in verbs()])
     finally:

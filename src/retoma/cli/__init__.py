@@ -19,6 +19,7 @@ from retoma.cli.verbs import (
     services,
     settings,
     working,
+    writer,
 )
 from retoma.words import Language, chosen, tell
 
@@ -50,10 +51,11 @@ GROUPS = {
     "settings": settings.settings,
     "db": schema.database,
     "sandbox": sandbox.sandbox,
+    "writer": writer.writer,
 }
 for verb in (
     *(working.runner, working.serve, working.demo, working.up, working.doctor),
-    *(money.costs, services.worker_service),
+    *(money.costs, services.worker_service, writer.writer_service),
 ):
     cli.command(verb.__name__.replace("_", "-"))(verb)
 for name, group in GROUPS.items():

@@ -52,6 +52,7 @@ CODES: Final[Mapping[str, HTTPStatus]] = {
     "bad_input": HTTPStatus.UNPROCESSABLE_ENTITY,
     "bad_cursor": HTTPStatus.UNPROCESSABLE_ENTITY,
     "unknown_kind": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "unknown_profile": HTTPStatus.UNPROCESSABLE_ENTITY,
     "too_many_requests": HTTPStatus.TOO_MANY_REQUESTS,
     "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
     "database_away": HTTPStatus.SERVICE_UNAVAILABLE,

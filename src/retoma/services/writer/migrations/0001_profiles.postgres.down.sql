@@ -1,0 +1,2 @@
+-- No profiles.
+DROP TABLE retoma.writer_profiles;

@@ -1,0 +1,2 @@
+-- No profiles.
+DROP TABLE writer_profiles;

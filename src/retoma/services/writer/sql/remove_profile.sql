@@ -1,0 +1,2 @@
+-- Forget a profile.
+DELETE FROM writer_profiles WHERE name = :name;

@@ -1,0 +1,189 @@
+"""The story of one request: read the source, check its items, write them batch by batch.
+
+A batch is the same thousand items wherever the story was broken off: it is counted from the
+beginning of the source. While one is being written the next is read and checked.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from retoma.db import crashpoint
+from retoma.engine.context import Context
+from retoma.engine.errors import NotFound, Permanent, Transient
+from retoma.engine.kind import Kind, job
+from retoma.engine.retry import Retry
+from retoma.services.writer.checks import Checker
+from retoma.services.writer.desk import Desk
+from retoma.services.writer.items import Broken, Items, NoArray
+from retoma.services.writer.model import CODES, Order, Profile, Report
+from retoma.services.writer.target import Mark, Target, report_of
+from retoma.words import say
+
+KIND: Final = "writer.process"
+BATCH: Final = 1_000  # items
+TELL: Final = 1.0  # seconds between two words about progress
+STALL: Final = "10m"  # without a batch
+TRIES: Final = Retry(attempts=5, base=2.0, cap=60.0)
+
+
+def writer_kind(desk: Desk, *, retry: Retry = TRIES, batch: int = BATCH) -> Kind:
+    @job(name=KIND, retry=retry, codes=CODES, stall=STALL, application="writer")
+    async def process(ctx: Context, order: Order) -> Report:
+        try:
+            profile = await desk.named(order.profile)
+        except NotFound as error:
+            raise Permanent(str(error), code="unknown_profile") from None
+        target = await desk.target(profile)
+        writing = _Writing(ctx, desk, profile, target, batch, await desk.mark_of(ctx.job))
+        return await writing.through(order.url)
+
+    kind: Kind = process.kind  # type: ignore[attr-defined]
+    return kind
+
+
+class _Changed(Exception):
+    """What was read before does not begin this source."""
+
+
+class _Writing:
+    """One claim of one request."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        desk: Desk,
+        profile: Profile,
+        target: Target,
+        batch: int,
+        mark: str,
+    ) -> None:
+        self._ctx = ctx
+        self._desk = desk
+        self._profile = profile
+        self._target = target
+        self._batch = batch
+        self._job = mark
+        self._clock = desk.retoma.clock
+        self._checker = Checker(profile)
+        self._told = float("-inf")
+        self._mark = Mark()
+        self._pending: asyncio.Task[Mark] | None = None
+
+    async def through(self, url: str) -> Report:
+        self._mark = await self._target.begin(self._job, self._ctx.epoch)
+        while self._mark.total is None:
+            try:
+                await self._read(url)
+            except _Changed:
+                self._ctx.log.warning("writer.source_changed", after=self._mark.processed)
+                self._mark = await self._target.start_over(
+                    self._job, self._ctx.epoch, self._mark
+                )
+            except Broken as error:
+                await self._settled()
+                raise Transient(f"the source: {error}", code="source_broken") from None
+            except NoArray:
+                raise Permanent(
+                    f"the source has no array {self._profile.json_path!r}", code="no_such_array"
+                ) from None
+            finally:
+                await self._drop()
+        if crashpoint.live:
+            crashpoint("writer.after_end")
+        found = await self._target.read(self._job)
+        return report_of(self._mark, [] if found is None else found[1])
+
+    async def _read(self, url: str) -> None:
+        items = Items(self._profile.json_path, self._desk.caps.item)
+        reader = _Reader(self._mark, self._batch)
+        async with await self._desk.source(self._profile, url) as pieces:
+            async for piece in pieces:
+                for portion in reader.full(items.feed(piece)):
+                    await self._turn(portion)
+        for portion in reader.full(items.end()):
+            await self._turn(portion)
+        await self._turn(reader.rest(), last=True)
+        await self._settled()
+
+    async def _turn(self, portion: "_Portion", *, last: bool = False) -> None:
+        """Have it written once the one before is there; we need not wait for that."""
+        batch = self._checker.sort(portion.start, portion.values)
+        await self._settled()
+        self._pending = asyncio.ensure_future(
+            self._target.store(
+                self._job, self._ctx.epoch, self._mark, batch, portion.digest, last=last
+            )
+        )
+
+    async def _settled(self) -> None:
+        """The batch before this one is there."""
+        if self._pending is None:
+            return
+        self._mark = await self._pending
+        self._pending = None
+        if self._clock.now() - self._told >= TELL:
+            self._told = self._clock.now()
+            note = say(
+                "{stored} stored, {failed} failed",
+                stored=self._mark.stored,
+                failed=self._mark.failed,
+            )
+            await self._ctx.progress(note=str(note))
+
+    async def _drop(self) -> None:
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """What becomes a batch; `digest` is of the source up to its end."""
+
+    start: int
+    values: list[Any]
+    digest: str
+
+
+class _Reader:
+    """Passes over what is stored already, if it is still what it was; gives the rest by batches."""
+
+    def __init__(self, mark: Mark, batch: int) -> None:
+        self._mark = mark
+        self._batch = batch
+        self._digest = hashlib.sha256()
+        self._seen = 0
+        self._values: list[Any] = []
+
+    def full(self, found: list[tuple[Any, str]]) -> Iterator[_Portion]:
+        stored = self._mark.processed
+        for value, text in found:
+            if self._seen == stored:
+                self._check()
+            self._digest.update(text.encode("utf-8", "surrogatepass"))
+            self._seen += 1
+            if self._seen > stored:
+                self._values.append(value)
+                if self._seen % self._batch == 0:
+                    yield self._portion()
+
+    def rest(self) -> _Portion:
+        """The last one; it may be small, or empty."""
+        if self._seen <= self._mark.processed:
+            self._check()
+        return self._portion()
+
+    def _portion(self) -> _Portion:
+        values, self._values = self._values, []
+        return _Portion(self._seen - len(values), values, self._digest.hexdigest())
+
+    def _check(self) -> None:
+        if not self._mark.processed:
+            return
+        same = self._digest.hexdigest() == self._mark.digest
+        if self._seen != self._mark.processed or not same:
+            raise _Changed
