@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast, overload
 from retoma import db
 from retoma.codec import Unstorable, encode
 from retoma.db import Database, DatabaseError, ReplyLost, Unfit, migrations
+from retoma.db.migrations import ENGINE, Room
 from retoma.dispatch.polling import Dispatcher, Polling
 from retoma.engine import alerts, insights, retention, store
 from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
@@ -55,6 +56,7 @@ from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_j
 from retoma.engine.submitter import Submitter
 from retoma.engine.traces import Submitting, Traces, submitting
 from retoma.engine.transaction import Carried, Transaction
+from retoma.manifest import Application, load
 from retoma.shelves import DATABASE, shelf_at
 from retoma.words import say
 
@@ -110,6 +112,7 @@ class Retoma:
         self._ready = False
         self._plans: dict[str, Plan] = {}
         self._references: list[Reference] = []
+        self._rooms: list[Room] = []
         self._undeclared = False
         self._knobs = Declared((*alerts.KNOBS, *retention.KNOBS), rule=retention.go_together)
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
@@ -226,6 +229,18 @@ class Retoma:
         )
         self._plans[made.name] = made
         self._undeclared = True
+
+    def install(self, application: Application, tools: Any = None) -> None:
+        """Take an application in: its kinds, its knobs, its tables. `tools`: for its stories."""
+        made = [] if application.stories is None else load(application.stories)(tools)
+        for kind in (*application.own_kinds(), *made):
+            self.kinds.add(kind)
+        self.knobs.declare(application.name, application.knobs)
+        for table, column in application.refers:
+            self.refers(table, column)
+        if application.migrations is not None:
+            self._rooms.append(Room(application.name, application.migrations))
+            self._ready = False
 
     def refers(self, table: str, column: str, to: Refers | str = Refers.JOB) -> None:
         """Say that a column of yours holds ids of jobs, or of batches: what it names is never
@@ -909,7 +924,11 @@ class Retoma:
     # — the database —
 
     async def upgrade(self) -> migrations.Status:
-        return await migrations.upgrade(self._opened())
+        database = self._opened()
+        status = await migrations.upgrade(database)
+        for room in self._rooms:
+            await migrations.upgrade(database, room=room)
+        return status
 
     async def close(self) -> None:
         """Let go of the database. A runner that still runs is ended: others take up its jobs."""
@@ -964,7 +983,8 @@ class Retoma:
     async def _open(self) -> Database:
         database = self._opened()
         if not self._ready:
-            await migrations.ready(database)
+            for room in (ENGINE, *self._rooms):
+                await migrations.ready(database, room)
             if self._clock.moved() is not None:
                 await database.write(lambda tx: tx.run(db.MOVABLE_CLOCK), verb="test")
             self._ready = True

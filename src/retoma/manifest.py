@@ -26,6 +26,7 @@ class Application:
 
     name: str
     kinds: Sequence["Kind | Callable[..., Any]"] = ()
+    stories: str | None = None  # what makes kinds of the tools of the house: (Tools) -> [Kind]
     submits: bool = True  # whether its jobs may be submitted at /api/jobs too, as they are
     router: str | None = None  # its routes, a fastapi.APIRouter
     pages: str | None = None  # its pages of Mission Control, likewise
@@ -44,7 +45,7 @@ class Application:
                     name=self.name,
                 )
             )
-        for where in (self.router, self.pages, self.commands):
+        for where in (self.stories, self.router, self.pages, self.commands):
             if where is not None and not ADDRESS.fullmatch(where):
                 raise BadInput(
                     say(

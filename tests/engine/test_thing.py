@@ -1,6 +1,13 @@
 """Who is dealt which thing of a pool, purely (E17)."""
 
-from retoma.engine.thing import Free, deal
+from typing import Any
+
+from retoma.engine.job import Held, Scope
+from retoma.engine.thing import Free, Taking, deal
+
+
+def wanting(job: int, **how: Any) -> Taking:
+    return Taking(Held(job, 1), 1, "pool", Scope.ATTEMPT, **how)
 
 
 def free(id_: int, last_job: int | None = None, used_at: int | None = None) -> Free:
@@ -8,7 +15,10 @@ def free(id_: int, last_job: int | None = None, used_at: int | None = None) -> F
 
 
 def dealt(jobs: list[int], *things: Free) -> list[int | None]:
-    return [None if each is None else each.id for each in deal(jobs, things)]
+    return [
+        None if each is None else each.id
+        for each in deal([wanting(job) for job in jobs], things)
+    ]
 
 
 def test_one_for_each_as_they_stand():
@@ -32,3 +42,10 @@ def test_the_one_it_had_last_where_there_is_no_other():
 def test_what_it_had_before_the_last_may_come_again():
     assert [1] == dealt([7], free(1, last_job=7, used_at=5), free(2, last_job=7, used_at=6))
     assert [2] == dealt([7], free(1, last_job=7, used_at=6), free(2, last_job=7, used_at=5))
+
+
+def test_who_shuns_one_gets_another_if_there_is_one():
+    shunning = [wanting(7, shuns="thing 1")]
+
+    assert [2] == [each.id for each in deal(shunning, [free(1), free(2)]) if each]
+    assert [1] == [each.id for each in deal(shunning, [free(1)]) if each]

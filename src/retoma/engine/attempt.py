@@ -659,7 +659,7 @@ class Attempt:
     def guard(self, name: str) -> Guard:
         return self._tools.breakers.guard(name, self.held)
 
-    async def take(self, pool: str, scope: Scope) -> Item:
+    async def take(self, pool: str, scope: Scope, shuns: str | None = None) -> Item:
         """What came with the claim, if it did: for as long, or for longer than the attempt."""
         reserved = self._reserved.get(pool)
         if reserved is not None and scope is reserved.scope:
@@ -667,9 +667,11 @@ class Attempt:
             return reserved
         if reserved is not None and reserved.scope is Scope.ATTEMPT:
             return await self._take(pool, scope, keeps=self._reserved.pop(pool))
-        return await self._take(pool, scope)
+        return await self._take(pool, scope, shuns=shuns)
 
-    async def _take(self, pool: str, scope: Scope, keeps: Item | None = None) -> Item:
+    async def _take(
+        self, pool: str, scope: Scope, *, keeps: Item | None = None, shuns: str | None = None
+    ) -> Item:
         taking = Taking(
             self.held,
             self.claim.generation,
@@ -677,6 +679,7 @@ class Attempt:
             scope,
             dice=self._tools.rng.randrange(1, DICE),
             again=self._took,
+            shuns=shuns,
             keeps=keeps,
             has=frozenset(self._things),
         )

@@ -74,7 +74,7 @@ class Desk(Protocol):
     async def attach(self, evidence: Evidence) -> None: ...
     async def spend(self, key: str, n: int) -> None: ...
     def guard(self, name: str) -> Guard: ...
-    async def take(self, pool: str, scope: Scope) -> Item: ...
+    async def take(self, pool: str, scope: Scope, shuns: str | None = None) -> Item: ...
     def free(self, item: Item, *, worked: bool | None, by: str | None = None) -> Answer: ...
     def free_to_start(self) -> bool:
         """Whether something may be started under this lease, now."""
@@ -488,12 +488,15 @@ class Context:
         finally:
             call.under_way = False
 
-    def use(self, pool: str, *, scope: Scope | str = Scope.ATTEMPT) -> "Use":
+    def use(
+        self, pool: str, *, scope: Scope | str = Scope.ATTEMPT, shuns: str | None = None
+    ) -> "Use":
         """Hold a thing nobody else may use meanwhile: `async with ctx.use("proxies") as proxy:`.
 
         With `scope="job"` it stays with the job over parking and crashes until the job ends, with
         `scope="release"` until `release` says that its use has ended: `proxy = await ctx.use(…)`.
-        Where none is free, the job waits outside for one, at no cost.
+        Where none is free, the job waits outside for one, at no cost. `shuns`: the name of one that
+        it should not get, if there is another; the one it had last it never gets then.
         """
         try:
             wanted = Scope(scope)
@@ -501,7 +504,7 @@ class Context:
             raise BadInput(
                 say("a scope is one of {all}, not {scope!r}", all=", ".join(Scope), scope=scope)
             ) from None
-        return Use(self._desk, _named(pool), wanted)
+        return Use(self._desk, _named(pool), wanted, shuns)
 
     async def rate(self, key: str, n: int = 1) -> None:
         """Return when `n` more calls keep to the rate that all runners share."""

@@ -11,7 +11,7 @@ from retoma.engine.writer import Answer
 class Keeper(Protocol):
     """Who takes and frees on behalf of an attempt."""
 
-    async def take(self, pool: str, scope: Scope) -> Item: ...
+    async def take(self, pool: str, scope: Scope, shuns: str | None = None) -> Item: ...
     def free(self, item: Item, *, worked: bool | None, by: str | None = None) -> Answer: ...
 
 
@@ -35,10 +35,13 @@ class Hold:
 class Use:
     """`await` it to hold a thing, or enter it to hold it for as long as the block lasts."""
 
-    def __init__(self, keeper: Keeper, pool: str, scope: Scope) -> None:
+    def __init__(
+        self, keeper: Keeper, pool: str, scope: Scope, shuns: str | None = None
+    ) -> None:
         self._keeper = keeper
         self._pool = pool
         self._scope = scope
+        self._shuns = shuns
         self._item: Item | None = None
 
     def __await__(self) -> Generator[Any, None, Hold]:
@@ -53,7 +56,7 @@ class Use:
             self._keeper.free(self._item, worked=_worked(error))
 
     async def _taken(self) -> Hold:
-        self._item = await self._keeper.take(self._pool, self._scope)
+        self._item = await self._keeper.take(self._pool, self._scope, self._shuns)
         return Hold(self._keeper, self._item)
 
 

@@ -17,6 +17,7 @@ class Taking:
     scope: Scope
     dice: int = 1  # chance, for pools that pick by it
     again: bool = False  # it may have had one before, and should not get that one
+    shuns: str | None = None  # the name of another that it should not get
     keeps: Item | None = None  # the one it holds for the attempt, and wants for longer
     has: frozenset[int] = frozenset()  # what it holds already: asked only after a lost answer
 
@@ -44,15 +45,20 @@ class Free:
     used_at: Any  # a time of the database; None: it was never used
 
 
-def deal(jobs: Sequence[int], free: Iterable[Free]) -> list[Free | None]:
-    """One for each, as they stand; not the one a job had last, if there is another."""
+def deal(takings: Sequence[Taking], free: Iterable[Free]) -> list[Free | None]:
+    """One for each, as they stand; not the one a job had last, nor one it shuns, if there is another."""
     left = list(free)
     had = _had_last(left)
     dealt: list[Free | None] = []
-    for job in jobs:
-        other = len(left) > 1 and left[0] is had.get(job)
-        dealt.append(left.pop(1 if other else 0) if left else None)
+    for taking in takings:
+        last = had.get(taking.held.job)
+        fit = (n for n, each in enumerate(left) if _fits(each, last, taking.shuns))
+        dealt.append(left.pop(next(fit, 0)) if left else None)
     return dealt
+
+
+def _fits(thing: Free, last: Free | None, shunned: str | None) -> bool:
+    return thing is not last and thing.name != shunned
 
 
 def _had_last(free: Iterable[Free]) -> dict[int, Free]:

@@ -194,6 +194,10 @@ class Transaction:
         """What a knob is, in this transaction: who decides by it decides by what holds now."""
         return self._do(lambda tx: store.knobs.value(tx, self._knobs, name))
 
+    def inside(self, fn: Callable[[db.Transaction], T]) -> T:
+        """For rooms of the house that have verbs of their own: in this transaction too."""
+        return self._do(fn)
+
     def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
         statement, wanted = _read(sql)
         if wanted != params.keys():

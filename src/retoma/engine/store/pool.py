@@ -265,7 +265,7 @@ def reserve(tx: Transaction, boot: str, claims: Sequence[Claim], found: Stock) -
             for claim in claims
             if pool in found.needs.get(claim.job, ())
         ]
-        dealt = dict(zip(takings, deal([each.held.job for each in takings], free), strict=True))
+        dealt = dict(zip(takings, deal(takings, free), strict=True))
         for taking in takings:
             item = _given(taking, dealt)
             if item is not None:
@@ -355,15 +355,14 @@ def _dealt(tx: Transaction, takings: Iterable[Taking]) -> dict[Taking, Free | No
     return {
         taking: thing
         for pool, its in by_pool.items()
-        for taking, thing in zip(
-            its, deal([each.held.job for each in its], free[pool]), strict=True
-        )
+        for taking, thing in zip(its, deal(its, free[pool]), strict=True)
     }
 
 
 def _asking(takings: Sequence[Taking]) -> tuple[int, int]:
-    """How many to look at, and the dice: one more, where somebody must not get a certain one."""
-    return len(takings) + any(each.again for each in takings), takings[0].dice
+    """How many to look at, and the dice: more, where somebody must not get certain ones."""
+    others = any(each.again for each in takings) + any(each.shuns for each in takings)
+    return len(takings) + others, takings[0].dice
 
 
 def free_things(

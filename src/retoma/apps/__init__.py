@@ -1,0 +1,1 @@
+"""The applications: rooms without doors between them, each the same six files."""

@@ -1,0 +1,33 @@
+"""Ads: missions scraped by remote workers through proxies, their ads stored by writers (seed 004)."""
+
+from retoma.engine.knob import Knob, KnobType
+from retoma.manifest import Application
+
+INT, DURATION = KnobType.INT, KnobType.DURATION
+
+APP = Application(
+    name="ads",
+    submits=False,
+    stories="retoma.apps.ads.steps:stories",
+    migrations="retoma.apps.ads.migrations",
+    refers=(
+        ("ads_missions", "extraction"),
+        ("ads_missions", "storage"),
+        ("ads_sessions", "job"),
+    ),
+    knobs=(
+        Knob(
+            "session_limit", 5, INT, 1, 1000, why="missões por sessão antes de trocar o proxy"
+        ),
+        Knob("max_retries", 2, INT, 0, 100, why="tentativas antes da falha definitiva"),
+        Knob("timeout_session", 180, DURATION, 1, 3600, why="até a sessão ficar ready"),
+        Knob("timeout_job", 6000, DURATION, 1, 86_400, why="de um job de scrape"),
+        Knob("timeout_writer", 6000, DURATION, 1, 86_400, why="de um job do writer"),
+        Knob("polling_session", 10, DURATION, 0.001, 600, why="entre consultas à sessão"),
+        Knob("polling_job", 30, DURATION, 0.001, 600, why="entre consultas ao job"),
+        Knob("polling_ui", 5, DURATION, 1, 600, why="da interface, quando o stream silencia"),
+        Knob(
+            "max_proxy_failures", 3, INT, 1, 100, why="falhas seguidas que desativam um proxy"
+        ),
+    ),
+)

@@ -1,0 +1,34 @@
+-- Forget missions, workers, proxies, writers, sessions and their logs.
+DROP TRIGGER ads_follow;
+
+DROP VIEW mission_logs;
+
+DROP VIEW writers;
+
+DROP VIEW proxies;
+
+DROP VIEW workers;
+
+DROP VIEW missions;
+
+DROP TABLE ads_orchestrator;
+
+DROP TABLE ads_logs;
+
+DROP TABLE ads_served;
+
+DROP TABLE ads_missions;
+
+DROP TABLE ads_sessions;
+
+DROP TABLE ads_writers;
+
+DROP TABLE ads_proxies;
+
+DROP TABLE ads_workers;
+
+DROP TABLE ads_numbers;
+
+DELETE FROM pool_items WHERE pool IN ('ads.proxies', 'ads.sessions');
+
+DELETE FROM pools WHERE name IN ('ads.proxies', 'ads.sessions');

@@ -1,0 +1,1 @@
+"""What the ads orchestrator asks of its tables, a verb a file."""

@@ -1,0 +1,3 @@
+-- A session is known to have ended: its proxy is free.
+UPDATE ads_sessions SET ended_at = (SELECT clock()) WHERE id = :session AND ended_at IS NULL
+RETURNING worker, proxy, lost;

@@ -1,0 +1,2 @@
+-- Whether the orchestrator is to work.
+SELECT wish FROM ads_orchestrator;

@@ -1,0 +1,3 @@
+-- A session has its proxy, and is about to be asked for.
+UPDATE ads_sessions SET proxy = :proxy, proxy_name = :name, opened_at = (SELECT clock())
+WHERE id = :session;

@@ -1,0 +1,2 @@
+-- Whether missions wait.
+SELECT EXISTS (SELECT 1 FROM ads_missions WHERE status = 'queued');

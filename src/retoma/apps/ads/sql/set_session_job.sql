@@ -1,0 +1,2 @@
+-- Which job drives a session.
+UPDATE ads_sessions SET job = :job WHERE id = :session;
