@@ -1,16 +1,31 @@
 """What a scrape brings home: pages at their place, one whole file, or a bucket."""
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from retoma import Retoma
 from retoma.engine.errors import BadInput, Permanent, Transient
 from retoma.outbound import Outbound
-from retoma.services.worker.results import Storage, append, write_whole
+from retoma.services.worker import ADAPTERS, Config
+from retoma.services.worker.adapters import Page
+from retoma.services.worker.model import Filters, Order
+from retoma.services.worker.results import (
+    Storage,
+    append,
+    parts_file,
+    results_file,
+    tidy,
+    write_whole,
+)
+from retoma.services.worker.scrape import register
 from retoma.services.worker.way import proxy_at
+from retoma.services.worker.worker import Worker
+from retoma.testing import FakeClock, drain
 from tests import s3
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -72,6 +87,76 @@ async def test_results_go_into_a_bucket_and_failures_have_the_codes_of_the_docum
     assert f"{server.endpoint}/ads/year/scrape_1/scrape_1_results.json" == url
     assert {"/ads/year/scrape_1/scrape_1_results.json": b'{"ads": []}'} == server.objects
     assert ["ERROR401", "ERROR400"] == [locked.value.code, ill.value.code]
+
+
+class NoSession(Worker):
+    """Finds two ads, and needs no proxy for it."""
+
+    def is_ready(self, order: Order) -> bool:
+        return True
+
+    async def page(self, order: Order, at: str | None) -> Page:
+        return Page(ads=ads("1", "2"), next=None, total=2)
+
+
+@pytest.mark.parametrize(
+    ("secret", "ill", "end"),
+    [
+        (s3.SECRET, 1, ("completed", None)),
+        (s3.SECRET, 99, ("failed", "ERROR400")),
+        ("wrong", 0, ("failed", "ERROR401")),
+    ],
+)
+async def test_a_scrape_ends_as_its_storage_does(tmp_path, secret, ill, end):
+    with s3.serving() as server:
+        server.ill = ill
+        config = Config(
+            site="https://ads.example.org",
+            adapter=ADAPTERS["gallery"],
+            folder=tmp_path,
+            storage=f"s3://ads?endpoint={server.endpoint}",
+            storage_keys=(s3.ACCESS, secret),
+        )
+        url = f"sqlite:///{tmp_path / 'worker.db'}"
+        async with Retoma(url, clock=FakeClock()) as retoma, Outbound() as out:
+            worker = NoSession(config, retoma, out)
+            register(worker)
+            filters = Filters(start="2025-01-01", end="2025-01-01")
+            await worker.scrapes.begin(
+                Order(id="scrape_1", session="s", proxy="p", filters=filters)
+            )
+            await drain(retoma)
+            seen = await worker.scrape("scrape_1")
+
+    assert end == (seen.status, seen.error_code)
+    assert (seen.url is not None) == (end[0] == "completed")
+    assert not list((tmp_path / "parts").iterdir())
+    ended = list(worker.log.read())[-1]
+    assert ("scrape.ended", end[0]) == (ended["event"], ended["status"])
+
+
+def test_pages_that_are_gone_are_not_left_out_in_silence(tmp_path):
+    parts, results = tmp_path / "a.jsonl", tmp_path / "results" / "a.json"
+    end = append(parts, 0, ads("1", "2"))
+    append(parts, 0, ads("1"))
+
+    with pytest.raises(Permanent, match="no longer there"):
+        write_whole(parts, results, end, None)
+    assert not results.exists()
+
+
+def test_what_nobody_has_touched_for_long_is_removed_and_nothing_else(tmp_path):
+    files = [parts_file(tmp_path, "old"), results_file(tmp_path, "old")]
+    files += [parts_file(tmp_path, "new"), results_file(tmp_path, "new")]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}")
+    for file in files[:2]:
+        os.utime(file, (1_000.0, 1_000.0))
+
+    assert 2 == tidy(tmp_path, before=2_000.0)
+    assert [False, False, True, True] == [file.exists() for file in files]
+    assert not results_file(tmp_path, "old").parent.exists()
 
 
 @pytest.mark.parametrize(

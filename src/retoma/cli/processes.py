@@ -7,6 +7,7 @@ nothing of the engine: the demo starts its runners first and reads the rest whil
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import threading
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retoma.cli.exits import Exit
+
+ORIGIN = re.compile(r"https?://[^\s]+")
 
 
 def on_stop(told: Callable[[], None], at_once: Callable[[], None] | None = None) -> None:
@@ -68,38 +71,12 @@ def when_parent_ends(told: Callable[[], None]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerProcess:
-    """One `retoma runner` that we started."""
+class Started:
+    """A program of ours that we started, in a session of its own: a Ctrl-C on the terminal is ours
+    to pass on."""
 
     name: str
     process: Process
-
-    @classmethod
-    async def start(
-        cls,
-        arguments: Sequence[str],
-        *,
-        name: str,
-        environment: Mapping[str, str] | None = None,
-        log_file: Path | None = None,
-    ) -> "RunnerProcess":
-        """In a session of its own: a Ctrl-C on the terminal is ours to pass on."""
-        command = (sys.executable, "-m", "retoma", "runner", "--name", name)
-        out = None if log_file is None else _opened(log_file)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                *("--leave-with-parent", *arguments),
-                stdin=PIPE,
-                stdout=out,
-                stderr=out,
-                env={**os.environ, **(environment or {})},
-                start_new_session=True,
-            )
-        finally:
-            if out is not None:
-                os.close(out)
-        return cls(name, process)
 
     @property
     def pid(self) -> int:
@@ -120,6 +97,72 @@ class RunnerProcess:
 
     async def ended(self) -> int:
         return await self.process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerProcess(Started):
+    """One `retoma runner`."""
+
+    @classmethod
+    async def start(
+        cls,
+        arguments: Sequence[str],
+        *,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        log_file: Path | None = None,
+    ) -> "RunnerProcess":
+        words = ("runner", "--name", name, *arguments)
+        return cls(name, await _launched(words, environment, log_file))
+
+
+@dataclass(frozen=True, slots=True)
+class Listening(Started):
+    """A program that says where it listens: a site or a proxy of the sandbox, a service."""
+
+    origin: str
+
+    @classmethod
+    async def start(
+        cls,
+        *words: str,
+        environment: Mapping[str, str] | None = None,
+        log_file: Path | None = None,
+    ) -> "Listening":
+        """Ready to answer when this returns; RuntimeError where it ends first."""
+        process = await _launched(words, environment, log_file, out=PIPE)
+        assert process.stdout is not None  # noqa: S101 — it is a pipe
+        while line := await process.stdout.readline():
+            found = ORIGIN.search(line.decode())
+            if found is not None:
+                return cls(" ".join(words[:2]), process, found[0])
+        raise RuntimeError(f"{' '.join(words[:2])} ended with {await process.wait()}")
+
+    @property
+    def server(self) -> str:
+        """Its host and port."""
+        return self.origin.removeprefix("http://")
+
+
+async def _launched(
+    words: Sequence[str],
+    environment: Mapping[str, str] | None,
+    log_file: Path | None,
+    out: int | None = None,
+) -> Process:
+    log = None if log_file is None else _opened(log_file)
+    try:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "retoma", *words, "--leave-with-parent"),
+            stdin=PIPE,
+            stdout=log if out is None else out,
+            stderr=log,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+    finally:
+        if log is not None:
+            os.close(log)
 
 
 async def stop_all(runners: Sequence[RunnerProcess], seconds: float) -> list[str]:

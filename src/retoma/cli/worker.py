@@ -9,6 +9,7 @@ from retoma import logs, settings
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import run_on_the_quickest_loop
 from retoma.cli.services import key_of, serve
+from retoma.engine.duration import seconds
 from retoma.library import Retoma
 from retoma.outbound.client import PRIVATE_HOSTS
 from retoma.outbound.policy import private_hosts
@@ -33,6 +34,7 @@ class Wanted:
     keys: bool
     limit: float
     watch: float
+    keep: str
     storage: str | None
     misbehave: bool
     with_parent: bool
@@ -79,6 +81,7 @@ def _config(wanted: Wanted) -> Config:
         keys=wanted.keys,
         limit=wanted.limit,
         watch=wanted.watch,
+        keep=seconds(wanted.keep),
         private=private_hosts(os.environ.get(PRIVATE_HOSTS, "")),
         results_token=Secret(token) if token else None,
         storage=wanted.storage,

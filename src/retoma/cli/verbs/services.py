@@ -31,6 +31,7 @@ def worker_service(
     watch: Annotated[
         float, typer.Option(min=0.05, max=600, help="Seconds between looks at a session.")
     ] = 15.0,
+    keep: Annotated[str, typer.Option(help="How long results stay.")] = "30d",
     storage: Annotated[
         str | None,
         typer.Option(
@@ -59,6 +60,7 @@ def worker_service(
             keys=keys,
             limit=limit,
             watch=watch,
+            keep=keep,
             storage=storage,
             misbehave=misbehave,
             with_parent=with_parent,

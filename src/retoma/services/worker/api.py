@@ -39,8 +39,8 @@ class Asked(BaseModel):
 
 class ProxyAsked(Asked):
     server: str = Field(min_length=1, max_length=300)
-    username: str = Field(default="", max_length=500)
-    password: SecretStr = Field(default=SecretStr(""), max_length=1_000)
+    username: str | None = Field(default=None, max_length=500)
+    password: SecretStr | None = Field(default=None, max_length=1_000)
 
 
 class SessionAsked(Asked):
@@ -132,8 +132,8 @@ def _session(worker: Worker) -> Any:
         proxy = asked.proxy
         record = await worker.begin_session(
             proxy.server,
-            proxy.username,
-            proxy.password.get_secret_value(),
+            proxy.username or "",
+            "" if proxy.password is None else proxy.password.get_secret_value(),
             refresh=asked.force_refresh,
         )
         return {"session_id": record.id, "status": record.state}

@@ -44,6 +44,9 @@ def append(file: Path, begin: int, ads: Sequence[dict[str, Any]]) -> int:
 
 def write_whole(parts: Path, results: Path, end: int, most: int | None) -> int:
     """All ads as {"ads": […]}, each id once; how many. The file is there whole, or not at all."""
+    there = parts.stat().st_size if parts.exists() else 0
+    if there < end:
+        raise Permanent("pages that were read are no longer there", code="permanent")
     results.parent.mkdir(parents=True, exist_ok=True)
     half = results.with_suffix(".half")
     count = 0
@@ -64,6 +67,21 @@ def write_whole(parts: Path, results: Path, end: int, most: int | None) -> int:
     finally:
         os.close(folder)
     return count
+
+
+def tidy(folder: Path, before: float) -> int:
+    """Remove what nobody has touched since; how many files that was."""
+    old = [
+        each
+        for pattern in (f"{PARTS}/*.jsonl", f"{RESULTS}/*/*")
+        for each in folder.glob(pattern)
+        if each.stat().st_mtime < before
+    ]
+    for each in old:
+        each.unlink(missing_ok=True)
+        if each.parent.parent.name == RESULTS and not any(each.parent.iterdir()):
+            each.parent.rmdir()
+    return len(old)
 
 
 def _once_each(parts: Path, end: int) -> Iterator[str]:

@@ -76,6 +76,7 @@ def register(worker: Worker) -> None:
             if order.most is not None and stand.ads >= order.most:
                 break
         count = await ctx.step("results", write_results, order, stand.end)
+        parts_file(worker.config.folder, order.id).unlink(missing_ok=True)
         return Found(ads_count=count, url=await ctx.step("upload", upload, order))
 
 

@@ -20,13 +20,14 @@ from retoma.services.worker import session as sessions
 from retoma.services.worker.adapters import Page, SiteAdapter
 from retoma.services.worker.logbook import Logbook
 from retoma.services.worker.model import SESSION_OVER, Filters, Order, SessionState
-from retoma.services.worker.results import Storage
+from retoma.services.worker.results import Storage, tidy
 from retoma.services.worker.scrapes import ACTOR, LOOK, NEVER, Scrapes, Seen
 from retoma.services.worker.session import Record, Session
 from retoma.services.worker.way import Way, proxy_at
 from retoma.vault import Place, Unreadable, Vault
 from retoma.words import say
 
+TIDY: Final = 3600.0  # seconds between two looks for results that nobody fetches any more
 FIRST: Final = Filters(start="2000-01-01", end="2000-01-01")  # to warm up with
 log = get_logger("retoma.worker")
 
@@ -42,6 +43,7 @@ class Config:
     limit: float = 30.0  # seconds without an answer: stuck
     watch: float = 15.0  # seconds between two looks at a session
     private: Set[str] = frozenset()  # hosts of proxies that may stand in a private network
+    keep: float = 30 * 86_400.0  # seconds that results stay
     results_token: Secret | None = None
     storage: str | None = None  # s3://…; else results stay here
     storage_keys: tuple[str, str] | None = field(default=None, repr=False)
@@ -79,12 +81,13 @@ class Worker:
             except BlockingIOError:
                 raise IllegalMove(say("another worker is at work in this folder")) from None
             await self._wake()
-            looking = asyncio.create_task(self._look())
+            beside = [asyncio.create_task(each()) for each in (self._look, self._tidy)]
             try:
                 yield
             finally:
-                looking.cancel()
-                await asyncio.gather(looking, return_exceptions=True)
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
                 if self._session is not None:
                     await self._session.stop()
         finally:
@@ -290,6 +293,17 @@ class Worker:
                 await self.scrapes.under_way()
             except (DatabaseError, OSError):
                 log.exception("worker.cannot_look")
+
+    async def _tidy(self) -> None:
+        while True:
+            before = self.retoma.clock.wall() - self.config.keep
+            try:
+                loop = asyncio.get_running_loop()
+                removed = await loop.run_in_executor(None, tidy, self.config.folder, before)
+                log.info("worker.tidied", removed=removed)
+            except OSError:
+                log.exception("worker.cannot_tidy")
+            await self.retoma.clock.sleep(TIDY)
 
     async def tell(self, event: str, **what: Any) -> None:
         database = await self.retoma.database()
