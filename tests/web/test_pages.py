@@ -472,6 +472,8 @@ def until(lines: Iterator[str], word: str) -> str:
         (Language.PT_BR, 1_234_567, "1.234.567"),
         (Language.PT_BR, 0, "0"),
         (Language.PT_BR, 12.5, "12,5"),
+        (Language.PT_BR, 0.0, "0"),
+        (Language.EN, 1_000.0, "1,000"),
     ],
 )
 def test_numbers_are_told_as_people_write_them(language, n, shown):

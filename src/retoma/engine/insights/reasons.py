@@ -495,4 +495,9 @@ def _clock(when: datetime | None) -> str:
 
 
 def _rounded(length: timedelta) -> str:
-    return f"{max(length.total_seconds(), 0):.0f} s"
+    """In the largest unit of which there are two."""
+    left = max(round(length.total_seconds()), 0)
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if left >= 2 * size:
+            return f"{left // size} {unit}"
+    return f"{left} s"

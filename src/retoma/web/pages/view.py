@@ -163,7 +163,7 @@ class View:
 
     def number(self, n: float) -> str:
         """1,234,567 or 1.234.567."""
-        shown = f"{n:,}" if isinstance(n, int) else f"{n:,.1f}"
+        shown = f"{n:,}" if isinstance(n, int) else f"{n:,.1f}".removesuffix(".0")
         return self._local(shown)
 
     def figure(self, n: float) -> str:

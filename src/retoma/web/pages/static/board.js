@@ -3,6 +3,7 @@
 const OFTEN = 4_000; // milliseconds
 const SELDOM = 30_000;
 const HEIGHT = 240;
+const STEPS = [1, 2, 5].flatMap((n) => [n, n * 10, n * 100, n * 1e3, n * 1e4, n * 1e5, n * 1e6]).sort((a, b) => a - b);
 const box = document.getElementById("pace");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 let plot = null;
@@ -26,6 +27,11 @@ function axis(more) {
   };
 }
 
+// Where nobody dies there is no line of the dead either.
+function unlessQuiet(n, at, all) {
+  return n || all[at - 1] || all[at + 1] ? n : null;
+}
+
 function draw(data) {
   const series = ["waiting", "done", "dead"];
   const language = document.documentElement.lang;
@@ -38,10 +44,10 @@ function draw(data) {
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
-      scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
+      scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 4)] } },
       axes: [
         axis({ values: (_, at) => at.map((each) => time.format(each * 1000)), space: 70, size: 30 }),
-        axis({ values: (_, n) => n.map((each) => number.format(each)), size: 52 }),
+        axis({ values: (_, n) => n.map((each) => number.format(each)), incrs: STEPS, size: 52 }),
       ],
       series: [
         {},
@@ -53,7 +59,7 @@ function draw(data) {
         })),
       ],
     },
-    [data.at, ...series.map((name) => data[name])],
+    [data.at, data.waiting, data.done, data.dead.map(unlessQuiet)],
     box,
   );
 }
