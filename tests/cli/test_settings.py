@@ -33,6 +33,31 @@ def test_a_knob_is_listed_changed_and_reset(there, verb):
     assert (None, "default") == (after["keep_done"]["value"], after["keep_done"]["source"])
 
 
+APP = """
+from retoma import Retoma
+from retoma.engine.knob import Knob
+
+app = Retoma("sqlite:///elsewhere.db")
+app.knobs.declare("ads", [Knob("session_limit", 5, "int", least=1, most=100, why="Sessions.")])
+"""
+
+
+def test_the_knobs_of_an_application_are_known_by_its_app(there, verb, tmp_path):
+    (tmp_path / "knobbed_shop.py").write_text(APP)
+    named = ("--app", "knobbed_shop:app")
+    changed = verb("settings", "set", "ads.session_limit", "9", *named)
+    listed = json.loads(verb("settings", "list", "--json", *named).out)
+
+    assert "ads.session_limit is 9 from now on\n" == changed.out
+    assert [("ads.session_limit", 9, "database")] == [
+        (each["name"], each["value"], each["source"]) for each in listed[-1:]
+    ]
+    assert 1 == verb("settings", "set", "ads.session_limit", "9").code
+    assert 2 == verb("settings", "set", "ads.session_limit", "0", *named).code
+    assert 2 == verb("settings", "list", "--app", "knobbed_shop").code
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

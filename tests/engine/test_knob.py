@@ -4,10 +4,20 @@ rule refuses. What is called live is taken up by a runner that runs."""
 import asyncio
 import json
 import math
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from retoma import BadInput, Context, IllegalMove, NotFound, Retoma, State, Transaction
+from retoma import (
+    BadInput,
+    Context,
+    IllegalMove,
+    NotFound,
+    Permanent,
+    Retoma,
+    State,
+    Transaction,
+)
 from retoma.engine import alerts, retention
 from retoma.engine.duty import Fence
 from retoma.engine.knob import Declared, Knob, KnobType, Source
@@ -236,13 +246,6 @@ async def test_what_an_older_rule_let_in_counts_for_nothing(database_url):
 # — taken up by a runner that runs —
 
 
-async def held(app: Retoma, duty: str) -> object:
-    return await rows(
-        await app.database(),
-        f"SELECT 1 FROM duties WHERE name = '{duty}' AND term > 0",  # noqa: S608
-    )
-
-
 async def test_a_running_runner_takes_up_when_to_raise_an_alert(database_url, test_clock):
     async with Retoma(database_url) as app:
         await app.upgrade()
@@ -276,29 +279,29 @@ async def test_a_running_runner_takes_up_how_long_things_stay(database_url, test
     async with Retoma(database_url) as app:
 
         @app.job
-        async def work(ctx: Context, n: int) -> int:
-            return n
+        async def work(ctx: Context, dies: bool) -> None:
+            if dies:
+                raise Permanent("no good")
 
         await app.upgrade()
         test_clock.jump(0)
-        job = await app.submit(work, 1)
+        await app.submit_many(work, [False, True])
         await drain(app)
         test_clock.jump(DAY)
+        app.knobs.fix({"keep_dead": 3_600.0})  # as the environment would
 
-        async def gone() -> bool:
-            test_clock.jump(retention.LOOK + 1)
-            try:
-                await app.get(job.id)
-            except NotFound:
-                return True
-            return False
+        def none_is(state: State) -> Callable[[], Awaitable[bool]]:
+            async def ask() -> bool:
+                test_clock.jump(retention.LOOK + 1)
+                return not await app.jobs(state=state)
+
+            return ask
 
         async with running(app, lease=1e6):
-            await eventually(lambda: held(app, "retention"))
+            await eventually(none_is(State.DEAD))
+            assert [State.DONE] == [each.state for each in await app.jobs()]
             await app.knobs.set("keep_done", "12h")
-            await eventually(gone)
-
-        assert 0 == (await app.counts()).get(State.DONE, 0)
+            await eventually(none_is(State.DONE))
 
 
 async def test_what_a_runner_was_given_holds_over_what_people_set(database_url, test_clock):
