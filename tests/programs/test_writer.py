@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from retoma.db import verbatim
@@ -13,6 +14,11 @@ from retoma.vault import Place
 from retoma.web import Bound
 from tests.outbound.fakes import answer, endless, redirect
 from tests.programs.writers import KEY, TOKEN, ad, asked, shop
+
+
+def near(folder: Path) -> str:
+    """A target for what is decided before anybody asks one."""
+    return f"sqlite:///{folder / 'target.db'}"
 
 
 async def test_m6_m7_all_that_is_good_is_stored_and_a_second_time_changes_nothing(
@@ -41,8 +47,8 @@ async def test_m6_m7_all_that_is_good_is_stored_and_a_second_time_changes_nothin
         assert ("ad7", "Ad número 7", 7) == next(row for row in rows if row[0] == "ad7")[:3]
 
 
-async def test_an_answer_has_the_members_of_the_document_and_no_others(database_url, tmp_path):
-    async with shop(database_url, tmp_path) as here:
+async def test_an_answer_has_the_members_of_the_document_and_no_others(tmp_path):
+    async with shop(near(tmp_path), tmp_path) as here:
         here.tell([ad(1)])
 
         made = (await here.process({"job_id": "MIS-7-g1", **asked(here.url)})).json()
@@ -57,8 +63,8 @@ async def test_an_answer_has_the_members_of_the_document_and_no_others(database_
             assert instant.endswith("Z")
 
 
-async def test_h68_the_job_id_is_the_idempotency_key(database_url, tmp_path):
-    async with shop(database_url, tmp_path) as here:
+async def test_h68_the_job_id_is_the_idempotency_key(tmp_path):
+    async with shop(near(tmp_path), tmp_path) as here:
         here.tell([ad(1)])
         body = {"job_id": "550e8400-e29b-41d4-a716-446655440000", **asked(here.url)}
 
@@ -266,9 +272,9 @@ def problem(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["code"]
 
 
-async def test_errors_have_the_statuses_of_the_document(database_url, tmp_path):
+async def test_errors_have_the_statuses_of_the_document(tmp_path):
     small = Bound(body=2_000, per_key=1e6, per_address=1e6)
-    async with shop(database_url, tmp_path, bound=small) as here:
+    async with shop(near(tmp_path), tmp_path, bound=small) as here:
         body = asked(here.url)
         post = here.http.post
 
@@ -307,7 +313,7 @@ async def test_errors_have_the_statuses_of_the_document(database_url, tmp_path):
 
 async def test_too_many_requests_are_429(tmp_path):
     slow = Bound(per_key=1, burst=1)
-    async with shop(f"sqlite:///{tmp_path / 't.db'}", tmp_path, bound=slow) as here:
+    async with shop(near(tmp_path), tmp_path, bound=slow) as here:
         answers = [await here.http.get("/status/x") for _ in range(3)]
 
         assert (429, "too_many_requests") == problem(answers[-1])
@@ -327,7 +333,7 @@ async def test_health_needs_no_key_and_asks_the_target(database_url, tmp_path):
 
 
 async def test_a_target_that_is_away_is_not_healthy(tmp_path):
-    async with shop(f"sqlite:///{tmp_path / 't.db'}", tmp_path) as here:
+    async with shop(near(tmp_path), tmp_path) as here:
         vault = here.desk._vault(await here.desk.retoma.database())
         place = Place("writer_profiles", "target", "ads_v1")
         await vault.put(place, Secret("postgresql://127.0.0.1:1/nobody"), actor="test")
@@ -381,10 +387,10 @@ HOSTILE = [
 ]
 
 
-async def test_h66_bad_20_no_identifier_of_a_request_reaches_sql(database_url, tmp_path):
+async def test_h66_bad_20_no_identifier_of_a_request_reaches_sql(tmp_path):
     """200 hostile identifiers: each is 422 unknown_profile, and no statement has seen it."""
     fields = ("table", "schema", "operation", "conflict_key", "json_path")
-    async with shop(database_url, tmp_path) as here:
+    async with shop(near(tmp_path), tmp_path) as here:
         here.tell([ad(1)])
         for name in fields:
             for text in HOSTILE:
@@ -400,8 +406,8 @@ async def test_h66_bad_20_no_identifier_of_a_request_reaches_sql(database_url, t
         assert "completed" == (await here.done())["status"]
 
 
-async def test_a_secret_is_shown_nowhere(database_url, tmp_path, caplog):
-    async with shop(database_url, tmp_path) as here:
+async def test_a_secret_is_shown_nowhere(tmp_path, caplog):
+    async with shop(near(tmp_path), tmp_path) as here:
         here.says["/data.json"] = answer(403)
         told = await here.done()
         here.says["/data.json"] = answer(200, document_with_token())
