@@ -116,6 +116,12 @@ def test_a_knob_that_cannot_be_is_refused_where_it_is_declared(bad):
         Knob(**bad)
 
 
+def test_a_length_of_time_is_kept_in_seconds():
+    knob = Knob("polling", "1m", "duration")
+
+    assert (60.0, "s") == (knob.default, knob.unit)
+
+
 def test_every_type_is_read_by_something():
     made = {KnobType.CHOICE: MODE, KnobType.TEXT: SITE}
     for each in KnobType:

@@ -48,7 +48,6 @@ SLOW = Knob(
     120.0,
     KnobType.DURATION,
     least=1,
-    unit="s",
     why=say("A kind whose attempts take longer than this on average is told of."),
 )
 NO_BEAT = Knob(
@@ -56,7 +55,6 @@ NO_BEAT = Knob(
     900.0,
     KnobType.DURATION,
     least=60,
-    unit="s",
     why=say("Work that waits, and no runner for it has beaten for this long: that is told of."),
 )
 BREAKER_OPEN = Knob(
@@ -64,7 +62,6 @@ BREAKER_OPEN = Knob(
     300.0,
     KnobType.DURATION,
     least=0,
-    unit="s",
     why=say("A breaker that is open for this long is told of: most outages are over by then."),
 )
 STALE = Knob(
@@ -72,7 +69,6 @@ STALE = Knob(
     3_600.0,
     KnobType.DURATION,
     least=60,
-    unit="s",
     why=say("What is older than this when somebody could be told of it is news to nobody."),
 )
 KNOBS = (STUCK, SLOW, NO_BEAT, BREAKER_OPEN, STALE)

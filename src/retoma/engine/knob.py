@@ -88,7 +88,9 @@ class Knob:
             )
         object.__setattr__(self, "type", KnobType(self.type))
         object.__setattr__(self, "choices", tuple(self.choices))
-        self.read(self.default)
+        object.__setattr__(self, "default", self.read(self.default))
+        if self.type is KnobType.DURATION:
+            object.__setattr__(self, "unit", "s")
 
     def read(self, given: object) -> Any:
         """What was meant, as a value of its type, from JSON or from text; else the rule it breaks."""

@@ -38,7 +38,6 @@ DONE = Knob(
     None,
     KnobType.DURATION,
     least=SHORTEST,
-    unit="s",
     why=say("How long done, skipped and canceled jobs stay. Nothing is deleted unasked."),
 )
 DEAD = Knob(
@@ -46,7 +45,6 @@ DEAD = Knob(
     None,
     KnobType.DURATION,
     least=SHORTEST,
-    unit="s",
     why=say("How long dead letters stay; those put away go with the done."),
 )
 EVENTS = Knob(
@@ -54,7 +52,6 @@ EVENTS = Knob(
     None,
     KnobType.DURATION,
     least=SHORTEST,
-    unit="s",
     why=say("How long the events of deleted jobs and the audit log stay."),
 )
 KNOBS = (DONE, DEAD, EVENTS)
