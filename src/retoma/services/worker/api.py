@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from starlette.responses import FileResponse, Response
 
 from retoma.engine.errors import NotFound
+from retoma.engine.retention import Keep
 from retoma.library import Retoma
 from retoma.outbound import Outbound
 from retoma.services.serving import build_service
@@ -121,6 +122,7 @@ def build_worker(config: Config, retoma: Retoma, face: Face, *, api_key: str) ->
         name="worker",
         slots=2,
         tick=TICK,
+        keep=Keep(done=config.keep, dead=config.keep, events=config.keep),
     )
 
 

@@ -1,7 +1,8 @@
 """What a worker knows of its scrapes: which there were, which one is under way, how each stands."""
 
 import asyncio
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from retoma.codec import decode
@@ -65,8 +66,14 @@ class Scrapes:
             pass
         return made
 
-    def under_key(self, key: str) -> str | None:
-        return self._keys.get(key)
+    async def under_key(self, key: str) -> str | None:
+        """The one that was begun under it, if that is still kept."""
+        found = self._keys.get(key)
+        if found is not None:
+            with suppress(NotFound):
+                await self.job(found)
+                return found
+        return None
 
     async def begin(self, order: Order) -> None:
         """Told first: what the log does not know of has never been."""
@@ -76,6 +83,7 @@ class Scrapes:
             session=order.session,
             proxy=order.proxy,
             key=order.key,
+            filters=asdict(order.filters),
         )
         try:
             job = await self._retoma.submit(KIND, order, key=order.id)
@@ -163,7 +171,7 @@ class Scrapes:
     def _know(self, order: Order, number: int) -> None:
         self._jobs[order.id] = number
         if order.key is not None:
-            self._keys.setdefault(order.key, order.id)
+            self._keys[order.key] = order.id
 
 
 def order_of(job: Job) -> Order:

@@ -176,7 +176,7 @@ class Worker:
         """Its id. Refused without a ready session, and while another is under way."""
         wanted = key if self.config.keys else None
         async with self._turn:
-            known = None if wanted is None else self.scrapes.under_key(wanted)
+            known = None if wanted is None else await self.scrapes.under_key(wanted)
             if known is not None:
                 await self.scrapes.check_same(known, digest)
                 return known
@@ -196,7 +196,7 @@ class Worker:
 
     async def find_scrape(self, key: str) -> str:
         """Which scrape was begun under this key."""
-        found = self.scrapes.under_key(key) if self.config.keys else None
+        found = await self.scrapes.under_key(key) if self.config.keys else None
         if found is None:
             raise NotFound(say("no scrape was begun under that key"))
         return found
