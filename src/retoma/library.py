@@ -113,6 +113,7 @@ class Retoma:
         self._plans: dict[str, Plan] = {}
         self._references: list[Reference] = []
         self._rooms: list[Room] = []
+        self.tools: dict[str, Any] = {}  # of installed applications, by name
         self._undeclared = False
         self._knobs = Declared((*alerts.KNOBS, *retention.KNOBS), rule=retention.go_together)
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}
@@ -232,6 +233,7 @@ class Retoma:
 
     def install(self, application: Application, tools: Any = None) -> None:
         """Take an application in: its kinds, its knobs, its tables. `tools`: for its stories."""
+        self.tools[application.name] = tools
         made = [] if application.stories is None else load(application.stories)(tools)
         for kind in (*application.own_kinds(), *made):
             self.kinds.add(kind)

@@ -15,7 +15,6 @@ from retoma.db import adhoc
 from retoma.outbound import Outbound
 from retoma.secret import Secret
 from retoma.testing import FakeClock, drain
-from retoma.vault import Vault
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter
 from tests.outbound.fakes import Server, serving
 
@@ -27,7 +26,6 @@ class World:
     """One orchestrator; its workers, writers and proxies by their ids."""
 
     app: Retoma
-    vault: Vault
     workers: dict[str, FakeWorker]
     writers: dict[str, FakeWriter]
     proxies: list[str]
@@ -74,6 +72,10 @@ class World:
         database = await self.app.database()
         return await database.read(lambda tx: tx.all(adhoc(sql), **params))
 
+    async def change(self, sql: str) -> None:
+        database = await self.app.database()
+        await database.write(lambda tx: tx.run(adhoc(sql)), verb="test")
+
     async def mission(self, mission: str) -> dict[str, Any]:
         names = (
             "status, checkpoint, worker_id, worker_job_id, worker_data_url, proxy_used,"
@@ -104,10 +106,10 @@ async def world(
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(Retoma(url, clock=FakeClock()))
         out = await stack.enter_async_context(Outbound(private=frozenset({"127.0.0.1"})))
-        vault = Vault(await app.database(), app.ids, key_file=folder / "key")
-        app.install(APP, Tools(app, out, vault))
-        secrets = store.Secrets(await vault.sealer(), WHO)
-        made = World(app, vault, {}, {}, [])
+        tools = Tools(app, out, key_file=folder / "key")
+        app.install(APP, tools)
+        secrets = store.Secrets(await (await tools.vault()).sealer(), WHO)
+        made = World(app, {}, {}, [])
         for n, worker in enumerate(workers, start=1):
             server = await stack.enter_async_context(serving(worker))
             made.workers[await made.add_worker(secrets, f"W{n}", server)] = worker

@@ -9,6 +9,7 @@ APP = Application(
     name="ads",
     submits=False,
     stories="retoma.apps.ads.steps:stories",
+    router="retoma.apps.ads.api:routes",
     migrations="retoma.apps.ads.migrations",
     refers=(
         ("ads_missions", "extraction"),

@@ -407,7 +407,8 @@ class Ads:
         return Proxy(row[0], row[1], row[2], row[3], row[4], password)
 
     async def _secret(self, table: str, column: str, row: str) -> Secret | None:
-        return await self.tools.vault.get(SecretPlace(table, column, row))
+        vault = await self.tools.vault()
+        return await vault.get(SecretPlace(table, column, row))
 
     async def _one(self, statement: Any, **params: Any) -> Any:
         row = await self._read(lambda tx: tx.one(statement, **params))

@@ -55,6 +55,7 @@ ASK_CANCEL = verb("ask_cancel")
 ASSIGN_MISSION = verb("assign_mission")
 BEGIN_SESSION = verb("begin_session")
 CHOOSE_WRITER = verb("choose_writer")
+COUNT_MISSIONS = verb("count_missions")
 COUNT_RETRY = verb("count_retry")
 COUNT_SERVED = verb("count_served")
 END_SESSION = verb("end_session")
@@ -73,6 +74,11 @@ KEEP_SCRAPE = verb("keep_scrape")
 KNOWS_SESSION = verb("knows_session")
 LAST_PROXY = verb("last_proxy")
 LEAVE_SESSION = verb("leave_session")
+LIST_MISSIONS = verb("list_missions")
+LIST_PROXIES = verb("list_proxies")
+LIST_TIMELINE = verb("list_timeline")
+LIST_WORKERS = verb("list_workers")
+LIST_WRITERS = verb("list_writers")
 LOG = verb("log")
 LOOK_AT_SESSION = verb("look_at_session")
 LOSE_SESSION = verb("lose_session")
@@ -197,7 +203,7 @@ def mission_of(tx: Asks, mission: str) -> Mission:
     if row is None:
         raise NotFound(say("there is no mission {mission}", mission=mission))
     return Mission(
-        row[0], _date(row[1]), _date(row[2]), MediaType(row[3]), tuple(_list(row[4]))
+        row[0], _date(row[1]), _date(row[2]), MediaType(row[3]), tuple(json_of(row[4]))
     )
 
 
@@ -597,5 +603,6 @@ def _date(value: Any) -> date:
     return value if isinstance(value, date) else date.fromisoformat(value)
 
 
-def _list(value: Any) -> list[str]:
-    return json.loads(value) if isinstance(value, str) else list(value)
+def json_of(value: Any) -> Any:
+    """A json column, as either database gives it."""
+    return json.loads(value) if isinstance(value, str) else value

@@ -224,7 +224,7 @@ WHERE l.mission IS NULL AND (v.left_at IS NULL OR l.at <= v.left_at);
 
 CREATE FUNCTION ads_refuse_write() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION '% is a view: use the API, /api/ads/%', TG_TABLE_NAME, TG_TABLE_NAME;
+    RAISE EXCEPTION '% is a view: use the API, /api/%', TG_TABLE_NAME, TG_TABLE_NAME;
 END $$;
 
 CREATE TRIGGER refuse INSTEAD OF INSERT OR UPDATE OR DELETE ON missions

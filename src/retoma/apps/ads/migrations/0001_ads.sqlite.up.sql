@@ -235,77 +235,77 @@ WHERE l.mission IS NULL AND (v.left_at IS NULL OR l.at <= v.left_at);
 
 CREATE TRIGGER missions_refuse_insert INSTEAD OF INSERT ON missions
 BEGIN
-    SELECT RAISE(ABORT, 'missions is a view: use the API, /api/ads/missions');
+    SELECT RAISE(ABORT, 'missions is a view: use the API, /api/missions');
 END;
 
 CREATE TRIGGER missions_refuse_update INSTEAD OF UPDATE ON missions
 BEGIN
-    SELECT RAISE(ABORT, 'missions is a view: use the API, /api/ads/missions');
+    SELECT RAISE(ABORT, 'missions is a view: use the API, /api/missions');
 END;
 
 CREATE TRIGGER missions_refuse_delete INSTEAD OF DELETE ON missions
 BEGIN
-    SELECT RAISE(ABORT, 'missions is a view: use the API, /api/ads/missions');
+    SELECT RAISE(ABORT, 'missions is a view: use the API, /api/missions');
 END;
 
 CREATE TRIGGER workers_refuse_insert INSTEAD OF INSERT ON workers
 BEGIN
-    SELECT RAISE(ABORT, 'workers is a view: use the API, /api/ads/workers');
+    SELECT RAISE(ABORT, 'workers is a view: use the API, /api/workers');
 END;
 
 CREATE TRIGGER workers_refuse_update INSTEAD OF UPDATE ON workers
 BEGIN
-    SELECT RAISE(ABORT, 'workers is a view: use the API, /api/ads/workers');
+    SELECT RAISE(ABORT, 'workers is a view: use the API, /api/workers');
 END;
 
 CREATE TRIGGER workers_refuse_delete INSTEAD OF DELETE ON workers
 BEGIN
-    SELECT RAISE(ABORT, 'workers is a view: use the API, /api/ads/workers');
+    SELECT RAISE(ABORT, 'workers is a view: use the API, /api/workers');
 END;
 
 CREATE TRIGGER proxies_refuse_insert INSTEAD OF INSERT ON proxies
 BEGIN
-    SELECT RAISE(ABORT, 'proxies is a view: use the API, /api/ads/proxies');
+    SELECT RAISE(ABORT, 'proxies is a view: use the API, /api/proxies');
 END;
 
 CREATE TRIGGER proxies_refuse_update INSTEAD OF UPDATE ON proxies
 BEGIN
-    SELECT RAISE(ABORT, 'proxies is a view: use the API, /api/ads/proxies');
+    SELECT RAISE(ABORT, 'proxies is a view: use the API, /api/proxies');
 END;
 
 CREATE TRIGGER proxies_refuse_delete INSTEAD OF DELETE ON proxies
 BEGIN
-    SELECT RAISE(ABORT, 'proxies is a view: use the API, /api/ads/proxies');
+    SELECT RAISE(ABORT, 'proxies is a view: use the API, /api/proxies');
 END;
 
 CREATE TRIGGER writers_refuse_insert INSTEAD OF INSERT ON writers
 BEGIN
-    SELECT RAISE(ABORT, 'writers is a view: use the API, /api/ads/writers');
+    SELECT RAISE(ABORT, 'writers is a view: use the API, /api/writers');
 END;
 
 CREATE TRIGGER writers_refuse_update INSTEAD OF UPDATE ON writers
 BEGIN
-    SELECT RAISE(ABORT, 'writers is a view: use the API, /api/ads/writers');
+    SELECT RAISE(ABORT, 'writers is a view: use the API, /api/writers');
 END;
 
 CREATE TRIGGER writers_refuse_delete INSTEAD OF DELETE ON writers
 BEGIN
-    SELECT RAISE(ABORT, 'writers is a view: use the API, /api/ads/writers');
+    SELECT RAISE(ABORT, 'writers is a view: use the API, /api/writers');
 END;
 
 CREATE TRIGGER mission_logs_refuse_insert INSTEAD OF INSERT ON mission_logs
 BEGIN
-    SELECT RAISE(ABORT, 'mission_logs is a view: use the API, /api/ads/mission_logs');
+    SELECT RAISE(ABORT, 'mission_logs is a view: use the API, /api/missions');
 END;
 
 CREATE TRIGGER mission_logs_refuse_update INSTEAD OF UPDATE ON mission_logs
 BEGIN
-    SELECT RAISE(ABORT, 'mission_logs is a view: use the API, /api/ads/mission_logs');
+    SELECT RAISE(ABORT, 'mission_logs is a view: use the API, /api/missions');
 END;
 
 CREATE TRIGGER mission_logs_refuse_delete INSTEAD OF DELETE ON mission_logs
 BEGIN
-    SELECT RAISE(ABORT, 'mission_logs is a view: use the API, /api/ads/mission_logs');
+    SELECT RAISE(ABORT, 'mission_logs is a view: use the API, /api/missions');
 END;
 
 -- However a job of a mission ends, and whoever ends it, its mission ends with it.
