@@ -1,5 +1,6 @@
 """The scrape worker as a program: its API as §9.1 of seed 004 has it, through real proxies, and killed."""
 
+import asyncio
 import json
 import random
 import time
@@ -41,7 +42,7 @@ class World:
     site: Program
     red: Program
     blue: Program
-    gallery: Client  # --misbehave, and impatient
+    gallery: Client  # --misbehave
     archive: Client  # --no-keys
 
     def fault(self, **told: Any) -> None:
@@ -72,7 +73,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 *("--data", str(folder / layout), "--watch", "0.1", *more),
             )
             for layout, more in (
-                ("gallery", ("--misbehave", "--limit", "3")),
+                ("gallery", ("--misbehave",)),
                 ("archive", ("--no-keys",)),
             )
         ]
@@ -255,10 +256,6 @@ def test_a_session_that_cannot_be_or_is_cut_off_says_so(world):
     until(world.gallery, "disconnected")
     assert "error" in world.gallery.ask("GET", "/session/status").json()
     assert 409 == world.gallery.ask("POST", "/scrape", asking()).status_code
-
-    world.fault(trouble="hang", path="/robots.txt")
-    begin_session(world.gallery, world.blue)
-    until(world.gallery, "stuck")
 
     doomed = world.programs.proxy("doomed", "ana", CANARY)
     doomed.wait()
@@ -452,6 +449,25 @@ async def test_a_proxy_in_a_private_network_needs_the_word_of_the_operator(tmp_p
     assert "10.0.0.7 is" in str(told[1])
 
 
+async def test_a_proxy_that_says_nothing_for_its_limit_makes_a_session_stuck(tmp_path):
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()  # until whoever asked has had enough
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as proxy:
+        near = {"limit": 0.5, "private": frozenset({"127.0.0.1"})}
+        async with alone(tmp_path, **near) as worker, worker.alive():
+            port = proxy.sockets[0].getsockname()[1]
+            await worker.begin_session(f"127.0.0.1:{port}", "ana", CANARY, refresh=True)
+            seen = []
+            while (state := (await worker.session_state())[0]) != "stuck":
+                seen.append(state)
+                await worker.retoma.clock.sleep(0.01)
+
+    assert "authenticating" in seen
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(3))
@@ -473,11 +489,14 @@ def test_f1_m1_killed_again_and_again_every_scrape_ends_as_if_nothing_had_been(w
 
 
 @asynccontextmanager
-async def alone(folder: Path) -> AsyncIterator[Worker]:
+async def alone(folder: Path, **how: Any) -> AsyncIterator[Worker]:
     """A worker in this process, with nobody to run what it is told."""
     async with Retoma(f"sqlite:///{folder / 'worker.db'}") as retoma, Outbound() as out:
         config = Config(
-            site="https://ads.example.org", adapter=ADAPTERS["gallery"], folder=folder
+            site="http://ads.example.org",
+            adapter=ADAPTERS["gallery"],
+            folder=folder,
+            **how,
         )
         worker = Worker(config, retoma, out)
         register(worker)
