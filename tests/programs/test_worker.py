@@ -425,6 +425,12 @@ async def test_a_scrape_that_was_told_of_and_never_written_down_is_over_on_wakin
             assert [] == worker.log.unended("session", "session")
 
 
+async def test_a_session_that_comes_back_is_not_ready_before_it_is(tmp_path):
+    write(tmp_path, Record(id="s", server="127.0.0.1:1", tls=False, state=SessionState.READY))
+    async with alone(tmp_path) as worker, worker.alive():
+        assert "initializing" == (await worker.session_state())[0]
+
+
 async def test_a_session_whose_secret_does_not_open_any_more_is_over_and_says_why(tmp_path):
     record = Record(id="s", server="127.0.0.1:1", tls=False, state=SessionState.READY)
     write(tmp_path, record)

@@ -75,6 +75,7 @@ class Session:
         self._clock = clock
         self._watch = watch
         self._busy = 0
+        self._told_over = False
         self._changing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -101,11 +102,16 @@ class Session:
             said = None if error is None else redact_text(error)
             record = replace(was, state=state, error=said)
             write(self._folder, record)
-            event = "session.ended" if record.over and not was.over else "session.state"
+            ends = record.over and not self._told_over
             await self._tell(
-                event, session=record.id, proxy=record.server, state=state, error=said
+                "session.ended" if ends else "session.state",
+                session=record.id,
+                proxy=record.server,
+                state=state,
+                error=said,
             )
             self.record = record
+            self._told_over = record.over
 
     async def page(self, filters: Filters, at: str | None) -> Any:
         """A page of the site; a failure that ends the session ends it here."""

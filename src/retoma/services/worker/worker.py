@@ -282,7 +282,8 @@ class Worker:
         user, password = sessions.unsealed(secret)
         scheme = "https" if record.tls else "http"
         await self.tell("session.resumed", session=record.id, proxy=record.server)
-        self._start(record, self._proxy(f"{scheme}://{record.server}", user, password))
+        begun = replace(record, state=SessionState.INITIALIZING)
+        self._start(begun, self._proxy(f"{scheme}://{record.server}", user, password))
         return None
 
     async def _look(self) -> None:
