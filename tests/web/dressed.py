@@ -5,8 +5,10 @@ without a space, an error of several kB; and, straight in the tables, what would
 import json
 import math
 import sqlite3
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +23,25 @@ MUCH = 1_234_567
 ERROR = "the shop answered 503 with <html> in it, after 3 redirects; " * 80
 MINUTE = 60_000_000  # microseconds
 DAY = 24 * 60  # minutes
+WIDTH, HEIGHT = 640, 360
 NOW = "SELECT unixepoch() * 1000000"
+
+
+def _chunk(name: bytes, body: bytes) -> bytes:
+    return (
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+    )
+
+
+def _png() -> bytes:
+    """A picture that can be seen: grey that grows lighter to the right."""
+    line = b"\0" + bytes(x * 255 // WIDTH for x in range(WIDTH))
+    head = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 0, 0, 0, 0)
+    chunks = _chunk(b"IHDR", head) + _chunk(b"IDAT", zlib.compress(line * HEIGHT))
+    return b"\x89PNG\r\n\x1a\n" + chunks + _chunk(b"IEND", b"")
+
+
+PNG = _png()
 
 
 async def furnish_more(app: Retoma) -> dict[str, Any]:

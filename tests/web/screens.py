@@ -22,15 +22,11 @@ from retoma.cli.serve import prepare
 from retoma.manifest import Application
 from tests.web.aids import PATIENT, served, set_up
 from tests.web.chromium import browser, context, folder
-from tests.web.dressed import WORD, dress, furnish_last, furnish_more
+from tests.web.dressed import PNG, WORD, dress, furnish_last, furnish_more
 
 LONG = "cotação de peças " + "<b>muito</b> longa " * 9
 SNAPSHOT = "<h1>Loja fechada</h1><script>alert(1)</script>"
 SLOTS = 3
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-    "1f15c4890000000d49444154789c636060f8cf000000030101002743d1fa0000000049454e44ae426082"
-)
 PAGES = {
     "board": "/",
     "jobs": "/jobs",
@@ -302,6 +298,12 @@ def _take_all(
                 page.screenshot(path=where / f"{name}-{look}.png", full_page=True)
             if "jobs" in pages:
                 _take_questions(page, origin, lambda name: where / f"{name}-{look}.png")  # noqa: B023
+            if "batch-running" in pages:
+                _take_silence(
+                    someone.new_page(),
+                    pages["batch-running"],
+                    lambda name: where / f"{name}-{look}.png",  # noqa: B023
+                )
 
 
 def _take_questions(page: Page, origin: str, called: Callable[[str], Path]) -> None:
@@ -321,6 +323,20 @@ def _take_questions(page: Page, origin: str, called: Callable[[str], Path]) -> N
     page.locator("#ask-key .primary").click()
     page.locator(".notice pre").wait_for()
     page.screenshot(path=called("people-told"))
+
+
+def _take_silence(page: Page, batch: str, called: Callable[[str], Path]) -> None:
+    """A batch of which nothing moves, and a page whose server cannot be heard."""
+    page.clock.install()
+    page.goto(batch)
+    page.clock.fast_forward(61_000)
+    page.locator("[data-silence]").wait_for()
+    page.screenshot(path=called("batch-silent"))
+    page.route("**/live/**", lambda route: route.abort())
+    page.goto(batch)
+    page.wait_for_timeout(1_500)
+    page.screenshot(path=called("no-signal"))
+    page.close()
 
 
 def enter(page: Page, link: str) -> None:

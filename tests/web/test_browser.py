@@ -331,6 +331,8 @@ def test_a_minute_without_an_event_is_said_and_a_stream_that_never_began_is_aske
         page.clock.fast_forward(61_000)
 
         expect(warning).to_contain_text("Nenhum evento há 60 segundos")
+        for name in ("Continuar de onde parou", "Reprocessar apenas erros"):
+            expect(warning.get_by_role("button", name=name)).to_be_visible()
         page.goto(f"{origin}/batches/{ids['batch']}")  # finished: nothing is expected of it
         page.clock.fast_forward(61_000)
         page.clock.run_for(2_000)
