@@ -367,6 +367,10 @@ def test_f14_it_misbehaves_as_it_is_told(world):
         until(world.gallery, seen)
 
     ready(world.gallery, world.red)
+    ask("POST", "/misbehave", {"session": "stuck", "now": True})
+    assert "stuck" == state(world.gallery)
+
+    ready(world.gallery, world.red)
     week = asking("2025-03-01", "2025-03-07")
 
     def told(trouble: str) -> str:
@@ -392,6 +396,9 @@ def test_f14_it_misbehaves_as_it_is_told(world):
     spoilt = told("bad_rows")
     ended(world.gallery, spoilt, "completed")
     assert None is results(world.gallery, spoilt).json()["ads"][0]["id"]
+    job = told("never_ends")
+    ready(world.gallery, world.blue)  # a new session ends what would never have ended
+    assert status(world.gallery, job)["status"] in ("cancelled", "completed")
     assert "/" in told("hostile_id")
 
 

@@ -95,6 +95,7 @@ class ScrapeAsked(Asked):
 class MisbehaveAsked(Asked):
     session: BadSession | None = None
     scrape: BadScrape | None = None
+    now: bool = False  # the session there is, not the next one
     times: int = Field(default=1, ge=0, le=1_000)
 
 
@@ -192,6 +193,8 @@ def _bad(worker: Worker) -> list[Any]:
     async def misbehave(_: Operator, asked: MisbehaveAsked) -> dict[str, Any]:
         if asked.times == 0:
             worker.disarm()
+        elif asked.now and asked.session is not None:
+            await worker.spoil_session(asked.session)
         else:
             worker.arm(asked.session, asked.scrape, asked.times)
         return asked.model_dump()

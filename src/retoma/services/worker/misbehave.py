@@ -15,6 +15,7 @@ from retoma.engine.errors import NotFound
 from retoma.services.worker.model import Filters, ScrapeStatus, SessionState
 from retoma.services.worker.results import results_file
 from retoma.services.worker.scrapes import Scrapes, Seen
+from retoma.services.worker.session import Session
 from retoma.services.worker.worker import Worker
 from retoma.words import say
 
@@ -76,16 +77,23 @@ class BadWorker(Worker):
     async def begin_session(self, *asked: Any, **how: Any) -> Any:
         record = await super().begin_session(*asked, **how)
         trouble = self._next("session")
-        session = self._session
-        if trouble is not None and session is not None:
-            await session.stop()
-            await session.become(SessionState.CONNECTING)
-            match trouble:
-                case BadSession.NEVER_READY:
-                    await session.become(SessionState.WARMING_UP)
-                case _:
-                    await session.become(SessionState(trouble), "told to misbehave")
+        if trouble is not None and self._session is not None:
+            await self._session.stop()
+            await self._session.become(SessionState.CONNECTING)
+            await self._spoil(self._session, trouble)
         return record
+
+    async def spoil_session(self, trouble: BadSession) -> None:
+        """The one there is, now: also while it is ready, or scraping."""
+        if self._session is not None:
+            await self._session.stop()
+            await self._spoil(self._session, trouble)
+
+    async def _spoil(self, session: Session, trouble: str) -> None:
+        if trouble == BadSession.NEVER_READY:
+            await session.become(SessionState.WARMING_UP)
+        else:
+            await session.become(SessionState(trouble), "told to misbehave")
 
     # — scrapes —
 
@@ -119,11 +127,11 @@ class BadWorker(Worker):
             self._mark(job_id, None)
         return await super().cancel_scrape(job_id)
 
-    async def end_session(self) -> None:
+    async def _end_session(self) -> None:
         for job_id, trouble in self._told["marked"].items():
             if trouble in ENDLESS:
                 self._mark(job_id, None)
-        await super().end_session()
+        await super()._end_session()
 
     def _mark(self, job_id: str, trouble: str | None) -> None:
         self._told["marked"][job_id] = trouble
