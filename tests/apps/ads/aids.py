@@ -64,6 +64,27 @@ class World:
     async def start(self) -> None:
         await self.app.write(lambda tx: store.start(tx, actor=WHO))
 
+    async def stop(self) -> None:
+        await self.app.write(lambda tx: store.stop(tx, actor=WHO))
+
+    async def columns(self, view: str) -> list[str]:
+        """In their order."""
+        sql = (
+            "SELECT name FROM pragma_table_info(:view) ORDER BY cid"
+            if self.app.url.startswith("sqlite")
+            else "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = 'retoma' AND table_name = :view ORDER BY ordinal_position"
+        )
+        return [name for (name,) in await self.rows(sql, view=view)]
+
+    async def indices(self) -> set[str]:
+        sql = (
+            "SELECT name FROM sqlite_master WHERE type = 'index'"
+            if self.app.url.startswith("sqlite")
+            else "SELECT indexname FROM pg_indexes WHERE schemaname = 'retoma'"
+        )
+        return {name for (name,) in await self.rows(sql)}
+
     async def cancel(self, mission: str) -> str:
         return await self.app.write(lambda tx: store.cancel_mission(tx, mission, actor=WHO))
 
