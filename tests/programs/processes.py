@@ -73,6 +73,7 @@ class Program:
                     **os.environ,
                     "RETOMA_API_KEY": API_KEY,
                     "RETOMA_PRIVATE_HOSTS": "127.0.0.1",
+                    "TMPDIR": str(self.folder),  # what is killed cleans up nothing
                     **self.environment,
                 },
                 stdin=subprocess.DEVNULL,

@@ -6,6 +6,7 @@ proxy.py does the work; it is an extra (`pip install 'retoma[sandbox]'`).
 import os
 import sys
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import proxy
@@ -34,9 +35,13 @@ def run(name: str, port: int, listening: Callable[[int], None], *, with_parent: 
     arguments = ["--hostname", HERE, "--port", str(port), "--log-level", "ERROR"]
     arguments += ["--num-workers", "1", "--num-acceptors", "1"]
     arguments += ["--basic-auth", os.environ.pop(CREDENTIALS)]
-    with proxy.Proxy(arguments, plugins=[Introduced]) as running:
-        listening(running.flags.port)
-        if with_parent:
-            sys.stdin.buffer.read()  # ends when whoever started us is gone
-        else:
-            sleep_loop(running)
+    with TemporaryDirectory(
+        prefix="retoma-proxy-"
+    ) as folder:  # else it litters the home folder
+        arguments += ["--data-dir", folder, "--cache-dir", folder]
+        with proxy.Proxy(arguments, plugins=[Introduced]) as running:
+            listening(running.flags.port)
+            if with_parent:
+                sys.stdin.buffer.read()  # ends when whoever started us is gone
+            else:
+                sleep_loop(running)
