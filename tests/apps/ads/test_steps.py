@@ -1,5 +1,7 @@
 """The three stories of the orchestrator against services that do what the test says."""
 
+import asyncio
+
 import pytest
 
 from retoma import State
@@ -8,6 +10,7 @@ from retoma.apps.ads.model import ERRORS
 from retoma.testing import crash_at
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
+from tests.engine.aids import eventually
 from tests.outbound.fakes import Asked
 
 # §10.2, line by line.
@@ -61,8 +64,11 @@ async def test_m11_a_mission_goes_the_way_of_the_document(database_url, tmp_path
 
 
 async def idle(house: World) -> bool:
-    """M10: nothing is held by anybody."""
-    held = await house.rows("SELECT count(*) FROM pool_items WHERE job IS NOT NULL")
+    """M10: nothing is held by anybody; a hold of a job that has ended is over."""
+    held = await house.rows(
+        "SELECT count(*) FROM pool_items i JOIN jobs j ON j.id = i.job"
+        " WHERE i.scope = 'release' OR j.state IN ('waiting', 'running', 'parked')"
+    )
     busy = await house.rows(
         "SELECT count(*) FROM proxies WHERE in_use_by_worker_id IS NOT NULL"
     )
@@ -233,6 +239,47 @@ async def test_m5_one_that_waits_is_canceled_at_once(database_url, tmp_path):
         await house.drain()
         assert await house.events(mission) == ["mission_queued", "mission_canceled"]
         assert worker.log == []
+
+
+async def test_m5_in_the_workers_hands_it_is_stopped_there_before_it_is_canceled(
+    database_url, tmp_path
+):
+    worker = FakeWorker(scrape=["running"])
+    async with world(database_url, tmp_path, workers=[worker], writers=[FakeWriter()]) as house:
+        [mission] = await under_way(house)
+        working = asyncio.create_task(house.drain())
+        await eventually(lambda: at(house, mission, "worker_job_id"))
+
+        assert await house.cancel(mission) in ("running", "canceled")
+        await working
+        row = await house.mission(mission)
+        assert (row["status"], row["checkpoint"]) == ("canceled", "extracao")
+        assert [verb for verb, _ in worker.log] == ["session", "scrape", "cancel", "delete"]
+        events = await house.events(mission)
+        assert "retry_triggered" not in events
+        assert events[-1] in ("mission_canceled", "session_terminated")
+        assert await idle(house)
+
+
+async def test_m5_in_the_writers_hands_it_is_canceled_at_once_and_the_writer_followed(
+    database_url, tmp_path
+):
+    writer = FakeWriter(statuses=["processing"])
+    async with world(database_url, tmp_path, workers=[FakeWorker()], writers=[writer]) as house:
+        [mission] = await under_way(house)
+        working = asyncio.create_task(house.drain())
+        await eventually(lambda: at(house, mission, "writer_job_id"))
+
+        assert await house.cancel(mission) == "canceled"
+        writer.statuses = ["completed"]
+        await working
+        assert (await house.mission(mission))["status"] == "canceled"
+        events = await house.events(mission)
+        assert events[-2:] == ["mission_canceled", "writer_completed"]  # its counts are kept
+
+
+async def at(house: World, mission: str, column: str) -> bool:
+    return (await house.mission(mission))[column] is not None
 
 
 # — deaths —

@@ -215,7 +215,10 @@ async def test_m1_to_m10_whoever_is_killed_every_mission_ends_and_nothing_is_dou
                 assert expected == await found.ads()
                 assert [] == doubled(world.logs)
                 assert [] == left(world.logs)
-                held = await found.rows("SELECT name FROM pool_items WHERE job IS NOT NULL")
+                held = await found.rows(
+                    "SELECT i.name FROM pool_items i JOIN jobs j ON j.id = i.job"
+                    " WHERE i.scope = 'release' OR j.state IN ('waiting', 'running', 'parked')"
+                )
                 assert [] == held
             finally:
                 for each in running.values():
