@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench import (
+    ads_writer,
     api,
     blocked,
     floor,
@@ -67,6 +68,7 @@ class Scale:
     polled: int  # jobs with remote work, each asked after several times
     idle: float  # seconds for which a runner with nothing to do is watched
     hinted: int  # jobs that Celery wakes
+    ads: int  # in one document for the writer
 
 
 QUICK = Scale(
@@ -93,6 +95,7 @@ QUICK = Scale(
     polled=300,
     idle=20.0,
     hinted=1_000,
+    ads=50_000,
 )
 FULL = Scale(
     rounds=5,
@@ -118,6 +121,7 @@ FULL = Scale(
     polled=3_000,
     idle=60.0,
     hinted=5_000,
+    ads=1_000_000,
 )
 
 
@@ -135,6 +139,7 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *reclaims(scale),
         *reaches(scale),
         *over_brokers(scale),
+        *writers(scale),
         *machines.comparisons(scale.drained, scale.stepped, SLOTS, scale.machine_rounds),
         heartbeats(),
         *start_ups(),
@@ -391,6 +396,21 @@ def over_brokers(scale: Scale) -> list[Comparison]:
             rounds=scale.long_rounds,
         )
         for make, at in PLACES.items()
+    ]
+
+
+def writers(scale: Scale) -> list[Comparison]:
+    """The writer, with all it checks and keeps, beside one COPY and one upsert of the same file."""
+    return [
+        Comparison(
+            rows=(
+                Row("ads_writer_postgres", "rows/s", (AtLeast(0.6, FLOOR),)),
+                Row("ads_writer_memory", "MB", (AtMost(200),)),
+            ),
+            ours=ads_writer.writer(scale.ads),
+            floor=ads_writer.plain(scale.ads),
+            rounds=scale.long_rounds,
+        )
     ]
 
 

@@ -14,14 +14,14 @@ from typing import Any
 from retoma.db.crashpoint import CrashPoints, crashpoint
 from retoma.services.writer.model import Order
 from retoma.services.writer.story import KIND, writer_kind
-from tests.programs.writers import AT_ONCE, BATCH, desk_at
+from tests.programs.writers import AT_ONCE, GROUP, desk_at
 
 DATABASES = ("retoma.db.sqlite", "retoma.db.postgres")
 
 
 async def live(folder: Path, told: dict[str, Any]) -> None:
     desk = desk_at(folder)
-    desk.retoma.kinds.add(writer_kind(desk, retry=AT_ONCE, batch=BATCH))
+    desk.retoma.kinds.add(writer_kind(desk, retry=AT_ONCE, group=GROUP))
     async with desk.retoma:
         try:
             await desk.ready()

@@ -98,12 +98,12 @@ BAD: dict[str, Any] = {
     "half a pair": (ad(112, title="\ud800"), "title has half a surrogate pair"),
     "refused by the database": (ad(113, n=2_000_000), "constraint"),
     "no object": ("an ad", "it is no object"),
-    "twice in a batch": (ad(0), "is in this batch already"),
+    "twice in a group": (ad(0), "is in this group already"),
 }
 
 
 async def test_bad_21_one_bad_row_never_costs_its_neighbours(database_url, tmp_path):
-    async with shop(database_url, tmp_path, batch=100) as here:
+    async with shop(database_url, tmp_path, group=100) as here:
         good = [ad(n) for n in range(40)]
         mixed = [*good[:20], *(item for item, _ in BAD.values()), *good[20:]]
         here.tell(mixed)
@@ -124,7 +124,7 @@ async def test_bad_21_one_bad_row_never_costs_its_neighbours(database_url, tmp_p
 
 
 async def test_failed_items_are_capped_and_all_of_them_counted(database_url, tmp_path):
-    async with shop(database_url, tmp_path, batch=100) as here:
+    async with shop(database_url, tmp_path, group=100) as here:
         here.tell([ad(1), *({"no": n} for n in range(KEPT + 60))])
 
         told = await here.done()

@@ -46,14 +46,7 @@ def test_what_is_read_is_what_is_there(ads, before, after, size, plain, indent):
 
     text = json.dumps(told, ensure_ascii=plain, indent=indent)
 
-    assert (
-        json.loads(text)["ads"]
-        == read(
-            text.encode("utf-8", "surrogatepass") if plain else text.encode("utf-8", "replace"),
-            size,
-        )
-        or "?" in text
-    )
+    assert ads == read(text, size)
 
 
 BROKEN = (

@@ -38,14 +38,14 @@ from tests.programs.writers import (
 ADS = [*(ad(n) for n in range(45)), ad(900, n=2_000_000), {"no": 1}, ad(44), ad(46)]
 KILLS = (
     *("writer_begin.before_commit=kill", "writer_begin.after_commit=kill"),
-    *("writer_batch.before_commit=kill@2", "writer_batch.after_commit=kill@2"),
-    *("writer.after_batch=kill@3", "writer_batch.before_commit=kill@5"),
-    *("writer_batch.after_commit=kill@5", "writer.after_end=kill"),
+    *("writer_group.before_commit=kill@2", "writer_group.after_commit=kill@2"),
+    *("writer.after_group=kill@3", "writer_group.before_commit=kill@5"),
+    *("writer_group.after_commit=kill@5", "writer.after_end=kill"),
     *("settle.before_commit=kill", "settle.after_commit=kill"),
 )
-LOST = ("writer_begin.after_commit=reply_lost", "writer_batch.after_commit=reply_lost@2")
-# The gate takes one before, one between and one after; `./run test --soak` takes them all.
-SAMPLE = ("writer_begin.after_commit=kill", "writer_batch.after_commit=kill@2", KILLS[-2])
+LOST = ("writer_begin.after_commit=reply_lost", "writer_group.after_commit=reply_lost@2")
+# The gate takes one between two groups and one after the last; `./run test --soak` takes them all.
+SAMPLE = ("writer_group.after_commit=kill@2", "settle.before_commit=kill")
 CALM = 0
 KILLED = int(signal.SIGKILL)
 
@@ -130,12 +130,12 @@ async def test_e2_a_writer_whose_claim_is_over_changes_nothing(database_url, tmp
             await add_profile(desk, database_url, "https://example.org")
             profile = await desk.named("ads_v1")
             late = await desk.target(profile)
-            batch = Checker(profile).sort(0, [ad(1)])
+            group = Checker(profile).sort(0, [(ad(1), json.dumps(ad(1)))])
             was = await late.begin("job", 4)
             await late.begin("job", 5)
 
             with pytest.raises(LeaseLost):
-                await late.store("job", 4, was, batch, "d", last=False)
+                await late.store("job", 4, was, group, "d", last=False)
             with pytest.raises(LeaseLost):
                 await late.begin("job", 4)
 
@@ -150,7 +150,7 @@ class Halting:
     """A source that stops in the middle until the writer is gone."""
 
     def __init__(self) -> None:
-        self.whole = document([ad(n) for n in range(3_500)])
+        self.whole = document([ad(n) for n in range(14_000)])
         self.gone = asyncio.Event()
         self.times = 0
 
@@ -186,10 +186,13 @@ async def test_m6_the_program_is_killed_and_started_again(tmp_path):
         target.close()
 
     assert "completed" == told["status"]
-    assert {"total": 3_500, "processed": 3_500, "success_count": 3_500, "failed_count": 0} == (
-        told["progress"]
-    )
-    assert 3_500 == len(rows)
+    assert {
+        "total": 14_000,
+        "processed": 14_000,
+        "success_count": 14_000,
+        "failed_count": 0,
+    } == (told["progress"])
+    assert 14_000 == len(rows)
     assert 2 == halting.times
 
 
@@ -207,7 +210,7 @@ async def killed_in_the_middle(
             await asyncio.sleep(0.02)
             return dict(told)
 
-        while (await status())["progress"]["processed"] < 2_000:
+        while (await status())["progress"]["processed"] < 8_000:
             pass
         before = await status()
         assert ("processing", None) == (before["status"], before["progress"]["total"])

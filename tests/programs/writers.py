@@ -24,7 +24,7 @@ from tests.outbound.fakes import Asked, Server, answer, serving
 KEY = "CANARY-" + "w" * 40
 TOKEN = "CANARY-token-of-the-source"  # noqa: S105 — of a test
 BASE = "http://127.0.0.1"
-BATCH = 10  # items: many batches of little
+GROUP = 10  # items: many groups of little
 AT_ONCE = Retry(attempts=2, base=0, cap=0)
 PATIENT = Bound(per_key=1e6, per_address=1e6)
 
@@ -156,7 +156,7 @@ async def shop(
     *,
     caps: Caps | None = None,
     bound: Bound = PATIENT,
-    batch: int = BATCH,
+    group: int = GROUP,
     **wanted: Any,
 ) -> AsyncIterator[Shop]:
     says: dict[str, bytes] = {}
@@ -174,7 +174,7 @@ async def shop(
             await add_profile(desk, url, source.url, **wanted)
             face = Face(port=80)
             site = build_writer(
-                desk, face, api_key=KEY, bound=bound, retry=AT_ONCE, batch=batch
+                desk, face, api_key=KEY, bound=bound, retry=AT_ONCE, group=group
             )
             transport = httpx2.ASGITransport(app=site)
             async with (

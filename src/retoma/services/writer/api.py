@@ -28,7 +28,7 @@ from retoma.services.writer.model import (
     Status,
     status_of,
 )
-from retoma.services.writer.story import BATCH, KIND, TRIES, writer_kind
+from retoma.services.writer.story import GROUP, KIND, TRIES, writer_kind
 from retoma.web import Anybody, AVisit, Bound, Face, Operator, Refusal, Viewer, router
 from retoma.web.problems import LATER, Flaw
 from retoma.words import say
@@ -117,11 +117,11 @@ def build_writer(
     api_key: str,
     bound: Bound | None = None,
     retry: Retry = TRIES,
-    batch: int = BATCH,
+    group: int = GROUP,
 ) -> FastAPI:
     """The writer as a site: its routes, and the runner that does what they accept."""
     retoma = desk.retoma
-    retoma.kinds.add(writer_kind(desk, retry=retry, batch=batch))
+    retoma.kinds.add(writer_kind(desk, retry=retry, group=group))
     return build_service(
         "retoma writer",
         retoma,

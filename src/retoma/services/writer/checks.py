@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any, Final
 from uuid import UUID
 
-from retoma.services.writer.items import Bad
+from retoma.services.writer.items import MOST, Bad, Found
 from retoma.services.writer.model import (
     BEGINNING,
     DATA,
@@ -19,22 +19,23 @@ from retoma.services.writer.model import (
 )
 
 Check = Callable[[Any], str | None]  # what is wrong with a value
-Row = tuple[int, dict[str, Any]]  # an item and its place in the source
+# An item: its place in the source, its value, and its text where that is what is to be stored.
+Row = tuple[int, dict[str, Any], str | None]
 MOST_SHAPES: Final = 1_000  # sets of fields that are remembered
 
 
 @dataclass(slots=True)
-class Batch:
+class Group:
     """Items that follow each other: those to be stored, by the columns they name; those not."""
 
     start: int
     count: int
-    groups: dict[tuple[str, ...], list[Row]] = field(default_factory=dict)
+    by_columns: dict[tuple[str, ...], list[Row]] = field(default_factory=dict)
     failed: list[FailedItem] = field(default_factory=list)
 
     @property
     def rows(self) -> list[tuple[tuple[str, ...], Row]]:
-        return [(columns, row) for columns, rows in self.groups.items() for row in rows]
+        return [(columns, row) for columns, rows in self.by_columns.items() for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class _Shape:
     columns: tuple[str, ...]
     unknown: tuple[str, ...]
     problem: str | None
+    checks: tuple[Check, ...]  # of its values, in the order in which they come
 
 
 class Checker:
@@ -59,28 +61,29 @@ class Checker:
         ]
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
-    def sort(self, start: int, values: Sequence[Any]) -> Batch:
-        batch = Batch(start, len(values))
+    def sort(self, start: int, found: Sequence[Found]) -> Group:
+        group = Group(start, len(found))
         seen: set[Any] = set()
-        for index, value in zip(count(start), values, strict=False):
+        for index, (value, text) in zip(count(start), found, strict=False):
             if type(value) is not dict:
-                batch.failed.append(_no_object(index, value))
+                group.failed.append(_no_object(index, value))
                 continue
             shape = self._shape(value)
-            why = shape.problem or self._flaw(value) or self._twice(value, seen)
+            why = shape.problem or self._flaw(value, shape) or self._twice(value, seen)
             if why is not None:
-                batch.failed.append(FailedItem(index, shown(value, self._key), why))
+                group.failed.append(FailedItem(index, shown(value, self._key), why))
                 continue
-            row = value if not shape.unknown else self._with_rest(value, shape)
-            batch.groups.setdefault(shape.columns, []).append((index, row))
-        return batch
+            row: Row = (index, value, text)
+            if shape.unknown:
+                row = (index, self._with_rest(value, shape), None)
+            group.by_columns.setdefault(shape.columns, []).append(row)
+        return group
 
-    def _flaw(self, item: Mapping[str, Any]) -> str | None:
-        checks = self._checks
-        for name, value in item.items():
-            check = checks.get(name)
-            if check is not None and (why := check(value)) is not None:
-                return f"{name} {why}"
+    def _flaw(self, item: Mapping[str, Any], shape: _Shape) -> str | None:
+        for check, value in zip(shape.checks, item.values(), strict=True):
+            if check(value) is not None:
+                flaws = zip(item, shape.checks, item.values(), strict=True)
+                return next(f"{name} {why}" for name, it, told in flaws if (why := it(told)))
         return None
 
     def _twice(self, item: Mapping[str, Any], seen: set[Any]) -> str | None:
@@ -89,7 +92,7 @@ class Checker:
             key = UUID(key)
         if key in seen:
             return (
-                f"{self._key} {str(key)[:100]!r} is in this batch already; the first was taken"
+                f"{self._key} {str(key)[:100]!r} is in this group already; the first was taken"
             )
         seen.add(key)
         return None
@@ -121,13 +124,28 @@ class Checker:
             problem = problem or f"{self._rest} is where unknown fields go: {_listed(unknown)}"
         elif unknown:
             columns.append(str(self._rest))
-        return _Shape(tuple(sorted(columns)), unknown, problem)
+        checks = tuple(self._checks.get(name, _anything) for name in names)
+        return _Shape(tuple(sorted(columns)), unknown, problem, checks)
 
     def _check_of(self, column: Column) -> Check:
-        inner = _inner(column, is_key=column.name == self._key)
-        if column.nullable and column.name != self._key:
-            return lambda value: None if value is None else inner(value)
-        return lambda value: "is null" if value is None else inner(value)
+        is_key = column.name == self._key
+        inner = _inner(column, is_key=is_key)
+        null = None if column.nullable and not is_key else "is null"
+
+        def check(value: Any) -> str | None:
+            return null if value is None else inner(value)
+
+        if column.family is not Family.TEXT:
+            return check
+        most = column.most or MOST
+
+        def check_text(value: Any) -> str | None:
+            # Nearly all that ever comes, seen by one call.
+            if type(value) is str and value.isascii() and len(value) <= most:
+                return None if "\0" not in value else "has a NUL character"
+            return check(value)
+
+        return check_text
 
 
 # — what a value of each family must be —
@@ -140,9 +158,9 @@ def _inner(column: Column, *, is_key: bool) -> Check:
         case Family.INTEGER:
             return lambda value: _whole(value, column.most)
         case Family.NUMBER:
-            return lambda value: None if _is_number(value) else "is not a number"
+            return _number
         case Family.BOOLEAN:
-            return lambda value: None if type(value) is bool else "is neither true nor false"
+            return _truth
         case Family.INSTANT:
             return lambda value: _read(value, datetime.fromisoformat, "is not an instant")
         case Family.DATE:
@@ -180,8 +198,14 @@ def _whole(value: Any, most: int | None) -> str | None:
     return None
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) is int or (type(value) is float and abs(value) != float("inf"))
+def _number(value: Any) -> str | None:
+    if type(value) is int or (type(value) is float and abs(value) != float("inf")):
+        return None
+    return "is not a number"
+
+
+def _truth(value: Any) -> str | None:
+    return None if type(value) is bool else "is neither true nor false"
 
 
 def _read(value: Any, reader: Callable[[str], object], why: str) -> str | None:

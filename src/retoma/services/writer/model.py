@@ -42,7 +42,7 @@ CODES: Final[Mapping[str, Code]] = table(
         ErrorClass.DATA,
         Action.RETRY,
         3,
-        "The JSON is cut short or cannot be read; whole batches before it are stored and counted.",
+        "The JSON is cut short or cannot be read; whole groups before it are stored and counted.",
     ),
     Code(
         "no_such_array",

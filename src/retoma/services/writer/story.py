@@ -1,6 +1,6 @@
-"""The story of one request: read the source, check its items, write them batch by batch.
+"""The story of one request: read the source, check its items, write them group by group.
 
-A batch is the same thousand items wherever the story was broken off: it is counted from the
+A group is the same thousands of items wherever the story was broken off: it is counted from the
 beginning of the source. While one is being written the next is read and checked.
 """
 
@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from retoma.db import crashpoint
 from retoma.engine.context import Context
@@ -17,19 +17,19 @@ from retoma.engine.kind import Kind, job
 from retoma.engine.retry import Retry
 from retoma.services.writer.checks import Checker
 from retoma.services.writer.desk import Desk
-from retoma.services.writer.items import Broken, Items, NoArray
+from retoma.services.writer.items import Broken, Found, Items, NoArray
 from retoma.services.writer.model import CODES, Order, Profile, Report
 from retoma.services.writer.target import Mark, Target, report_of
 from retoma.words import say
 
 KIND: Final = "writer.process"
-BATCH: Final = 1_000  # items
+GROUP: Final = 4_000  # items: a commit is dear, and so is finding one bad row among many
 TELL: Final = 1.0  # seconds between two words about progress
-STALL: Final = "10m"  # without a batch
+STALL: Final = "10m"  # without a group
 TRIES: Final = Retry(attempts=5, base=2.0, cap=60.0)
 
 
-def writer_kind(desk: Desk, *, retry: Retry = TRIES, batch: int = BATCH) -> Kind:
+def writer_kind(desk: Desk, *, retry: Retry = TRIES, group: int = GROUP) -> Kind:
     @job(name=KIND, retry=retry, codes=CODES, stall=STALL, application="writer")
     async def process(ctx: Context, order: Order) -> Report:
         try:
@@ -37,7 +37,7 @@ def writer_kind(desk: Desk, *, retry: Retry = TRIES, batch: int = BATCH) -> Kind
         except NotFound as error:
             raise Permanent(str(error), code="unknown_profile") from None
         target = await desk.target(profile)
-        writing = _Writing(ctx, desk, profile, target, batch, await desk.mark_of(ctx.job))
+        writing = _Writing(ctx, desk, profile, target, group, await desk.mark_of(ctx.job))
         return await writing.through(order.url)
 
     kind: Kind = process.kind  # type: ignore[attr-defined]
@@ -57,14 +57,14 @@ class _Writing:
         desk: Desk,
         profile: Profile,
         target: Target,
-        batch: int,
+        group: int,
         mark: str,
     ) -> None:
         self._ctx = ctx
         self._desk = desk
         self._profile = profile
         self._target = target
-        self._batch = batch
+        self._group = group
         self._job = mark
         self._clock = desk.retoma.clock
         self._checker = Checker(profile)
@@ -98,7 +98,7 @@ class _Writing:
 
     async def _read(self, url: str) -> None:
         items = Items(self._profile.json_path, self._desk.caps.item)
-        reader = _Reader(self._mark, self._batch)
+        reader = _Reader(self._mark, self._group)
         async with await self._desk.source(self._profile, url) as pieces:
             async for piece in pieces:
                 for portion in reader.full(items.feed(piece)):
@@ -110,16 +110,16 @@ class _Writing:
 
     async def _turn(self, portion: "_Portion", *, last: bool = False) -> None:
         """Have it written once the one before is there; we need not wait for that."""
-        batch = self._checker.sort(portion.start, portion.values)
+        group = self._checker.sort(portion.start, portion.found)
         await self._settled()
         self._pending = asyncio.ensure_future(
             self._target.store(
-                self._job, self._ctx.epoch, self._mark, batch, portion.digest, last=last
+                self._job, self._ctx.epoch, self._mark, group, portion.digest, last=last
             )
         )
 
     async def _settled(self) -> None:
-        """The batch before this one is there."""
+        """The group before this one is there."""
         if self._pending is None:
             return
         self._mark = await self._pending
@@ -142,24 +142,24 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True)
 class _Portion:
-    """What becomes a batch; `digest` is of the source up to its end."""
+    """What becomes a group; `digest` is of the source up to its end."""
 
     start: int
-    values: list[Any]
+    found: list[Found]
     digest: str
 
 
 class _Reader:
-    """Passes over what is stored already, if it is still what it was; gives the rest by batches."""
+    """Passes over what is stored already, if it is still what it was; gives the rest by groups."""
 
-    def __init__(self, mark: Mark, batch: int) -> None:
+    def __init__(self, mark: Mark, group: int) -> None:
         self._mark = mark
-        self._batch = batch
+        self._group = group
         self._digest = hashlib.sha256()
         self._seen = 0
-        self._values: list[Any] = []
+        self._unwritten: list[Found] = []
 
-    def full(self, found: list[tuple[Any, str]]) -> Iterator[_Portion]:
+    def full(self, found: list[Found]) -> Iterator[_Portion]:
         stored = self._mark.processed
         for value, text in found:
             if self._seen == stored:
@@ -167,8 +167,8 @@ class _Reader:
             self._digest.update(text.encode("utf-8", "surrogatepass"))
             self._seen += 1
             if self._seen > stored:
-                self._values.append(value)
-                if self._seen % self._batch == 0:
+                self._unwritten.append((value, text))
+                if self._seen % self._group == 0:
                     yield self._portion()
 
     def rest(self) -> _Portion:
@@ -178,8 +178,8 @@ class _Reader:
         return self._portion()
 
     def _portion(self) -> _Portion:
-        values, self._values = self._values, []
-        return _Portion(self._seen - len(values), values, self._digest.hexdigest())
+        found, self._unwritten = self._unwritten, []
+        return _Portion(self._seen - len(found), found, self._digest.hexdigest())
 
     def _check(self) -> None:
         if not self._mark.processed:

@@ -1,7 +1,7 @@
 """The target: a table of somebody else's, and two small ones of ours beside it.
 
-A batch of rows and the mark that says how far the job is are written in one transaction, so that a
-batch happened once, or not at all, wherever a process dies. The mark belongs to the claim that took
+A group of rows and the mark that says how far the job is are written in one transaction, so that a
+group happened once, or not at all, wherever a process dies. The mark belongs to the claim that took
 it over last: whoever still writes under an older epoch changes nothing.
 """
 
@@ -24,7 +24,7 @@ from retoma.db import (
 )
 from retoma.engine.errors import LeaseLost, Permanent, Transient
 from retoma.secret import redact_text
-from retoma.services.writer.checks import Batch, Row, shown
+from retoma.services.writer.checks import Group, Row, shown
 from retoma.services.writer.model import KEPT, FailedItem, Profile, Report
 from retoma.services.writer.statements import Sql
 
@@ -108,15 +108,15 @@ class Target:
         await self._database.read(lambda tx: tx.for_caller(self._sql.nothing), patience=0)
 
     async def store(
-        self, job: str, epoch: int, was: Mark, batch: Batch, digest: str, *, last: bool
+        self, job: str, epoch: int, was: Mark, group: Group, digest: str, *, last: bool
     ) -> Mark:
-        """A batch and its mark; rows the database will not have are found and set apart.
+        """A group and its mark; rows the database will not have are found and set apart.
 
         `last`: the end of the source was seen, what was read is all there is.
         """
-        rows, failed = batch.rows, list(batch.failed)
+        rows, failed, times = group.rows, list(group.failed), 0
         while True:
-            processed = was.processed + batch.count
+            processed = was.processed + group.count
             reached = Mark(
                 processed=processed,
                 stored=was.stored + len(rows),
@@ -127,8 +127,11 @@ class Target:
             try:
                 await self._advance(job, epoch, was, reached, rows, failed)
             except BadRow:
-                rows, refused = await self._sifted(rows)
+                # Each half by itself; what is good alone and still cannot be written together is
+                # looked at one upon the other.
+                rows, refused = await self._sifted(rows, together=times > 0)
                 failed += refused
+                times += 1
             else:
                 return reached
 
@@ -172,14 +175,14 @@ class Target:
 
         while True:
             try:
-                await self._write(advance, "writer_batch")
+                await self._write(advance, "writer_group")
             except ReplyLost:
                 if await self._stands_at(job, epoch, to):
                     break
             else:
                 break
         if crashpoint.live:
-            crashpoint("writer.after_batch")
+            crashpoint("writer.after_group")
 
     async def _stands_at(self, job: str, epoch: int, to: Mark) -> bool:
         """Whether the commit whose answer was lost has happened."""
@@ -194,17 +197,19 @@ class Target:
 
     # — rows —
 
-    async def _sifted(self, rows: Sequence[Chosen]) -> tuple[list[Chosen], list[FailedItem]]:
-        """Those that can be written together, found by halves; and what is wrong with the others."""
+    async def _sifted(
+        self, rows: Sequence[Chosen], *, together: bool
+    ) -> tuple[list[Chosen], list[FailedItem]]:
+        """Those that can be written, found by halves; and what is wrong with the others."""
         good: list[Chosen] = []
         bad: list[FailedItem] = []
 
         async def add(some: Sequence[Chosen]) -> None:
-            why = await self._refusal([*good, *some])
+            why = await self._refusal([*good, *some] if together else some)
             if why is None:
                 good.extend(some)
             elif len(some) == 1:
-                [(_, (index, item))] = some
+                [(_, (index, item, _))] = some
                 bad.append(FailedItem(index, shown(item, self._profile.conflict_key), why))
             else:
                 await add(some[: len(some) // 2])
@@ -229,14 +234,22 @@ class Target:
         raise AssertionError("it is always undone")
 
     def _upsert(self, tx: Transaction, rows: Sequence[Chosen]) -> None:
-        groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-        for columns, (_, item) in rows:
-            groups.setdefault(columns, []).append(item)
-        for columns, items in groups.items():
+        by_columns: dict[tuple[str, ...], list[Row]] = {}
+        for columns, row in rows:
+            by_columns.setdefault(columns, []).append(row)
+        for columns, some in by_columns.items():
             statement = self._upserts.get(columns)
             if statement is None:
                 statement = self._upserts[columns] = self._sql.upsert(columns)
-            tx.for_caller(statement, rows=_document(items), **self._sql.paths(columns))
+            tx.for_caller(statement, rows=self._texts(some), **self._sql.paths(columns))
+
+    def _texts(self, rows: Sequence[Row]) -> str:
+        """One array. PostgreSQL gets items as they came, every digit of a number with them; to
+        SQLite a field that is named twice would be the first of the two, and to us it is the last."""
+        if self._database.dialect == "sqlite":
+            return _document([item for _, item, _ in rows])
+        texts = (_document(item) if text is None else text for _, item, text in rows)
+        return f"[{','.join(texts)}]"
 
     async def _write(self, fn: Callable[[Transaction], T], verb: str) -> T:
         try:
