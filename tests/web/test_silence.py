@@ -42,6 +42,13 @@ def test_a_page_that_hears_nothing_asks_every_five_seconds(tmp_path, someone):
         expect(page.locator(f"#job-{job}")).to_be_visible()
         expect(page.locator("#signal")).to_have_text("asking every 5 s")
 
+        # Then nothing is answered at all, neither yes nor no.
+        page.unroute("**/live/**")
+        page.route("**/live/**", lambda _: None)
+        page.clock.fast_forward(40_000)
+        page.clock.fast_forward(6_000)
+        expect(page.locator("#signal")).to_have_attribute("data-is", "off")
+
 
 async def test_a_page_as_it_is_now_is_given_to_whoever_may_look(database_url):
     async with world(database_url) as house:

@@ -65,16 +65,16 @@ def around(folder: Path, target: str) -> Iterator[Around]:
         )
         for each in (*proxies, *workers):
             each.wait()
-        own = {"RETOMA_DATABASE_URL": f"sqlite:///{folder / 'writer.db'}", "TARGET": target}
+        own = ("--database", f"sqlite:///{folder / 'writer.db'}")
         sources = [word for each in workers for word in ("--source", each.origin)]
         profile = ("writer", "profiles", "add", "ads", "--target", "env:TARGET", *sources)
         subprocess.run(
-            [sys.executable, "-m", "retoma", *profile],
-            env={**os.environ, "RETOMA_PRIVATE_HOSTS": "127.0.0.1", **own},
+            [sys.executable, "-m", "retoma", *profile, *own],
+            env={**os.environ, "RETOMA_PRIVATE_HOSTS": "127.0.0.1", "TARGET": target},
             check=True,
             capture_output=True,
         )
-        writer = those.start("writer-service", **own)
+        writer = those.start("writer-service", *own, TARGET=target)
         yield Around(those, folder, workers, proxies, writer)
 
 

@@ -48,14 +48,19 @@ for (const trouble of ["htmx:error", "htmx:response:error"]) {
 }
 
 // An office's proxy may keep the stream for itself: then the page asks how it should look.
+let answered = 0;
 setInterval(() => {
   if (!live || document.hidden || Date.now() - heard < SILENT) return;
+  // Whoever gets no answer at all, not even a refusal, must not go on saying that all is well.
+  if (Date.now() - Math.max(heard, answered) > SILENT + 2 * ASK) say("off");
   const how = { source: "#content", target: "#live", swap: "beforeend", headers: { "Retoma-Once": "1" } };
   htmx.ajax("GET", live.getAttribute("hx-sse:connect"), how);
 }, ASK);
 document.addEventListener("htmx:after:request", ({ detail }) => {
   if (!detail.ctx.request.headers["Retoma-Once"] || Date.now() - heard < SILENT) return;
-  say(detail.ctx.response?.status === 200 ? "asking" : "off");
+  const well = detail.ctx.response?.status === 200;
+  if (well) answered = Date.now();
+  say(well ? "asking" : "off");
 });
 document.addEventListener("htmx:error", () => {
   if (Date.now() - heard > SILENT) say("off");
