@@ -125,7 +125,7 @@ async def test_bad_21_one_bad_row_never_costs_its_neighbours(database_url, tmp_p
 
 async def test_failed_items_are_capped_and_all_of_them_counted(database_url, tmp_path):
     async with shop(database_url, tmp_path, group=100) as here:
-        here.tell([ad(1), *({"no": n} for n in range(KEPT + 60))])
+        here.tell([ad(1), *({"no": n, "text": "x" * 9_000} for n in range(KEPT + 60))])
 
         told = await here.done()
 

@@ -1,5 +1,6 @@
 """`retoma writer-service` and `retoma writer profiles …`: the writer, and what it may be asked for."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -109,19 +110,16 @@ def _desk(chosen: Settings) -> Desk:
 
 
 def _ask(database: str | None, verb: Callable[[Desk], Awaitable[T]]) -> T:
-    answers: list[T] = []
-
-    async def asked() -> None:
+    async def asked() -> T:
         desk = _desk(_settings(database))
         async with desk.retoma:
             try:
                 await desk.ready()
-                answers.append(await verb(desk))
+                return await verb(desk)
             finally:
                 await desk.close()
 
-    run_on_the_quickest_loop(asked())
-    return answers[0]
+    return asyncio.run(asked())
 
 
 def _header(text: str) -> tuple[str, Secret | SecretRef]:
