@@ -185,6 +185,8 @@ class Items:
                 if not self._punctuated(mark):
                     return True
                 continue
+            if mark == "{" and self._sprinted(text, at):
+                continue
             try:
                 value, after = scan(text, at)
             except (ValueError, RecursionError, StopIteration) as error:
@@ -197,6 +199,28 @@ class Items:
                 value = Bad(f"it has more than {self._most} characters", text[at : at + SHOWN])
             self._found.append((value, text[at:after]))
             self._at, self._between, self._first = after, True, False
+
+    def _sprinted(self, text: str, at: int) -> bool:
+        """Objects one after the other, as most programs write them; whether there was one."""
+        scan, keep, start, after = self._scan, self._found.append, at, at
+        try:
+            while True:
+                value, after = scan(text, at)
+                if after - at > self._most:
+                    break
+                keep((value, text[at:after]))
+                if text.startswith(", {", after):
+                    at = after + 2
+                elif text.startswith(",{", after):
+                    at = after + 1
+                else:
+                    self._at, self._between, self._first = after, True, False
+                    return True
+        except (ValueError, RecursionError, StopIteration):
+            pass  # looked at again where there is time for it
+        self._at = at
+        self._first = self._first and at == start
+        return at > start
 
     def _punctuated(self, mark: str) -> bool:
         """Past a comma; False: that was the end."""
