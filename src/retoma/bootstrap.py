@@ -2,16 +2,22 @@
 
 from pathlib import Path
 from random import Random
+from typing import Final
 
+from retoma.apps.tools import Tools
 from retoma.db import Database
 from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.traces import Traces
 from retoma.library import Retoma
+from retoma.manifest import Application, load
+from retoma.outbound import Outbound
 from retoma.secret import Secret
 from retoma.settings import Settings
 from retoma.vault import Vault
 from retoma.words import say
+
+APPLICATIONS: Final = {"ads": "retoma.apps.ads:APP"}
 
 
 def build_retoma(
@@ -32,6 +38,31 @@ def build_retoma(
     )
     made.knobs.fix(settings.fixed)
     return made
+
+
+def install_applications(retoma: Retoma, settings: Settings) -> list[Application]:
+    """Those that the settings name, each with its tools."""
+    found = []
+    for name in filter(None, settings.applications.split(",")):
+        if name not in APPLICATIONS:
+            known = ", ".join(APPLICATIONS)
+            raise BadInput(
+                say("there is no application {name!r}: one of {known}", name=name, known=known)
+            )
+        application: Application = load(APPLICATIONS[name])
+        retoma.install(application, build_tools(retoma, settings))
+        found.append(application)
+    return found
+
+
+def build_tools(retoma: Retoma, settings: Settings) -> Tools:
+    key, file = settings.secret_key, settings.secret_key_file
+    return Tools(
+        retoma,
+        Outbound(clock=retoma.clock),
+        secret_key=None if key is None else Secret(key.get_secret_value()),
+        key_file=None if file is None else Path(file),
+    )
 
 
 def build_traces(settings: Settings) -> Traces | None:

@@ -937,6 +937,8 @@ class Retoma:
         await self._end_runners()
         await asyncio.get_running_loop().run_in_executor(None, self.dispatcher.close)
         await self._keeper.close()
+        for tools in filter(None, self.tools.values()):
+            await tools.close()
         if self.traces is not None:
             await asyncio.get_running_loop().run_in_executor(None, self.traces.flush)
         if self._database is not None:

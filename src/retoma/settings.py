@@ -243,6 +243,15 @@ class Settings(BaseSettings):
             " purposes that name them. Everything else private is refused."
         ),
     )
+    applications: str = Field(
+        "",
+        pattern=r"^([a-z]+(,[a-z]+)*)?$",
+        validation_alias="RETOMA_APPLICATIONS",
+        description=say(
+            "Applications of the house that this process takes in, with commas between them:"
+            " `ads`."
+        ),
+    )
     traces: str = Field(
         "",
         pattern="^(otlp|console)?$",

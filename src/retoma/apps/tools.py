@@ -25,6 +25,9 @@ class Tools:
         self._key_file = key_file
         self._vault: Vault | None = None
 
+    async def close(self) -> None:
+        await self.out.close()
+
     async def vault(self) -> Vault:
         """The secrets of the database that is open."""
         if self._vault is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from retoma import logs, settings
-from retoma.bootstrap import build_traces
+from retoma.bootstrap import build_retoma, build_traces, install_applications
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.fleet import Fleet
 from retoma.cli.processes import (
@@ -32,7 +32,7 @@ HANGERS_ON = 1.0  # seconds for threads to end after all is settled
 class Wanted:
     """What the command line asked for; None: as the settings say."""
 
-    app: str
+    app: str | None
     processes: int
     slots: int | None
     name: str | None
@@ -47,9 +47,21 @@ def run(wanted: Wanted) -> None:
     )
     logs.configure(chosen.log_level)
     if wanted.processes == 1:
-        run_on_the_quickest_loop(_one(load(wanted.app), wanted, chosen))
+        run_on_the_quickest_loop(_one(app_of(wanted.app, chosen), wanted, chosen))
     elif not asyncio.run(_many(wanted, chosen)):
         raise Stop(Exit.FAILED, say("a runner did not leave in order; its jobs are taken over"))
+
+
+def app_of(address: str | None, chosen: Settings) -> Retoma:
+    """The app of whoever starts us, or a bare house; with the applications the settings name."""
+    if address is None and not chosen.applications:
+        raise Stop(
+            Exit.USAGE,
+            say("nothing to run: {how}, or set RETOMA_APPLICATIONS", how=HOW),
+        )
+    app = build_retoma(chosen) if address is None else load(address)
+    install_applications(app, chosen)
+    return app
 
 
 def load(address: str) -> Retoma:
@@ -149,7 +161,9 @@ async def _one(app: Retoma, wanted: Wanted, chosen: Settings) -> None:
 
 
 async def _many(wanted: Wanted, chosen: Settings) -> bool:
-    arguments = ["--app", wanted.app, "--slots", str(chosen.slots)]
+    arguments = ["--slots", str(chosen.slots)]
+    if wanted.app is not None:
+        arguments += ["--app", wanted.app]
     if wanted.database is not None:
         arguments += ["--database", wanted.database]
     if wanted.until_idle:

@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI
 
 from retoma import logs, settings
 from retoma.access import Access, Role
-from retoma.bootstrap import build_retoma, build_traces
+from retoma.bootstrap import build_retoma, build_traces, install_applications
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.listening import Listener, bound_to
 from retoma.cli.processes import on_stop, when_parent_ends
@@ -73,13 +73,14 @@ def _what(wanted: Wanted, chosen: Settings) -> tuple[Retoma, Sequence[Applicatio
     if wanted.app is None:
         retoma = build_retoma(chosen)
         retoma.patience = PATIENCE
-        return retoma, ()
+        return retoma, install_applications(retoma, chosen)
     retoma = load(wanted.app)
     retoma.patience = PATIENCE
     retoma.traces = retoma.traces or build_traces(chosen)
     if wanted.database is not None:
         retoma.url = wanted.database
-    return retoma, [Application(name="app", kinds=list(retoma.kinds))]
+    own = Application(name="app", kinds=list(retoma.kinds))
+    return retoma, [own, *install_applications(retoma, chosen)]
 
 
 class Server:

@@ -11,8 +11,13 @@ runners = typer.Typer(rich_markup_mode=None)
 
 def runner(
     app: Annotated[
-        str, typer.Option("--app", metavar="MODULE:NAME", help="Where your Retoma is.")
-    ],
+        str | None,
+        typer.Option(
+            "--app",
+            metavar="MODULE:NAME",
+            help="Where your Retoma is; nothing: the house's own. [env: RETOMA_APPLICATIONS]",
+        ),
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, max=1024, help="Runner processes.")] = 1,
     slots: Annotated[
         int | None,
