@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from retoma.cli.exits import Exit
+
 T = TypeVar("T")
 
 ROOT = Path(__file__).parent.parent.parent
@@ -91,7 +93,9 @@ class Program:
 
     def _listening(self) -> re.Match[str] | None:
         assert self.child is not None
-        assert self.child.poll() is None, self.log.read_text()
+        if self.child.poll() == Exit.UNAVAILABLE and self.port:
+            self.begin()  # for a moment somebody else has our port as the end of a connection
+        assert self.child.poll() is None, (self.child.returncode, self.log.read_text()[-2000:])
         return LISTENS.search(self.log.read_bytes()[self._said :].decode())
 
     def kill(self) -> None:
