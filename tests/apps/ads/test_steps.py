@@ -292,7 +292,9 @@ POINTS = (
 )
 
 
-@pytest.mark.parametrize("pass_", [1, 2, 3])
+@pytest.mark.parametrize(
+    "pass_", [1, 3, *(pytest.param(n, marks=pytest.mark.soak) for n in (2, 4, 5, 6))]
+)
 @pytest.mark.parametrize("point", POINTS)
 async def test_m1_m7_a_failure_anywhere_doubles_nothing(database_url, tmp_path, point, pass_):
     worker, writer = FakeWorker(), FakeWriter()

@@ -180,7 +180,7 @@ async def until_rest(found: House) -> None:
 @pytest.mark.parametrize(
     ("missions", "kills"),
     [
-        (6, 3),
+        (4, 2),
         pytest.param(40, 40, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
     ],
 )
