@@ -62,7 +62,7 @@ async def test_every_question_about_growth_gets_an_answer(database_url):
 
 # Not about jobs, or a file of all that match, or never-ending: there is nothing in them to grow.
 APART = re.compile(
-    r"/api/(me|keys|people|sessions|stream|rates|prices|exchange|pools/.*)|.*[.]csv|/(?!api|metrics).*|.*\{sha256\}"
+    r"/api/(me|keys|people|sessions|settings|stream|rates|prices|exchange|pools/.*)|.*[.]csv|/(?!api|metrics).*|.*\{sha256\}"
 )
 
 

@@ -527,7 +527,7 @@ async def test_gates_are_listed_and_steered(database_url):
             "/api/rates", json={"key": "maps", "per_second": 2.5, "burst": 4}
         )
         assert (2.5, 4) == (rate.json()["per_second"], rate.json()["burst"])
-        assert ["maps"] == [each["key"] for each in await get(house, "/api/rates")]
+        assert ["maps"] == [each["key"] for each in (await get(house, "/api/rates"))["items"]]
         await admin.put("/api/limits", json={"key": "site:a", "cap": 2})
         [limit] = (await get(house, "/api/limits"))["items"]
         assert ("site:a", 2, True) == (limit["key"], limit["cap"], limit["by_hand"])
@@ -548,11 +548,41 @@ async def test_a_schedule_is_run_paused_and_listed(database_url):
         assert ("count", 4) == (made["kind"], made["payload"])
         assert paused["paused_at"] is not None
         assert (await do(house, "/api/schedules/nightly/unpause"))["paused_at"] is None
-        [seen] = await get(house, "/api/schedules")
+        [seen] = (await get(house, "/api/schedules"))["items"]
         assert ("nightly", "0 0 * * *") == (seen["name"], seen["cron"])
         assert (404, "not_found") == code_of(
             await house.operator.post("/api/schedules/x/pause")
         )
+
+
+async def test_what_people_declare_is_listed_in_pages_too(database_url):
+    names = ["B", "a/b", "a b", "\u00e1"]
+    async with world(database_url) as house:
+        for each in names:
+            await house.app.pools.declare(each, {"p1": "x"})
+            await house.app.breakers.declare(each)
+            await house.app.rates.set(each, 5)
+            house.app.schedule(each, "count", cron="0 0 * * *", payload=4)
+        await house.app.submit("count", 1)  # and with it what the code declares
+        for path, name in (
+            ("/api/pools", "name"),
+            ("/api/breakers", "name"),
+            ("/api/rates", "key"),
+            ("/api/schedules", "name"),
+        ):
+            seen, cursor = [], dict[str, str]()
+            while True:
+                page = await get(house, path, limit=3, **cursor)
+                assert len(page["items"]) <= 3
+                seen += [each[name] for each in page["items"]]
+                if page["next"] is None:
+                    break
+                cursor = {"cursor": page["next"]}
+            assert sorted(names) == seen, path
+            whole = await get(house, path, limit=4)
+            assert (4, None) == (len(whole["items"]), whole["next"]), path
+            other = await house.viewer.get(path, params={"cursor": "WyJ4IiwxXQ"})
+            assert (422, "bad_cursor") == code_of(other)
 
 
 async def test_runners_are_listed(database_url):

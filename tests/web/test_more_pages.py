@@ -1,7 +1,9 @@
 """Runners, pools, gates, schedules, the audit log, people: seen by whoever may, changed by whoever may."""
 
 import asyncio
+import json
 import re
+from base64 import b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 from html import unescape
 from importlib.metadata import version
@@ -14,6 +16,7 @@ from retoma.access import Role
 from retoma.engine.knob import Knob, Source
 from retoma.panel import settings_seen
 from retoma.settings import Settings
+from retoma.web.cursor import Cursor
 from retoma.web.pages.audit import audit_screen
 from retoma.web.pages.kit import Looker
 from retoma.web.pages.runners import runners_screen
@@ -423,7 +426,7 @@ async def test_a_key_is_shown_once_works_is_rotated_and_revoked(database_url):
 
 
 async def _keys(house: World) -> list[dict[str, Any]]:
-    keys: list[dict[str, Any]] = (await house.admin.get("/api/keys")).json()
+    keys: list[dict[str, Any]] = (await house.admin.get("/api/keys")).json()["items"]
     return keys
 
 
@@ -435,14 +438,14 @@ async def test_somebody_is_invited_signed_out_and_removed(database_url):
         )
         [link] = re.findall(r"/enter/\w+", invited)
         theirs = await house.nobody.post(link, headers=FORM)
-        sessions = (await house.admin.get("/api/sessions")).json()
+        sessions = (await house.admin.get("/api/sessions")).json()["items"]
         [session] = [each["id"] for each in sessions if each["person"] == "Caio"]
 
         ended = await posted(browser, "/sessions/end", csrf, id=session)
-        left = (await house.admin.get("/api/sessions")).json()
+        left = (await house.admin.get("/api/sessions")).json()["items"]
         oneself = await posted(browser, "/people/remove", csrf, person="Bia")
         removed = await posted(browser, "/people/remove", csrf, person="Caio")
-        people = (await house.admin.get("/api/people")).json()
+        people = (await house.admin.get("/api/people")).json()["items"]
 
         assert 303 == theirs.status_code
         assert "signed out" in told(ended)
@@ -499,6 +502,79 @@ async def test_many_people_keys_and_sessions_are_turned_over_page_by_page(databa
                 bad = await browser.get("/people", params={table: cursor}, headers=HTML)
                 assert 422 == bad.status_code
         await browser.aclose()
+
+
+async def test_the_api_turns_people_keys_and_sessions_over_too(database_url):
+    """By any size of page, each once; a name as long as a name may be is found again."""
+    async with world(database_url) as house:
+        await signed_in(house, "admin")
+        longest = "\N{ROCKET}" * 200
+        await house.admin.post("/api/people", json={"person": longest, "role": "viewer"})
+        assert longest in [each["name"] for each in await _all_of(house, "/api/people", 1)]
+        database = await house.app.database()
+        for each in CROWD:
+            await change(database, each)
+        for path in ("/api/people", "/api/keys", "/api/sessions"):
+            whole = await _all_of(house, path, 200)
+            assert MANY < len(whole) == len({each["id"] for each in whole}), path
+            for limit in (100, len(whole) % 200):
+                assert whole == await _all_of(house, path, limit), (path, limit)
+            first = (await house.admin.get(path)).json()
+            assert (50, str) == (len(first["items"]), type(first["next"]))
+
+
+async def _all_of(house: World, path: str, limit: int) -> list[dict[str, Any]]:
+    seen: list[dict[str, Any]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        asked: dict[str, int | str] = {"limit": limit}
+        if cursor:
+            asked["cursor"] = cursor
+        answer = (await house.admin.get(path, params=asked)).raise_for_status().json()
+        seen += answer["items"]
+        cursor = answer["next"]
+    return seen
+
+
+async def test_a_cursor_of_another_list_or_a_forged_one_is_refused(database_url):
+    async with world(database_url) as house:
+        forged = {
+            "/api/people": [Cursor("people", None).write("a\0b"), "x"],
+            "/api/sessions": [
+                Cursor("sessions", None).write("yesterday", "s1"),
+                Cursor("sessions", None).write("2026-01-01T00:00:00", "s1"),
+                half_a_character(Cursor("sessions", None)),
+            ],
+            "/api/keys": [
+                Cursor("sessions", None).write("2026-01-01T00:00:00+00:00", "s1"),
+                Cursor("keys", True).write("2026-01-01T00:00:00+00:00", "k1"),
+            ],
+        }
+        for path, cursors in forged.items():
+            for cursor in cursors:
+                answer = await house.admin.get(path, params={"cursor": cursor})
+                assert (422, "bad_cursor") == (answer.status_code, answer.json()["code"])
+
+
+def half_a_character(stamp: Cursor) -> str:
+    """What JSON can say and no database can hold."""
+    [mark] = json.loads(b64decode(f"{stamp.write()}=="))
+    text = json.dumps([mark, "2026-01-01T00:00:00+00:00", "\ud800"])
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+async def test_a_key_is_revoked_however_many_came_after_it(database_url):
+    async with world(database_url) as house:
+        wanted = {"person": "Rui", "role": "viewer"}
+        made = (await house.admin.post("/api/keys", json=wanted)).json()
+        for each in CROWD:
+            await change(await house.app.database(), each)
+
+        [revoked] = (await house.admin.post(f"/api/keys/{made['id']}/revoke")).json()
+        missing = await house.admin.post("/api/keys/none/revoke")
+
+        assert (made["id"], False) == (revoked["id"], revoked["good"])
+        assert 404 == missing.status_code
 
 
 # — settings —

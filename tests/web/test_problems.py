@@ -418,7 +418,7 @@ BEYOND = (
     "limit=1&limit=2",
     "cursor=abc",
     "cursor=%00",
-    "cursor=" + "a" * 501,
+    "cursor=" + "a" * 4_001,
     "cursor=WyJ4Il0",
 )
 

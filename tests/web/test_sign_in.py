@@ -128,7 +128,7 @@ async def test_a_session_is_listed_and_ended_by_an_admin(database_url):
     async with world(database_url) as house:
         browser, _ = await signed_in(house, "viewer")
 
-        [session] = (await house.admin.get("/api/sessions")).json()
+        [session] = (await house.admin.get("/api/sessions")).json()["items"]
         assert ("Bia", "viewer") == (session["person"], session["role"])
         assert 204 == (await house.admin.delete(f"/api/sessions/{session['id']}")).status_code
         assert 204 == (await house.admin.delete(f"/api/sessions/{session['id']}")).status_code
@@ -157,7 +157,7 @@ async def test_keys_are_made_listed_rotated_and_revoked(database_url):
         ]
         await house.admin.post(f"/api/keys/{made['id']}/revoke")
         assert [401, 200] == [(await each.get("/api/me")).status_code for each in (old, new)]
-        listed = (await house.admin.get("/api/keys?every=true")).json()
+        listed = (await house.admin.get("/api/keys?every=true")).json()["items"]
         [key] = [each for each in listed if each["id"] == made["id"]]
         assert ("ci", False, rotated.json()["id"]) == (
             key["label"],
@@ -169,7 +169,7 @@ async def test_keys_are_made_listed_rotated_and_revoked(database_url):
         assert 204 == (await house.admin.delete("/api/people/Rui")).status_code
         assert 401 == (await new.get("/api/me")).status_code
         assert "Rui" not in [
-            each["name"] for each in (await house.admin.get("/api/people")).json()
+            each["name"] for each in (await house.admin.get("/api/people")).json()["items"]
         ]
 
 

@@ -229,7 +229,7 @@ async def test_a_session_that_ends_ends_its_streams_and_so_does_a_role_that_chan
             with httpx2.Client(base_url=server.origin, headers=ADMIN) as admin:
                 [session] = [
                     each["id"]
-                    for each in admin.get("/api/sessions").json()
+                    for each in admin.get("/api/sessions").json()["items"]
                     if each["person"] == "Ana"
                 ]
                 admin.delete(f"/api/sessions/{session}").raise_for_status()

@@ -83,12 +83,17 @@ class Access:
         return await self._database.write(write, verb="create_key")
 
     async def keys(
-        self, *, every: bool = False, after: Spot = NEWEST, limit: int = store.MOST
+        self, *, every: bool = False, after: Spot = NEWEST, limit: int = store.EVERY
     ) -> list[KeySeen]:
         """Newest first; those that were revoked too, if `every` one is wanted."""
         return await self._database.read(
             lambda tx: store.list_keys(tx, every=every, after=after, limit=limit)
         )
+
+    async def key(self, id: str) -> KeySeen:  # noqa: A002 — what people call it
+        """One key as it stands, also where it was revoked."""
+        wanted = _id(id)
+        return await self._database.read(lambda tx: store.get_key(tx, wanted))
 
     async def revoke_key(self, id: str, actor: str) -> None:  # noqa: A002 — what people call it
         """It opens nothing from now on."""
@@ -130,9 +135,7 @@ class Access:
 
     # — people —
 
-    async def people(
-        self, *, after: str = "", limit: int = store.EVERYBODY
-    ) -> list[PersonSeen]:
+    async def people(self, *, after: str = "", limit: int = store.EVERY) -> list[PersonSeen]:
         """By name."""
         return await self._database.read(
             lambda tx: store.list_people(tx, after=after, limit=limit)
@@ -190,7 +193,7 @@ class Access:
         return Session(known.person, token.csrf_of(cookie), given.id)
 
     async def sessions(
-        self, *, after: Spot = NEWEST, limit: int = store.MOST
+        self, *, after: Spot = NEWEST, limit: int = store.EVERY
     ) -> list[SessionSeen]:
         """Newest first."""
         return await self._database.read(

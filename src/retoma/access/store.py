@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from retoma.access import token
 from retoma.access.model import (
+    NEWEST,
     KeySeen,
     NewKey,
     Person,
@@ -28,8 +29,7 @@ IDLE: Final = 12 * 3600.0  # seconds a session may rest: a working day with its 
 LIFE: Final = 14 * 86_400.0  # seconds a session lasts at most
 FRESH: Final = 60.0  # seconds within which a use is not told again
 KEPT: Final = 30 * 86_400.0  # seconds that what is over stays to be looked at
-MOST: Final = 1000  # rows of a list: people and keys are few
-EVERYBODY: Final = 1_000_000
+EVERY: Final = 1_000_000_000  # rows of a list, for whoever wants no pages
 
 
 def verb(name: str) -> Statement:
@@ -164,8 +164,15 @@ def create_key(
 
 
 def list_keys(tx: Transaction, *, every: bool, after: Spot, limit: int) -> list[KeySeen]:
-    found = tx.all(LIST_KEYS, every=int(every), at=after.at, id=after.id, most=limit)
+    found = tx.all(LIST_KEYS, every=int(every), only=None, at=after.at, id=after.id, most=limit)
     return [_key_seen(row) for row in found]
+
+
+def get_key(tx: Transaction, key: str) -> KeySeen:
+    row = tx.one(LIST_KEYS, every=1, only=key, at=NEWEST.at, id=NEWEST.id, most=1)
+    if row is None:
+        raise NotFound(say("there is no key {key}", key=key))
+    return _key_seen(row)
 
 
 def revoke_key(tx: Transaction, key: str, *, actor: str) -> None:

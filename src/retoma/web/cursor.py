@@ -3,15 +3,18 @@
 import base64
 import binascii
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 from retoma.codec import digest
 from retoma.web.problems import Refusal
 from retoma.words import say
 
-LONGEST: Final = 500  # characters
+T = TypeVar("T")
+
 ID: Final = 2**63
+UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 class Cursor:
@@ -25,7 +28,7 @@ class Cursor:
         """None where there is no next page."""
         if values == (None,):
             return None
-        text = json.dumps([self._stamp, *values], separators=(",", ":"))
+        text = json.dumps([self._stamp, *values], separators=(",", ":"), ensure_ascii=False)
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
     def read(self, cursor: str | None, *sorts: type) -> Sequence[Any] | None:
@@ -39,10 +42,32 @@ class Cursor:
             or any(
                 type(value) is not sort for value, sort in zip(values[1:], sorts, strict=True)
             )
-            or any(type(value) is int and not -ID < value < ID for value in values[1:])
+            or not all(_storable(value) for value in values[1:])
         ):
             raise _foreign()
         return values[1:]
+
+
+def turned(
+    stamp: Cursor,
+    cursor: str | None,
+    limit: int,
+    seen: Iterable[T],
+    name: Callable[[T], str],
+) -> tuple[list[T], str | None]:
+    """A page by name, and where the next begins, of a list that people write: read whole, for it
+    does not grow with the work that is done."""
+    [after] = stamp.read(cursor, str) or [""]
+    left = sorted((each for each in seen if name(each) > after), key=name)
+    following = name(left[limit - 1]) if len(left) > limit else None
+    return left[:limit], stamp.write(following)
+
+
+def _storable(value: int | str) -> bool:
+    """Whether a database could hold it: a cursor may be forged."""
+    if isinstance(value, int):
+        return -ID < value < ID
+    return UNSTORABLE.search(value) is None
 
 
 def _parsed(cursor: str) -> list[Any]:

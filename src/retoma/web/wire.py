@@ -33,6 +33,7 @@ from retoma.words import say
 T = TypeVar("T")
 
 LARGEST = 2**63 - 1  # ids are 64 bits in both databases
+MARK = 4_000  # characters of a cursor: names are in it, in whatever script
 TICKED = 1_000  # ids that may be named in one body
 STACKS = ("stack", "stacks", "traceback")  # what a viewer does not see of a failure
 
@@ -88,7 +89,7 @@ Sha256 = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="Of the bytes
 Limit = Annotated[int, Query(ge=1, le=PAGE, description="How many at most.")]
 NextPage = Annotated[
     str | None,
-    Query(max_length=500, description="`next` of the page before; nothing: the first page."),
+    Query(max_length=MARK, description="`next` of the page before; nothing: the first page."),
 ]
 Once = Annotated[
     str | None,

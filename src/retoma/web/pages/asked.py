@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import BeforeValidator, Field
 
 from retoma.engine.states import State
-from retoma.web.wire import LARGEST
+from retoma.web.wire import LARGEST, MARK
 from retoma.words import say
 
 
@@ -21,7 +21,7 @@ Number = Annotated[int, Field(ge=1, le=LARGEST)]
 Name = Annotated[str, Field(max_length=100)]
 Words = Annotated[str, Field(max_length=200)]
 Fingerprint = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
-Mark = Annotated[str, Field(max_length=500)]
+Mark = Annotated[str, Field(max_length=MARK)]
 
 # Bounds stand inside: nothing has no length.
 StateOf = Annotated[State | None, Blank, Query()]

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 from starlette.responses import HTMLResponse, Response
 
-from retoma.access import Access, KeySeen, Role, SessionSeen, Spot
-from retoma.access.model import NEWEST
+from retoma.access import Access, Role
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.jobs import query_of
@@ -18,6 +16,7 @@ from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
+from retoma.web.routes.people import after_name, after_spot, spot
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
@@ -55,13 +54,12 @@ class PeopleScreen:
         access = await self.pages.house.access()
         [name] = PEOPLE.read(self.people, str) or [""]
         people = await access.people(after=name, limit=PAGE + 1)
-        keys = await access.keys(after=_spot(KEYS, self.keys), limit=PAGE + 1)
-        sessions = await access.sessions(after=_spot(SESSIONS, self.sessions), limit=PAGE + 1)
-        last = people[:PAGE][-1].name if len(people) > PAGE else None
+        keys = await access.keys(after=spot(KEYS, self.keys), limit=PAGE + 1)
+        sessions = await access.sessions(after=spot(SESSIONS, self.sessions), limit=PAGE + 1)
         following = {
-            "people": PEOPLE.write(last),
-            "keys": _next(KEYS, keys),
-            "sessions": _next(SESSIONS, sessions),
+            "people": after_name(PEOPLE, people, PAGE),
+            "keys": after_spot(KEYS, keys, PAGE),
+            "sessions": after_spot(SESSIONS, sessions, PAGE),
         }
         rows: dict[str, Sequence[Any]] = {
             "people": people[:PAGE],
@@ -85,26 +83,6 @@ class PeopleScreen:
         """This page with another part of one table; the others stay where they are."""
         asked = {name: getattr(self, name) for name in ("people", "keys", "sessions")}
         return f"{BACK}{query_of({**asked, table: cursor})}#people-{table}"
-
-
-def _spot(stamp: Cursor, cursor: str | None) -> Spot:
-    values = stamp.read(cursor, str, str)
-    if values is None:
-        return NEWEST
-    try:
-        at = datetime.fromisoformat(values[0])
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise Refusal("bad_cursor", say("the cursor names no instant: begin without one"))
-    return Spot(at, values[1])
-
-
-def _next(stamp: Cursor, seen: Sequence[KeySeen] | Sequence[SessionSeen]) -> str | None:
-    if len(seen) <= PAGE:
-        return None
-    last = seen[PAGE - 1]
-    return stamp.write(cast("datetime", last.created_at).isoformat(), last.id)
 
 
 def people_screen(

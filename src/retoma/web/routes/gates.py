@@ -1,11 +1,13 @@
 """`/api/pools`, `/api/rates`, `/api/limits`, `/api/breakers`: what may hold work back."""
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import Path
 
-from retoma.web.cursor import Cursor
-from retoma.web.house import AHouse
+from retoma.engine.store.pool import PoolSeen
+from retoma.web.cursor import Cursor, turned
+from retoma.web.house import AHouse, House
 from retoma.web.route import router
 from retoma.web.sign_in import Admin, Operator, Viewer
 from retoma.web.wire import (
@@ -34,12 +36,22 @@ BreakerName = Annotated[
 
 
 @routes.get("/api/pools")
-async def list_pools(_: Viewer, house: AHouse) -> list[PoolShown]:
-    """Every pool and how full it is."""
-    return [
-        PoolShown(name=each.name, things=each.items, on=each.on, held=each.held)
-        for each in await house.retoma.pools.list()
-    ]
+async def list_pools(
+    _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[PoolShown]:
+    """Every pool and how full it is; by their names."""
+    seen = await house.retoma.pools.list()
+    page, following = turned(Cursor("pools", None), cursor, limit, seen, attrgetter("name"))
+    return PageOf(items=[_pool_shown(each) for each in page], next=following)
+
+
+async def _pool(house: House, name: str) -> list[PoolShown]:
+    seen = await house.retoma.pools.list()
+    return [_pool_shown(each) for each in seen if each.name == name]
+
+
+def _pool_shown(pool: PoolSeen) -> PoolShown:
+    return PoolShown(name=pool.name, things=pool.items, on=pool.on, held=pool.held)
 
 
 @routes.get("/api/pools/{pool:path}/things")
@@ -62,20 +74,24 @@ async def switch_things(
     await house.retoma.pools.switch(
         pool, body.things, on=body.on, reason=body.why, actor=who.name
     )
-    return [each for each in await list_pools(who, house) if each.name == pool]
+    return await _pool(house, pool)
 
 
 @routes.post("/api/pools/{pool:path}/free")
 async def free_thing(pool: PoolName, body: Thing, who: Admin, house: AHouse) -> list[PoolShown]:
     """Say that the use of a thing has ended, whoever holds it."""
     await house.retoma.pools.declare_free(pool, body.thing, actor=who.name)
-    return [each for each in await list_pools(who, house) if each.name == pool]
+    return await _pool(house, pool)
 
 
 @routes.get("/api/rates")
-async def list_rates(_: Viewer, house: AHouse) -> list[RateShown]:
-    """How often something may be called, by all runners together."""
-    return [RateShown.model_validate(each) for each in await house.retoma.rates.list()]
+async def list_rates(
+    _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[RateShown]:
+    """How often something may be called, by all runners together; by their keys."""
+    seen = await house.retoma.rates.list()
+    page, following = turned(Cursor("rates", None), cursor, limit, seen, attrgetter("key"))
+    return PageOf(items=[RateShown.model_validate(each) for each in page], next=following)
 
 
 @routes.put("/api/rates")
@@ -106,9 +122,18 @@ async def set_limit(body: NewLimit, who: Admin, house: AHouse) -> NewLimit:
 
 
 @routes.get("/api/breakers")
-async def list_breakers(_: Viewer, house: AHouse) -> list[BreakerShown]:
-    """What guards services that may be down."""
-    return [BreakerShown.model_validate(each) for each in await house.retoma.breakers.list()]
+async def list_breakers(
+    _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[BreakerShown]:
+    """What guards services that may be down; by their names."""
+    seen = await house.retoma.breakers.list()
+    page, following = turned(Cursor("breakers", None), cursor, limit, seen, attrgetter("name"))
+    return PageOf(items=[BreakerShown.model_validate(each) for each in page], next=following)
+
+
+async def _breaker(house: House, name: str) -> list[BreakerShown]:
+    seen = await house.retoma.breakers.list()
+    return [BreakerShown.model_validate(each) for each in seen if each.name == name]
 
 
 @routes.post("/api/breakers/{name:path}/open")
@@ -117,11 +142,11 @@ async def open_breaker(
 ) -> list[BreakerShown]:
     """Let nobody through until one job has tried it after its rest."""
     await house.retoma.breakers.open(name, body.why, actor=who.name)
-    return [each for each in await list_breakers(who, house) if each.name == name]
+    return await _breaker(house, name)
 
 
 @routes.post("/api/breakers/{name:path}/close")
 async def close_breaker(name: BreakerName, who: Operator, house: AHouse) -> list[BreakerShown]:
     """Let all through again, now."""
     await house.retoma.breakers.close(name, actor=who.name)
-    return [each for each in await list_breakers(who, house) if each.name == name]
+    return await _breaker(house, name)

@@ -1,17 +1,30 @@
 """`/api/me`, `/api/keys`, `/api/people`, `/api/sessions`: who may come in."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, cast
 
 from fastapi import Path, Query, Request, Response
 
-from retoma.access import Access, NewKey, Role, Session
+from retoma.access import (
+    Access,
+    KeySeen,
+    NewKey,
+    PersonSeen,
+    Role,
+    Session,
+    SessionSeen,
+    Spot,
+)
+from retoma.access.model import NEWEST
 from retoma.db import Database
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
 from retoma.engine.once import Once as OnceOn
 from retoma.engine.store import Asked
+from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, House
+from retoma.web.problems import Refusal
 from retoma.web.replay import asked, first
 from retoma.web.route import router
 from retoma.web.sign_in import SESSION, Admin, Viewer
@@ -19,10 +32,13 @@ from retoma.web.wire import (
     Invitation,
     InvitationShown,
     KeyShown,
+    Limit,
     Me,
     NewKeyAsked,
     NewKeyShown,
+    NextPage,
     Once,
+    PageOf,
     PersonShown,
     Rotation,
     SessionShown,
@@ -50,10 +66,16 @@ async def list_keys(
     _: Admin,
     house: AHouse,
     every: Annotated[bool, Query(description="Those that were revoked too.")] = False,
-) -> list[KeyShown]:
+    cursor: NextPage = None,
+    limit: Limit = 50,
+) -> PageOf[KeyShown]:
     """Newest first, without what they are made of."""
-    seen = await (await house.access()).keys(every=every)
-    return [KeyShown.model_validate(each) for each in seen]
+    stamp = Cursor("keys", every)
+    seen = await (await house.access()).keys(
+        every=every, after=spot(stamp, cursor), limit=limit + 1
+    )
+    shown = [KeyShown.model_validate(each) for each in seen[:limit]]
+    return PageOf(items=shown, next=after_spot(stamp, seen, limit))
 
 
 @routes.post(
@@ -89,8 +111,7 @@ async def revoke_key(key: KeyId, who: Admin, house: AHouse) -> list[KeyShown]:
     """It opens nothing from now on. Asked twice it answers the same."""
     access = await house.access()
     await access.revoke_key(key, who.name)
-    seen = [each for each in await access.keys(every=True) if each.id == key]
-    return [KeyShown.model_validate(each) for each in seen]
+    return [KeyShown.model_validate(await access.key(key))]
 
 
 @routes.post(
@@ -125,9 +146,15 @@ async def rotate_key(
 
 
 @routes.get("/api/people")
-async def list_people(_: Admin, house: AHouse) -> list[PersonShown]:
-    """Everybody who may come in."""
-    return [PersonShown.model_validate(each) for each in await (await house.access()).people()]
+async def list_people(
+    _: Admin, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[PersonShown]:
+    """Everybody who may come in, by name."""
+    stamp = Cursor("people", None)
+    [after] = stamp.read(cursor, str) or [""]
+    seen = await (await house.access()).people(after=after, limit=limit + 1)
+    shown = [PersonShown.model_validate(each) for each in seen[:limit]]
+    return PageOf(items=shown, next=after_name(stamp, seen, limit))
 
 
 @routes.post(
@@ -167,17 +194,50 @@ async def remove_person(name: PersonName, who: Admin, house: AHouse) -> None:
 
 
 @routes.get("/api/sessions")
-async def list_sessions(_: Admin, house: AHouse) -> list[SessionShown]:
-    """Who is signed in with a browser."""
-    return [
-        SessionShown.model_validate(each) for each in await (await house.access()).sessions()
-    ]
+async def list_sessions(
+    _: Admin, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[SessionShown]:
+    """Who is signed in with a browser, newest first."""
+    stamp = Cursor("sessions", None)
+    seen = await (await house.access()).sessions(after=spot(stamp, cursor), limit=limit + 1)
+    shown = [SessionShown.model_validate(each) for each in seen[:limit]]
+    return PageOf(items=shown, next=after_spot(stamp, seen, limit))
 
 
 @routes.delete("/api/sessions/{session}", status_code=204)
 async def end_session(session: SessionId, who: Admin, house: AHouse) -> None:
     """Sign somebody out. Asked twice it answers the same."""
     await (await house.access()).end_session(session, who.name)
+
+
+# — where a page ends and the next one begins —
+
+
+def spot(stamp: Cursor, cursor: str | None) -> Spot:
+    values = stamp.read(cursor, str, str)
+    if values is None:
+        return NEWEST
+    try:
+        at = datetime.fromisoformat(values[0])
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise Refusal("bad_cursor", say("the cursor names no instant: begin without one"))
+    return Spot(at, values[1])
+
+
+def after_spot(
+    stamp: Cursor, seen: Sequence[KeySeen] | Sequence[SessionSeen], limit: int
+) -> str | None:
+    """None unless one more was seen than the page has."""
+    if len(seen) <= limit:
+        return None
+    last = seen[limit - 1]
+    return stamp.write(cast("datetime", last.created_at).isoformat(), last.id)
+
+
+def after_name(stamp: Cursor, seen: Sequence[PersonSeen], limit: int) -> str | None:
+    return stamp.write(seen[limit - 1].name if len(seen) > limit else None)
 
 
 async def _access(house: House, ask: Asked | None, kept: object = None) -> Access:

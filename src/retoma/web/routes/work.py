@@ -2,6 +2,7 @@
 did what."""
 
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
@@ -9,7 +10,7 @@ from fastapi import Path, Query, Response
 from retoma.engine.insights import AuditSearch, Spot
 from retoma.engine.job import Job
 from retoma.engine.store import Schedule
-from retoma.web.cursor import Cursor
+from retoma.web.cursor import Cursor, turned
 from retoma.web.files import csv_file, csv_of
 from retoma.web.house import AHouse
 from retoma.web.problems import Refusal
@@ -50,11 +51,11 @@ async def list_runners(
     house: AHouse,
     every: Annotated[bool, Query(description="Those that are gone or lost too.")] = False,
 ) -> list[RunnerShown]:
-    """Who runs jobs: slots in use, last beat, kinds it knows."""
+    """Who runs jobs: slots in use, last beat, kinds it knows; the 200 that beat last."""
     seen = await house.retoma.runners()
     return [
         RunnerShown.model_validate(each)
-        for each in seen[:200]
+        for each in seen
         if every or each.state in ("alive", "leaving")
     ]
 
@@ -70,9 +71,13 @@ async def drain_runner(boot: BootId, who: Admin, house: AHouse) -> DrainShown:
 
 
 @routes.get("/api/schedules")
-async def list_schedules(_: Viewer, house: AHouse) -> list[ScheduleShown]:
-    """What is submitted by the clock."""
-    return [_shown(each) for each in await house.retoma.schedules()]
+async def list_schedules(
+    _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[ScheduleShown]:
+    """What is submitted by the clock; by their names."""
+    seen = [_shown(each) for each in await house.retoma.schedules()]
+    page, following = turned(Cursor("schedules", None), cursor, limit, seen, attrgetter("name"))
+    return PageOf(items=page, next=following)
 
 
 @routes.post(
