@@ -52,6 +52,7 @@ from retoma.words import say
 T = TypeVar("T")
 MANY: Final = 1000  # attempts: how often a phase is tried again is the mission's own count
 WORKER_LOST: Final = 900.0  # seconds of silence after which a worker is given up
+AWAY: Final = "ERROR502"  # the code of a worker that has not answered for so long
 NO_WRITER: Final = 30.0  # seconds between two looks for a writer
 TOO_MANY: Final = 0.2  # of the ads: more that cannot be stored are the schema's fault
 SCRAPE: Final = {
@@ -202,7 +203,7 @@ class Ads:
         if not seen.ready and seen.age > await self._knob("timeout_session"):
             return "ERROR101"
         if status is None:
-            return "ERROR502" if seen.silent > WORKER_LOST else None
+            return AWAY if seen.silent > WORKER_LOST else None
         edge, code = session_edge(seen.status, status)
         if edge is SessionEdge.LOST:
             return code
@@ -217,7 +218,7 @@ class Ads:
         seen = await self._read(lambda tx: store.look_at_session(tx, session))
         await ctx.write("withdraw", store.withdraw, seen.worker, reason)
         every = await self._knob("polling_session")
-        if seen.held:
+        if seen.held and seen.lost is None:
             return Snooze(every)
         try:
             await client.close_session()
@@ -267,7 +268,9 @@ class Ads:
             await ctx.write("scrape_started", store.scrape_started, *told, key=turn)
             seen = await self._read(lambda tx: store.look_at_session(tx, place.session))
             if seen.lost is not None:
-                return RemoteStatus("failed", note=seen.lost)
+                # Until its session was seen to end it may scrape on: nobody sends it again before.
+                over = seen.ended or seen.lost == AWAY
+                return RemoteStatus("failed" if over else "running", note=seen.lost)
             return scrape_status(await client.scrape(handle), handle)
 
         async def find(key: str) -> str | None:

@@ -315,6 +315,7 @@ class SessionSeen:
     proxy: str | None
     proxy_name: str | None
     lost: str | None
+    ended: bool
     served: int
     ready: bool
     age: float  # seconds since it was asked for
@@ -329,13 +330,14 @@ def look_at_session(tx: Asks, session: int) -> SessionSeen:
     row = tx.one(LOOK_AT_SESSION, session=session)
     if row is None:
         raise NotFound(say("there is no session {session}", session=session))
-    worker, proxy, name, lost, served, ready, opened, silent, status, *rest = row
+    worker, proxy, name, lost, ended, served, ready, opened, silent, status, *rest = row
     active, wish, held, work, now = rest
     return SessionSeen(
         worker=worker,
         proxy=proxy,
         proxy_name=name,
         lost=lost,
+        ended=bool(ended),
         served=served,
         ready=bool(ready),
         age=0.0 if opened is None else seconds_between(opened, now),

@@ -1,5 +1,5 @@
 -- Where a session stands: what was told of it, whose hands it is in, and whether it is still wanted.
-SELECT s.worker, s.proxy, s.proxy_name, s.lost, s.served,
+SELECT s.worker, s.proxy, s.proxy_name, s.lost, s.ended_at IS NOT NULL, s.served,
        s.ready_at IS NOT NULL, s.opened_at, s.silent_since,
        w.status, w.active = TRUE AND w.deleted_at IS NULL, o.wish,
        EXISTS (SELECT 1 FROM pool_items i JOIN jobs j ON j.id = i.job
