@@ -1,6 +1,7 @@
 """An item against the profile: what may be stored, and what is wrong with the rest, one by one."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -8,7 +9,7 @@ from itertools import count
 from typing import Any, Final
 from uuid import UUID
 
-from retoma.services.writer.items import MOST, Bad, Found
+from retoma.services.writer.items import Bad, Found
 from retoma.services.writer.model import (
     BEGINNING,
     DATA,
@@ -22,6 +23,9 @@ Check = Callable[[Any], str | None]  # what is wrong with a value
 # An item: its place in the source, its value, and its text where that is what is to be stored.
 Row = tuple[int, dict[str, Any], str | None]
 MOST_SHAPES: Final = 1_000  # sets of fields that are remembered
+MOST_TYPES: Final = 100  # of each
+# How JSON writes a NUL, and halves of surrogate pairs; a raw one of either is no JSON.
+ODD: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 @dataclass(slots=True)
@@ -46,6 +50,8 @@ class _Shape:
     unknown: tuple[str, ...]
     problem: str | None
     checks: tuple[Check, ...]  # of its values, in the order in which they come
+    deep: tuple[tuple[int, Check], ...]  # those that ask for more than a type, by their place
+    types: set[tuple[type, ...]] = field(default_factory=set)  # of values that were well
 
 
 class Checker:
@@ -69,7 +75,7 @@ class Checker:
                 group.failed.append(_no_object(index, value))
                 continue
             shape = self._shape(value)
-            why = shape.problem or self._flaw(value, shape) or self._twice(value, seen)
+            why = shape.problem or self._flaw(value, text, shape) or self._twice(value, seen)
             if why is not None:
                 group.failed.append(FailedItem(index, shown(value, self._key), why))
                 continue
@@ -79,12 +85,19 @@ class Checker:
             group.by_columns.setdefault(shape.columns, []).append(row)
         return group
 
-    def _flaw(self, item: Mapping[str, Any], shape: _Shape) -> str | None:
-        for check, value in zip(shape.checks, item.values(), strict=True):
-            if check(value) is not None:
-                flaws = zip(item, shape.checks, item.values(), strict=True)
-                return next(f"{name} {why}" for name, it, told in flaws if (why := it(told)))
-        return None
+    def _flaw(self, item: Mapping[str, Any], text: str, shape: _Shape) -> str | None:
+        """What is wrong with the first value that is. Items are much alike: of one whose values
+        have types that were well before, and no odd character, only some need a second look."""
+        values = tuple(item.values())
+        types = tuple(map(type, values))
+        alike = types in shape.types and not ODD.search(text)
+        if alike and all(check(values[at]) is None for at, check in shape.deep):
+            return None
+        flaws = zip(item, shape.checks, values, strict=True)
+        why = next((f"{name} {why}" for name, it, told in flaws if (why := it(told))), None)
+        if why is None and len(shape.types) < MOST_TYPES:
+            shape.types.add(types)
+        return why
 
     def _twice(self, item: Mapping[str, Any], seen: set[Any]) -> str | None:
         key = item[self._key]
@@ -125,27 +138,18 @@ class Checker:
         elif unknown:
             columns.append(str(self._rest))
         checks = tuple(self._checks.get(name, _anything) for name in names)
-        return _Shape(tuple(sorted(columns)), unknown, problem, checks)
+        deep = tuple(
+            (at, self._checks[name])
+            for at, name in enumerate(names)
+            if name in self._known and not self._known[name].by_type
+        )
+        return _Shape(tuple(sorted(columns)), unknown, problem, checks, deep)
 
     def _check_of(self, column: Column) -> Check:
         is_key = column.name == self._key
         inner = _inner(column, is_key=is_key)
         null = None if column.nullable and not is_key else "is null"
-
-        def check(value: Any) -> str | None:
-            return null if value is None else inner(value)
-
-        if column.family is not Family.TEXT:
-            return check
-        most = column.most or MOST
-
-        def check_text(value: Any) -> str | None:
-            # Nearly all that ever comes, seen by one call.
-            if type(value) is str and value.isascii() and len(value) <= most:
-                return None if "\0" not in value else "has a NUL character"
-            return check(value)
-
-        return check_text
+        return lambda value: null if value is None else inner(value)
 
 
 # — what a value of each family must be —

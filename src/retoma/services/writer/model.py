@@ -98,6 +98,13 @@ class Column:
             raise BadInput(say("{name!r} cannot be the column of a profile", name=self.name))
 
     @property
+    def by_type(self) -> bool:
+        """Whether the type of a value tells that it fits."""
+        if self.family is Family.TEXT:
+            return self.most is None
+        return self.family in (Family.BOOLEAN, Family.JSON, Family.OTHER)
+
+    @property
     def needed(self) -> bool:
         """Whether an item without it cannot be stored."""
         return not self.nullable and not self.has_default
