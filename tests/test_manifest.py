@@ -33,6 +33,13 @@ def test_what_names_nothing_is_refused_before_anybody_imports_it(where):
             Application(name="shop", **{field: where})
 
 
+@pytest.mark.parametrize("address", ["", "ads", "//evil.example", "https://x", "/ads/", "/A"])
+def test_a_word_of_the_menu_leads_to_a_page_of_ours(address):
+    with pytest.raises(BadInput, match="leads nowhere"):
+        Application(name="shop", menu=[("Orders", address)])
+    assert Application(name="shop", menu=[("Orders", "/shop/orders")]).menu
+
+
 def test_what_is_no_job_is_refused():
     with pytest.raises(BadInput, match="is no job"):
         Application(name="shop", kinds=[Retoma])

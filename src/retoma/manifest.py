@@ -18,6 +18,7 @@ from retoma.words import say
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,49}")
 ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+PATH = re.compile(r"(/[a-z0-9_-]+)+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class Application:
     submits: bool = True  # whether its jobs may be submitted at /api/jobs too, as they are
     router: str | None = None  # its routes, a fastapi.APIRouter
     pages: str | None = None  # its pages of Mission Control, likewise
+    templates: str | None = None  # the package whose folder `templates` they are drawn from
+    menu: Sequence[tuple[str, str]] = ()  # which of them the menu names: (word, address)
     commands: str | None = None  # its verbs of the command line, a typer.Typer
     words: Mapping[State, str] = field(default_factory=dict)  # what it calls the states
     migrations: str | None = None  # the package that holds them
@@ -52,6 +55,16 @@ class Application:
                         "{name}: {where!r} names nothing: write package.module:name",
                         name=self.name,
                         where=where,
+                    )
+                )
+        for word, address in self.menu:
+            if not PATH.fullmatch(address):
+                raise BadInput(
+                    say(
+                        "{name}: {word!r} leads nowhere: {address!r} is no page, such as /{name}",
+                        name=self.name,
+                        word=word,
+                        address=address,
                     )
                 )
         self.own_kinds()

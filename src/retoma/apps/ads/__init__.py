@@ -2,6 +2,7 @@
 
 from retoma.engine.knob import Knob, KnobType
 from retoma.manifest import Application
+from retoma.words import say
 
 INT, DURATION = KnobType.INT, KnobType.DURATION
 
@@ -10,6 +11,15 @@ APP = Application(
     submits=False,
     stories="retoma.apps.ads.steps:stories",
     router="retoma.apps.ads.api:routes",
+    pages="retoma.apps.ads.pages:routes",
+    templates="retoma.apps.ads.pages",
+    menu=(
+        (say("Mission Control"), "/ads"),
+        (say("Mission bank"), "/ads/missions"),
+        (say("Workers"), "/ads/workers"),
+        (say("Proxies"), "/ads/proxies"),
+        (say("Writers"), "/ads/writers"),
+    ),
     migrations="retoma.apps.ads.migrations",
     refers=(
         ("ads_missions", "extraction"),

@@ -284,21 +284,21 @@ async def mission_timeline(mission: MissionId, _: Viewer, house: AHouse) -> list
 @routes.get("/api/orchestrator")
 async def orchestrator(_: Viewer, house: AHouse) -> OrchestratorShown:
     """Whether it is to work, and whether there is anything to do."""
-    return await _orchestrator(house)
+    return await orchestrator_shown(house)
 
 
 @routes.post("/api/orchestrator/start")
 async def start(who: Operator, house: AHouse) -> OrchestratorShown:
     """ "Iniciar": a wish that outlives every process; said twice it changes nothing."""
     await house.retoma.write(lambda tx: store.start(tx, actor=who.name))
-    return await _orchestrator(house)
+    return await orchestrator_shown(house)
 
 
 @routes.post("/api/orchestrator/stop")
 async def stop(who: Operator, house: AHouse) -> OrchestratorShown:
     """ "Parar": what runs is finished, then the sessions end."""
     await house.retoma.write(lambda tx: store.stop(tx, actor=who.name))
-    return await _orchestrator(house)
+    return await orchestrator_shown(house)
 
 
 # — workers, proxies, writers —
@@ -307,7 +307,7 @@ async def stop(who: Operator, house: AHouse) -> OrchestratorShown:
 @routes.get("/api/workers")
 async def list_workers(_: Viewer, house: AHouse) -> list[WorkerShown]:
     """Every worker and what it is doing."""
-    return await _all(house, store.LIST_WORKERS, WorkerShown)
+    return await workers_shown(house)
 
 
 @routes.post("/api/workers", status_code=201)
@@ -323,7 +323,7 @@ async def add_worker(body: NewWorker, who: Admin, house: AHouse) -> Made:
 @routes.get("/api/proxies")
 async def list_proxies(_: Viewer, house: AHouse) -> list[ProxyShown]:
     """Every proxy, who uses it, how it fares."""
-    return await _all(house, store.LIST_PROXIES, ProxyShown)
+    return await proxies_shown(house)
 
 
 @routes.post("/api/proxies", status_code=201)
@@ -339,7 +339,7 @@ async def add_proxy(body: NewProxy, who: Admin, house: AHouse) -> Made:
 @routes.get("/api/writers")
 async def list_writers(_: Viewer, house: AHouse) -> list[WriterShown]:
     """Every writer."""
-    return await _all(house, store.LIST_WRITERS, WriterShown)
+    return await writers_shown(house)
 
 
 @routes.post("/api/writers", status_code=201)
@@ -374,6 +374,18 @@ async def _read(house: House, fn: Callable[[Transaction], T]) -> T:
     return await (await house.retoma.database()).read(fn)
 
 
+async def workers_shown(house: House) -> list[WorkerShown]:
+    return await _all(house, store.LIST_WORKERS, WorkerShown)
+
+
+async def proxies_shown(house: House) -> list[ProxyShown]:
+    return await _all(house, store.LIST_PROXIES, ProxyShown)
+
+
+async def writers_shown(house: House) -> list[WriterShown]:
+    return await _all(house, store.LIST_WRITERS, WriterShown)
+
+
 async def _all(house: House, statement: Any, shape: type[T]) -> list[T]:
     names = shape.model_fields  # type: ignore[attr-defined]
     rows = await _read(house, lambda tx: tx.all(statement))
@@ -387,7 +399,7 @@ async def _shown(house: House, mission: str) -> MissionShown:
     return _mission(row)
 
 
-async def _orchestrator(house: House) -> OrchestratorShown:
+async def orchestrator_shown(house: House) -> OrchestratorShown:
     row = await _read(house, lambda tx: tx.one(store.COUNT_MISSIONS))
     if row is None:
         raise BadInput(say("the ads application is not installed here"))
@@ -407,18 +419,24 @@ RETRIES = ("session_retries", "scrape_retries", "writer_retries")
 
 
 def _mission(row: Row) -> MissionShown:
+    told = mission_told(row)
+    return MissionShown(**{name: told[name] for name in MissionShown.model_fields})
+
+
+def mission_told(row: Row) -> dict[str, Any]:
+    """All that a row of a mission tells, by name."""
     told: dict[str, Any] = _named(COLUMNS, row)
-    told |= {name: _told(told[name]) for name in TIMES}
+    told |= {name: time_told(told[name]) for name in TIMES}
     told["retry_count"] = sum(told[name] for name in RETRIES)
     told["languages"] = store.json_of(told["languages"])
-    return MissionShown(**{name: told[name] for name in MissionShown.model_fields})
+    return told
 
 
 def _named(names: Iterable[str], row: Row) -> dict[str, Any]:
     return dict(zip(names, row, strict=True))
 
 
-def _told(at: Any) -> datetime | None:
+def time_told(at: Any) -> datetime | None:
     return None if at is None else _at(at)
 
 

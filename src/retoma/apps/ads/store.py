@@ -77,6 +77,7 @@ LEAVE_SESSION = verb("leave_session")
 LIST_MISSIONS = verb("list_missions")
 LIST_PROXIES = verb("list_proxies")
 LIST_TIMELINE = verb("list_timeline")
+LIST_UNDERWAY = verb("list_underway")
 LIST_WORKERS = verb("list_workers")
 LIST_WRITERS = verb("list_writers")
 LOG = verb("log")
@@ -146,6 +147,7 @@ def add_missions(tx: Transaction, wanted: Sequence[NewMission], *, actor: str) -
         for id_, each in zip(ids, wanted, strict=True)
     ]
     tx.run(ADD_MISSIONS, rows=json.dumps(rows), actor=actor)
+    tx.tell("ads.missions_added", f"{ids[0]} - {ids[-1]}", actor=actor)
     return ids
 
 
@@ -186,6 +188,7 @@ def cancel_mission(tx: Transaction, mission: str, *, actor: str) -> str:
     if checkpoint == "armazenamento":
         told = {"canceled_by": actor, "previous_checkpoint": checkpoint}
         tell(tx, Event.MISSION_CANCELED, told, mission=mission)
+        tx.tell("ads.mission_canceled", mission, actor=actor)  # no job moves: it is followed on
     else:
         tx.cancel(extraction, actor=actor)
     return get_status(tx, mission)

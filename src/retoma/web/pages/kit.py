@@ -1,13 +1,13 @@
 """What every page needs: templates, assets, who looks, and the answer as a whole page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Final, cast
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
@@ -44,8 +44,11 @@ class Pages:
             for kind in each.own_kinds()
             for state, word in each.words.items()
         )
+        self.menu = tuple(
+            (address, word) for each in house.applications for word, address in each.menu
+        )
         self._templates = Environment(
-            loader=PackageLoader("retoma.web.pages"),
+            loader=ChoiceLoader([PackageLoader("retoma.web.pages"), self._theirs()]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -53,6 +56,16 @@ class Pages:
             auto_reload=False,
         )
         self._templates.globals.update(asset=self.assets.address, missing=self.assets.missing)
+
+    def _theirs(self) -> PrefixLoader:
+        """The templates of each application, by its name: `shop/orders.html`."""
+        return PrefixLoader(
+            {
+                each.name: PackageLoader(each.templates)
+                for each in self.house.applications
+                if each.templates is not None
+            }
+        )
 
     def render(self, template: str, view: View, /, **given: Any) -> Markup:
         """Text of ours, in which whatever came from elsewhere is text."""
@@ -104,6 +117,11 @@ class Looker:
                 "Content-Security-Policy": POLICY,
             },
         )
+
+    def at(self, addresses: Iterable[str]) -> str | None:
+        """Which of these pages this one is, or is below; where several are, the nearest."""
+        over = [each for each in addresses if f"{self.path}/".startswith(f"{each}/")]
+        return max(over, key=len, default="/" if self.path == "/" else None)
 
     def asked(self, **other: object) -> str:
         """What the address asks, with something else in it; None takes a thing out."""

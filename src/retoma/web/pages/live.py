@@ -39,9 +39,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """Which events move a page: of any job, of those of a kind or batch, of one."""
+    """Which events move a page: of any job, of those of some kinds or a batch, of one."""
 
     kind: str | None = None
+    kinds: tuple[str, ...] = ()  # none: of any
     batch: int | None = None
     job: int | None = None
     pause: float = PAUSE
@@ -52,6 +53,7 @@ class Concern:
     def _wants(self, event: Told) -> bool:
         return (
             (self.kind is None or event.kind == self.kind)
+            and (not self.kinds or event.kind in self.kinds)
             and (self.batch is None or event.batch == self.batch)
             and (self.job is None or event.job == self.job)
         )

@@ -1,0 +1,162 @@
+"""Mission Control of the document: what workers, missions and proxies do now; "Iniciar" and "Parar"."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from retoma.apps.ads import api, store
+from retoma.apps.ads.api import OrchestratorShown, ProxyShown, WorkerShown
+from retoma.apps.ads.model import WorkerStatus
+from retoma.apps.ads.pages.looks import CONCERN, knob, path_of, read, worker_rows
+from retoma.db import Row
+from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.sign_in import Operator, Viewer
+from retoma.words import say
+
+routes = page_router()
+
+BACK: Final = "/ads"
+MOST: Final = 200  # missions under way that are shown
+SHOWN_KNOBS: Final = ("session_limit", "max_retries")
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A mission in somebody's hands."""
+
+    id: str
+    checkpoint: str | None
+    worker_id: str | None
+    worker: str | None
+    proxy: str | None
+    ads_count: int | None
+    retries: int
+    canceled_by: str | None
+    started_at: datetime | None
+    job: int | None
+    progress: float | None
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ControlScreen:
+    """All that the orchestrator does now."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+
+    @property
+    def key(self) -> "ControlScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return CONCERN
+
+    async def draw(self) -> Sequence[Region]:
+        house = self.pages.house
+        state = await api.orchestrator_shown(house)
+        workers = await api.workers_shown(house)
+        proxies = await api.proxies_shown(house)
+        knobs = {name: await knob(self.pages, name) for name in SHOWN_KNOBS}
+        return [
+            self._head(state, workers, knobs),
+            self._workers(workers, proxies, knobs["session_limit"]),
+            await self._underway(),
+            self._proxies(proxies, workers),
+        ]
+
+    def _head(
+        self, state: OrchestratorShown, workers: Sequence[WorkerShown], knobs: dict[str, Any]
+    ) -> Region:
+        active = [each for each in workers if each.active]
+        html = self.pages.render(
+            "ads/control_head.html",
+            self.view,
+            state=state,
+            knobs=knobs,
+            started=state.wish == "started",
+            all_in_error=bool(active)
+            and all(each.status is WorkerStatus.ERROR for each in active),
+        )
+        return drawn("control-head", html)
+
+    def _workers(
+        self, workers: Sequence[WorkerShown], proxies: Sequence[ProxyShown], limit: int
+    ) -> Region:
+        names = {each.id: each.name for each in proxies}
+        rows = worker_rows(self.pages, self.view, workers, names, limit)
+        html = self.pages.render("ads/workers_card.html", self.view, rows=rows.values())
+        return drawn("workers", html, rows)
+
+    async def _underway(self) -> Region:
+        found = await read(self.pages, lambda tx: tx.all(store.LIST_UNDERWAY, n=MOST))
+        missions = [_underway(row) for row in found]
+        rows = {
+            f"underway-{each.id}": self.pages.render(
+                "ads/underway_row.html",
+                self.view,
+                mission=each,
+                path=path_of(each.checkpoint, "running"),
+            )
+            for each in missions
+        }
+        html = self.pages.render("ads/underway_card.html", self.view, rows=rows.values())
+        return drawn("underway", html, rows)
+
+    def _proxies(self, proxies: Sequence[ProxyShown], workers: Sequence[WorkerShown]) -> Region:
+        names = {each.id: each.name for each in workers}
+        html = self.pages.render(
+            "ads/control_proxies.html",
+            self.view,
+            used=[each for each in proxies if each.in_use_by_worker_id],
+            free=sum(1 for each in proxies if each.active and not each.in_use_by_worker_id),
+            off=sum(1 for each in proxies if not each.active),
+            names=names,
+        )
+        return drawn("proxies-in-use", html)
+
+
+def _underway(row: Row) -> UnderWay:
+    names = (each.name for each in fields(UnderWay))
+    told: dict[str, Any] = dict(zip(names, row, strict=True))
+    return UnderWay(**{**told, "started_at": api.time_told(told["started_at"])})
+
+
+def control_screen(who: ALooker) -> ControlScreen:
+    return ControlScreen(who.pages, who.view)
+
+
+AScreen = Annotated[ControlScreen, Depends(control_screen)]
+
+
+@routes.get("/ads")
+async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
+    return await who.page(screen, "ads/control.html")
+
+
+@routes.get("/live/ads")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
+    return await streamed(request, who, screen)
+
+
+@routes.post("/ads/start")
+async def start(actor: Operator, who: ALooker) -> Response:
+    """ "Iniciar"."""
+    await api.start(actor, who.house)
+    return did(who, who.view.tell(say("The orchestrator is started.")), BACK)
+
+
+@routes.post("/ads/stop")
+async def stop(actor: Operator, who: ALooker) -> Response:
+    """ "Parar"."""
+    await api.stop(actor, who.house)
+    said = say("The orchestrator stops: what runs is finished, then the sessions end.")
+    return did(who, who.view.tell(said), BACK)

@@ -1,0 +1,254 @@
+"""The Banco de Missões and one mission: looked for, ticked, queued, canceled; what happened to it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query, Request
+from starlette.responses import Response
+
+from retoma.apps.ads import api, store
+from retoma.apps.ads.api import NewMission, NewMissions, Ticked
+from retoma.apps.ads.model import MediaType, Status
+from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, filled, path_of, read
+from retoma.engine.errors import IllegalMove, NotFound
+from retoma.web.cursor import Cursor
+from retoma.web.pages.asked import Blank, CursorOf
+from retoma.web.pages.jobs import query_of
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import did, form_of, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.problems import Refusal
+from retoma.web.sign_in import Operator, Viewer
+from retoma.words import Said, say
+
+routes = page_router()
+
+PAGE: Final = 50  # rows
+LINES: Final = 300  # of what happened to a mission, the newest
+BANK: Final = "/ads/missions"
+OPEN: Final = (Status.QUEUED, Status.RUNNING)
+BAD: Final = ("mission_failed", "session_failed", "scrape_failed", "writer_failed")
+
+StatusOf = Annotated[Status | None, Blank, Query()]
+
+
+# — all of them —
+
+
+@dataclass(frozen=True, slots=True)
+class BankScreen:
+    """A page of missions, the newest first."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    status: Status | None = None
+    cursor: str | None = None
+
+    @property
+    def key(self) -> "BankScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return CONCERN
+
+    async def draw(self) -> Sequence[Region]:
+        stamp = Cursor("missions page", str(self.status))
+        [before] = stamp.read(self.cursor, str) or [None]
+        asked = {"before": before, "status": self.status and str(self.status), "n": PAGE + 1}
+        found = await read(self.pages, lambda tx: tx.all(store.LIST_MISSIONS, **asked))
+        missions = [api.mission_told(row) for row in found[:PAGE]]
+        rows = {
+            f"mission-{each['id']}": self.pages.render(
+                "ads/mission_row.html",
+                self.view,
+                mission=each,
+                look=MISSION_LOOKS.get(each["status"], ""),
+            )
+            for each in missions
+        }
+        following = stamp.write(missions[-1]["id"] if len(found) > PAGE else None)
+        pager = self.pages.render(
+            "ads/missions_pager.html",
+            self.view,
+            following=following and address(self.status, following),
+            first=self.cursor and address(self.status),
+            empty=not rows,
+            status=self.status,
+        )
+        table = self.pages.render("rows.html", self.view, rows=rows.values())
+        return [drawn("rows", table, rows), drawn("pager", pager)]
+
+
+def address(status: Status | None, cursor: str | None = None) -> str:
+    return BANK + query_of({"status": status, "cursor": cursor})
+
+
+def bank_screen(who: ALooker, status: StatusOf = None, cursor: CursorOf = None) -> BankScreen:
+    return BankScreen(who.pages, who.view, status, cursor)
+
+
+ABank = Annotated[BankScreen, Depends(bank_screen)]
+
+
+@routes.get("/ads/missions")
+async def show_all(_: Viewer, who: ALooker, screen: ABank) -> Response:
+    return await who.page(
+        screen,
+        "ads/missions.html",
+        chosen=screen.status,
+        statuses=Status,
+        media_types=MediaType,
+        link=address,
+    )
+
+
+@routes.get("/live/ads/missions")
+async def live_all(_: Viewer, who: ALooker, request: Request, screen: ABank) -> Response:
+    return await streamed(request, who, screen)
+
+
+# — one —
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What happened, in one line; what is too much for that apart."""
+
+    at: datetime | None
+    event: str
+    said: str
+    more: str
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MissionScreen:
+    """One mission."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    mission: str
+
+    @property
+    def key(self) -> "MissionScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return CONCERN
+
+    async def draw(self) -> Sequence[Region]:
+        row = await read(self.pages, lambda tx: tx.one(store.GET_MISSION, mission=self.mission))
+        if row is None:
+            raise NotFound(say("there is no mission {mission}", mission=self.mission))
+        told = await read(
+            self.pages, lambda tx: tx.all(store.LIST_TIMELINE, mission=self.mission)
+        )
+        mission = api.mission_told(row)
+        given: dict[str, Any] = {
+            "mission": mission,
+            "look": MISSION_LOOKS.get(mission["status"], ""),
+            "path": path_of(mission["checkpoint"], mission["status"]),
+            "open": mission["status"] in OPEN,
+            "lines": [_line(*each) for each in reversed(told)][:LINES],
+        }
+        return [
+            drawn(
+                f"mission-{part}",
+                self.pages.render(f"ads/mission_{part}.html", self.view, **given),
+            )
+            for part in ("head", "facts", "timeline")
+        ]
+
+
+def _line(at: Any, event: str, details: Any) -> Line:
+    told = store.json_of(details) or {}
+    plain = [f"{name}: {value}" for name, value in _plain(told)]
+    rest = {name: value for name, value in told.items() if isinstance(value, dict | list)}
+    more = json.dumps(rest, ensure_ascii=False, indent=2) if rest else ""
+    return Line(api.time_told(at), event, " · ".join(plain), more, event in BAD)
+
+
+def _plain(told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in told.items():
+        if value is not None and not isinstance(value, dict | list):
+            yield name, value
+
+
+def mission_screen(mission: api.MissionId, who: ALooker) -> MissionScreen:
+    return MissionScreen(who.pages, who.view, mission)
+
+
+AMission = Annotated[MissionScreen, Depends(mission_screen)]
+
+
+@routes.get("/ads/missions/{mission}")
+async def show(_: Viewer, who: ALooker, screen: AMission) -> Response:
+    return await who.page(screen, "ads/mission.html", mission=screen.mission)
+
+
+@routes.get("/live/ads/missions/{mission}")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AMission) -> Response:
+    return await streamed(request, who, screen)
+
+
+# — what people do —
+
+
+@routes.post("/ads/missions")
+async def add(actor: Operator, who: ALooker, request: Request) -> Response:
+    """A new mission, into the Banco de Missões."""
+    form = await form_of(request)
+    told = {name: form.one(name) for name in ("date_start", "date_end", "media_type")}
+    languages = (form.one("languages") or "").replace(",", " ").split()
+    wanted = filled(NewMission, {**told, "languages": languages})
+    body = NewMissions(missions=[wanted])
+    made = await api.add_missions(body, actor, who.house, Response())
+    said = say("{mission} is in the mission bank.", mission=made.ids[0])
+    return did(who, who.view.tell(said), BANK)
+
+
+@routes.post("/ads/missions/orders")
+async def order(actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Adicionar à fila", "Cancelar"."""
+    form = await form_of(request)
+    ticked = filled(Ticked, {"missions": sorted({*form.all("mission")})})
+    match form.one("verb"):
+        case "queue":
+            await api.queue_missions(ticked, actor, who.house)
+            said = say("{n} in the queue", n=len(ticked.missions))
+        case "cancel":
+            said = await _canceled(who, ticked.missions, actor.name)
+        case _:
+            raise Refusal(
+                "bad_input", say("nobody knows what to do with them; nothing was changed")
+            )
+    return did(who, who.view.tell(said), form.one("next") or BANK)
+
+
+async def _canceled(who: Looker, missions: Sequence[str], actor: str) -> Said:
+    """Each by itself: one that has just ended keeps nobody from canceling the others."""
+    canceled = 0
+    for mission in missions:
+        try:
+            await who.house.retoma.write(
+                partial(store.cancel_mission, mission=mission, actor=actor)
+            )
+        except IllegalMove:
+            if len(missions) == 1:
+                raise
+            continue
+        canceled += 1
+    if canceled == len(missions):
+        return say("{n} to be canceled", n=canceled)
+    return say(
+        "{n} of {all} to be canceled; the others have nothing to cancel",
+        n=canceled,
+        all=len(missions),
+    )

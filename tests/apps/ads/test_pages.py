@@ -1,0 +1,392 @@
+"""The ads orchestrator in Mission Control: by the document's labels, live, for whoever may."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+
+import httpx2
+from fastapi import FastAPI
+
+from retoma import Retoma
+from retoma.access import Access, Role
+from retoma.apps.ads import APP, store
+from retoma.apps.ads.model import WorkerStatus
+from retoma.apps.ads.pages.control import ControlScreen
+from retoma.apps.ads.pages.looks import CONCERN, path_of
+from retoma.apps.ads.pages.missions import PAGE, MissionScreen
+from retoma.web import build_site
+from retoma.web.pages.live import changes
+from retoma.web.pages.view import View
+from retoma.words import Language
+from tests.apps.ads.aids import World, world
+from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter
+from tests.web.aids import PATIENT, ROOT_KEY, client, set_up
+from tests.web.test_more_pages import posted, told
+from tests.web.test_pages import HOSTILE, HTML
+from tests.web.test_sign_in import signed_in
+
+LISTS = ("/ads", "/ads/missions", "/ads/workers", "/ads/proxies", "/ads/writers")
+PT = {**HTML, "Accept-Language": "pt-BR"}
+EN = {**HTML, "Accept-Language": "en"}
+DAY = {"date_start": "2025-01-15", "date_end": "2025-01-16", "media_type": "video"}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A house with its pages, and a client for each role."""
+
+    house: World
+    site: FastAPI
+    admin: httpx2.AsyncClient
+    operator: httpx2.AsyncClient
+    viewer: httpx2.AsyncClient
+
+    @property
+    def app(self) -> Retoma:
+        return self.house.app
+
+    def view(self, role: Role = Role.OPERATOR, language: Language = Language.PT_BR) -> View:
+        return View(language=language, role=role, timezone=self.app.timezone)
+
+
+@asynccontextmanager
+async def site_of(url: str, folder: Any, **around: Any) -> AsyncIterator[Site]:
+    async with world(url, folder, **around) as house:
+        site = build_site(house.app, set_up(url), [APP], bound=PATIENT)
+        access = Access(await house.app.database(), house.app.clock, house.app.ids)
+        keys = [ROOT_KEY]
+        for name, role in (("Olga", Role.OPERATOR), ("Vera", Role.VIEWER)):
+            keys.append((await access.create_key(name, role, actor="test")).token)
+        clients = [client(site, key) for key in keys]
+        try:
+            yield Site(house, site, *clients)
+        finally:
+            for each in clients:
+                await each.aclose()
+
+
+def text_of(answer: httpx2.Response) -> str:
+    assert answer.status_code == 200, answer.text
+    return unescape(answer.text)
+
+
+# — what is seen —
+
+
+async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url, tmp_path):
+    """With nothing to show at all; then with names that are markup, and no secret anywhere."""
+    async with site_of(
+        database_url, tmp_path, workers=[FakeWorker()], writers=[FakeWriter()]
+    ) as site:
+        for path in LISTS:
+            empty = await site.viewer.get(f"{path}", headers=PT)
+            assert empty.status_code == 200, (path, empty.text)
+        [mission] = await site.house.add()
+        await site.house.queue(mission)
+        await site.house.start()
+        await site.house.drain()
+        for table in ("ads_workers", "ads_writers", "ads_proxies"):
+            name = HOSTILE.replace("'", "''")
+            await site.house.change(f"UPDATE {table} SET name = '{name}'")  # noqa: S608
+        seen = {}
+        for who, headers in ((site.admin, PT), (site.operator, EN), (site.viewer, PT)):
+            for path in (*LISTS, f"/ads/missions/{mission}"):
+                answer = await who.get(path, headers=headers)
+                assert answer.status_code == 200, (path, answer.text)
+                assert "<script>alert" not in answer.text
+                assert "CANARY" not in answer.text
+                assert not re.search(r"\sstyle=|\son\w+=", answer.text), path
+                seen[path] = unescape(answer.text)
+        for path in ("/ads/workers", "/ads/proxies", "/ads/writers"):
+            assert HOSTILE in seen[path], path
+        detail = seen[f"/ads/missions/{mission}"]
+        for word in ("completed", "finalizado", "mission_completed", "scrape_started", "1.500"):
+            assert word in detail, word
+        row = await site.house.rows("SELECT extraction, storage FROM ads_missions")
+        assert all(f'href="/jobs/{job}"' in detail for job in row[0])
+
+
+async def test_menu_errors_and_settings_are_where_people_look_for_them(database_url, tmp_path):
+    """The menu comes from the manifest and marks the nearest page; what is not there is told as a
+    page; session_limit leads an admin to where it is changed."""
+    async with site_of(database_url, tmp_path) as site:
+        for path, word in (("/ads", "Mission Control"), ("/ads/missions", "Banco de Missões")):
+            drawn = text_of(await site.viewer.get(path, headers=PT))
+            current = re.findall(r'<a href="([^"]*)" aria-current="page">([^<]*)<', drawn)
+            assert current == [(path, word)]
+        [mission] = await site.house.add()
+        below = text_of(await site.viewer.get(f"/ads/missions/{mission}", headers=EN))
+        assert 'href="/ads/missions" aria-current="page">Mission bank<' in below
+        board = text_of(await site.viewer.get("/", headers=EN))
+        assert 'href="/" aria-current="page"' in board
+
+        wrong = {
+            "/ads/missions/MIS-999999": 404,
+            "/ads/missions?status=nonsense": 422,
+            "/ads/missions?cursor=forged": 422,
+        }
+        for path, status in wrong.items():
+            answer = await site.viewer.get(path, headers=PT)
+            assert answer.status_code == status, path
+            assert "text/html" in answer.headers["content-type"]
+        nobody = client(site.site)
+        for path in LISTS:
+            assert (await nobody.get(f"/live{path}")).status_code == 401
+        await nobody.aclose()
+
+        await site.app.knobs.set("ads.session_limit", 7, actor="Ana")
+        admin = text_of(await site.admin.get("/ads", headers=PT))
+        viewer = text_of(await site.viewer.get("/ads", headers=PT))
+        shown = "<b>7</b><span><code>session_limit</code></span>"
+        assert f'<a class="tile" href="/settings">{shown}' in admin
+        assert f'<div class="tile">{shown}' in viewer
+        assert "<b>2</b><span><code>max_retries</code></span>" in viewer
+
+
+def test_the_path_of_a_mission_shows_what_is_passed_reached_and_ahead():
+    def looks(checkpoint: str | None, status: str) -> list[str]:
+        return [look for _, look in path_of(checkpoint, status)]
+
+    assert looks(None, "novo") == ["ahead"] * 4
+    assert looks("extracao", "running") == ["saved", "begun", "ahead", "ahead"]
+    assert looks("armazenamento", "failed") == ["saved", "saved", "failed", "ahead"]
+    assert looks("finalizado", "completed") == ["saved"] * 4
+
+
+# — Mission Control —
+
+
+async def test_iniciar_and_parar_by_their_labels_and_a_banner_while_missions_wait(
+    database_url, tmp_path
+):
+    two = [FakeWorker(), FakeWorker()]
+    async with site_of(database_url, tmp_path, workers=two, proxies=2) as site:
+        await site.house.queue(*await site.house.add(2))
+        browser, csrf = await signed_in(site, "operator")  # type: ignore[arg-type]
+        before = text_of(await browser.get("/ads", headers=PT))
+        assert "Há missões à espera e o orquestrador está parado: 2." in before
+        assert re.search(r'form="do-start"[^>]*>Iniciar<', before)
+        assert 'href="/ads/missions?status=novo">Selecionar Missões<' in before
+
+        for _ in range(2):  # a second click is a no-op
+            told(await posted(browser, "/ads/start", csrf))
+        started = text_of(await browser.get("/ads", headers=PT))
+        assert "Há missões à espera" not in started
+        assert re.search(r'form="do-stop"[^>]*>Parar<', started)
+        assert "Iniciar<" not in started
+        told(await posted(browser, "/ads/stop", csrf))
+        stopped = text_of(await browser.get("/ads", headers=PT))
+        assert re.search(r'form="do-start"[^>]*>Iniciar<', stopped)
+        assert (await site.house.rows("SELECT wish, changed_by FROM ads_orchestrator"))[0] == (
+            "stopped",
+            "Bia",
+        )
+        await browser.aclose()
+
+        said = "Todos os workers estão em erro"
+        await site.house.change("UPDATE ads_workers SET status = 'error' WHERE name = 'W1'")
+        assert said not in text_of(await site.viewer.get("/ads", headers=PT))
+        await site.house.change("UPDATE ads_workers SET status = 'error'")
+        assert said in text_of(await site.viewer.get("/ads", headers=PT))
+
+
+async def test_a_row_is_drawn_by_the_same_partial_first_and_ever_after(database_url, tmp_path):
+    """What moves goes out as the rows that moved: the worker's, the mission's."""
+    async with site_of(
+        database_url, tmp_path, workers=[FakeWorker(), FakeWorker()], proxies=2
+    ) as site:
+        missions = await site.house.add(2)
+        await site.house.queue(*missions)
+        await site.house.change("UPDATE ads_missions SET status = 'running'")
+        pages = site.site.state.pages
+        screen = ControlScreen(pages, site.view())
+        before = await screen.draw()
+        page = (await site.operator.get("/ads", headers=PT)).text
+        assert all(each.html in page for each in before)
+        assert [each.id for each in changes(before, await screen.draw())] == []
+
+        first, worker = missions[0], next(iter(site.house.workers))
+        await site.house.change(
+            f"UPDATE ads_missions SET checkpoint = 'extracao' WHERE id = '{first}'"  # noqa: S608
+        )
+        await site.house.change(
+            f"UPDATE ads_workers SET status = '{WorkerStatus.SCRAPING}', mission = '{first}'"  # noqa: S608
+            f" WHERE id = '{worker}'"
+        )
+        moved = {each.id: each.html for each in changes(before, await screen.draw())}
+        assert moved.keys() == {f"worker-{worker}", f"underway-{first}"}
+        assert "scraping" in moved[f"worker-{worker}"]
+        assert "extracao" in moved[f"underway-{first}"]
+
+
+async def test_the_stream_moves_the_page_by_the_events_of_the_three_kinds(
+    database_url, tmp_path
+):
+    assert CONCERN.kinds == (store.SESSION, store.EXTRACTION, store.STORAGE)
+    async with site_of(
+        database_url, tmp_path, workers=[FakeWorker()], writers=[FakeWriter()]
+    ) as site:
+        [mission] = await site.house.add()
+        screen = MissionScreen(site.site.state.pages, site.view(), mission)
+        empty = await screen.draw()
+        assert "Ainda não aconteceu nada" in empty[-1].html
+        await site.house.queue(mission)
+        await site.house.start()
+        await site.house.drain()
+        kinds = {kind for (kind,) in await site.house.rows("SELECT DISTINCT kind FROM jobs")}
+        assert kinds == {*CONCERN.kinds}
+        after = {each.id: each.html for each in changes(empty, await screen.draw())}
+        assert after.keys() == {"mission-head", "mission-facts", "mission-timeline"}
+        once = await site.viewer.get(
+            f"/live/ads/missions/{mission}", headers={"Retoma-Once": "1"}
+        )
+        assert once.text.count("<hx-partial") == 3
+
+
+# — the Banco de Missões —
+
+
+async def test_a_mission_is_made_queued_and_canceled_on_the_pages(database_url, tmp_path):
+    async with site_of(database_url, tmp_path) as site:
+        browser, csrf = await signed_in(site, "operator")  # type: ignore[arg-type]
+        made = told(await posted(browser, "/ads/missions", csrf, **DAY, languages="pt, en"))
+        assert "MIS-000001" in made
+        bank = text_of(await browser.get("/ads/missions?status=novo", headers=PT))
+        assert "2025-01-15 → 2025-01-16" in bank
+        assert "video · pt, en" in bank
+        assert ">Adicionar à fila<" in bank
+        assert ">Cancelar<" in bank
+
+        for bad in (
+            {**DAY, "languages": ""},
+            {**DAY, "date_end": "2025-01-01", "languages": "pt"},
+            {**DAY, "date_start": "soon", "languages": "pt"},
+        ):
+            refused = await posted(browser, "/ads/missions", csrf, **bad)
+            assert refused.status_code == 422, refused.text
+        orders = "/ads/missions/orders"
+        assert (await posted(browser, orders, csrf, verb="queue")).status_code == 422
+        one: dict[str, Any] = {"mission": ["MIS-000001"]}
+        assert (await posted(browser, orders, csrf, verb="fly", **one)).status_code == 422
+
+        await site.house.add()
+        both: dict[str, Any] = {"mission": ["MIS-000002", "MIS-000001"]}
+        told(await posted(browser, orders, csrf, verb="queue", **both))
+        again = await posted(browser, orders, csrf, verb="queue", **both)
+        assert again.status_code == 409
+        queued = await site.house.rows("SELECT status, queued_by FROM ads_missions")
+        assert queued == [("queued", "Bia"), ("queued", "Bia")]
+
+        told(await posted(browser, orders, csrf, verb="cancel", **one))
+        some = told(await posted(browser, orders, csrf, verb="cancel", **both))
+        assert "2" in some
+        ended = await site.house.rows("SELECT status, canceled_by FROM ads_missions")
+        assert ended == [("canceled", "Bia"), ("canceled", "Bia")]
+        plain = await browser.post(
+            orders,
+            data={"csrf": csrf, "verb": "queue", "next": "/ads/missions/MIS-000001", **one},
+            headers={**PT, "Origin": "http://127.0.0.1", "Sec-Fetch-Site": "same-origin"},
+        )
+        assert (plain.status_code, plain.headers["location"]) == (
+            303,
+            "/ads/missions/MIS-000001",
+        )
+
+        # One that has ended keeps nobody from canceling the others.
+        first, second = await site.house.add(2)
+        await site.house.queue(first)
+        said = told(await posted(browser, orders, csrf, verb="cancel", mission=[first, second]))
+        assert "1 of 2 to be canceled" in said or "1 de 2 a cancelar" in said
+        alone = await posted(browser, orders, csrf, verb="cancel", mission=second)
+        assert alone.status_code == 409
+        nobody = await posted(browser, orders, csrf, verb="cancel", mission="MIS-999999")
+        assert nobody.status_code == 404
+        await browser.aclose()
+
+
+async def test_the_bank_is_read_page_by_page(database_url, tmp_path):
+    async with site_of(database_url, tmp_path) as site:
+        ids = await site.house.add(PAGE + 3)
+        first = text_of(await site.viewer.get("/ads/missions?status=novo", headers=EN))
+        [following] = re.findall(r'href="([^"]+)" rel="next"', first)
+        second = text_of(await site.viewer.get(following, headers=EN))
+        rows = re.compile(r'<tr id="mission-(MIS-\d+)"')
+        assert rows.findall(first) + rows.findall(second) == sorted(ids, reverse=True)
+        assert 'rel="next"' not in second
+        other = following.replace("novo", "queued")
+        assert (await site.viewer.get(other, headers=EN)).status_code == 422
+
+
+# — workers, proxies, writers —
+
+
+async def test_an_admin_adds_a_worker_a_proxy_and_a_writer(database_url, tmp_path):
+    async with site_of(database_url, tmp_path, proxies=0) as site:
+        browser, csrf = await signed_in(site, "admin")  # type: ignore[arg-type]
+        place = {"name": "W9", "url": "http://127.0.0.1:1", "api_key": KEY}
+        domain = {"storage_domain": "files.example.org"}
+        told(await posted(browser, "/ads/workers", csrf, **place, **domain))
+        told(await posted(browser, "/ads/writers", csrf, **place))
+        proxy = {"host": "p.example.org", "port": "3128", "username": "u", "password": KEY}
+        told(await posted(browser, "/ads/proxies", csrf, **proxy, name="", vendor=""))
+        assert (await posted(browser, "/ads/proxies", csrf, **proxy)).status_code >= 400
+        for path, name in (
+            ("workers", "W9"),
+            ("writers", "W9"),
+            ("proxies", "p.example.org:3128"),
+        ):
+            drawn = text_of(await browser.get(f"/ads/{path}", headers=PT))
+            assert name in drawn
+            assert KEY not in drawn
+        wrong = {**place, "url": "http://169.254.169.254/"}
+        assert (await posted(browser, "/ads/workers", csrf, **wrong)).status_code == 422
+        bad = await posted(browser, "/ads/proxies", csrf, host="x.example.org", port="many")
+        assert bad.status_code == 422
+
+        told(await posted(browser, "/ads/proxies/switch", csrf, proxy="PRX-000001", verb="off"))
+        off = text_of(await browser.get("/ads/proxies", headers=PT))
+        assert re.search(r">Ativar<", off)
+        told(await posted(browser, "/ads/proxies/switch", csrf, proxy="PRX-000001", verb="on"))
+        on = text_of(await browser.get("/ads/proxies", headers=PT))
+        assert re.search(r">Desativar<", on)
+        none = {"proxy": "PRX-999999", "verb": "off"}
+        assert (await posted(browser, "/ads/proxies/switch", csrf, **none)).status_code == 404
+        await browser.aclose()
+
+
+ORDERS = {
+    "/ads/start": ("admin", "operator"),
+    "/ads/stop": ("admin", "operator"),
+    "/ads/missions": ("admin", "operator"),
+    "/ads/missions/orders": ("admin", "operator"),
+    "/ads/workers": ("admin",),
+    "/ads/proxies": ("admin",),
+    "/ads/proxies/switch": ("admin",),
+    "/ads/writers": ("admin",),
+}
+
+
+async def test_whoever_may_not_do_it_has_no_button_for_it_and_is_refused(
+    database_url, tmp_path
+):
+    async with site_of(database_url, tmp_path) as site:
+        for role in ("viewer", "operator", "admin"):
+            await _may_do_only_its_own(site, role)
+
+
+async def _may_do_only_its_own(site: Site, role: str) -> None:
+    browser, csrf = await signed_in(site, role)  # type: ignore[arg-type]
+    for path, allowed in ORDERS.items():
+        status = (await posted(browser, path, csrf)).status_code
+        assert (status != 403) == (role in allowed), (role, path, status)
+        forged = await posted(browser, path, "x" * len(csrf))
+        assert forged.status_code == 403, path
+    pages = {path: (await browser.get(path, headers=PT)).text for path in LISTS}
+    assert ("do-stop" in pages["/ads"]) == (role != "viewer")
+    assert ("ask-mission" in pages["/ads/missions"]) == (role != "viewer")
+    for path in ("/ads/workers", "/ads/proxies", "/ads/writers"):
+        assert ('<dialog id="ask-' in pages[path]) == (role == "admin"), path
+    await browser.aclose()
