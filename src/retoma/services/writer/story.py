@@ -24,6 +24,9 @@ from retoma.words import say
 
 KIND: Final = "writer.process"
 GROUP: Final = 4_000  # items: a commit is dear, and so is finding one bad row among many
+LARGE: Final = (
+    4 * 1024 * 1024
+)  # characters of a group: items of a megabyte must not come by thousands
 TELL: Final = 1.0  # seconds between two words about progress
 STALL: Final = "10m"  # without a group
 TRIES: Final = Retry(attempts=5, base=2.0, cap=60.0)
@@ -154,22 +157,29 @@ class _Reader:
 
     def __init__(self, mark: Mark, group: int) -> None:
         self._mark = mark
-        self._group = group
+        self._most = group
         self._digest = hashlib.sha256()
         self._seen = 0
+        self._count = self._size = 0  # of the group that is being read
         self._unwritten: list[Found] = []
 
     def full(self, found: list[Found]) -> Iterator[_Portion]:
         stored = self._mark.processed
-        for value, text in found:
+        for each in found:
             if self._seen == stored:
                 self._check()
+            text = each[1]
             self._digest.update(text.encode("utf-8", "surrogatepass"))
             self._seen += 1
+            self._count += 1
+            self._size += len(text)
             if self._seen > stored:
-                self._unwritten.append((value, text))
-                if self._seen % self._group == 0:
-                    yield self._portion()
+                self._unwritten.append(each)
+            if self._count < self._most and self._size < LARGE:
+                continue
+            self._count = self._size = 0  # also where it is stored: groups end where they did
+            if self._unwritten:
+                yield self._portion()
 
     def rest(self) -> _Portion:
         """The last one; it may be small, or empty."""
