@@ -167,7 +167,7 @@ async def test_nothing_stored_is_failed_and_nothing_there_is_completed(database_
 
         assert ("failed", "nothing_stored") == (
             nothing_stored["status"],
-            nothing_stored["error"]["code"],
+            nothing_stored["error_code"],
         )
         assert "completed" == nothing_there["status"]
         assert 0 == nothing_there["progress"]["total"]
@@ -215,7 +215,7 @@ async def test_bad_33_a_source_that_misbehaves_ends_the_job_with_a_reason(
         for path, job in made.items():
             told = await here.ended(job)
             assert "failed" == told["status"]
-            ends[path] = told["error"]["code"]
+            ends[path] = told["error_code"]
             if path in ("/cut", "/broke"):
                 assert told["progress"]["processed"] in (10, 20)
         rows = await here.rows()
@@ -329,7 +329,7 @@ async def test_health_needs_no_key_and_asks_the_target(database_url, tmp_path):
         told = await here.done()
 
         assert (200, {"status": "healthy"}) == (well.status_code, well.json())
-        assert ("failed", "target_schema") == (told["status"], told["error"]["code"])
+        assert ("failed", "target_schema") == (told["status"], told["error_code"])
 
 
 async def test_a_target_that_is_away_is_not_healthy(tmp_path):

@@ -91,11 +91,6 @@ class FailedTold(BaseModel):
     error: str
 
 
-class Trouble(BaseModel):
-    code: str
-    message: str
-
-
 class StatusTold(BaseModel):
     job_id: str
     status: Status
@@ -103,7 +98,8 @@ class StatusTold(BaseModel):
     failed_items: list[FailedTold]
     started_at: str | None
     completed_at: str | None
-    error: Trouble | None = None  # only where the status is failed
+    error_code: str | None = None  # only where the status is failed, as the next
+    error: str | None = None
 
 
 class HealthTold(BaseModel):
@@ -229,7 +225,7 @@ async def _told(desk: Desk, key: str, job: Job) -> StatusTold:
         "completed_at": _instant(job.ended_at),
     }
     if status is Status.FAILED:
-        told["error"] = await _trouble(desk.retoma, job)
+        told["error_code"], told["error"] = await _trouble(desk.retoma, job)
     return StatusTold(**told)
 
 
@@ -256,13 +252,14 @@ def _done(job: Job) -> Report:
     return report
 
 
-async def _trouble(retoma: Retoma, job: Job) -> Trouble:
+async def _trouble(retoma: Retoma, job: Job) -> tuple[str, str]:
+    """A code for programs, a sentence for people."""
     if job.state is State.DONE:
-        return Trouble(code="nothing_stored", message="no item could be stored")
+        return "nothing_stored", "no item could be stored"
     cause = (await retoma.dead_causes([job.id])).get(job.id)
     if cause is None:
-        return Trouble(code=str(job.state), message=f"the job is {job.state}")
-    return Trouble(code=cause.code or str(job.state), message=cause.message)
+        return str(job.state), f"the job is {job.state}"
+    return cause.code or str(job.state), cause.message
 
 
 def _instant(at: datetime | None) -> str | None:
