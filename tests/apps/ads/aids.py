@@ -123,9 +123,11 @@ async def world(
     workers: Sequence[FakeWorker] = (),
     writers: Sequence[FakeWriter] = (),
     proxies: int = 1,
+    real_time: bool = False,
 ) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
-        app = await stack.enter_async_context(Retoma(url, clock=FakeClock()))
+        clock = None if real_time else FakeClock()
+        app = await stack.enter_async_context(Retoma(url, clock=clock))
         out = await stack.enter_async_context(Outbound(private=frozenset({"127.0.0.1"})))
         tools = Tools(app, out, key_file=folder / "key")
         app.install(APP, tools)
