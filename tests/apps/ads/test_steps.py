@@ -7,6 +7,7 @@ import pytest
 from retoma import State
 from retoma.apps.ads import store
 from retoma.apps.ads.model import ERRORS
+from retoma.apps.ads.store import json_of
 from retoma.testing import crash_at
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
@@ -60,6 +61,10 @@ async def test_m11_a_mission_goes_the_way_of_the_document(database_url, tmp_path
         }
         [(_, body)] = writer.log
         assert body["source"]["url"] == row["worker_data_url"]
+        [(written,)] = await house.rows(
+            "SELECT details FROM ads_logs WHERE event = 'writer_completed'"
+        )
+        assert json_of(written)["duration_ms"] >= 30_000  # one poll
         assert await idle(house)
 
 

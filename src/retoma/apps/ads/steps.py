@@ -343,8 +343,7 @@ class Ads:
             text = f"{found['failed']} de {found['total']} anúncios recusados"
             await ctx.write("refused", write_failed, mission, "ERROR303", text, key=turn)
             return Park(text, ParkReason.CONFIG)
-        counts = (found["success"], found["failed"], found["took"])
-        told = (mission, ctx.job, found["job_id"], *counts)
+        told = (mission, ctx.job, found["job_id"], found["success"], found["failed"])
         return await ctx.write("written", store.written, *told, key=turn)
 
     async def _written(
@@ -459,7 +458,6 @@ def write_status(seen: WriteSeen, handle: str) -> RemoteStatus:
         "total": total or 0,
         "success": seen.success_count or 0,
         "failed": seen.failed_count or 0,
-        "took": 0.0,
     }
     return RemoteStatus(seen.status, value=value, progress=share, note=seen.error)
 

@@ -100,6 +100,7 @@ SET_STORAGE = verb("set_storage")
 SET_WISH = verb("set_wish")
 TAKE_WORKER = verb("take_worker")
 WORKER_FAILURES = verb("worker_failures")
+WRITER_BEGAN = verb("writer_began")
 
 
 def tell(
@@ -570,13 +571,12 @@ def write_started(tx: Transaction, mission: str, job_id: str, url: str) -> None:
 
 
 def written(
-    tx: Transaction, mission: str, job: int, job_id: str, success: int, lost: int, took: float
+    tx: Transaction, mission: str, job: int, job_id: str, success: int, lost: int
 ) -> str:
     """The mission is done (§3.3), unless it was canceled meanwhile; its status."""
+    took = milliseconds(*(tx.one(WRITER_BEGAN, mission=mission) or (None, None)))
     told = {"writer_job_id": job_id, "success_count": success, "failed_count": lost}
-    tell(
-        tx, Event.WRITER_COMPLETED, {**told, "duration_ms": round(took * 1000)}, mission=mission
-    )
+    tell(tx, Event.WRITER_COMPLETED, {**told, "duration_ms": took}, mission=mission)
     row = tx.one(FINISH_MISSION, mission=mission, job=job, success=success, failed=lost)
     if row is None:
         return "gone"
