@@ -13,7 +13,8 @@ from psycopg.rows import dict_row
 from retoma import BadInput, Context, IdempotencyMismatch, Retoma, State
 from retoma.engine.errors import UnknownKind
 from retoma.engine.testing import drain
-from tests.engine.aids import running
+from tests.engine.aids import eventually, running
+from tests.engine.test_transaction import is_done
 
 
 def new_app(url: str) -> Retoma:
@@ -75,7 +76,7 @@ async def test_a_rollback_of_the_caller_leaves_no_job_no_event_and_no_bell(postg
             unheard = database.wait_bell(0.3)
             connection.commit()
 
-        assert (set(), set(), {"ship"}) == (silence, unheard, database.wait_bell(2))
+        assert (set(), set(), {"ship"}) == (silence, unheard, database.wait_bell(20))
         assert ["2"] == [job.payload for job in await app.jobs()]
         assert {State.WAITING: 1} == await app.counts()
 
@@ -87,9 +88,7 @@ async def test_an_idle_runner_hears_the_callers_commit(postgres_url):
             job = app.submit_on(connection, "ship", 1)
             connection.commit()
 
-            async with asyncio.timeout(5):
-                while (await app.get(job.id)).state is not State.DONE:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await eventually(lambda: is_done(app, job.id))
 
 
 @pytest.mark.parametrize("temporary", ["", "TEMPORARY"])

@@ -128,7 +128,7 @@ async def test_a_broken_ear_hears_again_and_tells_that_it_missed_something(postg
 
     assert {"*"} == topics
     await postgres.write(lambda tx: (tx.ring("quotes"), tx.run(ADD, id=1)), verb="add")
-    assert {"quotes"} == await asyncio.to_thread(postgres.wait_bell, 5)
+    assert {"quotes"} == await asyncio.to_thread(postgres.wait_bell, 20)
 
 
 async def test_a_server_that_restarts_is_waited_for(durable_postgres, open_database):

@@ -220,7 +220,7 @@ async def works_without_a_bell(database: db.Database) -> None:
     waiting = asyncio.create_task(asyncio.to_thread(database.wait_bell, 60))
     await asyncio.sleep(0.05)
     database.wake()
-    assert set() == await asyncio.wait_for(waiting, 5)
+    assert set() == await asyncio.wait_for(waiting, 20)
 
 
 async def test_what_a_dead_process_left_in_the_bell_folder_is_swept_away(sqlite, temp_folder):

@@ -14,7 +14,7 @@ from retoma.engine.duty import DutyLost, Fence
 from retoma.engine.kind import Kinds, job
 from retoma.engine.store import Term
 from retoma.engine.store import alerts as seen
-from retoma.engine.store.alerts import BITE
+from retoma.engine.store.alerts import BITE, Alert
 from retoma.engine.testing import drain
 from retoma.words import Language, tell
 from tests.clock import TestClock
@@ -217,20 +217,14 @@ async def test_a_runner_looks_by_itself(database_url, test_clock):
         await app.breakers.declare("shop")
         await app.breakers.open("shop", "down")
         test_clock.jump(10 * MINUTE)
-        async with running(app):
-            await eventually(_held_by_somebody(app))
+
+        async def raised() -> list[Alert]:
             test_clock.jump(alerts.EVERY + 1)
-            [found] = await eventually(app.alerts)
+            return await app.alerts()
+
+        async with running(app, lease=1e6):
+            [found] = await eventually(raised)
         assert "shop" == found.subject
-
-
-def _held_by_somebody(app: Retoma) -> Callable[[], Awaitable[object]]:
-    async def ask() -> object:
-        return await rows(
-            await app.database(), "SELECT 1 FROM duties WHERE name = 'alerts' AND term > 0"
-        )
-
-    return ask
 
 
 async def test_whoever_lost_the_duty_raises_nothing(database_url, test_clock):

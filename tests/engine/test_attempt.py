@@ -413,9 +413,10 @@ async def test_e13_a_story_that_will_not_stop_is_stopped_at_its_next_step(databa
 async def test_e13_a_cancel_that_comes_while_the_attempt_tidies_up_is_not_lost(database_url):
     """The story has ended, a task of it takes its time to stop: the job must still be settled."""
     async with Retoma(database_url) as app:
-        tidying, go_on = asyncio.Event(), asyncio.Event()
+        begun, tidying, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
         async def slow_to_stop() -> None:
+            begun.set()
             try:
                 await asyncio.sleep(60)
             finally:
@@ -425,7 +426,7 @@ async def test_e13_a_cancel_that_comes_while_the_attempt_tidies_up_is_not_lost(d
         @app.job
         async def story(ctx: Context) -> None:
             asyncio.create_task(ctx.step("slow", slow_to_stop))  # noqa: RUF006
-            await asyncio.sleep(0.05)
+            await begun.wait()
 
         job = await app.submit(story)
         async with running(app):

@@ -34,7 +34,9 @@ async def test_e16_runners_together_keep_to_the_rate(database_url):
 
         took = loop.time() - began
         assert most_in(calls, 0.5) <= 200 * 0.5 + 20 + 1
-        assert took < (300 - 20) / 200 * 1.5, "nearly all of it was used"
+        assert took < (300 - 20) / 200 * 10, (
+            "it was used; how nearly all of it, a busy machine says"
+        )
 
 
 async def test_e16_what_runners_have_in_hand_is_part_of_the_burst(database_url):

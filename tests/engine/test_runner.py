@@ -216,12 +216,16 @@ async def test_a_runner_never_takes_a_kind_or_version_it_does_not_know(database_
 async def test_a_runner_runs_no_more_stories_at_once_than_it_has_slots(database_url):
     async with Retoma(database_url) as app:
         now = most = 0
+        together = asyncio.Event()
 
         @app.job
         async def work(ctx: Context, n: int) -> None:
             nonlocal now, most
             now += 1
             most = max(most, now)
+            if now == 2:
+                together.set()
+            await together.wait()
             await asyncio.sleep(0.01)
             now -= 1
 
@@ -291,11 +295,14 @@ async def test_a_suspect_beside_full_slots_does_not_stop_the_runner(database_url
 async def test_two_runners_share_the_work_and_no_job_is_run_twice(database_url):
     async with Retoma(database_url) as one, Retoma(database_url) as two:
         ran: list[int] = []
+        both = asyncio.Event()
 
         @one.job
         async def work(ctx: Context, n: int) -> None:
             ran.append(n)
-            await asyncio.sleep(0.005)
+            if len(ran) > 5:  # more than one of them has slots
+                both.set()
+            await both.wait()
 
         two.kinds.add(work.kind)  # type: ignore[attr-defined]
         await one.submit_many(work, range(100))

@@ -10,7 +10,7 @@ from retoma.db import BadRow
 from retoma.db.crashpoint import Harm
 from retoma.engine.errors import UnknownKind
 from retoma.engine.testing import crash_at, drain
-from tests.engine.aids import rows, running
+from tests.engine.aids import eventually, rows, running
 
 
 def new_app(url: str) -> Retoma:
@@ -63,9 +63,11 @@ async def test_a_submission_in_a_transaction_wakes_an_idle_runner(database_url):
 
         job = await app.write(lambda tx: tx.submit("ship", 1))
 
-        async with asyncio.timeout(5):
-            while (await app.get(job.id)).state is not State.DONE:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await eventually(lambda: is_done(app, job.id))
+
+
+async def is_done(app: Retoma, job: int) -> bool:
+    return (await app.get(job)).state is State.DONE
 
 
 @pytest.mark.parametrize("raised", [RuntimeError("no"), KeyboardInterrupt(), SystemExit(3)])

@@ -380,9 +380,9 @@ def url_of_one(tmp_path) -> str:
 
 async def test_a_stream_outlives_the_time_an_answer_has(url_of_one):
     """Bound.seconds is for answers that end."""
-    with served(url_of_one, bound=Bound(seconds=0.3, per_key=1e6, per_address=1e6)) as server:
+    with served(url_of_one, bound=Bound(seconds=1.5, per_key=1e6, per_address=1e6)) as server:
         async with stories(url_of_one) as app, open_stream(server) as ear:
             await hello(ear)
-            await asyncio.sleep(1)
+            await asyncio.sleep(1.8)
             await app.submit("count", 1)
             assert [1] == await jobs(ear, 1)
