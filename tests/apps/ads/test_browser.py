@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from retoma.access import Access, Role
 from retoma.apps.ads import APP
@@ -95,12 +95,19 @@ def violations(page: Page) -> list[Any]:
     return [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
 
 
-def test_missions_are_selected_started_watched_and_one_is_canceled(database_url, tmp_path):
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
+
+
+def test_missions_are_selected_started_watched_and_one_is_canceled(
+    database_url, tmp_path, chromium
+):
     """Show 6: nothing is loaded again after a click; the stream draws what follows."""
     worker = Patient()
     with (
         house(database_url, tmp_path, worker) as link,
-        browser() as chromium,
         context(chromium, language="pt_BR") as theirs,
     ):
         page = theirs.new_page()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from typing import Any
 
@@ -17,6 +17,7 @@ from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.control import ControlScreen
 from retoma.apps.ads.pages.looks import CONCERN, path_of
 from retoma.apps.ads.pages.missions import PAGE, MissionScreen
+from retoma.engine.insights.tail import Slice
 from retoma.web import build_site
 from retoma.web.pages.live import changes
 from retoma.web.pages.view import View
@@ -25,7 +26,7 @@ from tests.apps.ads.aids import World, world
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter
 from tests.web.aids import PATIENT, ROOT_KEY, client, set_up
 from tests.web.test_more_pages import posted, told
-from tests.web.test_pages import HOSTILE, HTML
+from tests.web.test_pages import HOSTILE, HTML, told_of
 from tests.web.test_sign_in import signed_in
 
 LISTS = ("/ads", "/ads/missions", "/ads/workers", "/ads/proxies", "/ads/writers")
@@ -225,7 +226,9 @@ async def test_a_row_is_drawn_by_the_same_partial_first_and_ever_after(database_
 async def test_the_stream_moves_the_page_by_the_events_of_the_three_kinds(
     database_url, tmp_path
 ):
-    assert CONCERN.kinds == (store.SESSION, store.EXTRACTION, store.STORAGE)
+    for kind in (store.SESSION, store.EXTRACTION, store.STORAGE):
+        assert CONCERN.met(Slice([replace(told_of(job=1), kind=kind)], [], None))
+    assert not CONCERN.met(Slice([replace(told_of(job=1), kind="prices.quote")], [], None))
     async with site_of(
         database_url, tmp_path, workers=[FakeWorker()], writers=[FakeWriter()]
     ) as site:
@@ -244,6 +247,15 @@ async def test_the_stream_moves_the_page_by_the_events_of_the_three_kinds(
             f"/live/ads/missions/{mission}", headers={"Retoma-Once": "1"}
         )
         assert once.text.count("<hx-partial") == 3
+
+        # What only a person can repair is said where people look.
+        [writer] = site.house.writers.values()
+        writer.failed = writer.total
+        await site.house.queue(*await site.house.add())
+        await site.house.drain()
+        waits = await site.house.rows("SELECT id FROM jobs WHERE state = 'parked'")
+        shown = text_of(await site.viewer.get("/ads", headers=PT))
+        assert f'href="/jobs/{waits[0][0]}">espera por uma pessoa<' in shown
 
 
 # — the Banco de Missões —

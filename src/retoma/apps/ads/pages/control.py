@@ -41,6 +41,7 @@ class UnderWay:
     canceled_by: str | None
     started_at: datetime | None
     job: int | None
+    state: str | None  # of the job
     progress: float | None
     note: str | None
 
@@ -93,7 +94,9 @@ class ControlScreen:
     ) -> Region:
         names = {each.id: each.name for each in proxies}
         rows = worker_rows(self.pages, self.view, workers, names, limit)
-        html = self.pages.render("ads/workers_card.html", self.view, rows=rows.values())
+        html = self.pages.render(
+            "ads/workers_card.html", self.view, rows=rows.values(), titled=True
+        )
         return drawn("workers", html, rows)
 
     async def _underway(self) -> Region:

@@ -50,7 +50,9 @@ class WorkersScreen(Screen):
         limit = await knob(self.pages, "session_limit")
         workers = await api.workers_shown(house)
         rows = worker_rows(self.pages, self.view, workers, names, limit)
-        html = self.pages.render("ads/workers_card.html", self.view, rows=rows.values())
+        html = self.pages.render(
+            "ads/workers_card.html", self.view, rows=rows.values(), titled=False
+        )
         return [drawn("workers", html, rows)]
 
 
