@@ -271,7 +271,12 @@ class Ads:
                 # Until its session was seen to end it may scrape on: nobody sends it again before.
                 over = seen.ended or seen.lost == AWAY
                 return RemoteStatus("failed" if over else "running", note=seen.lost)
-            return scrape_status(await client.scrape(handle), handle)
+            said = await client.scrape(handle)
+            told_of = {"ads_count": said.ads_count, "progress_pct": said.progress_pct}
+            if SCRAPE.get(said.status) is Edge.GOING and said.ads_count is not None:
+                told_of = {"worker_job_id": handle, **told_of}
+                await self._progress(ctx, mission.id, Event.SCRAPE_PROGRESS, told_of, turn)
+            return scrape_status(said, handle)
 
         async def find(key: str) -> str | None:
             knows, handle = await client.find_scrape(key)
@@ -359,7 +364,12 @@ class Ads:
             await ctx.write(
                 "write_started", store.write_started, mission, handle, url, key=turn
             )
-            return write_status(await client.status(handle), handle)
+            said = await client.status(handle)
+            if WRITE.get(said.status) is Edge.GOING and said.processed is not None:
+                told = {"processed": said.processed, "total": said.total}
+                told_of = {"writer_job_id": handle, **told}
+                await self._progress(ctx, mission, Event.WRITER_PROGRESS, told_of, turn)
+            return write_status(said, handle)
 
         remote = Remote(
             send=send,
@@ -389,6 +399,14 @@ class Ads:
         raise Permanent(str(error), code=verdict.code)
 
     # — what they need —
+
+    async def _progress(
+        self, ctx: Context, mission: str, event: Event, told: dict[str, Any], turn: str
+    ) -> None:
+        n = await self._read(lambda tx: store.progress_due(tx, mission, event, told))
+        if n is not None:
+            how = (mission, str(event), told)
+            await ctx.write(str(event), store.tell_progress, *how, key=f"{turn}.{n}")
 
     async def _worker_client(self, worker: str) -> WorkerClient:
         return WorkerClient(self.tools.out, await self._worker(worker))

@@ -33,6 +33,7 @@ EXTRACTION: Final = "ads.extraction"
 STORAGE: Final = "ads.storage"
 REST: Final = 15.0  # seconds a worker rests after a session that failed, doubled up to
 LONGEST_REST: Final = 900.0
+PROGRESS: Final = 60.0  # seconds between two lines of progress
 MESSAGE: Final = 2000  # characters of an error that are kept
 MICROSECONDS: Final = 1_000_000
 
@@ -72,6 +73,7 @@ GIVE_WRITER = verb("give_writer")
 HEAR_SESSION = verb("hear_session")
 KEEP_SCRAPE = verb("keep_scrape")
 KNOWS_SESSION = verb("knows_session")
+LAST_PROGRESS = verb("last_progress")
 LAST_PROXY = verb("last_proxy")
 LEAVE_SESSION = verb("leave_session")
 LIST_MISSIONS = verb("list_missions")
@@ -542,6 +544,23 @@ def fail_mission(tx: Transaction, mission: str, code: str, message: str) -> None
     if row is not None:
         told = {"error_code": code, "error_message": message[:MESSAGE], "retry_count": row[0]}
         tell(tx, Event.MISSION_FAILED, told, mission=mission)
+
+
+def progress_due(
+    tx: Asks, mission: str, event: Event, details: Mapping[str, Any]
+) -> int | None:
+    """Its number, if this is to be told: where something has changed, and at most once a minute."""
+    row = tx.one(LAST_PROGRESS, mission=mission, event=str(event))
+    told, last, at, now = row or (0, None, None, None)
+    if told and (json_of(last) == details or seconds_between(at, now) < PROGRESS):
+        return None
+    return int(told) + 1
+
+
+def tell_progress(
+    tx: Transaction, mission: str, event: str, details: Mapping[str, Any]
+) -> None:
+    tell(tx, Event(event), details, mission=mission)
 
 
 # — the writer —
