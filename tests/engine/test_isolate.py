@@ -340,10 +340,13 @@ async def test_e30_a_child_past_its_time_is_gone(isolate, tmp_path):
 async def test_a_call_let_go_before_it_began_never_begins_and_costs_no_child(tmp_path):
     isolate, notes = Isolate(), [tmp_path / str(n) for n in range(4)]
     try:
-        for note in notes:  # each of them given up long before a child can have started
+        for note in notes:  # each of them given up at once: before a child can have started
             call = asyncio.create_task(isolate.in_child(write_down_and_hang, (str(note),)))
-            await asyncio.sleep(0.02)
+            while not isolate._calls:  # noqa: ASYNC110 — it has no event for this
+                await asyncio.sleep(0)
             call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
         before = children()
         await isolate.in_child(who, (1,))
         await asyncio.sleep(0.3)  # a pool needs a tenth of it to kill

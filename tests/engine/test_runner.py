@@ -230,7 +230,8 @@ async def test_a_runner_runs_no_more_stories_at_once_than_it_has_slots(database_
             now -= 1
 
         batch = await app.submit_many(work, range(40))
-        await drain(app, slots=6)
+        async with asyncio.timeout(20):
+            await drain(app, slots=6)
 
         assert {State.DONE: 40} == await batch.counts()
         assert 2 <= most <= 6
@@ -239,22 +240,29 @@ async def test_a_runner_runs_no_more_stories_at_once_than_it_has_slots(database_
 async def test_e10_a_runner_holds_one_suspect_at_a_time_beside_others(database_url):
     async with Retoma(database_url) as app:
         suspects = most = beside = 0
+        suspected, met = asyncio.Event(), asyncio.Event()
 
         @app.job
         async def work(ctx: Context, n: int) -> None:
             nonlocal suspects, most, beside
             if n >= 4:
+                await suspected.wait()
                 beside += suspects
+                if beside:
+                    met.set()
                 await asyncio.sleep(0.01)
                 return
             suspects += 1
             most = max(most, suspects)
+            suspected.set()
+            await met.wait()
             await asyncio.sleep(0.03)
             suspects -= 1
 
         batch = await app.submit_many(work, range(24))
         await change(await app.database(), "UPDATE jobs SET lost = 2 WHERE id <= 4")
-        await drain(app, slots=3)
+        async with asyncio.timeout(20):
+            await drain(app, slots=3)
 
         assert {State.DONE: 24} == await batch.counts()
         assert 1 == most
@@ -306,7 +314,8 @@ async def test_two_runners_share_the_work_and_no_job_is_run_twice(database_url):
 
         two.kinds.add(work.kind)  # type: ignore[attr-defined]
         await one.submit_many(work, range(100))
-        await asyncio.gather(drain(one, slots=5), drain(two, slots=5))
+        async with asyncio.timeout(20):
+            await asyncio.gather(drain(one, slots=5), drain(two, slots=5))
 
         assert list(range(100)) == sorted(ran)
         [[n]] = await rows(
