@@ -45,6 +45,7 @@ from retoma.engine.remote import Edge, Remote
 from retoma.engine.remote import Status as RemoteStatus
 from retoma.engine.retry import Retry
 from retoma.engine.states import ParkReason
+from retoma.engine.transaction import Transaction as LentTransaction
 from retoma.secret import Secret
 from retoma.vault import Place as SecretPlace
 from retoma.words import say
@@ -247,7 +248,7 @@ class Ads:
         wanted = await self._read(lambda tx: store.mission_of(tx, mission))
         worker = await self._worker(place.worker)
         try:
-            found = await self._scraped(ctx, wanted, worker, place, turn)
+            found = await self._scraped(ctx, wanted, worker, place)
         except (Transient, Permanent) as error:
             await self._not_scraped(ctx, mission, place, hold, error, turn)
         ads, job_id = found["ads"], found["job_id"]
@@ -258,24 +259,30 @@ class Ads:
         return {"ads_count": ads}
 
     async def _scraped(
-        self, ctx: Context, mission: Mission, worker: Worker, place: Place, turn: str
+        self, ctx: Context, mission: Mission, worker: Worker, place: Place
     ) -> dict[str, Any]:
         client = WorkerClient(self.tools.out, worker)
         config = scrape_payload(mission)
 
         async def ask(handle: str) -> RemoteStatus:
-            told = (mission.id, ctx.job, handle, config)
-            await ctx.write("scrape_started", store.scrape_started, *told, key=turn)
+            await self._noted(
+                ctx, lambda tx: store.scrape_started(tx, mission.id, ctx.job, handle, config)
+            )
             seen = await self._read(lambda tx: store.look_at_session(tx, place.session))
             if seen.lost is not None:
                 # Until its session was seen to end it may scrape on: nobody sends it again before.
                 over = seen.ended or seen.lost == AWAY
                 return RemoteStatus("failed" if over else "running", note=seen.lost)
             said = await client.scrape(handle)
-            told_of = {"ads_count": said.ads_count, "progress_pct": said.progress_pct}
             if SCRAPE.get(said.status) is Edge.GOING and said.ads_count is not None:
-                told_of = {"worker_job_id": handle, **told_of}
-                await self._progress(ctx, mission.id, Event.SCRAPE_PROGRESS, told_of, turn)
+                told_of: dict[str, Any] = {"worker_job_id": handle}
+                told_of |= {"ads_count": said.ads_count, "progress_pct": said.progress_pct}
+                await self._noted(
+                    ctx,
+                    lambda tx: store.tell_progress(
+                        tx, mission.id, Event.SCRAPE_PROGRESS, told_of
+                    ),
+                )
             return scrape_status(said, handle)
 
         async def find(key: str) -> str | None:
@@ -341,7 +348,7 @@ class Ads:
         url = await self._read(lambda tx: store.data_url_of(tx, mission))
         client = WriterClient(self.tools.out, await self._writer(writer))
         try:
-            found = await self._written(ctx, mission, client, url, turn)
+            found = await self._written(ctx, mission, client, url)
         except (Transient, Permanent) as error:
             return await self._not_written(ctx, mission, error, turn)
         if too_many_failed(found):
@@ -352,7 +359,7 @@ class Ads:
         return await ctx.write("written", store.written, *told, key=turn)
 
     async def _written(
-        self, ctx: Context, mission: str, client: WriterClient, url: str, turn: str
+        self, ctx: Context, mission: str, client: WriterClient, url: str
     ) -> dict[str, Any]:
         async def send(key: str, payload: Any) -> str:
             return await client.process(writer_payload(key, payload))
@@ -361,14 +368,15 @@ class Ads:
             return None if (await client.status(key)).status == "not_found" else key
 
         async def ask(handle: str) -> RemoteStatus:
-            await ctx.write(
-                "write_started", store.write_started, mission, handle, url, key=turn
-            )
+            await self._noted(ctx, lambda tx: store.write_started(tx, mission, handle, url))
             said = await client.status(handle)
             if WRITE.get(said.status) is Edge.GOING and said.processed is not None:
                 told = {"processed": said.processed, "total": said.total}
                 told_of = {"writer_job_id": handle, **told}
-                await self._progress(ctx, mission, Event.WRITER_PROGRESS, told_of, turn)
+                await self._noted(
+                    ctx,
+                    lambda tx: store.tell_progress(tx, mission, Event.WRITER_PROGRESS, told_of),
+                )
             return write_status(said, handle)
 
         remote = Remote(
@@ -400,13 +408,17 @@ class Ads:
 
     # — what they need —
 
-    async def _progress(
-        self, ctx: Context, mission: str, event: Event, told: dict[str, Any], turn: str
-    ) -> None:
-        n = await self._read(lambda tx: store.progress_due(tx, mission, event, told))
-        if n is not None:
-            how = (mission, str(event), told)
-            await ctx.write(str(event), store.tell_progress, *how, key=f"{turn}.{n}")
+    async def _noted(self, ctx: Context, fn: Callable[[LentTransaction], None]) -> None:
+        """What is seen while remote work is asked after: also when the story has ended, or is to.
+
+        So it is no step; but who no longer holds the job notes nothing.
+        """
+
+        def note(tx: LentTransaction) -> None:
+            if store.holds(tx, ctx.job, ctx.epoch):
+                fn(tx)
+
+        await self.tools.retoma.write(note)
 
     async def _worker_client(self, worker: str) -> WorkerClient:
         return WorkerClient(self.tools.out, await self._worker(worker))

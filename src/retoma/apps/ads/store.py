@@ -71,6 +71,7 @@ GET_WORKER = verb("get_worker")
 GET_WRITER = verb("get_writer")
 GIVE_WRITER = verb("give_writer")
 HEAR_SESSION = verb("hear_session")
+HOLD_CLAIM = verb("hold_claim")
 KEEP_SCRAPE = verb("keep_scrape")
 KNOWS_SESSION = verb("knows_session")
 LAST_PROGRESS = verb("last_progress")
@@ -455,7 +456,8 @@ def assign(tx: Transaction, mission: str, place: Place, job: int) -> bool:
 
 
 def scrape_started(tx: Transaction, mission: str, job: int, job_id: str, config: Any) -> None:
-    tx.run(NAME_SCRAPE, mission=mission, job=job, job_id=job_id)
+    if tx.one(NAME_SCRAPE, mission=mission, job=job, job_id=job_id) is None:
+        return
     told = {"worker_job_id": job_id, "mission_id": mission, "mission_config": config}
     tell(tx, Event.SCRAPE_STARTED, told, mission=mission)
 
@@ -546,21 +548,19 @@ def fail_mission(tx: Transaction, mission: str, code: str, message: str) -> None
         tell(tx, Event.MISSION_FAILED, told, mission=mission)
 
 
-def progress_due(
-    tx: Asks, mission: str, event: Event, details: Mapping[str, Any]
-) -> int | None:
-    """Its number, if this is to be told: where something has changed, and at most once a minute."""
+def tell_progress(
+    tx: Transaction, mission: str, event: Event, details: Mapping[str, Any]
+) -> None:
+    """Where something has changed, and at most once a minute."""
     row = tx.one(LAST_PROGRESS, mission=mission, event=str(event))
     told, last, at, now = row or (0, None, None, None)
-    if told and (json_of(last) == details or seconds_between(at, now) < PROGRESS):
-        return None
-    return int(told) + 1
+    if not told or (json_of(last) != details and seconds_between(at, now) >= PROGRESS):
+        tell(tx, event, details, mission=mission)
 
 
-def tell_progress(
-    tx: Transaction, mission: str, event: str, details: Mapping[str, Any]
-) -> None:
-    tell(tx, Event(event), details, mission=mission)
+def holds(tx: Transaction, job: int, epoch: int) -> bool:
+    """Whether this very claim still runs: who has lost the job writes nothing."""
+    return tx.one(HOLD_CLAIM, job=job, epoch=epoch) is not None
 
 
 # — the writer —
@@ -584,7 +584,8 @@ def data_url_of(tx: Asks, mission: str) -> str:
 
 
 def write_started(tx: Transaction, mission: str, job_id: str, url: str) -> None:
-    tx.run(NAME_WRITE, mission=mission, job_id=job_id)
+    if tx.one(NAME_WRITE, mission=mission, job_id=job_id) is None:
+        return
     told = {"writer_job_id": job_id, "data_url": url}
     tell(tx, Event.WRITER_STARTED, told, mission=mission)
 
