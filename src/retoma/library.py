@@ -52,9 +52,17 @@ from retoma.engine.store import (
 )
 from retoma.engine.store.alerts import Alert
 from retoma.engine.store.hints import Hint
-from retoma.engine.submission import ACTOR, Submitted, checked, new_batch, new_job, submission
+from retoma.engine.submission import (
+    ACTOR,
+    Submitted,
+    checked,
+    new_batch,
+    new_job,
+    spans,
+    submission,
+)
 from retoma.engine.submitter import Submitter
-from retoma.engine.traces import Submitting, Traces, submitting
+from retoma.engine.traces import Submitting, Traces
 from retoma.engine.transaction import Carried, Transaction
 from retoma.manifest import Application, load
 from retoma.shelves import DATABASE, shelf_at
@@ -311,7 +319,7 @@ class Retoma:
         return made
 
     def _submitting(self) -> Submitting:
-        return submitting(self.traces)
+        return spans(self.traces)
 
     async def submit_many(
         self,

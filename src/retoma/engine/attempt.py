@@ -35,8 +35,9 @@ from retoma.engine.settlement import Settlement
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found
+from retoma.engine.submission import spans
 from retoma.engine.thing import Freeing, Taking
-from retoma.engine.traces import TRACES, Side, Traces, submitting
+from retoma.engine.traces import TRACES, Side, Traces
 from retoma.engine.transaction import Transaction
 from retoma.engine.trouble import Trouble
 from retoma.engine.writer import Answer, Writer
@@ -602,7 +603,7 @@ class Attempt:
 
     async def write(self, step: StepId, fn: Callable[[Transaction], Any]) -> str:
         self.moves += 1
-        submitting_here = submitting(self._tools.traces)
+        submitting_here = spans(self._tools.traces)
         try:
             effect = await self._tools.effects.write(self.held, step, fn, submitting_here)
         except LeaseLost:

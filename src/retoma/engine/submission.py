@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -17,6 +18,7 @@ from retoma.engine.period import Per
 from retoma.engine.store import NewJob, Submission
 from retoma.engine.store.budget import Budget
 from retoma.engine.store.cost import Scope
+from retoma.engine.traces import Submitting, Traces, submitting
 from retoma.words import say
 
 KEY_LENGTH = 500
@@ -209,3 +211,12 @@ def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[
                 )
             )
     return list(by_key.values())
+
+
+def spans(traces: Traces | None) -> Submitting:
+    """Of submissions, below what is open here; where they go nowhere, nothing is asked for them."""
+    return _untraced if traces is None else submitting(traces, traces.here())
+
+
+def _untraced(_: str, traceparent: str | None) -> AbstractContextManager[str | None]:
+    return nullcontext(traceparent)

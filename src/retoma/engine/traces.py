@@ -5,7 +5,7 @@ span looks first whether there is somewhere for it to go.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any, Protocol
@@ -61,16 +61,7 @@ TRACES: ContextVar[Traces | None] = ContextVar("retoma_traces", default=None)
 Submitting = Callable[[str, str | None], AbstractContextManager[str | None]]
 
 
-def submitting(traces: Traces | None) -> Submitting:
-    """Below what is open here, if there is somewhere for spans to go."""
-    return _untraced if traces is None else _traced(traces, traces.here())
-
-
-def _untraced(_: str, traceparent: str | None) -> AbstractContextManager[str | None]:
-    return nullcontext(traceparent)
-
-
-def _traced(traces: Traces, here: str | None) -> Submitting:
+def submitting(traces: Traces, here: str | None) -> Submitting:
     """A span for each submission: below the one the caller names, else the one that is open."""
 
     @contextmanager
