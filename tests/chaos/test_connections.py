@@ -19,6 +19,7 @@ THEIRS = (
     " AND NOT pid = ANY(%s)"
 )
 OURS = "SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database()"
+ALIVE = "SELECT count(*) FROM retoma.runners WHERE state = 'alive'"
 OFTEN = 0.01  # seconds
 LOOKS = 20  # at connections, for one at how far the work is
 
@@ -38,21 +39,33 @@ async def test_a_runner_process_has_three_connections_under_any_load(
 ):
     async with new_world() as world:
         await open_service(world)
-        await world.app.pools.declare("things", {f"thing {n}": n for n in range(50)})
-        await world.app.rates.set("site", 10_000, burst=10_000)
-        await world.submit_all("mission", [{"day": n} for n in range(20)])
-        await world.submit_all("borrow", [{"scope": "attempt", "ms": 1}] * 40)
-        await world.app.submit_many("call", [{}] * 100)
-        await world.app.submit_many("chain", [{"steps": 2, "ms": 20}] * jobs)
+        await submit_some(world, 1)  # our own connections are open from here on
         with psycopg.connect(database_url, autocommit=True) as server:
             [[ours]] = server.execute(OURS).fetchall()
 
+            async def all_alive() -> bool:
+                [[alive]] = server.execute(ALIVE).fetchall()
+                return bool(alive == processes)
+
             fleet = world.start_command("many", command(processes))
+            # Else the first one might do all of it before the last one has come.
+            await world.eventually(all_alive, "all have come", patience=120)
+            await submit_some(world, jobs)
             seen = await watch(world, server, ours, jobs)
             fleet.send(signal.SIGTERM)  # killed, it would leave its runners to find out
             await world.eventually(lambda: ended(fleet), "all have left", patience=120)
 
         assert EACH * processes == max(seen), f"{len(seen)} looks saw {sorted(set(seen))}"
+
+
+async def submit_some(world: World, jobs: int) -> None:
+    """Of all that may want a connection."""
+    await world.app.pools.declare("things", {f"thing {n}": n for n in range(50)})
+    await world.app.rates.set("site", 10_000, burst=10_000)
+    await world.submit_all("mission", [{"day": n} for n in range(min(jobs, 20))])
+    await world.submit_all("borrow", [{"scope": "attempt", "ms": 1}] * min(jobs, 40))
+    await world.app.submit_many("call", [{}] * min(jobs, 100))
+    await world.app.submit_many("chain", [{"steps": 2, "ms": 20}] * jobs)
 
 
 def command(processes: int) -> list[str]:

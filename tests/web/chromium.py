@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.house.files import ROOT
 from tests.services import MissingService, installed_by_apt, say
 
 ADDRESS = "RETOMA_TEST_CHROMIUM"
+PATIENCE = 40_000  # milliseconds: of a machine that has other tests to do
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 WIDE = {"width": 1440, "height": 900}
@@ -63,6 +64,7 @@ def axe_source() -> str:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
             executable_path=chromium_path(),
