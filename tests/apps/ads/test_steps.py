@@ -204,6 +204,28 @@ async def test_a_session_that_fails_is_ended_and_the_next_one_goes_by_another_pr
         assert await idle(house)
 
 
+async def test_a_session_that_was_refused_is_not_asked_for_again(database_url, tmp_path):
+    """Nor while its end cannot be seen: it is the next one that goes by another proxy."""
+    worker, refusals = FakeWorker(), iter(range(4))
+
+    def refuse(asked: Asked) -> bytes | None:
+        asks = asked.method in ("POST", "DELETE") and asked.target == "/session"
+        return (
+            told(503, {"error": "later"}) if asks and next(refusals, None) is not None else None
+        )
+
+    worker.refuse = refuse
+    async with world(
+        database_url, tmp_path, workers=[worker], writers=[FakeWriter()], proxies=2
+    ) as house:
+        [mission] = await under_way(house)
+        await house.drain()
+
+        assert (await house.mission(mission))["status"] == "completed"
+        assert [verb for verb, _ in worker.log] == ["delete", "session", "scrape", "delete"]
+        assert await idle(house)
+
+
 async def test_the_writer_is_tried_once_more_and_then_the_mission_has_failed(
     database_url, tmp_path
 ):

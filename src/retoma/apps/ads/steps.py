@@ -145,7 +145,8 @@ class Ads:
         proxy = await ctx.use(PROXIES, scope=Scope.RELEASE, shuns=last)
         await ctx.write("open", store.open_session, session, seen.worker, proxy.name)
         client = await self._worker_client(seen.worker)
-        lost = await self._asked_for(ctx, session, client, proxy.name)
+        # One that is lost is only ended: nobody asks for it once more.
+        lost = seen.lost or await self._asked_for(ctx, session, client, proxy.name)
         reason = lost or await self._watched(ctx, session, client)
         if reason is None:
             return Snooze(await self._knob("polling_session"))
