@@ -49,6 +49,11 @@ class World:
         }
         return await self.app.write(lambda tx: store.add_proxy(tx, secrets, **told))
 
+    @property
+    def clock(self) -> FakeClock:
+        assert isinstance(self.app.clock, FakeClock)
+        return self.app.clock
+
     async def drain(self) -> None:
         await drain(self.app)
 

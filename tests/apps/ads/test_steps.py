@@ -145,6 +145,21 @@ async def test_progress_is_told_where_it_changes_and_at_most_once_a_minute(
         assert (await house.mission(mission))["status"] == "completed"
 
 
+async def test_e20_jobs_that_a_mission_names_are_kept(database_url, tmp_path):
+    async with world(
+        database_url, tmp_path, workers=[FakeWorker()], writers=[FakeWriter()]
+    ) as house:
+        await under_way(house)
+        await house.drain()
+        before = await house.app.jobs()
+        house.clock.advance(10 * 86_400)
+
+        await house.app.retire(done="1d", dead="1d", events="2d")
+
+        assert {store.SESSION, store.EXTRACTION, store.STORAGE} == {job.kind for job in before}
+        assert before == await house.app.jobs()
+
+
 # — errors —
 
 

@@ -72,6 +72,7 @@ GET_WRITER = verb("get_writer")
 GIVE_WRITER = verb("give_writer")
 HEAR_SESSION = verb("hear_session")
 HOLD_CLAIM = verb("hold_claim")
+HOLD_EXTRACTION = verb("hold_extraction")
 KEEP_SCRAPE = verb("keep_scrape")
 KNOWS_SESSION = verb("knows_session")
 LAST_PROGRESS = verb("last_progress")
@@ -176,6 +177,7 @@ def queue_missions(tx: Transaction, missions: Sequence[str], *, actor: str) -> N
 
 def cancel_mission(tx: Transaction, mission: str, *, actor: str) -> str:
     """ "Cancelar" (§5.4). The wish is written before anybody is asked to stop."""
+    tx.all(HOLD_EXTRACTION, mission=mission)
     row = tx.one(ASK_CANCEL, mission=mission, actor=actor)
     if row is None:
         status = get_status(tx, mission)

@@ -225,11 +225,13 @@ FROM ads_writers WHERE deleted_at IS NULL;
 
 CREATE VIEW mission_logs AS
 SELECT 'LOG-' || id AS id, mission AS mission_id, event, details,
-       strftime('%Y-%m-%d %H:%M:%f', at / 1e6, 'unixepoch') AS timestamp
+       strftime('%Y-%m-%d %H:%M:%S', at / 1000000, 'unixepoch')
+           || printf('.%06d', at % 1000000) AS timestamp
 FROM ads_logs WHERE mission IS NOT NULL
 UNION ALL
 SELECT 'LOG-' || l.id || '-' || v.mission, v.mission, l.event, l.details,
-       strftime('%Y-%m-%d %H:%M:%f', l.at / 1e6, 'unixepoch')
+       strftime('%Y-%m-%d %H:%M:%S', l.at / 1000000, 'unixepoch')
+           || printf('.%06d', l.at % 1000000)
 FROM ads_logs l JOIN ads_served v ON v.session = l.session
 WHERE l.mission IS NULL AND (v.left_at IS NULL OR l.at <= v.left_at);
 
