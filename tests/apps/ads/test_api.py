@@ -168,6 +168,24 @@ async def test_row_17_18_an_address_nobody_may_call_is_refused_when_it_is_saved(
         assert kept["active"] is False  # nobody could fetch what it finds
 
 
+async def test_a_name_that_another_proxy_has_is_refused_and_nothing_kept(
+    database_url, tmp_path
+):
+    async with (
+        world(database_url, tmp_path) as house,
+        asked(house, database_url) as people,
+    ):
+        body = {"host": "p.example.org", "port": 8080, "username": "u", "password": "CANARY"}
+        answers = [await people["admin"].post("/api/proxies", json=body) for _ in range(2)]
+
+        assert answers[0].status_code == 201
+        assert code_of(answers[1]) == (409, "illegal_move")
+        only = (await people["viewer"].get("/api/proxies")).json()[-1]
+        assert only["name"] == "p.example.org:8080"
+        kept = await house.rows("SELECT count(*) FROM pool_items WHERE pool = 'ads.proxies'")
+        assert kept[0][0] == len(house.proxies) + 1
+
+
 async def test_e27_keys_and_passwords_are_told_to_nobody(database_url, tmp_path):
     async with (
         world(database_url, tmp_path, workers=[FakeWorker()], writers=[FakeWriter()]) as house,

@@ -263,7 +263,8 @@ def add_proxy(
     [id_] = numbers(tx, "PRX", 1)
     called = name or (host if port is None else f"{host}:{port}")
     told = {"host": host, "port": port, "username": username, "vendor": vendor}
-    tx.run(ADD_PROXY, id=id_, name=called, **told)
+    if tx.one(ADD_PROXY, id=id_, name=called, **told) is None:
+        raise IllegalMove(say("there is already a proxy called {name}", name=called))
     if password is not None:
         secrets.put(tx, "ads_proxies", "password", id_, password)
     tx.put_things(PROXIES, {id_: id_}, vendor=vendor, actor=secrets.actor)
