@@ -5,9 +5,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from retoma import db
+from tests.databases import Rooms
 from tests.proxy import Proxy
 
 Opener = Callable[[str], db.Database]
+
+
+@pytest.fixture
+def rooms() -> Rooms:
+    """None: here the schema is what is tested."""
+    return ()
 
 
 @pytest.fixture

@@ -183,6 +183,7 @@ people.role text COLLATE C NOT NULL
 places_left.at timestamp with time zone NOT NULL
 places_left.place text NOT NULL
 pool_items.epoch integer
+pool_items.failed_at timestamp with time zone
 pool_items.failed_by text
 pool_items.failed_from timestamp with time zone
 pool_items.failures integer NOT NULL DEFAULT 0
@@ -240,6 +241,11 @@ reuse.kind text COLLATE C NOT NULL
 reuse.step text COLLATE C NOT NULL
 reuse.value json NOT NULL
 reuse.version integer NOT NULL
+runner_kinds.boot text COLLATE C NOT NULL
+runner_kinds.event text COLLATE C NOT NULL
+runner_kinds.kind text COLLATE C NOT NULL
+runner_kinds.ms double precision NOT NULL
+runner_kinds.n bigint NOT NULL
 runner_totals.boot text COLLATE C NOT NULL
 runner_totals.event text COLLATE C NOT NULL
 runner_totals.ms double precision NOT NULL
@@ -391,6 +397,7 @@ refers: PRIMARY KEY (table_name, column_name)
 refers: CHECK ((what = ANY (ARRAY['job'::text, 'batch'::text])))
 retoma_migrations: PRIMARY KEY (room, number)
 reuse: PRIMARY KEY (hash)
+runner_kinds: PRIMARY KEY (boot, kind, event)
 runner_totals: PRIMARY KEY (boot, event)
 runners: PRIMARY KEY (boot)
 runners: CHECK ((state = ANY (ARRAY['alive'::text, 'leaving'::text, 'gone'::text, 'lost'::text])))
@@ -469,6 +476,7 @@ CREATE UNIQUE INDEX retoma_migrations_pkey ON retoma.retoma_migrations USING btr
 CREATE INDEX reuse_at ON retoma.reuse USING btree (at)
 CREATE INDEX reuse_of ON retoma.reuse USING btree (kind, step, at, hash)
 CREATE UNIQUE INDEX reuse_pkey ON retoma.reuse USING btree (hash)
+CREATE UNIQUE INDEX runner_kinds_pkey ON retoma.runner_kinds USING btree (boot, kind, event)
 CREATE UNIQUE INDEX runner_totals_pkey ON retoma.runner_totals USING btree (boot, event)
 CREATE UNIQUE INDEX runners_pkey ON retoma.runners USING btree (boot)
 CREATE UNIQUE INDEX schedules_pkey ON retoma.schedules USING btree (name)

@@ -308,7 +308,7 @@ CREATE TABLE pool_items (
     job          integer,
     epoch        integer,
     generation   integer,
-    scope        text CHECK (scope IN ('attempt', 'job', 'release')), worked_by text,
+    scope        text CHECK (scope IN ('attempt', 'job', 'release')), worked_by text, failed_at integer,
     UNIQUE (pool, name),
     CHECK ((job IS NULL) = (scope IS NULL))
 ) STRICT
@@ -363,6 +363,14 @@ CREATE TABLE reuse (
 ) STRICT
 CREATE INDEX reuse_at ON reuse (at)
 CREATE INDEX reuse_of ON reuse (kind, step, at, hash)
+CREATE TABLE runner_kinds (
+    boot   text NOT NULL,
+    kind   text NOT NULL,
+    event  text NOT NULL,
+    n      integer NOT NULL,
+    ms     real NOT NULL,
+    PRIMARY KEY (boot, kind, event)
+) STRICT
 CREATE TABLE runner_totals (
     boot   text NOT NULL,
     event  text NOT NULL,

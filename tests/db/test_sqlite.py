@@ -16,6 +16,7 @@ import pytest
 
 from retoma import Context, Retoma, State, db
 from retoma.db import Full, Transaction, adhoc
+from tests import nursery
 from tests.db import turns
 
 MAKE = adhoc("CREATE TABLE notes (id integer PRIMARY KEY, text text)")
@@ -78,7 +79,7 @@ def race(program: list[str], n: int) -> list[int]:
 
 def talking_to(program: list[str]) -> Any:
     pipe = subprocess.PIPE
-    return subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True)
+    return nursery.Born(program, stdin=pipe, stdout=pipe, text=True)
 
 
 async def test_somebody_elses_lock_only_delays_us(sqlite, path):

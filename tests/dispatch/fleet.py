@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from retoma.dispatch.celery import CeleryDispatcher
-from tests import services
+from tests import nursery
 from tests.chaos.world import ROOT, Process, World
 from tests.dispatch import project
+from tests.lines import whole_lines
 
 SOON = {"again": 1.0, "tick": 0.5}  # seconds, so that a test is short; the rules are the same
 
@@ -71,7 +72,7 @@ class Fleet:
     def _start(self, name: str, command: list[str], broker: str | None) -> Process:
         path = self.world.folder / f"{len(self.world.processes)}-{name}.log"
         with path.open("wb") as log:
-            popen = subprocess.Popen(
+            popen = nursery.Born(
                 [sys.executable, "-m", "celery", "-A", "tests.dispatch.project", *command],
                 cwd=ROOT,
                 env=os.environ | self.environment(broker),
@@ -79,7 +80,6 @@ class Fleet:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=services.die_with_parent(),  # noqa: PLW1509  # one C call, no lock
             )
         process = Process(f"celery {name}", popen, path)
         self.world.processes.append(process)
@@ -88,8 +88,4 @@ class Fleet:
 
 def said(process: Process, what: str) -> list[str]:
     """The lines of its log with these words."""
-    return [
-        line
-        for line in Path(process.log).read_text(errors="replace").splitlines()
-        if what in line
-    ]
+    return [line for line in whole_lines(Path(process.log)) if what in line]

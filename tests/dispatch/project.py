@@ -1,5 +1,6 @@
 """A Celery project as a team has one: `celery -A tests.dispatch.project worker -Q …`, told by its environment."""
 
+import asyncio
 import json
 import logging
 import os
@@ -13,6 +14,7 @@ from retoma import Context, Happened, Retoma
 from retoma.dispatch.celery import CeleryDispatcher
 from tests.chaos import jobs
 from tests.chaos.ledger import append
+from tests.lines import whole_lines
 
 BROKER, QUEUE, TOLD = "RETOMA_TEST_BROKER", "RETOMA_TEST_QUEUE", "RETOMA_TEST_DISPATCHER"
 
@@ -35,6 +37,9 @@ def build(url: str, folder: Path) -> Retoma:
     return app
 
 
+SLOW = "slow"  # as long as such a file is there the books have written, and do not answer
+
+
 class Till:
     """Somebody else's books: nothing of it goes through the queue or the database."""
 
@@ -43,6 +48,8 @@ class Till:
 
     async def pay(self, job: int) -> str:
         append(self._folder / f"paid-{os.getpid()}.jsonl", {"job": job, "pid": os.getpid()})
+        while (self._folder / SLOW).exists():  # noqa: ASYNC110 — another process opens it
+            await asyncio.sleep(0.02)
         return "paid"
 
     async def look(self, job: int) -> Happened | None:
@@ -54,7 +61,7 @@ def payments(folder: Path) -> list[int]:
     return [
         json.loads(line)["job"]
         for path in folder.glob("paid-*.jsonl")
-        for line in path.read_text().splitlines()
+        for line in whole_lines(path)
     ]
 
 

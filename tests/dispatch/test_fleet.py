@@ -47,11 +47,15 @@ async def test_e26_half_of_all_messages_lost_and_half_doubled_and_a_worker_kille
                 fleet.start_worker("alone", pool="solo"),
             ]
             half = jobs // 2
+            (
+                world.folder / project.SLOW
+            ).touch()  # so that there is somebody at work to be killed
             await world.app.submit_many("pay", range(half), name="half")
             for n in range(jobs - half):
                 await world.submit("pay", n)
 
             victim = await kill_one_at_work(fleet, workers)
+            (world.folder / project.SLOW).unlink()
             workers[workers.index(victim)] = fleet.start_worker("again", beat=True)
             await world.wait_ended(patience=200 + jobs / 2)
 

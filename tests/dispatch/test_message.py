@@ -96,3 +96,24 @@ def test_a_hint_is_read_from_its_fields():
     assert Hint("work", 7) == read_hint((), {"queue": "work", "job": 7})
     assert read_hint((7,), {}) is None
     assert read_hint((), None) is None
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "bad"),
+    [
+        ([7], {}, None),
+        ([], {"quote_request_id": 7}, None),
+        ([], {}, Bad.SHAPE),
+        ([7, 8], {}, Bad.SHAPE),
+        ([7], {"other": 8}, Bad.SHAPE),
+        (["7"], {}, Bad.SHAPE),
+        ([True], {}, Bad.SHAPE),
+        ([0], {}, Bad.SHAPE),
+        ([2**63], {}, Bad.SHAPE),
+        ({"a": 7}, {}, Bad.SHAPE),
+    ],
+)
+def test_a_task_that_is_exported_carries_one_number(args, kwargs, bad):
+    told = {"task": "process_quote_request", "exported": {"process_quote_request"}}
+    assert bad is problem(body(args, kwargs), **told)
+    assert Bad.FOREIGN is problem(body(args, kwargs), task="process_quote_request")

@@ -1,20 +1,19 @@
 """Sync steps run elsewhere, and what happens to them there stays there."""
 
 import asyncio
-import ctypes
 import os
-import re
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from retoma import BadInput, Context, Permanent, Retoma, Retry, State, Transient
+from retoma.engine.children import Children, Judge
 from retoma.engine.isolate import (
+    AHEAD,
     CHILDREN,
     THREADS,
     ChildDied,
@@ -25,60 +24,27 @@ from retoma.engine.isolate import (
 from retoma.engine.job import Held
 from retoma.engine.testing import drain
 from tests.engine.aids import AT_ONCE, eventually
-
-
-@dataclass(frozen=True)
-class Page:
-    """A value with a shape."""
-
-    number: int
-    words: tuple[str, ...] = ()
-
-
-def read(page: Page, times: int = 1) -> Page:
-    assert isinstance(page, Page)
-    return Page(page.number * times, (*page.words, "read"))
-
-
-def crash(_: int) -> None:
-    ctypes.string_at(0)
-
-
-def leave(_: int) -> None:
-    os._exit(7)
-
-
-def refuse(n: int) -> None:
-    raise Permanent(f"page {n} is encrypted", code="ENCRYPTED")
-
-
-def misunderstood(n: "Nowhere") -> int:  # type: ignore[name-defined]  # noqa: F821
-    return int(n) + 1
-
-
-class Stubborn(Exception):
-    """Cannot be rebuilt from its message alone."""
-
-    def __init__(self, page: int, line: int) -> None:
-        super().__init__(f"page {page}, line {line}")
-
-
-def raise_stubborn(n: int) -> None:
-    raise Stubborn(n, 3)
-
-
-def unstorable(_: int) -> Any:
-    return {1, 2}
-
-
-def write_down_and_hang(path: str) -> None:
-    with open(path, "w") as file:  # noqa: PTH123
-        file.write(str(os.getpid()))
-    threading.Event().wait(60)
-
-
-def double(n: int) -> int:
-    return 2 * n
+from tests.engine.calls import (
+    MEGABYTE,
+    Page,
+    crash,
+    double,
+    eat,
+    hold_the_interpreter,
+    leave,
+    leave_silently,
+    misunderstood,
+    pause_for,
+    raise_stubborn,
+    read,
+    read_twice,
+    refuse,
+    spin,
+    unstorable,
+    who,
+    write_and_wait,
+    write_down_and_hang,
+)
 
 
 def alive(pid: int) -> bool:
@@ -96,7 +62,7 @@ def shared() -> Iterator[Isolate]:
 @pytest.fixture
 def isolate(shared: Isolate) -> Isolate:
     """A life has one loop; here each test brings its own."""
-    shared._free_children = asyncio.Semaphore(CHILDREN)
+    shared._room = asyncio.Semaphore(CHILDREN + AHEAD)
     shared._free_threads = asyncio.Semaphore(THREADS)
     return shared
 
@@ -184,6 +150,112 @@ def test_nothing_is_started_before_it_is_needed():
     assert before == threading.active_count()
 
 
+# --- whose death it was
+
+
+class LateJudge(Judge):
+    """Hears nothing from now on, until a dead child was seen by who looks for them, twice."""
+
+    deaf = False
+    looks = 0  # since the first death
+
+    def process_next_message(self, timeout: float) -> None:
+        while self.deaf and self.looks < 2:
+            threading.Event().wait(0.01)
+        super().process_next_message(timeout)
+
+    def update_workers(self) -> None:
+        super().update_workers()
+        self.looks += bool(self.looks or self._dead)
+
+
+class LateChildren(Children):
+    judge = LateJudge
+
+
+async def begun(isolate: Isolate, calls: int) -> bool:
+    return calls == sum(each.pid is not None for each in isolate._calls)
+
+
+@pytest.mark.parametrize("neighbours", [0, 1])
+async def test_a_child_that_dies_before_it_was_heard_answers_for_itself_alone(
+    tmp_path, neighbours
+):
+    """Without a neighbour at work its pool was said to be broken; beside one it was forgotten."""
+    isolate = Isolate(LateChildren)
+    try:
+        gate = tmp_path / "gate"
+        await isolate.in_child(double, (1,))  # children are there
+        beside = [
+            asyncio.create_task(isolate.in_child(write_and_wait, (str(gate),)))
+            for _ in range(neighbours)
+        ]
+        await eventually(lambda: begun(isolate, neighbours))
+        pool, judge = isolate._pool(), isolate._pool()._pool_manager
+        assert isinstance(judge, LateJudge)
+        judge.deaf = True
+
+        with pytest.raises(ChildDied, match="SIGSEGV") as died:
+            await isolate.in_child(crash, (1,))
+
+        gate.touch()
+        assert -11 == died.value.exit_code
+        assert ["1"] * neighbours == [await each for each in beside]
+        assert ["begun"] * neighbours == [
+            line for log in tmp_path.glob("gate.log") for line in log.read_text().splitlines()
+        ]
+        assert pool is isolate._pool()  # nothing broke
+    finally:
+        isolate.close()
+
+
+async def test_a_child_that_leaves_with_no_error_in_the_middle_of_its_call_is_dead_too(isolate):
+    with pytest.raises(ChildDied, match="exit code 0"):
+        await isolate.in_child(leave_silently, (1,))
+
+    assert "4" == await isolate.in_child(double, (2,))
+
+
+async def test_a_child_that_is_killed_at_rest_is_replaced_and_harms_nobody(isolate, tmp_path):
+    await isolate.in_child(double, (1,))
+    gate = tmp_path / "gate"
+    busy = asyncio.create_task(isolate.in_child(write_and_wait, (str(gate),)))
+    await eventually(lambda: begun(isolate, 1))
+    pool = isolate._pool()
+    at_work = next(each.pid for each in isolate._calls)
+    workers = pool._pool_manager.worker_manager.workers
+    [idle] = [pid for pid in tuple(workers) if pid != at_work][:1]
+
+    os.kill(idle, signal.SIGKILL)
+    await eventually(lambda: gone(idle))
+    answers = await asyncio.gather(*(isolate.in_child(double, (n,)) for n in range(5)))
+    gate.touch()
+
+    assert ["0", "2", "4", "6", "8"] == answers
+    assert "1" == await busy
+    assert pool is isolate._pool()
+
+
+async def gone(pid: int) -> bool:
+    return not alive(pid)
+
+
+class Stillborn(Children):
+    """Its children never get so far as to be given anything."""
+
+    def __init__(self, *size: Any, **how: Any) -> None:
+        super().__init__(*size, **{**how, "initializer": os._exit, "initargs": [3]})
+
+
+async def test_where_no_child_lives_a_call_says_so():
+    isolate = Isolate(Stillborn)
+    try:
+        with pytest.raises(Transient, match="no child process can be started"):
+            await isolate.in_child(double, (1,))
+    finally:
+        isolate.close()
+
+
 # --- as steps of a story
 
 
@@ -237,10 +309,6 @@ async def test_a_sync_function_is_a_job_of_one_step(database_url):
         assert ["read_twice"] == [step.name for step in await app.steps(job.id)]
 
 
-def read_twice(page: Page) -> Page:
-    return read(page, 2)
-
-
 async def test_a_child_whose_attempt_takes_too_long_is_killed(database_url, tmp_path):
     async with Retoma(database_url) as app:
         note = tmp_path / "pid"
@@ -278,28 +346,6 @@ async def test_what_a_child_returns_must_be_storable(database_url):
 
 
 # --- limits
-
-
-MEGABYTE = 10**6
-
-
-def eat(megabytes: int) -> int:
-    kept = [bytearray(MEGABYTE) for _ in range(megabytes)]
-    return len(kept)
-
-
-def spin(_: int) -> None:
-    while True:
-        pass
-
-
-def pause_for(seconds: float) -> str:
-    threading.Event().wait(seconds)
-    return "rested"
-
-
-def hold_the_interpreter(_: int) -> None:
-    re.match(r"(a+)+$", "a" * 40 + "b")
 
 
 async def test_e30_a_child_that_eats_too_much_is_known_and_the_next_call_is_not_hungry(isolate):
@@ -386,17 +432,23 @@ async def test_a_dead_child_tells_its_signal_and_where_it_was(isolate):
     assert "in crash" in str(died.value.details["child_stack"])
 
 
+def _state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 async def test_a_child_killed_while_it_had_nothing_to_do_costs_nobody_anything(isolate):
     pid = int(await isolate.in_child(who, (1,)))
+
+    async def at_rest() -> bool:
+        return _state_of(pid) == "S"
+
+    # Its answer is here before it has let go of the pipe: only who sleeps has nothing to do.
+    await eventually(at_rest)
     os.kill(pid, signal.SIGKILL)
     async with asyncio.timeout(20):
         answers = await asyncio.gather(*(isolate.in_child(double, (n,)) for n in range(6)))
 
     assert [str(2 * n) for n in range(6)] == answers
-
-
-def who(_: int) -> int:
-    return os.getpid()
 
 
 async def test_a_child_asked_for_its_stack_goes_on(isolate):

@@ -1,6 +1,7 @@
 """In a library user's process the engine tells only warnings; a set-up log gets everything."""
 
 import logging
+import secrets
 
 import pytest
 import structlog
@@ -42,3 +43,20 @@ def test_a_log_that_was_set_up_late_is_still_heard():
     log.info("runner.booted")
 
     assert ["runner.booted"] == told
+
+
+def test_an_error_is_told_with_its_stack_and_without_the_values_in_it(capsys, monkeypatch):
+    """As structlog is where nobody has touched it: it would show them."""
+    default = structlog.get_config()["processors"][-1]
+    values = structlog.dev.RichTracebackFormatter()
+    monkeypatch.setattr(default, "exception_formatter", values)
+    key = secrets.token_hex()
+    try:
+        raise LookupError(len(key))
+    except LookupError:
+        get_logger("retoma.x").exception("job.broke")
+
+    said = capsys.readouterr().err
+    assert "job.broke" in said
+    assert "test_an_error_is_told" in said
+    assert key[:16] not in said

@@ -26,7 +26,7 @@ from retoma.engine import store
 from retoma.engine.events import EventType
 from retoma.engine.job import Held, Item, Scope
 from retoma.engine.store.pool import PoolRules
-from retoma.engine.testing import crash_at, drain
+from retoma.engine.testing import FakeClock, crash_at, drain
 from retoma.engine.thing import Freeing, Taking
 from tests.engine import aids
 from tests.engine.aids import AT_ONCE, eventually, running
@@ -130,6 +130,31 @@ async def test_e17_a_hold_until_release_outlives_the_job(database_url):
         assert {"a": second.id} == await holders(app)
 
 
+async def test_e17_what_outlives_a_job_is_not_given_to_one_that_is_to_be_canceled(database_url):
+    """It was declared free for good: nobody would be left to let go of it once more."""
+    async with Retoma(database_url) as app:
+        await app.pools.declare("proxies", {"a": 1})
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        @app.job
+        async def scrape(ctx: Context) -> None:
+            begun.set()
+            await go_on.wait()
+            await ctx.use("proxies", scope="release")
+
+        job = await app.submit(scrape)
+        async with running(app):
+            await begun.wait()
+            await app.cancel(job.id)
+            go_on.set()
+            await eventually(lambda: canceled(app, job.id))
+        assert {"a": None} == await holders(app)
+
+
+async def canceled(app: Retoma, job: int) -> bool:
+    return (await app.get(job)).state is State.CANCELED
+
+
 async def done(app: Retoma, job: int) -> bool:
     return (await app.get(job)).state is State.DONE
 
@@ -163,6 +188,34 @@ async def test_a_vendors_outage_switches_nothing_off(database_url):
             await app.submit(scrape, f"worker {n % 5}")
         await drain(app)
         assert {"on"} == {item.state for item in await app.pools.items("proxies")}
+
+
+async def test_m3_more_than_half_of_a_vendor_failing_within_ten_minutes_is_an_outage(
+    database_url,
+):
+    """DESIGN §7: none is switched off, though others of it work; what failed before is forgotten."""
+    clock = FakeClock()
+    async with Retoma(database_url, clock=clock) as app:
+        await app.pools.declare("proxies", {n: n for n in "abc"}, off_after=2)
+
+        @app.job
+        async def scrape(ctx: Context, hand: int) -> None:
+            proxy = await ctx.use("proxies", scope="release")
+            await proxy.release(worked=proxy.name == "c", by=f"worker {hand}")
+
+        async def used(times: int) -> dict[str, str]:
+            for n in range(times):
+                await app.submit(scrape, n)
+                await drain(app)
+            items = await app.pools.items("proxies")
+            assert all(item.failures >= 2 for item in items if item.name != "c")
+            return {item.name: item.state for item in items}
+
+        assert {"a": "on", "b": "on", "c": "on"} == await used(12)
+        await app.pools.switch("proxies", ["b"], on=False, reason="to be looked at")
+        assert {"a": "on", "b": "off", "c": "on"} == await used(4), "it has failed all the same"
+        clock.advance(601)
+        assert {"a": "off", "b": "off", "c": "on"} == await used(4), "one of two is no outage"
 
 
 async def test_a_thing_that_fails_in_many_hands_is_switched_off_with_a_reason(database_url):

@@ -442,6 +442,69 @@ async def test_e13_a_job_to_be_canceled_ends_so_and_is_never_tried_again(databas
         assert {State.CANCELED: 1} == await app.counts()
 
 
+class Moving:
+    """A transaction in which the job is now here, now there: no statement that cancels met it."""
+
+    def __init__(self, tx, missed: int) -> None:
+        self._tx = tx
+        self._missed = missed
+
+    def one(self, statement, **values):
+        if self._missed:
+            self._missed -= 1
+            return None
+        return self._tx.one(statement, **values)
+
+    def __getattr__(self, name: str):
+        return getattr(self._tx, name)
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.RUNNING])
+async def test_e13_a_job_that_moves_while_it_is_canceled_is_canceled_all_the_same(
+    database_url, state
+):
+    """As between two attempts on PostgreSQL: waiting, claimed again, and no statement saw it."""
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        me = await boot(database)
+        await submit(database)
+        [job] = await app.jobs()
+        if state is State.RUNNING:
+            await claim(database, me)
+
+        told = await database.write(
+            lambda tx: store.cancel_job(Moving(tx, 4), job.id, actor="ana"), verb="cancel"
+        )
+
+        assert (State.CANCELED if state is State.WAITING else State.RUNNING) is told
+        assert (await app.get(job.id)).cancel_at is not None
+
+
+@pytest.mark.parametrize(
+    ("stands", "expected"),
+    [(StepState.SAVED, State.WAITING), (StepState.ENDED, State.CANCELED)],
+)
+async def test_e13_only_remote_work_that_lives_keeps_a_job_from_being_canceled(
+    database_url, stands, expected
+):
+    """Its runner may not have heard that the end of that work was saved: the steps know."""
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        me = await boot(database)
+        await submit(database)
+        [got] = await claim(database, me)
+        await save(database, me, got.held, "remote:scrape")
+        if stands is StepState.ENDED:
+            step = StepId("remote:scrape")
+            over = store.saves(me, [(got.held, step, store.step_fields(step, "1", stands))])
+            await database.write(lambda tx: tx.finish(over), verb="save")
+        await app.cancel(got.job)
+
+        end = settlement.failed(0.0, "transient", {})._replace(stopping=True)
+
+        assert expected is await settle(database, me, got.held, end)
+
+
 @pytest.mark.parametrize("end", [DONE, settlement.skipped("seen")])
 async def test_e13_a_story_that_got_through_first_says_that_the_cancel_was_too_late(
     database_url, end

@@ -107,6 +107,13 @@ async def ready(database: Database, room: Room = ENGINE) -> None:
         await upgrade(database, room=room)
 
 
+def bring_to(tx: Transaction, room: Room, to: int | None = None) -> None:
+    """As `upgrade`, in a transaction of the caller's."""
+    known = migrations(tx.dialect, room)
+    while _apply_next(tx, room, known, to):
+        pass
+
+
 def check(tx: Transaction) -> None:
     """Refuse, in somebody else's transaction, a schema this retoma cannot submit to."""
     if tx.one(HAS_TABLE) is None:

@@ -587,6 +587,21 @@ class PostgresTransaction:
             self._connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, topic))
 
 
+def connect_apart(url: str) -> "psycopg.Connection[Row]":
+    """A connection of its own for what lasts long, and takes all it sets from its transaction."""
+    address = _parse(url)
+    try:
+        return psycopg.connect(
+            address.dsn,
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="retoma copy",
+            prepare_threshold=None,
+        )
+    except psycopg.OperationalError as error:
+        raise Away(f"PostgreSQL cannot be reached: {_plain(error)}") from error
+
+
 def _rows(cursor: "psycopg.Cursor[Row] | None") -> list[Row]:
     return [] if cursor is None else cursor.fetchall()
 

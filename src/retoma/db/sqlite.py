@@ -14,9 +14,9 @@ import stat
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -57,6 +57,8 @@ CHECKPOINT_PAGES = 4_000  # 16 MB of log between checkpoints
 BELL_PATH = 80  # bytes: a socket's whole path has 104 to 108, and its name needs the rest
 SYNCHRONOUS = ("full", "normal", "extra")
 
+_File = tuple[int, int]  # a device, and a file on it
+
 
 class Sqlite:
     """A SQLite file shared by any number of processes of one machine."""
@@ -78,8 +80,11 @@ class Sqlite:
         self._thread: threading.Thread | None = None
         self._closing = False
         self._reader = ThreadPoolExecutor(1, "retoma-read")
-        self._reading: apsw.Connection | None = None
-        self._bell: _Bell | None = None
+        self._reading: _Opened | None = None
+        self._bells: list[
+            _Bell
+        ] = []  # the last one is rung; those before are of files that went
+        self._bell_path = self._path
         self._bell_made = threading.Lock()
 
     async def write(
@@ -110,7 +115,9 @@ class Sqlite:
         return self._our_bell().wait(seconds)
 
     def wake(self) -> None:
-        self._our_bell().wake()
+        self._our_bell()
+        for bell in self._bells:  # somebody may still wait for one of before
+            bell.wake()
 
     def deaf(self) -> bool:
         return self._our_bell().folder is None
@@ -123,8 +130,8 @@ class Sqlite:
             self._thread.join()
         self._reader.submit(self._close_reading).result()
         self._reader.shutdown()
-        if self._bell is not None:
-            self._bell.close()
+        for bell in self._bells:
+            bell.close()
 
     # — writing: everything goes through one thread —
 
@@ -143,20 +150,37 @@ class Sqlite:
         return ask.future
 
     def _write_for_ever(self) -> None:
-        connection: apsw.Connection | None = None
-        turn = -1
+        opened: _Opened | None = None
         while asks := self._next_asks():
             try:
-                if connection is None:
-                    connection = _connect(self._path, self._synchronous, self._moved)
-                    turn = os.open(f"{self._path}-turn", os.O_RDWR | os.O_CREAT, 0o600)
-                self._commit_together(connection, turn, asks)
+                if opened is not None and self._replaced(opened):
+                    opened.close()
+                    opened = None
+                if opened is None:
+                    opened = self._open(turn=True)
+                self._commit_together(opened.connection, opened.turn, asks)
             except Exception as error:  # noqa: BLE001 — every asker gets an answer
                 for ask in asks:
                     ask.fail(_translated(error, self._path))
-        if connection is not None:
-            connection.close()
-            os.close(turn)
+        if opened is not None:
+            opened.close()
+
+    def _open(self, *, turn: bool) -> "_Opened":
+        connection = _connect(self._path, self._synchronous, self._moved)
+        wait = os.O_RDWR | os.O_CREAT
+        lock = os.open(f"{self._path}-turn", wait, 0o600) if turn else -1
+        path = self._path.absolute()  # wherever this process goes from here
+        return _Opened(connection, path, _identity(path), lock)
+
+    def _replaced(self, opened: "_Opened") -> bool:
+        """Whether the name stands for another file by now, as after a restore: what is written to
+        the one without a name is lost, and its runners would never hear that they are over."""
+        now = _identity(opened.path)
+        if now == opened.file:
+            return False
+        if now is None or not opened.path.stat().st_size:
+            raise Away(f"{self._path} was taken away while it was in use")
+        return True
 
     def _next_asks(self) -> "list[_Ask]":
         with self._waiting:
@@ -226,33 +250,58 @@ class Sqlite:
 
     def _read(self, fn: Callable[[Transaction], T]) -> T:
         try:
-            if self._reading is None:
-                self._reading = _connect(self._path, self._synchronous, self._moved)
-                self._reading.execute("PRAGMA query_only = on")
+            connection = self._read_from()
             try:
-                return fn(SqliteTransaction(self._reading, begin="BEGIN"))
+                return fn(SqliteTransaction(connection, begin="BEGIN"))
             finally:
-                if self._reading.in_transaction:
-                    self._reading.execute("COMMIT")
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
         except apsw.Error as error:
             raise _translated(error, self._path) from error
+
+    def _read_from(self) -> apsw.Connection:
+        if self._reading is not None and self._replaced(self._reading):
+            self._close_reading()
+        if self._reading is None:
+            self._reading = self._open(turn=False)
+            self._reading.connection.execute("PRAGMA query_only = on")
+        return self._reading.connection
 
     def _close_reading(self) -> None:
         if self._reading is not None:
             self._reading.close()
+            self._reading = None
 
     # — the bell —
 
     def _our_bell(self) -> "_Bell":
         with self._bell_made:
-            if self._bell is None:
+            if not self._bells:
                 self._path.touch(mode=0o600)
-                self._bell = _Bell(_bell_folder(self._path))
-            return self._bell
+                self._bell_path = self._path.absolute()
+            now = _identity(self._bell_path)
+            if not self._bells or now not in (None, self._bells[-1].file):
+                self._bells.append(_Bell(_bell_folder(self._bell_path), now))
+            return self._bells[-1]
 
     def _ring(self, topics: set[str]) -> None:
         if topics:
             self._our_bell().ring(topics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A connection, which file it is to, and the lock that gives its process a turn."""
+
+    connection: apsw.Connection
+    path: Path
+    file: _File | None
+    turn: int
+
+    def close(self) -> None:
+        self.connection.close()
+        if self.turn >= 0:
+            os.close(self.turn)
 
 
 @dataclass(slots=True)
@@ -387,8 +436,9 @@ def _bound(value: Any) -> Any:
 class _Bell:
     """A datagram socket for each process that listens; whoever commits rings them all."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, file: _File | None) -> None:
         self.folder = folder
+        self.file = file
         self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._out.setblocking(False)
         self._in: socket.socket | None = None
@@ -497,6 +547,40 @@ def _parse(url: str) -> tuple[Path, str]:
             say("{url}: synchronous is one of {known}", url=url, known=", ".join(SYNCHRONOUS))
         )
     return Path(parts.path[1:]), synchronous
+
+
+def _identity(path: Path) -> _File | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def path_of(url: str) -> Path:
+    """The file that an address names."""
+    return _parse(url)[0]
+
+
+@contextmanager
+def copy_file(url: str, to: Path) -> Iterator["SqliteTransaction"]:
+    """Copy a database while others write to it; then ask the copy, which is closed after that."""
+    path = path_of(url)
+    try:
+        connection = _connect(path, "full", None)
+        try:
+            connection.execute("VACUUM INTO ?", (str(to),))
+        finally:
+            connection.close()
+        copy = apsw.Connection(str(to), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            clock = database_clock()
+            copy.create_scalar_function("clock", lambda *_: clock(), 0)
+            yield SqliteTransaction(copy)
+        finally:
+            copy.close()
+    except apsw.Error as error:
+        raise _translated(error, path) from error
 
 
 def _connect(path: Path, synchronous: str, moved: Callable[[], int] | None) -> apsw.Connection:

@@ -9,7 +9,7 @@ retoma may stand beside them. Messages that are lost, late, doubled or in any or
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,11 @@ from celery import Celery, signals
 from celery.exceptions import OperationalError
 from celery.schedules import crontab
 
-from retoma.db import DatabaseError
+from retoma.db import DatabaseError, Transaction
 from retoma.dispatch.consumer import strict_consumer
 from retoma.dispatch.family import Family
 from retoma.dispatch.inside import Home, Inside
-from retoma.dispatch.message import RUN, Bad, read_hint
+from retoma.dispatch.message import RUN, Bad, read_hint, read_number
 from retoma.dispatch.sender import WAITING, Sender
 from retoma.engine.duty import Duty
 from retoma.engine.errors import BadInput
@@ -45,6 +45,9 @@ FOLD, SCHEDULES, RETENTION = "retoma.fold", "retoma.schedules", "retoma.retentio
 # The names of seed 000. Both take back what the lost left, and never touch what a living one holds.
 STUCK, OLD = "recover_stuck_quotes", "cleanup_old_processing"
 DUTIES = frozenset({RECOVER, HINT_AGAIN, FOLD, SCHEDULES, RETENTION, STUCK, OLD})
+
+# Of which job a number of somebody else's is.
+Find = Callable[[Transaction, int], Hint | None]
 
 log = get_logger("retoma.dispatch")
 
@@ -81,11 +84,26 @@ class CeleryDispatcher:
         self._worker: Any = None
         self._inside: tuple[int, Inside] | None = None
         self._done: dict[str, float] = {}
+        self._exported: dict[str, Find] = {}
+        self._also: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {}
         self._sender = Sender(self._send)
         self._link: tuple[int, Any] | None = None
         self._run = self._task(RUN, self._heed)
         self._register()
         retoma_app.dispatcher = self
+
+    # — what an application adds —
+
+    def export(self, name: str, find: Find) -> Any:
+        """A Celery task `name` for whoever knows a number of his own: `name.delay(42)` is a hint of the job
+        that `find` says. None: there is no such thing, and nothing is done."""
+        self._exported[name] = find
+        self._route(name)
+        return self._task(name, partial(self._heed_number, find))
+
+    def also(self, duty: str, do: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """What is done beside that duty, whenever Beat asks for it."""
+        self._also[duty] = do
 
     # — telling —
 
@@ -164,7 +182,25 @@ class CeleryDispatcher:
         hint = read_hint(args, kwargs)
         if hint is None:
             self._ignore(Bad.SHAPE, repr((args, kwargs))[:100])
+        else:
+            self._heed_hint(hint)
+
+    def _heed_number(self, find: Find, *args: Any, **kwargs: Any) -> None:
+        number = read_number(args, kwargs)
+        if number is None:
+            self._ignore(Bad.SHAPE, repr((args, kwargs))[:100])
             return
+        with _passing(RUN):
+            hint = self._here().ask(lambda _: self._found(find, number))
+            if hint is None:
+                self._ignore(Bad.UNKNOWN, str(number))
+            else:
+                self._heed_hint(hint)
+
+    async def _found(self, find: Find, number: int) -> Hint | None:
+        return await (await self._home.database()).read(lambda tx: find(tx, number))
+
+    def _heed_hint(self, hint: Hint) -> None:
         with _passing(RUN):
             heeded = self._here().run(lambda runner: runner.heed(hint), hint)
             if heeded is Heeded.UNKNOWN:
@@ -222,12 +258,20 @@ class CeleryDispatcher:
         conf = self._celery.conf
         conf.beat_schedule = {**self.beat_schedule, **(conf.beat_schedule or {})}
         conf.worker_consumer = strict_consumer(
-            conf.worker_consumer, self._queue, DUTIES, self._ignore
+            conf.worker_consumer, self._queue, DUTIES, self._ignore, self._exported
         )
         signals.worker_init.connect(self._worker_begins, weak=False)
         signals.worker_shutting_down.connect(self._worker_leaves, weak=False)
         signals.worker_process_shutdown.connect(self._process_ends, weak=False)
         signals.worker_shutdown.connect(self._process_ends, weak=False)
+
+    def _route(self, name: str) -> None:
+        """Whoever calls that task tells our own queue."""
+        conf = self._celery.conf
+        routes = conf.task_routes or []
+        others = [*routes] if isinstance(routes, list | tuple) else [routes]
+        conf.task_routes = [{name: {"queue": self._queue}}, *others]
+        self._celery.amqp.flush_routes()
 
     def _task(self, name: str, run: Callable[..., None]) -> Any:
         def task(*args: Any, **kwargs: Any) -> None:
@@ -251,6 +295,8 @@ class CeleryDispatcher:
             self._done[name] = now
             with _passing(name):
                 do()
+                if name in self._also:
+                    self._here().ask(lambda _: self._also[name]())
 
     def _worker_begins(self, sender: Any = None, **_: Any) -> None:
         if sender.app is self._celery:

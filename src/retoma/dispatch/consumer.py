@@ -4,7 +4,7 @@ Celery itself says an error for every message it cannot read; here each sort of 
 a body is never unpacked but as JSON. Other queues of the same worker are none of our business.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from celery.utils.imports import symbol_by_name
@@ -15,16 +15,24 @@ SEEN = 60  # characters of a body that are told
 
 
 def strict_consumer(
-    base: Any, queue: str, duties: frozenset[str], ignore: Callable[[Bad, str], None]
+    base: Any,
+    queue: str,
+    duties: frozenset[str],
+    ignore: Callable[[Bad, str], None],
+    exported: Collection[str] = (),
 ) -> Any:
-    """The consumer the worker would have had, and before it our own look at what comes by `queue`."""
+    """The consumer the worker would have had, and before it our own look at what comes by `queue`.
+
+    `exported`: tasks that carry one number; looked into at each message, so it may grow.
+    """
     consumer: Any = symbol_by_name(base)
 
     def create_task_handler(self: Any, *args: Any, **kwargs: Any) -> Callable[[Any], None]:
         take: Callable[[Any], None] = consumer.create_task_handler(self, *args, **kwargs)
 
         def look(message: Any) -> None:
-            bad = _problem(message, duties) if _is_ours(message, queue, duties) else None
+            ours = _is_ours(message, queue, {RUN, *duties, *exported})
+            bad = _problem(message, duties, exported) if ours else None
             if bad is None:
                 take(message)
             else:
@@ -36,17 +44,17 @@ def strict_consumer(
     return type("HintConsumer", (consumer,), {"create_task_handler": create_task_handler})
 
 
-def _is_ours(message: Any, queue: str, duties: frozenset[str]) -> bool:
+def _is_ours(message: Any, queue: str, tasks: Collection[str]) -> bool:
     """By our queue, as far as it says so itself; or by whatever queue, if it wants a task of ours."""
     came_by = (message.delivery_info or {}).get("routing_key")
-    return came_by == queue or _task(message) in (RUN, *duties)
+    return came_by == queue or _task(message) in tasks
 
 
-def _problem(message: Any, duties: frozenset[str]) -> Bad | None:
+def _problem(message: Any, duties: frozenset[str], exported: Collection[str]) -> Bad | None:
     if isinstance(message.headers, dict) and message.headers.get("compression"):
         return Bad.ENCODING
     task, kind, encoding = _task(message), message.content_type, message.content_encoding
-    return problem_of(task, _raw(message), kind, encoding, duties)
+    return problem_of(task, _raw(message), kind, encoding, duties, exported)
 
 
 def _task(message: Any) -> Any:

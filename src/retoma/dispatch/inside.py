@@ -11,6 +11,7 @@ from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
+from retoma.db import Database
 from retoma.dispatch.family import Family
 from retoma.engine.hinted import HintedRunner
 from retoma.engine.kind import Kinds
@@ -31,6 +32,7 @@ class Home(Protocol):
 
     @property
     def clock(self) -> Clock: ...
+    async def database(self) -> Database: ...
     async def hinted(self, **knobs: Any) -> HintedRunner: ...
     async def close(self) -> None: ...
 

@@ -1,6 +1,7 @@
 """A hint as a message: two fields and nothing else, checked before anybody believes it."""
 
 import json
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Any
 
@@ -24,23 +25,39 @@ class Bad(StrEnum):
 
 
 def problem_of(
-    task: Any, body: str | bytes, content_type: Any, encoding: Any, duties: frozenset[str]
+    task: Any,
+    body: str | bytes,
+    content_type: Any,
+    encoding: Any,
+    duties: frozenset[str],
+    exported: Collection[str] = (),
 ) -> Bad | None:
-    """What is wrong with a message as it came; None: nothing. Only what is JSON is read at all."""
+    """What is wrong with a message as it came; None: nothing. Only what is JSON is read at all.
+
+    `exported`: tasks that carry one number.
+    """
     if content_type != JSON or encoding not in ENCODINGS:
         return Bad.ENCODING
     if len(body) > LONGEST:
         return Bad.SIZE
-    if task != RUN and task not in duties:
+    if task != RUN and task not in duties and task not in exported:
         return Bad.FOREIGN
     try:
         args, kwargs, embedded = json.loads(body)
         linked = any(embedded.values())  # callbacks and chains: other tasks in tow
     except (ValueError, TypeError, AttributeError, RecursionError):
         return Bad.SHAPE
-    if linked or (kwargs or args if task != RUN else read_hint(args, kwargs) is None):
+    if linked or not _fits(task, args, kwargs, exported):
         return Bad.SHAPE
     return None
+
+
+def _fits(task: str, args: Any, kwargs: Any, exported: Collection[str]) -> bool:
+    if task == RUN:
+        return read_hint(args, kwargs) is not None
+    if task in exported:
+        return read_number(args, kwargs) is not None
+    return not (args or kwargs)
 
 
 def read_hint(args: Any, kwargs: Any) -> Hint | None:
@@ -50,6 +67,16 @@ def read_hint(args: Any, kwargs: Any) -> Hint | None:
     queue, job = kwargs["queue"], kwargs["job"]
     if not isinstance(queue, str) or not 0 < len(queue) <= QUEUE:
         return None
-    if type(job) is not int or not 0 < job < 2**63:  # True is an int, and no job
+    return Hint(queue, job) if _is_id(job) else None
+
+
+def read_number(args: Any, kwargs: Any) -> int | None:
+    """The one number in the arguments of a task, by whatever name; None where they are anything else."""
+    if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
         return None
-    return Hint(queue, job)
+    given = [*args, *kwargs.values()]
+    return given[0] if len(given) == 1 and _is_id(given[0]) else None
+
+
+def _is_id(value: Any) -> bool:
+    return type(value) is int and 0 < value < 2**63  # True is an int, and no id

@@ -130,6 +130,13 @@ class BudgetsDesk:
             verb="remove_budget",
         )
 
+    async def of_batch(self, batch: int) -> BudgetSeen | None:
+        """None: it may spend what it likes."""
+        gate = store.budget.gate(Scope.BATCH, str(batch), Per.WHOLE)
+        return await (await self._opened()).read(
+            lambda tx: store.budget.look_up(tx, gate, self._zone)
+        )
+
     async def list(self, *, after: str = "", limit: int = 50) -> list[BudgetSeen]:
         """By the names of their gates, a page at a time; how each stands in its period."""
         most = _page(limit)

@@ -17,7 +17,7 @@ from retoma.engine import insights, store
 from retoma.engine.duration import seconds
 from retoma.engine.duty import Fence
 from retoma.engine.errors import BadInput
-from retoma.engine.kind import Kind, Kinds
+from retoma.engine.kind import Kind, Kinds, Mend, Watch
 from retoma.engine.knob import Declared, Knob, KnobType
 from retoma.engine.log import get_logger
 from retoma.engine.states import State
@@ -92,9 +92,18 @@ log = get_logger("retoma.alerts")
 class Alerts:
     """The duty of looking."""
 
-    def __init__(self, zone: str, fixed: Mapping[str, Any] = NONE) -> None:
-        """`fixed`: knobs that the environment has set."""
+    def __init__(
+        self,
+        zone: str,
+        fixed: Mapping[str, Any] = NONE,
+        watches: Mapping[str, Watch] = NONE,
+        mends: Mapping[str, Mend] = NONE,
+    ) -> None:
+        """`fixed`: knobs that the environment has set. `watches`: what applications look for;
+        `mends`: what they set right."""
         self._zone = zone
+        self._watches = watches
+        self._mends = mends
         self._knobs = Declared(KNOBS, fixed=fixed)
 
     async def chore(self, fence: Fence) -> float:
@@ -107,13 +116,15 @@ class Alerts:
             await fence.write(
                 lambda tx: alerts.close_shown(tx, Rule.BATCH, WINDOW), verb="alerts"
             )
+        for mend in self._mends.values():
+            await mend()
         return EVERY
 
     def _changes(self, tx: Transaction) -> bool:
-        return self._found(tx).keys() != alerts.open_causes(tx, but=Rule.BATCH)
+        return self._found(tx).keys() != self._open(tx)
 
     def _change(self, tx: Transaction) -> None:
-        found, known = self._found(tx), alerts.open_causes(tx, but=Rule.BATCH)
+        found, known = self._found(tx), self._open(tx)
         for cause in sorted(known - found.keys()):
             alerts.close_alert(tx, cause)
             log.info("alert.closed", rule=cause.rule, subject=cause.subject)
@@ -122,7 +133,17 @@ class Alerts:
             log.warning("alert.raised", rule=cause.rule, subject=cause.subject)
 
     def _found(self, tx: Transaction) -> Found:
-        return find(tx, self._zone, store.knobs.values(tx, self._knobs))
+        found = find(tx, self._zone, store.knobs.values(tx, self._knobs))
+        return found | _applications(tx, self._watches)
+
+    def _open(self, tx: Transaction) -> set[Cause]:
+        """But for what only a runner with that application can look for: it closes it too."""
+        return {
+            cause
+            for cause in alerts.open_causes(tx, but=Rule.BATCH)
+            if cause.rule is not Rule.APPLICATION
+            or cause.subject.partition(".")[0] in self._watches
+        }
 
 
 DEFAULTS = MappingProxyType({each.name: each.default for each in KNOBS})
@@ -179,6 +200,14 @@ def _breakers(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
 def _budgets(tx: Transaction, zone: str) -> Found:
     gates = [each.budget.gate for each in standing_budgets(tx, zone, limit=MOST) if each.shut]
     return {Cause(Rule.BUDGET, gate): {} for gate in (*gates, *alerts.waited_budgets(tx, MOST))}
+
+
+def _applications(tx: Transaction, watches: Mapping[str, Watch]) -> Found:
+    return {
+        Cause(Rule.APPLICATION, f"{name}.{trouble}"): dict(details)
+        for name, watch in watches.items()
+        for trouble, details in watch(tx).items()
+    }
 
 
 def silence(lasting: Any) -> float:
@@ -238,6 +267,8 @@ def _sentence(rule: Rule, subject: str, details: Mapping[str, Any]) -> Said:
             )
         case Rule.BUDGET:
             return say("{gate} is spent, and jobs wait for it", gate=subject)
+        case Rule.APPLICATION:
+            return say("{subject}: {text}", subject=subject, text=details.get("text", ""))
 
 
 def _minutes(seconds_: float) -> float:

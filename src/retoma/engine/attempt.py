@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from enum import StrEnum
 from random import Random
+from types import MappingProxyType
 from typing import Any, assert_never, cast
 
 from structlog.contextvars import bind_contextvars
@@ -47,6 +48,7 @@ MESSAGE = 2_000  # characters of an error that go into the timeline
 STACK = 8_000
 KEPT = 1024 * 1024  # bytes of a result that could not be stored
 EVIDENCE = "evidence"  # where trouble is met
+NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 NOTHING = Memory([], 0.0, canceling=False)
 DICE = 1_000_003  # sides
 LEAVES_NOTHING = (State.DONE, State.SKIPPED, State.DEAD)  # ends, with no work left elsewhere
@@ -158,6 +160,7 @@ class Attempt:
         "_end",
         "_kind",
         "_late",
+        "_log_fields",
         "_memory",
         "_over",
         "_reserved",
@@ -184,6 +187,7 @@ class Attempt:
         self._began = tools.clock.now()
         self._begun = False
         self._over = False  # its end is handed in, or nobody's business any more
+        self._log_fields: Mapping[str, Any] | None = None  # once somebody has asked
         self._late = ""  # what is told of an attempt that took too long
         self._seen: dict[str, object] | None = None  # where it stood when its time was up
         self.moves = 0  # saves and reports: what keeps it from stalling
@@ -284,6 +288,8 @@ class Attempt:
         # It and its context hold each other: kept, they would wait for the garbage collector,
         # which then took a quarter of a runner's time.
         self._context = None
+        if error is not None and not isinstance(error, asyncio.CancelledError):
+            self._log("broken").error("attempt.broke", exc_info=error)
         self._tools.ended(self.held, error)
 
     async def _told(self) -> Settlement | None:
@@ -307,6 +313,8 @@ class Attempt:
             if claim.correlation is not None:
                 # What others say on this job's behalf says whose it is, to the last line.
                 bind_contextvars(job=claim.job, correlation=claim.correlation)
+            if kind.log_fields is not None:
+                bind_contextvars(**self._said_besides())
             if crashpoint.live:
                 crashpoint("attempt.before_story")
             if kind.timeout is None and claim.time_left is None:
@@ -578,7 +586,9 @@ class Attempt:
     def _log(self, status: str) -> Any:
         """A logger that says everything a line about a job says."""
         claim = self.claim
-        return self._tools.log.bind(
+        besides = self._said_besides()
+        told = self._tools.log.bind(**besides) if besides else self._tools.log
+        return told.bind(
             job=claim.job,
             batch=claim.batch,
             kind=claim.kind,
@@ -588,6 +598,19 @@ class Attempt:
             status=str(status),
             duration_ms=round((self._tools.clock.now() - self._began) * 1000, 1),
         )
+
+    def _said_besides(self) -> Mapping[str, Any]:
+        """What its kind wants in every line about it; nothing where the payload cannot be read."""
+        if self._kind.log_fields is None:
+            return NO_FIELDS
+        if self._log_fields is None:
+            claim = self.claim
+            try:
+                payload = self._kind.payload(claim.payload)
+                self._log_fields = self._kind.log_fields(payload, claim.failures)
+            except Exception:  # noqa: BLE001 — the line itself matters more
+                self._log_fields = NO_FIELDS
+        return self._log_fields
 
     # — what the context asks for —
 

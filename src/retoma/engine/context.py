@@ -292,6 +292,11 @@ class Context:
         flight.land(text)
         return _read(text, fn)
 
+    def kept(self, name: str, *, version: int = 1, key: str = "") -> bool:
+        """Whether a step has its value already: then nobody need ask for what doing it would take."""
+        saved = self._steps.get(_step_id(name, version, key))
+        return saved is not None and saved.saved
+
     async def write(
         self,
         name: str,

@@ -105,8 +105,8 @@ class _Once:
         if not wanted:
             return CANCELED
         text = encode(self._lent(tx).lend(self._fn))
+        self.last = Effect(text)  # before it is committed: the answer to that may be lost
         store.save_step(tx, self._effects.boot, self._held, self._step, text)
-        self.last = Effect(text)
         return self.last
 
     def happened(self, tx: db.Transaction) -> bool:

@@ -27,21 +27,24 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TextIO, get_type_hints
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired
 
 from retoma.codec import decode, encode
+from retoma.engine.children import Children
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Transient
 from retoma.engine.job import Held
+from retoma.engine.scratch import scratch
 from retoma.engine.size import size
 from retoma.words import say
 
 CHILDREN = max(2, os.cpu_count() or 1)
+AHEAD = CHILDREN  # calls that lie ready, so that no child rests while we hear of its last one
 THREADS = 32
 LOOK = 0.02  # seconds between two looks at a child's notes
 LOOKS = 15  # then it is taken not to answer
@@ -98,14 +101,15 @@ class ChildDied(Transient):
 class Isolate:
     """The children and threads of one life of a runner; none is started before it is needed."""
 
-    def __init__(self) -> None:
-        self._children: ProcessPool | None = None
+    def __init__(self, children: type[Children] = Children) -> None:
+        self._new_pool = children
+        self._children: Children | None = None
         self._folder: Path | None = None
         self._numbers = count(1)
         self._calls: set[_Call] = set()
         self._in_threads: set[asyncio.Future[Any]] = set()
         # Whoever waits for a child waits here, where he can be stopped before anything is begun.
-        self._free_children = asyncio.Semaphore(CHILDREN)
+        self._room = asyncio.Semaphore(CHILDREN + AHEAD)
         self._free_threads = asyncio.Semaphore(THREADS)
 
     @property
@@ -124,7 +128,7 @@ class Isolate:
         """The JSON text of what `fn` returned, in a process of its own."""
         module, name = _address(fn)
         arguments = encode(list(args))
-        async with self._free_children:
+        async with self._room:
             for _ in range(BROKEN):
                 notes = self._note()
                 told = [str(notes), module, name, arguments, limits.memory, limits.cpu]
@@ -170,7 +174,7 @@ class Isolate:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _schedule(self, told: list[Any]) -> "tuple[ProcessPool, asyncio.Future[Any]]":
+    def _schedule(self, told: list[Any]) -> "tuple[Children, asyncio.Future[Any]]":
         pool = self._pool()
         try:
             return pool, asyncio.wrap_future(pool.schedule(_call, args=told))
@@ -179,15 +183,15 @@ class Isolate:
             pool = self._pool()
             return pool, asyncio.wrap_future(pool.schedule(_call, args=told))
 
-    def _pool(self) -> ProcessPool:
+    def _pool(self) -> Children:
         if self._children is None:
             context = multiprocessing.get_context("spawn")
-            self._children = ProcessPool(
-                max_workers=CHILDREN, context=context, initializer=_born, initargs=[os.getpid()]
+            self._children = self._new_pool(
+                CHILDREN, context=context, initializer=_born, initargs=[os.getpid()]
             )
         return self._children
 
-    def _drop(self, pool: ProcessPool | None) -> None:
+    def _drop(self, pool: Children | None) -> None:
         if pool is None or pool is not self._children:
             return  # somebody else has
         self._children = None
@@ -197,7 +201,7 @@ class Isolate:
 
     def _note(self) -> Path:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="retoma-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="notes-", dir=scratch()))
         return self._folder / str(next(self._numbers))
 
     def _thread_ended(
@@ -262,9 +266,11 @@ class _Call:
 
     async def in_time(self, limit: float) -> None:
         """Return when it is done; TimeoutError when its function has taken longer than it may."""
-        while self.pid is None and not self.home.done():
+        await asyncio.wait([self.home], timeout=LOOK)  # most are done before anybody looks
+        while not self.home.done() and self.pid is None:
             await asyncio.wait([self.home], timeout=LOOK)
-        await asyncio.wait([self.home], timeout=limit)
+        if not self.home.done():
+            await asyncio.wait([self.home], timeout=limit)
         if not self.home.done():
             raise _noted(
                 TimeoutError(f"{self.name} took longer than {limit:g} s"), await self.stack()
@@ -418,10 +424,9 @@ def _call(
     notes: str, module: str, name: str, arguments: str, memory: int | None, cpu: float | None
 ) -> str:
     fn = getattr(importlib.import_module(module), name)
-    hints = _hints(fn)
-    names = [*inspect.signature(fn).parameters]
+    types = _types(fn)
     values = [
-        decode(encode(value), hints.get(names[place]) if place < len(names) else None)
+        decode(encode(value), types[place] if place < len(types) else None)
         for place, value in enumerate(decode(arguments))
     ]
     try:
@@ -483,11 +488,14 @@ def _set_limit(which: int, most: int) -> tuple[int, tuple[int, int]]:
     return which, (soft, hard)
 
 
-def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+@lru_cache
+def _types(fn: Callable[..., Any]) -> list[Any]:
+    """Of its arguments, in their order; None where it does not say."""
     try:
-        return get_type_hints(fn)
+        hints = get_type_hints(fn)
     except NameError:
-        return {}  # a name only a type checker knows: the arguments stay plain JSON
+        hints = {}  # a name only a type checker knows: the arguments stay plain JSON
+    return [hints.get(name) for name in inspect.signature(fn).parameters]
 
 
 def _that_travels(error: Exception) -> Exception:

@@ -17,6 +17,8 @@ from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 Story = Callable[[Context, Any], Awaitable[Any]]
+# What every log line about a job says of it besides, from its payload and which attempt it is.
+LogFields = Callable[[Any, int], Mapping[str, Any]]
 
 NAME_LENGTH = 100
 POOL_LENGTH = 200
@@ -42,6 +44,7 @@ class Kind:
     limits: Limits = NO_LIMITS  # of the children of its steps
     retry: Retry = field(default_factory=Retry)
     codes: Mapping[str, Code] = field(default_factory=dict)
+    log_fields: LogFields | None = None
 
     def __post_init__(self) -> None:
         _check_name("kind", self.name)
@@ -96,11 +99,19 @@ class Kind:
         return {key: cap for key, cap in keys if key is not None}
 
 
+# What an application finds wrong, by a name of its own: details, of which `text` is told to people.
+Watch = Callable[[Any], Mapping[str, Mapping[str, Any]]]
+# What it sets right itself; done twice at once, or after somebody else did it, it changes nothing.
+Mend = Callable[[], Awaitable[None]]
+
+
 class Kinds:
     """The kinds a process knows."""
 
     def __init__(self) -> None:
         self._by_tag: dict[str, Kind] = {}
+        self.watches: dict[str, Watch] = {}  # what applications look for, by their names
+        self.mends: dict[str, Mend] = {}  # what they set right themselves
 
     def add(self, kind: Kind) -> None:
         if kind.tag in self._by_tag:
@@ -189,6 +200,7 @@ def job(
     retry: Retry | None = None,
     codes: Mapping[str, Code] | None = None,
     application: str | None = None,
+    log_fields: LogFields | None = None,
 ) -> Callable[[F], F]: ...
 def job(
     fn: Any = None,
@@ -207,6 +219,7 @@ def job(
     retry: Retry | None = None,
     codes: Mapping[str, Code] | None = None,
     application: str | None = None,
+    log_fields: LogFields | None = None,
 ) -> Any:
     """Make a kind of an async story `(ctx, payload)`, or of a sync function `(payload)`.
 
@@ -216,6 +229,8 @@ def job(
     Each of its jobs is claimed only where the pools it `holds` have a thing free, and has one of
     each from then on: `ctx.use` hands it out. `cpu` and `memory` are what each child of its steps
     may use. `application`: whose money it spends, for budgets; its own name where nothing is said.
+    `log_fields`: what every log line about one of its jobs says besides, the engine's own lines too:
+    made of the payload and the number of the attempt.
     """
 
     def made(story: Any) -> Any:
@@ -240,6 +255,7 @@ def job(
             retry=retry or Retry(),
             codes=codes or {},
             application=application or "",
+            log_fields=log_fields,
         )
         return story
 

@@ -27,7 +27,8 @@ class Hold:
     async def release(self, *, worked: bool = True, by: str | None = None) -> bool:
         """Let go of it; `worked=False` counts against it, `by` says in whose hands it failed.
 
-        Failures in one and the same hands count once: a bad user must not empty a pool.
+        Failures in one and the same hands count once, unless other things of the pool work in these
+        hands meanwhile: a bad user must not empty a pool.
         """
         return bool(await self._keeper.free(self._item, worked=worked, by=by))
 

@@ -44,7 +44,8 @@ class Pools:
         `pick`: the one that rested longest, or a random one; never the one a job had last, if
         there is another. `use_cap`: how often one may be used. `cool_down`: how long it rests.
         `off_after`: failures in a row, in different hands, that switch one off, but never below
-        `healthy` things, and not while all of its vendor's fail.
+        `healthy` things, and not while all of its vendor's fail, or more than half within ten
+        minutes.
         """
         if pick not in PICKS:
             raise BadInput(
@@ -199,6 +200,13 @@ class KnobsDesk:
         declared.of(name)
         return await (await self._opened()).read(
             lambda tx: store.knobs.seen(tx, declared, name)
+        )
+
+    async def values(self, *names: str) -> list[Any]:
+        """What these are, at one instant."""
+        declared = self.declared
+        return await (await self._opened()).read(
+            lambda tx: [store.knobs.value(tx, declared, name) for name in names]
         )
 
     async def all(self) -> list[KnobSeen]:

@@ -305,7 +305,9 @@ class Life:
     def _chores_of(self) -> dict[Duty, Chore]:
         """What this runner knows to do for the whole house."""
         chores: dict[Duty, Chore] = {
-            Duty.ALERTS: Alerts(self._knobs.timezone, self._fixed).chore,
+            Duty.ALERTS: Alerts(
+                self._knobs.timezone, self._fixed, self._kinds.watches, self._kinds.mends
+            ).chore,
             Duty.FOLD: self._watchdog.fold_chore,
             Duty.RETENTION: self._retention.chore,
             Duty.SCHEDULE: schedule.tick,
@@ -579,8 +581,6 @@ class Life:
             self._wake.set()
         if error is not None:
             self._recall = True  # perhaps it was never settled
-            if not isinstance(error, asyncio.CancelledError):
-                log.error("attempt.broke", job=held.job, epoch=held.epoch, exc_info=error)
 
     async def _idle(self) -> bool:
         if self._running:

@@ -51,7 +51,7 @@ FAILURES: Final[Mapping[type[Exception], tuple[Sort, str]]] = MappingProxyType(
         Unreadable: (BROKEN, "the answer cannot be unpacked"),
         Unasked: (BROKEN, "the answer is not of a type it takes"),
         NoName: (SILENCE, "no such name"),
-        httpx2.ConnectTimeout: (SILENCE, "no connection in time"),
+        httpx2.ConnectTimeout: (LATE, "no connection in time"),
         httpx2.ConnectError: (SILENCE, "no connection"),
         httpx2.TimeoutException: (LATE, "nothing came for too long"),
         httpx2.LocalProtocolError: (Sort(Permanent, "bad_input"), "HTTP cannot carry that"),
@@ -186,10 +186,15 @@ class Outbound:
             refused = Permanent(error.args[0], code=BLOCKED.code)
         raise refused
 
-    async def check(self, policy: Policy, url: str) -> None:
-        """Blocked where the address, or one its name has now, is refused. For whoever saves it."""
+    async def check(self, policy: Policy, url: str, *, names: bool = True) -> None:
+        """Blocked where the address, or one its name has now, is refused. For whoever saves it.
+
+        `names`: whether names are looked up; else what is a name only elsewhere may be saved.
+        """
         allowed = policy.allowing(self._private)
         parsed = allowed.check(url)
+        if not names:
+            return
         host, port = host_of(parsed), port_of(parsed)
         try:
             await checked(host, port, self._resolver, allowed.private)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import httpx2
@@ -87,8 +88,8 @@ class Policy:
     def allowing(self, private: Set[str]) -> "Policy":
         """Itself, with those of its hosts private that the operator allows: only what it names,
         never what a pattern of it happens to meet."""
-        more = (private & self.hosts) - self.private
-        return replace(self, private=self.private | more) if more else self
+        more = frozenset(private & self.hosts) - self.private
+        return _with_private(self, more) if more else self
 
     def check(self, url: str | httpx2.URL) -> httpx2.URL:
         """The address, read; Blocked where this purpose may not go there. Resolves no name."""
@@ -179,6 +180,13 @@ def revealed(value: Any) -> Any:
     return value.reveal() if isinstance(value, Secret) else value
 
 
+@lru_cache(maxsize=256)
+def _with_private(policy: Policy, more: Set[str]) -> Policy:
+    """Asked for with every call, and checked as a whole each time it is made."""
+    return replace(policy, private=policy.private | more)
+
+
+@lru_cache(maxsize=4096)
 def host_name(text: str) -> str:
     """A host as we compare it: lower case, ASCII, an address in its one usual form."""
     try:

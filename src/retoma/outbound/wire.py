@@ -4,6 +4,8 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 
 import httpcore2
 import httpx2
@@ -13,6 +15,7 @@ from retoma.outbound.policy import Blocked, Proxy
 from retoma.outbound.resolver import Resolver
 from retoma.words import say
 
+A_POOL = 8  # connections: with each request a pool looks at every one it has
 KEEP_ALIVE = 5.0  # seconds an idle connection stays: most servers close theirs later
 
 # What it traces holds the headers of every answer, and the names of every host.
@@ -81,7 +84,11 @@ class Guarded(httpcore2.AsyncNetworkBackend):
 
 
 class Wire(httpx2.AsyncBaseTransport):
-    """A pool of connections with nothing above it that would follow, remember or log."""
+    """Connections with nothing above them that would follow, remember or log.
+
+    Many of them are several pools, the first filled first, so that what it costs to find one does not
+    grow with how many there are.
+    """
 
     def __init__(
         self,
@@ -91,13 +98,15 @@ class Wire(httpx2.AsyncBaseTransport):
         proxy: Proxy | None = None,
     ) -> None:
         self.busy = 0
-        self._pool = httpcore2.AsyncConnectionPool(
+        self._made = partial(
+            httpcore2.AsyncConnectionPool,
             ssl_context=trust,
             proxy=None if proxy is None else _proxy(proxy, trust),
-            max_connections=connections,
             keepalive_expiry=KEEP_ALIVE,
             network_backend=network,
         )
+        self._left = connections  # that no pool has yet
+        self._pools: list[_Pool] = []
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
@@ -113,20 +122,48 @@ class Wire(httpx2.AsyncBaseTransport):
             content=request.stream,
             extensions=request.extensions,
         )
-        with _as_httpx2():
-            answer = await self._pool.handle_async_request(asked)
-        return httpx2.Response(answer.status, headers=answer.headers, stream=_Stream(answer))
+        pool = self._with_room()
+        pool.busy += 1
+        try:
+            with _as_httpx2():
+                answer = await pool.connections.handle_async_request(asked)
+        except BaseException:
+            pool.busy -= 1
+            raise
+        stream = _Stream(answer, pool)
+        return httpx2.Response(answer.status, headers=answer.headers, stream=stream)
+
+    def _with_room(self) -> "_Pool":
+        """The first that has a connection to spare; else whoever is least asked for."""
+        for pool in self._pools:
+            if pool.busy < pool.most:
+                return pool
+        if not self._left:
+            return min(self._pools, key=lambda pool: pool.busy)
+        most = min(A_POOL, self._left)
+        self._left -= most
+        self._pools.append(_Pool(self._made(max_connections=most), most))
+        return self._pools[-1]
 
     def left(self) -> None:
         self.busy -= 1
 
     async def aclose(self) -> None:
-        await self._pool.aclose()
+        for pool in self._pools:
+            await pool.connections.aclose()
+
+
+@dataclass(slots=True)
+class _Pool:
+    connections: httpcore2.AsyncConnectionPool
+    most: int
+    busy: int = 0  # requests, up to the end of their answers
 
 
 class _Stream(httpx2.AsyncByteStream):
-    def __init__(self, answer: httpcore2.Response) -> None:
+    def __init__(self, answer: httpcore2.Response, pool: _Pool) -> None:
         self._answer = answer
+        self._pool: _Pool | None = pool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _as_httpx2():
@@ -135,7 +172,12 @@ class _Stream(httpx2.AsyncByteStream):
                     yield piece
 
     async def aclose(self) -> None:
-        await self._answer.aclose()
+        try:
+            await self._answer.aclose()
+        finally:
+            if self._pool is not None:
+                self._pool.busy -= 1
+                self._pool = None
 
 
 @contextmanager

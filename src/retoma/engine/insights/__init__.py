@@ -17,7 +17,8 @@ from retoma.engine.insights.counters import (
 from retoma.engine.insights.dead import list_dead
 from retoma.engine.insights.evidence import EvidenceSeen, job_evidence
 from retoma.engine.insights.health import Health, health
-from retoma.engine.insights.held import QUIET, Stand, Stuck, funnel, stuck
+from retoma.engine.insights.held import QUIET, Stand, Stuck, count_stuck, funnel, stuck
+from retoma.engine.insights.in_flight import OpenJob, OpenStep, open_jobs
 from retoma.engine.insights.jobs import (
     PAGE,
     AttemptSeen,
@@ -57,6 +58,7 @@ from retoma.engine.insights.search import (
     search_ids,
     search_jobs,
 )
+from retoma.engine.insights.whole import Piece, Subject, whole
 
 __all__ = [
     "ENDS",
@@ -80,20 +82,25 @@ __all__ = [
     "Line",
     "Meter",
     "Minute",
+    "OpenJob",
+    "OpenStep",
     "Pace",
     "Page",
+    "Piece",
     "RunnerSeen",
     "Search",
     "Spot",
     "Stand",
     "StepSeen",
     "Stuck",
+    "Subject",
     "Sum",
     "batch_pace",
     "count_codes",
     "count_jobs",
     "count_kinds",
     "count_search",
+    "count_stuck",
     "dead_causes",
     "dead_groups",
     "durations",
@@ -110,6 +117,7 @@ __all__ = [
     "list_jobs",
     "list_limits",
     "list_runners",
+    "open_jobs",
     "page_of",
     "read_lines",
     "read_meter",
@@ -121,4 +129,5 @@ __all__ = [
     "stuck",
     "stuck_by_kind",
     "throughput",
+    "whole",
 ]

@@ -12,6 +12,7 @@ from retoma.engine.states import State
 FUNNEL = sql("funnel")
 STUCK = sql("stuck")
 
+ALL = 2**31  # more than there can be slots
 QUIET = 600.0  # seconds without progress (seed 000): long for a page, short for a night
 
 
@@ -48,9 +49,17 @@ def funnel(tx: Transaction, kind: str | None = None) -> list[Stand]:
     ]
 
 
-def stuck(tx: Transaction, *, quiet: Any = QUIET, limit: int = 50) -> list[Stuck]:
+def stuck(
+    tx: Transaction,
+    *,
+    quiet: Any = QUIET,
+    kind: str | None = None,
+    batch: int | None = None,
+    limit: int = 50,
+) -> list[Stuck]:
     """Held without progress for `quiet`, or by a runner whose lease is over; the longest first."""
-    rows = tx.all(STUCK, quiet=seconds(quiet), limit=checked(limit, "jobs"))
+    asked = {"quiet": seconds(quiet), "kind": kind, "batch": batch}
+    rows = tx.all(STUCK, **asked, limit=checked(limit, "jobs"))
     return [
         Stuck(
             job, kind, batch, checkpoint, name or boot, moment(moved), _since(moved, now),
@@ -58,6 +67,14 @@ def stuck(tx: Transaction, *, quiet: Any = QUIET, limit: int = 50) -> list[Stuck
         )
         for job, kind, batch, checkpoint, boot, name, moved, orphan, now in rows
     ]  # fmt: skip
+
+
+def count_stuck(
+    tx: Transaction, *, quiet: Any = QUIET, kind: str | None = None, batch: int | None = None
+) -> int:
+    """How many there are, however many that is: as many are looked at as there are slots in use."""
+    asked = {"quiet": seconds(quiet), "kind": kind, "batch": batch}
+    return len(tx.all(STUCK, **asked, limit=ALL))
 
 
 def _since(then: Any, now: Any) -> float:

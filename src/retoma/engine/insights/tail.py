@@ -15,7 +15,7 @@ from retoma.codec import decode
 from retoma.db import Row, Transaction
 from retoma.engine.insights.page import at, sql
 
-DATABASE_ID = sql("database_id")
+INCARNATION = sql("incarnation")
 TAIL_AUDIT = sql("tail_audit")
 TAIL_EVENTS = sql("tail_events")
 TAIL_HEAD = sql("tail_head")
@@ -76,15 +76,20 @@ class Slice:
 
 def head(tx: Transaction) -> str:
     """The cursor of now."""
-    [(database,)] = tx.all(DATABASE_ID)
+    [(database,)] = tx.all(INCARNATION)
     [(spot,)] = tx.all(TAIL_HEAD)
     return f"{database}/{spot}"
+
+
+def of_one_life(cursor: str, other: str) -> bool:
+    """Whether both are moments of the same incarnation: between two there is nothing to tell."""
+    return cursor.partition("/")[0] == other.partition("/")[0]
 
 
 def knows(tx: Transaction, cursor: str, far: int = FAR) -> bool:
     """Whether one may go on from this cursor: it is ours, and not too many events ago. It came
     from a stranger and may be anything."""
-    [(database,)] = tx.all(DATABASE_ID)
+    [(database,)] = tx.all(INCARNATION)
     ours, _, spot = cursor.partition("/")
     if ours != str(database):
         return False

@@ -51,5 +51,13 @@ WITH folded AS (
     GROUP BY runner, event
     ORDER BY 1, 2
     ON CONFLICT (boot, event) DO UPDATE SET n = t.n + excluded.n, ms = t.ms + excluded.ms
+), by_kind AS (
+    INSERT INTO runner_kinds AS t (boot, kind, event, n, ms)
+    SELECT runner, kind, event, sum(n), coalesce(sum(ms), 0) FROM folded
+    WHERE runner IS NOT NULL AND event IS NOT NULL
+    GROUP BY runner, kind, event
+    ORDER BY 1, 2, 3
+    ON CONFLICT (boot, kind, event)
+        DO UPDATE SET n = t.n + excluded.n, ms = t.ms + excluded.ms
 )
 SELECT batch FROM folded;

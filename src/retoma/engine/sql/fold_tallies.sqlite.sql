@@ -42,4 +42,10 @@ WHERE runner IS NOT NULL AND event IS NOT NULL
 GROUP BY runner, event
 ON CONFLICT (boot, event) DO UPDATE SET n = n + excluded.n, ms = ms + excluded.ms;
 
+INSERT INTO runner_kinds (boot, kind, event, n, ms)
+SELECT runner, kind, event, sum(n), coalesce(sum(ms), 0) FROM tallies
+WHERE runner IS NOT NULL AND event IS NOT NULL
+GROUP BY runner, kind, event
+ON CONFLICT (boot, kind, event) DO UPDATE SET n = n + excluded.n, ms = ms + excluded.ms;
+
 DELETE FROM tallies RETURNING batch;

@@ -1,7 +1,7 @@
 -- Let go of things, each by whoever holds it: its job, by this epoch where the hold is an attempt's.
 -- Twin: sets arrive by json_to_recordset there, by json_each here, read once into a temp table.
 -- The runner's right to each job and its epoch was checked in this transaction.
--- What works has no failures. What fails again in the same hands, or in those of a kind that nothing
+-- What works has no failures. What fails again in the same hands, or in those of a kind, that nothing
 -- else of the pool has worked for meanwhile, has no more than before: that is not the thing's fault.
 CREATE TEMP TABLE IF NOT EXISTS letting (
     item integer, job integer, epoch integer, worked integer, by text, kind text,
@@ -20,7 +20,11 @@ UPDATE pool_items AS i SET job = NULL, epoch = NULL, generation = NULL, scope = 
     failures = CASE
         WHEN s.worked IS NULL THEN i.failures
         WHEN s.worked = 1 THEN 0
-        WHEN i.failures > 0 AND (i.failed_by = s.by OR s.kind IS NOT NULL AND NOT EXISTS (
+        WHEN i.failures > 0 AND (i.failed_by = s.by AND (s.kind IS NOT NULL OR NOT EXISTS (
+            SELECT 1 FROM pool_items o
+            WHERE o.pool = i.pool AND o.id <> i.id AND o.worked_by = s.by
+              AND o.worked_at >= i.failed_from))
+          OR s.kind IS NOT NULL AND NOT EXISTS (
             SELECT 1 FROM pool_items o
             WHERE o.pool = i.pool AND o.id <> i.id AND o.worked_by = s.kind
               AND o.worked_at >= i.failed_from)) THEN i.failures
@@ -28,7 +32,8 @@ UPDATE pool_items AS i SET job = NULL, epoch = NULL, generation = NULL, scope = 
     failed_by = CASE WHEN s.worked IS NULL THEN i.failed_by WHEN s.worked = 0 THEN s.by END,
     failed_from = CASE WHEN s.worked IS NULL THEN i.failed_from
                        WHEN s.worked = 0 THEN coalesce(i.failed_from, (SELECT clock())) END,
-    worked_by = CASE WHEN s.worked = 1 THEN s.kind ELSE i.worked_by END,
+    failed_at = CASE WHEN s.worked IS NULL THEN i.failed_at WHEN s.worked = 0 THEN (SELECT clock()) END,
+    worked_by = CASE WHEN s.worked = 1 THEN coalesce(s.kind, s.by) ELSE i.worked_by END,
     worked_at = CASE WHEN s.worked = 1 THEN (SELECT clock()) ELSE i.worked_at END,
     score = CASE WHEN s.worked IS NULL THEN i.score ELSE 0.8 * i.score + 0.2 * s.worked END
 FROM temp.letting s, pools p

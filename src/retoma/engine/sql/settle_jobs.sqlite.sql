@@ -2,12 +2,13 @@
 -- Twin: SQLite has no data-modifying CTE; what may end stands in a temp table first (without a
 -- key of its own: it would be looked into for every job there is).
 -- A job somebody wants canceled ends so, unless its story got through first: never a retry.
--- Or unless it waits on to have its remote work stopped first.
+-- Or unless it waits on to have its remote work stopped first: what the steps say then, not its runner,
+-- which may not have heard that the last of them was saved.
 -- Nobody waits past the job's deadline: it is taken up then, and buried.
 CREATE TEMP TABLE IF NOT EXISTS ended (
     job integer, epoch integer, seq integer, event text, state text, reason text,
     code text, after real, result text, details text, batch integer, kind text, ms real,
-    aside text, stopping integer);
+    aside text, at_work integer);
 
 DELETE FROM temp.ended;
 
@@ -17,14 +18,17 @@ SELECT j.id, j.epoch, j.seq + 1, o.value ->> 'event', o.value ->> 'state',
        CASE WHEN j.cancel_at IS NULL OR o.value ->> 'state' NOT IN ('done', 'skipped')
             THEN o.value -> 'details' ELSE json_object('too_late', json('true')) END,
        j.batch, j.kind, ((SELECT clock()) - j.started_at) / 1000.0, o.value ->> 'aside',
-       o.value ->> 'stopping'
+       CASE WHEN o.value ->> 'stopping' THEN (
+           SELECT 1 FROM steps s
+           WHERE s.job = j.id AND s.name >= 'remote:' AND s.name < 'remote;'
+             AND s.state IN ('begun', 'saved') LIMIT 1) END
 FROM jsonb_each(:rows) o
 JOIN jobs j ON j.id = o.value ->> 'job' AND j.epoch = o.value ->> 'epoch'
            AND j.state = 'running' AND +j.runner = :boot
 WHERE (SELECT state FROM runners WHERE boot = :boot) IN ('alive', 'leaving');
 
 UPDATE temp.ended SET event = 'canceled', state = 'canceled', reason = NULL, code = NULL
-WHERE state NOT IN ('done', 'skipped') AND stopping IS NULL
+WHERE state NOT IN ('done', 'skipped') AND at_work IS NULL
   AND EXISTS (SELECT 1 FROM jobs j WHERE j.id = ended.job AND j.cancel_at IS NOT NULL);
 
 INSERT INTO events (job, seq, epoch, type, at, actor, details)
@@ -43,7 +47,7 @@ UPDATE jobs SET state = e.state, reason = e.reason, code = e.code,
     failures = failures - CASE WHEN e.event IN ('failed', 'buried') THEN 0 ELSE 1 END,
     released = released + CASE WHEN e.event = 'released' THEN 1 ELSE 0 END,
     lost = 0, turn = NULL, aside = e.aside,
-    run_at = CASE WHEN e.state = 'waiting' 
+    run_at = CASE WHEN e.state = 'waiting'
         THEN min(clock_in(coalesce(e.after, 0)), coalesce(deadline, 9223372036854775807)) END,
     ended_at = CASE WHEN e.state IN ('done', 'skipped', 'dead', 'canceled')
                     THEN (SELECT clock()) END

@@ -7,6 +7,8 @@ SELECT id, kind, batch, checkpoint, boot, name, moved_at, orphan, (SELECT clock(
                OR r.lease_until < (SELECT clock()) AS orphan
     FROM jobs j LEFT JOIN runners r ON r.boot = j.runner
     WHERE j.runner > ''
+      AND (CAST(:kind AS text) IS NULL OR j.kind = :kind)
+      AND (CAST(:batch AS bigint) IS NULL OR j.batch = :batch)
 ) held
 WHERE orphan OR moved_at < (SELECT clock_in(-:quiet))
 ORDER BY moved_at, id LIMIT :limit;

@@ -59,6 +59,7 @@ from retoma.engine.store.gates import (
     set_limit,
     unpause_batch,
 )
+from retoma.engine.store.incarnation import Reopened, reopen
 from retoma.engine.store.look import Around, look_around
 from retoma.engine.store.operate import (
     adopt,
@@ -105,6 +106,7 @@ from retoma.engine.store.runners import (
     beat_runner,
     boot_runner,
     database_id,
+    declare_lost,
     drain_runner,
     fold_tallies,
     lose_runners,
@@ -188,6 +190,7 @@ __all__ = [
     "Plan",
     "Reference",
     "Refers",
+    "Reopened",
     "Schedule",
     "Spot",
     "Submission",
@@ -221,6 +224,7 @@ __all__ = [
     "count_refused",
     "database_id",
     "declare_kinds",
+    "declare_lost",
     "declare_schedules",
     "discard_job",
     "drain_runner",
@@ -266,6 +270,7 @@ __all__ = [
     "rate",
     "recall_jobs",
     "remove_schedule",
+    "reopen",
     "report_row",
     "reports",
     "retire_alerts",

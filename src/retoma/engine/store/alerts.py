@@ -45,6 +45,7 @@ class Rule(StrEnum):
     BATCH = "BatchFinished"
     BREAKER = "BreakerOpen"
     BUDGET = "BudgetSpent"
+    APPLICATION = "ApplicationTrouble"  # what an application looks for itself
 
 
 class Severity(StrEnum):
@@ -63,6 +64,7 @@ SEVERITIES: Mapping[Rule, Severity] = {
     Rule.BATCH: Severity.INFO,
     Rule.BREAKER: Severity.WARNING,
     Rule.BUDGET: Severity.CRITICAL,
+    Rule.APPLICATION: Severity.CRITICAL,
 }
 
 
@@ -79,7 +81,7 @@ class Alert:
 
     id: int
     rule: Rule
-    subject: str  # a kind, a queue, a batch, a breaker or a budget
+    subject: str  # a kind, a queue, a batch, a breaker, a budget, or <application>.<trouble>
     severity: Severity
     details: dict[str, Any]
     since: datetime

@@ -111,10 +111,15 @@ def remove_budget(tx: Transaction, gate: str, *, actor: str) -> None:
 
 
 def get_budget(tx: Transaction, gate: str, zone: str) -> BudgetSeen:
-    row = tx.one(GET_BUDGET, gate=gate)
-    if row is None:
+    found = look_up(tx, gate, zone)
+    if found is None:
         raise NotFound(say("there is no budget {gate}", gate=gate))
-    return _seen(tx, row, zone)
+    return found
+
+
+def look_up(tx: Transaction, gate: str, zone: str) -> BudgetSeen | None:
+    row = tx.one(GET_BUDGET, gate=gate)
+    return None if row is None else _seen(tx, row, zone)
 
 
 def list_budgets(

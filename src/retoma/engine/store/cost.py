@@ -81,6 +81,19 @@ class Total:
             units=units,
         )
 
+    @classmethod
+    def sum(cls, totals: "Iterable[Total]") -> "Total":
+        all_ = [*totals]
+        units: Counter[str] = Counter()
+        for each in all_:
+            units.update(each.units)
+        return cls(
+            sum((each.usd for each in all_), Decimal(0)),
+            sum((each.brl for each in all_), Decimal(0)),
+            dict(sorted(units.items())),
+            sum(each.unpriced for each in all_),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CostSeen:

@@ -40,8 +40,11 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
         tx.ring(f"cancel:{runner}")
         return State.RUNNING
     found = get_job(tx, job)
-    if found.state in (State.RUNNING, State.CANCELED) or found.cancel_at is not None:
+    if found.state is State.CANCELED or found.cancel_at is not None:
         return found.state  # asked before: the same answer again
+    if not found.ended:
+        # It was moved from under our statements, each of which sees its own time.
+        return cancel_job(tx, job, actor=actor)
     raise IllegalMove(
         say("job {job} is {state} and cannot be canceled any more", job=job, state=found.state)
     )

@@ -21,6 +21,7 @@ BITE = 500  # jobs taken back in one pass
 BOOTED = "booted:"  # a topic, with a boot: somebody new may be beside us
 DRAIN = "drain:"  # a topic, with a boot: somebody wants it to leave
 BEAT_RUNNER = verb("beat_runner")
+DECLARE_LOST = verb("declare_lost")
 BOOT_RUNNER = verb("boot_runner")
 DATABASE_ID = verb("database_id")
 FOLD_TALLIES = verb("fold_tallies")
@@ -147,6 +148,14 @@ def lose_runners(tx: Transaction, me: str, lease: float) -> list[str]:
     for boot, name in lost:
         tell(tx, actor=me, verb="runner.lost", subject=f"{name} {boot}")
     return [boot for boot, _ in lost]
+
+
+def declare_lost(tx: Transaction, *, actor: str) -> int:
+    """As `lose_runners`, for a person, who is no runner."""
+    lost = tx.all(DECLARE_LOST)
+    for boot, name in lost:
+        tell(tx, actor=actor, verb="runner.lost", subject=f"{name} {boot}")
+    return len(lost)
 
 
 def neighbours(tx: Transaction, me: str, host: str) -> list[tuple[str, Process]]:

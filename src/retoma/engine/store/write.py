@@ -107,9 +107,8 @@ def hold_job(tx: Transaction, boot: str, held: Held) -> bool | None:
 
 
 def save_step(tx: Transaction, boot: str, held: Held, step: StepId, value: str) -> None:
-    """Keep a step of a job that is held by this transaction."""
-    call = saves(boot, [(held, step, step_fields(step, value))])
-    tx.all(call.statement, **call.params)
+    """Keep a step of a job that is held by this transaction, with its commit."""
+    tx.finish(saves(boot, [(held, step, step_fields(step, value))]))
 
 
 def ended_already(tx: Transaction, held: Held) -> State | None:

@@ -1,0 +1,119 @@
+"""A pool of child processes in which a child that dies answers for itself alone.
+
+It is pebble's, but for who is to blame. Pebble looks for dead children in one thread and hears what
+children say in another. Of one that died before it was heard it believes that it had nothing to do: then
+it declares the pool broken, and every neighbour's call with it; or, beside a neighbour that is busy, it
+forgets the call of the dead for ever. Here a death is judged when all that the dead has said was heard.
+"""
+
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+from pebble import ProcessExpired, ProcessPool
+from pebble.common.types import Result, ResultStatus
+from pebble.pool.process import (
+    Acknowledgement,
+    NoMessage,
+    PoolManager,
+    WorkerManager,
+    dictionary_values,
+)
+
+PIPE = 2_000  # messages: more than a pipe holds, so what was in it then has been heard since
+STILLBORN = (
+    6  # children in a row that ended before they were given anything: none can be started
+)
+
+
+class Ears(WorkerManager):
+    """The children, and how much of what they say was heard."""
+
+    heard = 0
+    silences = 0  # looks that found nothing: then everything before was heard
+    given = 0  # calls that a child has taken
+
+    def receive(self, timeout: float) -> Any:
+        message = super().receive(timeout)
+        if isinstance(message, NoMessage):
+            self.silences += 1
+        else:
+            self.heard += 1
+            self.given += isinstance(message, Acknowledgement)
+        return message
+
+    def inspect_workers(self) -> tuple[Any, ...]:
+        """Those that have ended, however: one that left with 0 in the middle of a call is dead too."""
+        ended = [each for each in dictionary_values(self.workers) if not each.is_alive()]
+        for each in ended:
+            self.workers.pop(each.pid, None)
+        return tuple((each.pid, each.exitcode) for each in ended)
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A child that has ended, and how much had been heard when that was seen."""
+
+    pid: int
+    code: int
+    heard: int
+    silences: int
+
+
+class Judge(PoolManager):
+    """Whose call a dead child has taken with it: that one fails, and no other."""
+
+    worker_manager: Ears
+
+    def __init__(self, context: Any, mp_context: Any) -> None:
+        super().__init__(context, mp_context)
+        self.worker_manager = Ears(context.workers, context.worker_parameters, mp_context)
+        self._dead: list[Dead] = []
+        self._given = 0
+        self._stillborn = 0
+
+    def update_workers(self) -> None:
+        ears = self.worker_manager
+        self._dead += [
+            Dead(pid, code, ears.heard, ears.silences) for pid, code in ears.inspect_workers()
+        ]
+        judged = [each for each in self._dead if self._all_heard(each)]
+        for each in judged:
+            self._judge(each)
+        self._dead = [each for each in self._dead if each not in judged]
+        if self._stillborn >= STILLBORN and not self._busy():
+            raise BrokenProcessPool("no child lives until it is given something to do")
+        ears.create_workers()  # type: ignore[no-untyped-call]
+
+    def _all_heard(self, dead: Dead) -> bool:
+        ears = self.worker_manager
+        # The first silence may have begun before the death was seen.
+        return ears.silences >= dead.silences + 2 or ears.heard >= dead.heard + PIPE
+
+    def _judge(self, dead: Dead) -> None:
+        tasks = dictionary_values(self.task_manager.tasks)
+        taken = next((each for each in tasks if each.worker_id == dead.pid), None)
+        if taken is not None:
+            error = ProcessExpired("its process ended", dead.code, dead.pid)  # type: ignore[no-untyped-call]
+            self.task_manager.task_done(taken.id, Result(ResultStatus.ERROR, error))
+            return
+        # Whoever was killed at rest is missed by nobody; children that never get so far are.
+        given, self._given = self._given, self.worker_manager.given
+        self._stillborn = self._stillborn + 1 if given == self._given else 1
+
+    def _busy(self) -> bool:
+        return any(each.worker_id for each in dictionary_values(self.task_manager.tasks))
+
+
+class Children(ProcessPool):
+    """Pebble's pool, with another judge."""
+
+    judge: type[Judge] = Judge
+
+    def __init__(
+        self, max_workers: int, *, context: Any, initializer: Any, initargs: Any
+    ) -> None:
+        super().__init__(
+            max_workers, context=context, initializer=initializer, initargs=initargs
+        )
+        self._pool_manager = self.judge(self._context, context)

@@ -1,0 +1,2 @@
+-- Nobody asks what a runner did for one kind.
+DROP TABLE runner_kinds;
