@@ -11,13 +11,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.lines import whole_lines
+
 
 def lines(logs: Iterable[Path]) -> list[dict[str, Any]]:
     """All that was told, oldest first; each line says whose it is."""
     found = [
         {"worker": place, **json.loads(text)}
         for place, log in enumerate(logs)
-        for text in log.read_text(encoding="utf-8").splitlines()
+        if log.exists()
+        for text in whole_lines(log)
     ]
     return sorted(found, key=lambda line: str(line["at"]))  # stable: one worker's stay in order
 
@@ -51,6 +54,34 @@ def left(logs: Iterable[Path]) -> list[str]:
         elif happened == "ended":
             live.pop(_name(line, what), None)
     return list(live)
+
+
+def overworked(logs: Iterable[Path], limit: int) -> list[str]:
+    """Sessions with more scrapes than they may have (M8)."""
+    served: dict[str, int] = defaultdict(int)
+    for line in lines(logs):
+        if line["event"] == "scrape.began":
+            served[str(line["session"])] += 1
+    return [f"{session}: {n} scrapes" for session, n in served.items() if n > limit]
+
+
+def unrotated(logs: Iterable[Path], proxies: Iterable[str], after: int = 0) -> list[str]:
+    """Sessions by the proxy of the worker's last one, although another was free (M8). For calm worlds: who
+    dies between the end of a session and the letting go of its proxy still holds it, and no log says so."""
+    live: dict[str, str] = {}  # by session
+    last: dict[int, str] = {}  # by worker
+    every, problems = set(proxies), []
+    for line in lines(logs)[after:]:
+        if line["event"] == "session.ended":
+            live.pop(str(line["session"]), None)
+        elif line["event"] == "session.began":
+            free = every - set(live.values()) - {line["proxy"]}
+            if last.get(line["worker"]) == line["proxy"] and free:
+                problems.append(
+                    f"{line['session']}: {line['proxy']} again, {sorted(free)} free"
+                )
+            last[line["worker"]] = live[str(line["session"])] = line["proxy"]
+    return problems
 
 
 def _name(line: dict[str, Any], what: str) -> str:

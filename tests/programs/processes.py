@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from retoma.cli.exits import Exit
+from tests.nursery import Born
 
 T = TypeVar("T")
 
@@ -40,7 +41,8 @@ def eventually(fact: Callable[[], T | None], what: Callable[[], object] = str) -
 
 @dataclass(slots=True)
 class Program:
-    """`retoma …` in a process of its own; started again it has the same port."""
+    """`retoma …` in a process of its own; started again it has the same port and environment, and so its
+    own time, whatever clock the test has by then."""
 
     words: tuple[str, ...]
     folder: Path
@@ -48,6 +50,7 @@ class Program:
     port: int = 0
     child: "subprocess.Popen[bytes] | None" = None
     log: Path = field(init=False)
+    _inherited: dict[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
 
     def __post_init__(self) -> None:
         self.log = self.folder / f"{self.words[0]}-{secrets.token_hex(3)}.log"
@@ -68,11 +71,11 @@ class Program:
     def begin(self) -> None:
         before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
-            self.child = subprocess.Popen(
+            self.child = Born(
                 [sys.executable, "-m", "retoma", *self.words, "--port", str(self.port)],
                 cwd=ROOT,
                 env={
-                    **os.environ,
+                    **self._inherited,
                     "RETOMA_API_KEY": API_KEY,
                     "RETOMA_PRIVATE_HOSTS": "127.0.0.1",
                     "TMPDIR": str(self.folder),  # what is killed cleans up nothing

@@ -25,6 +25,7 @@ from retoma.services.worker.scrapes import KIND
 from retoma.services.worker.session import Record, write
 from retoma.services.worker.worker import Worker
 from retoma.vault import Place
+from tests.lines import whole_lines
 from tests.programs.logbooks import doubled
 from tests.programs.processes import Client, Program, Programs, client, eventually, programs
 from tests.sandbox.test_ads import as_row
@@ -56,8 +57,7 @@ class World:
         return lines
 
     def log(self, worker: Client) -> list[dict[str, Any]]:
-        text = (folder_of(worker) / "worker.jsonl").read_text()
-        return [json.loads(line) for line in text.splitlines()]
+        return [json.loads(line) for line in whole_lines(folder_of(worker) / "worker.jsonl")]
 
 
 @pytest.fixture(scope="module")
@@ -321,13 +321,14 @@ def test_the_same_key_is_the_same_scrape_unless_the_worker_knows_no_keys(world):
     assert job == begin(world.gallery, key=key)
     found = world.gallery.ask("GET", "/scrape?key=mission-1:1")
     assert (job, "completed") == (found.json()["job_id"], found.json()["status"])
-    assert 404 == world.gallery.ask("GET", "/scrape?key=mission-2:1").status_code
+    unknown = world.gallery.ask("GET", "/scrape?key=mission-2:1")
+    assert (404, "known") == (unknown.status_code, unknown.headers["retoma-keys"])
 
     ready(world.archive, world.blue)
     world.fault(trouble="hang", path="/archive")
     begin(world.archive, key=key)
     assert 409 == world.archive.ask("POST", "/scrape", asking(), keyed).status_code
-    assert 404 == world.archive.ask("GET", "/scrape?key=mission-1:1").status_code
+    assert 405 == world.archive.ask("GET", "/scrape?key=mission-1:1").status_code
 
 
 def test_what_makes_no_sense_is_refused_and_changes_nothing(world):

@@ -111,3 +111,29 @@ def test_memory_does_not_grow_with_the_document():
     for _ in range(20):
         assert 5_000 >= len(items.feed(piece)) >= 4_999
         assert len(items._text) <= 2 * len(piece)
+
+
+ODD_ONES = [
+    '{"id": 1, "t": "a } b"}',
+    '{"id": 2, "t": "a { b"}',
+    '{"id": 3, "t": {"deep": [1, 2]}}',
+    '{"id": 4, "t": "}, {"}',
+    '{"id": 5, "t": "\\""}',
+    '{"id": 6}',
+]
+
+
+@pytest.mark.parametrize("between", [",", ", ", " ,\n\t"])
+@pytest.mark.parametrize("piece", [1, 7, 64, 10_000])
+@pytest.mark.parametrize("odd", [None, *ODD_ONES])
+def test_many_objects_are_read_together_and_each_has_its_own_text(between, piece, odd):
+    texts = [f'{{"id": {n}, "t": "número {n}"}}' for n in range(100, 160)]
+    if odd is not None:
+        texts.insert(30, odd)
+    document = f'{{"ads": [{between.join(texts)}], "more": {{}}}}'.encode()
+    items, found = Items("ads"), []
+    for at in range(0, len(document), piece):
+        found += items.feed(document[at : at + piece])
+    found += items.end()
+
+    assert [(json.loads(text), text) for text in texts] == found

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from http import HTTPStatus
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request
@@ -15,12 +14,11 @@ from retoma.db import DatabaseError
 from retoma.engine.errors import RetomaError
 from retoma.engine.log import get_logger
 from retoma.library import Retoma
-from retoma.web import Bound, Face, House, Refusal
+from retoma.web import Bound, Face, House
 from retoma.web.bounds import Bounds, Places
 from retoma.web.house import visit_at
-from retoma.web.problems import response
-from retoma.web.site import check_roles, queries_of
-from retoma.words import say
+from retoma.web.problems import response, unanswered
+from retoma.web.site import check_roles, lifespan_of, queries_of
 
 GRACE: Final = 5.0  # seconds for jobs to finish when the program is told to leave
 PAUSE: Final = 1.0  # seconds before a runner that failed is begun anew
@@ -68,7 +66,7 @@ class _Service(FastAPI):
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
-            lifespan=_lifespan(house, lives),
+            lifespan=lifespan_of(house, [_alone(each) for each in lives]),
             redirect_slashes=False,
         )
         self.state.house = house
@@ -85,16 +83,9 @@ class _Service(FastAPI):
         )
 
 
-def _lifespan(house: House, lives: Sequence[Life]) -> Any:
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(house.broadcaster.close)
-            for each in lives:
-                await stack.enter_async_context(each())
-            yield
-
-    return lifespan
+def _alone(life: Life) -> Callable[[House], AbstractAsyncContextManager[object]]:
+    """One that needs nothing of the house."""
+    return lambda _: life()
 
 
 @asynccontextmanager
@@ -124,15 +115,4 @@ async def _runner(retoma: Retoma, knobs: dict[str, Any]) -> AsyncIterator[None]:
 
 
 async def _not_ours(request: Request, error: Exception) -> Response:
-    """What no route answers: nothing is there, or not so."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    match status:
-        case HTTPStatus.NOT_FOUND:
-            refusal = Refusal("not_found", say("there is nothing at this address"))
-        case HTTPStatus.METHOD_NOT_ALLOWED:
-            refusal = Refusal("method_not_allowed", say("this address does not do that"))
-        case _:
-            refusal = Refusal("bad_request", say("the request cannot be read"))
-    if isinstance(error, HTTPException):
-        refusal.headers.update(error.headers or {})
-    return response(refusal, visit_at(request))
+    return response(unanswered(error), visit_at(request))

@@ -39,6 +39,11 @@ class World:
         told: dict[str, Any] = {"name": name, "url": server.url, "api_key": Secret(KEY)}
         return await self.app.write(lambda tx: store.add_writer(tx, secrets, **told))
 
+    async def new_proxy(self, n: int) -> str:
+        """One more, while the orchestrator works."""
+        vault = await self.app.tools["ads"].vault()
+        return await self.add_proxy(store.Secrets(await vault.sealer(), WHO), n)
+
     async def add_proxy(self, secrets: store.Secrets, n: int) -> str:
         told: dict[str, Any] = {
             "host": "proxy.example.com",
@@ -129,11 +134,13 @@ async def world(
     writers: Sequence[FakeWriter] = (),
     proxies: int = 1,
     real_time: bool = False,
+    network: Any = None,
 ) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
         clock = None if real_time else FakeClock()
         app = await stack.enter_async_context(Retoma(url, clock=clock))
-        out = await stack.enter_async_context(Outbound(private=frozenset({"127.0.0.1"})))
+        near = frozenset({"127.0.0.1"})
+        out = await stack.enter_async_context(Outbound(private=near, network=network))
         tools = Tools(app, out, key_file=folder / "key")
         app.install(APP, tools)
         secrets = store.Secrets(await (await tools.vault()).sealer(), WHO)

@@ -1,18 +1,16 @@
 """The ads orchestrator over the API: what people and programs say to it, and what they are told."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx2
 import pytest
 
-from retoma.access import Access, Role
 from retoma.apps.ads import APP
-from retoma.web import build_site
 from tests.apps.ads.aids import World, world
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter
-from tests.web.aids import PATIENT, ROOT_KEY, client, code_of, set_up
+from tests.apps.people import people
+from tests.web.aids import code_of
 
 DAY: dict[str, Any] = {
     "date_start": "2025-01-15",
@@ -22,20 +20,8 @@ DAY: dict[str, Any] = {
 }
 
 
-@asynccontextmanager
-async def asked(house: World, url: str) -> AsyncIterator[dict[str, httpx2.AsyncClient]]:
-    """A client for each role."""
-    site = build_site(house.app, set_up(url), [APP], bound=PATIENT)
-    access = Access(await house.app.database(), house.app.clock, house.app.ids)
-    keys = {"admin": ROOT_KEY}
-    for name, role in (("Olga", Role.OPERATOR), ("Vera", Role.VIEWER)):
-        keys[str(role)] = (await access.create_key(name, role, actor="test")).token
-    clients = {role: client(site, key) for role, key in keys.items()}
-    try:
-        yield clients
-    finally:
-        for each in clients.values():
-            await each.aclose()
+def asked(house: World, url: str) -> AbstractAsyncContextManager[dict[str, httpx2.AsyncClient]]:
+    return people(house.app, APP, url)
 
 
 async def test_from_the_banco_to_the_end_by_the_verbs_of_the_document(database_url, tmp_path):
@@ -73,9 +59,9 @@ async def test_from_the_banco_to_the_end_by_the_verbs_of_the_document(database_u
             "details": {"queued_by": "Olga"},
         }
         assert told[-1]["details"]["ads_count"] == 1500
-        [worker] = (await vera.get("/api/workers")).json()
+        [worker] = (await vera.get("/api/workers")).json()["items"]
         assert (worker["status"], worker["current_mission_id"]) == ("idle", None)
-        [proxy] = (await vera.get("/api/proxies")).json()
+        [proxy] = (await vera.get("/api/proxies")).json()["items"]
         assert (proxy["in_use_by_worker_id"], proxy["fail_count"]) == (None, 0)
 
         again = await olga.post("/api/missions/queue", json={"missions": [first]})
@@ -144,7 +130,7 @@ ADDRESSES = (
 )
 
 
-async def test_row_17_18_an_address_nobody_may_call_is_refused_when_it_is_saved(
+async def test_rows_17_and_18_an_address_nobody_may_call_is_refused_when_it_is_saved(
     database_url, tmp_path
 ):
     async with (
@@ -164,7 +150,7 @@ async def test_row_17_18_an_address_nobody_may_call_is_refused_when_it_is_saved(
 
         body = {"name": "W", "url": "http://127.0.0.1:1", "api_key": KEY}
         assert (await admin.post("/api/workers", json=body)).status_code == 201
-        [kept] = (await admin.get("/api/workers")).json()
+        [kept] = (await admin.get("/api/workers")).json()["items"]
         assert kept["active"] is False  # nobody could fetch what it finds
 
 
@@ -180,7 +166,7 @@ async def test_a_name_that_another_proxy_has_is_refused_and_nothing_kept(
 
         assert answers[0].status_code == 201
         assert code_of(answers[1]) == (409, "illegal_move")
-        only = (await people["viewer"].get("/api/proxies")).json()[-1]
+        only = (await people["viewer"].get("/api/proxies")).json()["items"][-1]
         assert only["name"] == "p.example.org:8080"
         kept = await house.rows("SELECT count(*) FROM pool_items WHERE pool = 'ads.proxies'")
         assert kept[0][0] == len(house.proxies) + 1

@@ -1,9 +1,8 @@
 """The document's Mission Control in a real Chromium: missions selected, started, watched, canceled."""
 
 import asyncio
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,20 +10,22 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from retoma.access import Access, Role
 from retoma.apps.ads import APP
-from retoma.cli.serve import prepare
+from retoma.cli.serve import Server, prepare
 from tests.apps.ads.aids import world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
+from tests.databases import LATER_ON_POSTGRES
 from tests.outbound.fakes import Asked
-from tests.web.aids import PATIENT, set_up
-from tests.web.chromium import PHONE, axe_source, browser, context
+from tests.web.aids import PATIENT, beside, link_into, set_up
+from tests.web.chromium import browser, context, looks_right, violations
 from tests.web.screens import enter
 
 pytestmark = pytest.mark.timeout(300)  # on a fresh machine the first one fetches the browser
 
 PATIENCE = 60_000  # milliseconds, for a machine that is busy
 HALFWAY = {"status": "running", "progress_pct": 40}
+SICK = "UPDATE ads_workers SET status = 'error'"
+ROOMS = ("", "/missions", "/missions/MIS-000001", "/proxies", "/import", "/reports")
 POLLING = {"ads.polling_session": 0.2, "ads.polling_job": 0.3}
 
 
@@ -44,55 +45,29 @@ class Patient(FakeWorker):
         return answer
 
 
-@contextmanager
-def house(url: str, folder: Path, worker: FakeWorker) -> Iterator[str]:
+@asynccontextmanager
+async def house(
+    url: str, folder: Path, worker: FakeWorker, *, before: str | None = None
+) -> AsyncIterator[tuple[str, Server]]:
     """A server, an orchestrator beside it, and their world; a link that signs an admin in."""
-    ready = threading.Event()
-    known: dict[str, Any] = {}
-
-    async def live() -> None:
-        around: dict[str, Any] = {"workers": [worker], "writers": [FakeWriter()], "proxies": 2}
-        async with world(url, folder, real_time=True, **around) as made:
-            app = made.app
-            server = await prepare(app, set_up(url, serve_port=0), [APP], bound=PATIENT)
-            for name, seconds in POLLING.items():
-                await app.knobs.set(name, seconds, actor="test")
-            await made.add(3)
-            access = Access(await app.database(), app.clock, app.ids)
-            token = await access.invite("Ana", Role.ADMIN, "cli")
-            runner = asyncio.create_task(app.run(name="one", slots=8, tick=0.1))
-            known.update(link=f"{server.origin}/enter/{token}", stop=server.stop)
-            known["loop"] = asyncio.get_running_loop()
-            await server.run(ready.set)
-            app.stop()
-            await runner
-
-    def run() -> None:
-        try:
-            asyncio.run(live())
-        finally:
-            ready.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        assert ready.wait(120)
-        assert known, "the house did not come up"
-        yield known["link"]
-    finally:
-        if known:
-            known["loop"].call_soon_threadsafe(known["stop"])
-        thread.join(60)
+    around: dict[str, Any] = {"workers": [worker], "writers": [FakeWriter()], "proxies": 2}
+    async with world(url, folder, real_time=True, **around) as made:
+        app = made.app
+        server = await prepare(app, set_up(url, serve_port=0), [APP], bound=PATIENT)
+        for name, seconds in POLLING.items():
+            await app.knobs.set(name, seconds, actor="test")
+        await made.add(3)
+        if before is not None:
+            await made.change(before)
+        link = await link_into(app, server.origin)
+        runner = asyncio.create_task(app.run(name="one", slots=8, tick=0.1))
+        yield link, server
+        app.stop()
+        await runner
 
 
 def agree(page: Page) -> None:
     page.locator("#confirm button[value=yes]").click()
-
-
-def violations(page: Page) -> list[Any]:
-    page.evaluate(axe_source())
-    found = page.evaluate("() => axe.run(document)")["violations"]
-    return [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +76,14 @@ def chromium() -> Iterator[Browser]:
         yield started
 
 
+@LATER_ON_POSTGRES
 def test_missions_are_selected_started_watched_and_one_is_canceled(
     database_url, tmp_path, chromium
 ):
     """Show 6: nothing is loaded again after a click; the stream draws what follows."""
     worker = Patient()
     with (
-        house(database_url, tmp_path, worker) as link,
+        beside(house(database_url, tmp_path, worker)) as link,
         context(chromium, language="pt_BR") as theirs,
     ):
         page = theirs.new_page()
@@ -131,7 +107,8 @@ def test_missions_are_selected_started_watched_and_one_is_canceled(
         expect(head).to_contain_text("o orquestrador está parado: 3", timeout=PATIENCE)
         page.evaluate("window.same = true")
         page.get_by_role("button", name="Iniciar").click()
-        expect(head.get_by_role("button", name="Parar")).to_be_visible(timeout=PATIENCE)
+        stop = head.get_by_role("button", name="Parar", exact=True)
+        expect(stop).to_be_visible(timeout=PATIENCE)
         first = underway.locator("tbody tr")
         expect(first.locator("[aria-current=step]")).to_have_text("extracao", timeout=PATIENCE)
         expect(first).to_contain_text("40 %", timeout=PATIENCE)
@@ -139,7 +116,8 @@ def test_missions_are_selected_started_watched_and_one_is_canceled(
         expect(page.locator("#proxies-in-use tbody tr")).to_contain_text(
             "proxy-br-", timeout=PATIENCE
         )
-        _looks_right(page, origin, thorough=database_url.startswith("sqlite"))
+        if database_url.startswith("sqlite"):
+            looks_right(page, f"{origin}/ads", ROOMS)
 
         page.goto(f"{origin}/ads")
         page.evaluate("window.same = true")
@@ -161,20 +139,68 @@ def test_missions_are_selected_started_watched_and_one_is_canceled(
         )
         page.goto(f"{origin}/ads/missions?status=completed")
         expect(page.locator("#rows tr")).to_have_count(2, timeout=PATIENCE)
+        _changes_a_setting_and_pastes_proxies(page, origin)
         assert [] == said
     assert ("cancel", next(iter(worker.jobs.values()))) in worker.log
 
 
-def _looks_right(page: Page, origin: str, *, thorough: bool) -> None:
-    """For whoever cannot see it, and on a phone."""
-    rooms = ("", "/missions", "/missions/MIS-000001", "/proxies")
-    wide = page.viewport_size
-    found, broad = {}, []
-    for room in rooms if thorough else ():
-        page.goto(f"{origin}/ads{room}")
-        found[room] = violations(page)
-        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            broad.append(room)
-        page.set_viewport_size(wide)  # type: ignore[arg-type]
-    assert ({}, []) == ({room: each for room, each in found.items() if each}, broad)
+def _changes_a_setting_and_pastes_proxies(page: Page, origin: str) -> None:
+    """Both by the labels of their pages; what is pasted stays in the browser."""
+    page.goto(f"{origin}/ads")
+    knob = page.locator("#knob-ads-session_limit")
+    knob.get_by_role("button", name="Mudar").click()
+    page.locator("#ask-knob input[name=value]").fill("7")
+    page.locator("#ask-knob button.primary").click()
+    expect(knob.locator("b")).to_have_text("7", timeout=PATIENCE)
+
+    page.goto(f"{origin}/ads/import")
+    page.locator("#import textarea").fill("new.example.org:8080:u:CANARY\nnonsense:port")
+    page.get_by_role("button", name="Conferir").click()
+    result = page.locator("#import-result")
+    expect(result).to_contain_text("1 novas, 0 duplicadas, 1 erradas", timeout=PATIENCE)
+    expect(result).not_to_contain_text("CANARY")
+    page.locator("#import textarea").fill("new.example.org:8080:u:CANARY")
+    page.get_by_role("button", name="Importar agora").click()
+    expect(result).to_contain_text("Importado.", timeout=PATIENCE)
+    page.goto(f"{origin}/ads/proxies")
+    expect(page.locator("#proxies")).to_contain_text("new.example.org:8080", timeout=PATIENCE)
+
+
+@LATER_ON_POSTGRES
+def test_a_proxy_is_deactivated_a_worker_tested_and_reset(database_url, tmp_path, chromium):
+    """Show 6: each result arrives on the page that is there, by the stream."""
+    worker = Patient(refuse=lambda _: told(500, {}))
+    with (
+        beside(house(database_url, tmp_path, worker, before=SICK)) as link,
+        context(chromium, language="pt_BR") as theirs,
+    ):
+        page = theirs.new_page()
+        enter(page, link)
+        origin = link.rpartition("/enter/")[0]
+
+        page.goto(f"{origin}/ads/proxies")
+        expect(page.locator("#signal")).to_have_attribute("data-is", "on", timeout=PATIENCE)
+        page.evaluate("window.same = true")
+        proxy = page.locator("#proxy-PRX-000001")
+        proxy.get_by_role("button", name="Desativar").click()
+        agree(page)
+        expect(proxy).to_contain_text("inativo", timeout=PATIENCE)
+        expect(proxy.get_by_role("button", name="Ativar")).to_be_visible(timeout=PATIENCE)
+        assert page.evaluate("window.same") is True
+
+        page.goto(f"{origin}/ads/workers")
+        expect(page.locator("#signal")).to_have_attribute("data-is", "on", timeout=PATIENCE)
+        page.evaluate("window.same = true")
+        row = page.locator("#worker-WRK-000001")
+        expect(row).to_contain_text("nunca", timeout=PATIENCE)
+        row.get_by_role("button", name="Testar").click()
+        expect(row).to_contain_text("falhou", timeout=PATIENCE)
+        worker.refuse = lambda _: None
+        row.get_by_role("button", name="Testar").click()
+        expect(row).to_contain_text("passou", timeout=PATIENCE)
+        expect(row).to_contain_text("error")
+        row.get_by_role("button", name="Resetar").click(timeout=PATIENCE)
+        expect(row).to_contain_text("idle", timeout=PATIENCE)
+        assert page.evaluate("window.same") is True
+        if database_url.startswith("sqlite"):
+            assert violations(page) == []

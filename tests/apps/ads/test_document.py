@@ -1,11 +1,14 @@
 """The document's own tables and its own queries, on rows that a mission has left behind."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from retoma.apps.ads import store
 from tests.apps.ads.aids import World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter
+from tests.engine.aids import eventually
 
 # §3.2 to §3.6, with current_proxy_id of §3.1.
 COLUMNS = {
@@ -177,3 +180,53 @@ async def test_the_documents_queries_tell_what_happened(database_url, tmp_path):
         [(proxy, _, fails, active, *_)] = await ask(BAD_PROXIES)
         assert (proxy, fails, bool(active)) == ("proxy-br-1", 0, True)
         assert waiting
+
+
+async def test_no_column_of_the_document_is_nothing_for_ever(database_url, tmp_path):
+    """Looked at while a mission is at work, and after one was done, one has failed, all were tested."""
+    worker = FakeWorker()
+    async with world(database_url, tmp_path, workers=[worker], writers=[FakeWriter()]) as house:
+        held: dict[str, set[str]] = {view: set() for view in COLUMNS}
+
+        async def look() -> None:
+            for view, names in COLUMNS.items():
+                for row in await house.rows(f"SELECT * FROM {view}"):  # noqa: S608
+                    told = zip(names.split(), row, strict=True)
+                    held[view] |= {name for name, value in told if value is not None}
+
+        await after_three_missions(house)
+        await house.app.knobs.set("ads.proxy_test_url", "http://127.0.0.1:1/", actor="test")
+        await house.app.write(lambda tx: store.ask_tests(tx, None, actor="test"))
+        await house.drain()
+        await look()
+        worker.scrape = [{"status": "running"}]
+        await house.app.knobs.set("ads.timeout_job", 86_400, actor="test")
+        await house.start()
+        working = asyncio.create_task(house.drain())
+        await eventually(lambda: house.rows("SELECT 1 FROM workers WHERE status = 'scraping'"))
+        await look()
+        worker.scrape = ["completed"]
+        await working
+        missing = {view: set(names.split()) - held[view] for view, names in COLUMNS.items()}
+        assert missing == {view: set() for view in COLUMNS}
+
+
+# What two indices of the document are for: a proxy's state is a row of a pool, who uses it a session.
+EQUIVALENT = {
+    "pool_items_free": "SELECT id FROM pool_items WHERE pool = 'ads.proxies' AND job IS NULL"
+    " AND state = 'on' ORDER BY used_at LIMIT 1",  # idx_proxies_available
+    "ads_sessions_proxy": "SELECT worker FROM ads_sessions WHERE proxy = 'PRX-000001'"
+    " AND ended_at IS NULL AND proxy IS NOT NULL",  # idx_proxies_in_use
+}
+
+
+@pytest.mark.parametrize("index", EQUIVALENT)
+async def test_what_two_indices_of_the_document_are_for_is_found_by_ours(
+    database_url, tmp_path, index
+):
+    async with world(database_url, tmp_path) as house:
+        assert index in await house.indices()
+        if database_url.startswith(
+            "sqlite"
+        ):  # PostgreSQL reads a table of one row from end to end
+            assert index in str(await house.rows(f"EXPLAIN QUERY PLAN {EQUIVALENT[index]}"))

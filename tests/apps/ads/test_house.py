@@ -1,13 +1,12 @@
 """The ads application in the house: named in the settings, it is served and run."""
 
-import subprocess
-
 import httpx2
 import pytest
 
 from retoma import Retoma, settings
 from retoma.bootstrap import install_applications
 from retoma.engine.errors import BadInput
+from tests import nursery
 from tests.cli.conftest import command
 from tests.web.aids import ROOT_KEY
 from tests.web.test_serve import listening, process
@@ -32,7 +31,7 @@ async def test_one_that_nobody_knows_is_refused(database_url):
 
 
 def test_a_runner_without_anything_to_run_says_so(tmp_path):
-    told = subprocess.run(
+    told = nursery.run(
         command("runner"), cwd=tmp_path, capture_output=True, text=True, check=False
     )
 

@@ -3,70 +3,37 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
 import httpx2
-from fastapi import FastAPI
 
-from retoma import Retoma
-from retoma.access import Access, Role
 from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.control import ControlScreen
 from retoma.apps.ads.pages.looks import CONCERN, path_of
 from retoma.apps.ads.pages.missions import PAGE, MissionScreen
+from retoma.apps.ads.pages.things import PAGE as THINGS
 from retoma.engine.insights.tail import Slice
-from retoma.web import build_site
 from retoma.web.pages.live import changes
-from retoma.web.pages.view import View
-from retoma.words import Language
 from tests.apps.ads.aids import World, world
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter
-from tests.web.aids import PATIENT, ROOT_KEY, client, set_up
+from tests.apps.ads.test_operator import Telling
+from tests.apps.people import EN, PT, Site, pages
+from tests.web.aids import client
 from tests.web.test_more_pages import posted, told
-from tests.web.test_pages import HOSTILE, HTML, told_of
+from tests.web.test_pages import HOSTILE, told_of
 from tests.web.test_sign_in import signed_in
 
 LISTS = ("/ads", "/ads/missions", "/ads/workers", "/ads/proxies", "/ads/writers")
-PT = {**HTML, "Accept-Language": "pt-BR"}
-EN = {**HTML, "Accept-Language": "en"}
 DAY = {"date_start": "2025-01-15", "date_end": "2025-01-16", "media_type": "video"}
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A house with its pages, and a client for each role."""
-
-    house: World
-    site: FastAPI
-    admin: httpx2.AsyncClient
-    operator: httpx2.AsyncClient
-    viewer: httpx2.AsyncClient
-
-    @property
-    def app(self) -> Retoma:
-        return self.house.app
-
-    def view(self, role: Role = Role.OPERATOR, language: Language = Language.PT_BR) -> View:
-        return View(language=language, role=role, timezone=self.app.timezone)
-
-
 @asynccontextmanager
-async def site_of(url: str, folder: Any, **around: Any) -> AsyncIterator[Site]:
-    async with world(url, folder, **around) as house:
-        site = build_site(house.app, set_up(url), [APP], bound=PATIENT)
-        access = Access(await house.app.database(), house.app.clock, house.app.ids)
-        keys = [ROOT_KEY]
-        for name, role in (("Olga", Role.OPERATOR), ("Vera", Role.VIEWER)):
-            keys.append((await access.create_key(name, role, actor="test")).token)
-        clients = [client(site, key) for key in keys]
-        try:
-            yield Site(house, site, *clients)
-        finally:
-            for each in clients:
-                await each.aclose()
+async def site_of(url: str, folder: Any, **around: Any) -> AsyncIterator[Site[World]]:
+    async with world(url, folder, **around) as house, pages(house, APP, url) as site:
+        yield site
 
 
 def text_of(answer: httpx2.Response) -> str:
@@ -111,7 +78,7 @@ async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url
 
 
 async def test_menu_errors_and_settings_are_where_people_look_for_them(database_url, tmp_path):
-    """The menu comes from the manifest and marks the nearest page; what is not there is told as a
+    """The menu comes from the manifest, is open where one is, and marks the nearest page; what is not there is told as a
     page; session_limit leads an admin to where it is changed."""
     async with site_of(database_url, tmp_path) as site:
         for path, word in (("/ads", "Mission Control"), ("/ads/missions", "Banco de Missões")):
@@ -123,6 +90,15 @@ async def test_menu_errors_and_settings_are_where_people_look_for_them(database_
         assert 'href="/ads/missions" aria-current="page">Mission bank<' in below
         board = text_of(await site.viewer.get("/", headers=EN))
         assert 'href="/" aria-current="page"' in board
+        opened = '<a class="section" href="{}" aria-current="true">{}</a>'
+        closed = '<a class="section" href="{}">{}</a>'
+        assert opened.format("/", "Engine") in board
+        assert closed.format("/ads", "Ads") in board
+        assert 'href="/ads/workers"' not in board
+        assert opened.format("/ads", "Ads") in below
+        assert closed.format("/", "Engine") in below
+        assert 'href="/ads/workers"' in below
+        assert 'href="/schedules"' not in below
 
         wrong = {
             "/ads/missions/MIS-999999": 404,
@@ -166,7 +142,7 @@ async def test_iniciar_and_parar_by_their_labels_and_a_banner_while_missions_wai
     two = [FakeWorker(), FakeWorker()]
     async with site_of(database_url, tmp_path, workers=two, proxies=2) as site:
         await site.house.queue(*await site.house.add(2))
-        browser, csrf = await signed_in(site, "operator")  # type: ignore[arg-type]
+        browser, csrf = await signed_in(site, "operator")
         before = text_of(await browser.get("/ads", headers=PT))
         assert "Há missões à espera e o orquestrador está parado: 2." in before
         assert re.search(r'form="do-start"[^>]*>Iniciar<', before)
@@ -226,7 +202,7 @@ async def test_a_row_is_drawn_by_the_same_partial_first_and_ever_after(database_
 async def test_the_stream_moves_the_page_by_the_events_of_the_three_kinds(
     database_url, tmp_path
 ):
-    for kind in (store.SESSION, store.EXTRACTION, store.STORAGE):
+    for kind in (store.SESSION, store.EXTRACTION, store.STORAGE, store.HEALTH):
         assert CONCERN.met(Slice([replace(told_of(job=1), kind=kind)], [], None))
     assert not CONCERN.met(Slice([replace(told_of(job=1), kind="prices.quote")], [], None))
     async with site_of(
@@ -240,13 +216,13 @@ async def test_the_stream_moves_the_page_by_the_events_of_the_three_kinds(
         await site.house.start()
         await site.house.drain()
         kinds = {kind for (kind,) in await site.house.rows("SELECT DISTINCT kind FROM jobs")}
-        assert kinds == {*CONCERN.kinds}
+        assert kinds <= {*CONCERN.kinds}
         after = {each.id: each.html for each in changes(empty, await screen.draw())}
         assert after.keys() == {"mission-head", "mission-facts", "mission-timeline"}
         once = await site.viewer.get(
             f"/live/ads/missions/{mission}", headers={"Retoma-Once": "1"}
         )
-        assert once.text.count("<hx-partial") == 3
+        assert once.text.count("<hx-partial") == 4
 
         # What only a person can repair is said where people look.
         [writer] = site.house.writers.values()
@@ -263,7 +239,7 @@ async def test_the_stream_moves_the_page_by_the_events_of_the_three_kinds(
 
 async def test_a_mission_is_made_queued_and_canceled_on_the_pages(database_url, tmp_path):
     async with site_of(database_url, tmp_path) as site:
-        browser, csrf = await signed_in(site, "operator")  # type: ignore[arg-type]
+        browser, csrf = await signed_in(site, "operator")
         made = told(await posted(browser, "/ads/missions", csrf, **DAY, languages="pt, en"))
         assert "MIS-000001" in made
         bank = text_of(await browser.get("/ads/missions?status=novo", headers=PT))
@@ -299,7 +275,7 @@ async def test_a_mission_is_made_queued_and_canceled_on_the_pages(database_url, 
         assert ended == [("canceled", "Bia"), ("canceled", "Bia")]
         plain = await browser.post(
             orders,
-            data={"csrf": csrf, "verb": "queue", "next": "/ads/missions/MIS-000001", **one},
+            data={"csrf": csrf, "verb": "again", "next": "/ads/missions/MIS-000001", **one},
             headers={**PT, "Origin": "http://127.0.0.1", "Sec-Fetch-Site": "same-origin"},
         )
         assert (plain.status_code, plain.headers["location"]) == (
@@ -332,12 +308,86 @@ async def test_the_bank_is_read_page_by_page(database_url, tmp_path):
         assert (await site.viewer.get(other, headers=EN)).status_code == 422
 
 
+async def test_refused_ads_are_shown_and_sent_again_and_a_cancel_is_told_until_confirmed(
+    database_url, tmp_path
+):
+    """H-64 on the page: a badge, each refused ad with its reason, "Reenviar recusados"."""
+    writer = Telling(statuses=["partial"])
+    async with site_of(
+        database_url, tmp_path, workers=[FakeWorker()], writers=[writer]
+    ) as site:
+        [mission] = await site.house.add()
+        await site.house.queue(mission)
+        await site.house.start()
+        await site.house.drain()
+        path = f"/ads/missions/{mission}"
+        seen = text_of(await site.viewer.get(path, headers=PT))
+        for word in (
+            ">13 anúncios recusados<",
+            "duplicate key",
+            "ad42",
+            "os primeiros 1 de 13",
+        ):
+            assert word in seen, word
+        assert "Reenviar recusados" not in seen
+        browser, csrf = await signed_in(site, "operator")
+        button = re.compile(r'form="do-resend" data-ask="[^"]+">Reenviar recusados<')
+        assert button.search(text_of(await browser.get(path, headers=PT)))
+
+        order = {"verb": "resend", "mission": mission}
+        told(await posted(browser, "/ads/missions/orders", csrf, **order))
+        again = await posted(browser, "/ads/missions/orders", csrf, **order)
+        assert again.status_code == 409
+        said = "Cancelamento não confirmado"
+        assert said not in text_of(await browser.get(path, headers=PT))
+        assert await site.house.cancel(mission) == "canceled"
+        assert said in text_of(await browser.get(path, headers=PT))
+        await site.house.drain()
+        over = text_of(await browser.get(path, headers=PT))
+        assert said not in over
+        assert not button.search(over), "a canceled mission is not sent again"
+        await browser.aclose()
+
+
 # — workers, proxies, writers —
+
+
+async def test_what_keeps_a_session_from_ending_is_said_beside_its_worker(
+    database_url, tmp_path
+):
+    """ "Cancelamento não confirmado", and the two ways out: "Resetar" and "realocar"."""
+    async with site_of(database_url, tmp_path, workers=[FakeWorker()]) as site:
+        await site.house.queue(*await site.house.add())
+        await site.house.start()
+        await site.house.change("UPDATE ads_workers SET status = 'error'")
+        await site.house.change(f"UPDATE ads_sessions SET proxy = '{site.house.proxies[0]}'")  # noqa: S608
+        await site.house.change(
+            "UPDATE jobs SET note = 'Cancelamento não confirmado' WHERE kind = 'ads.session'"
+        )
+        for who, may in ((site.operator, True), (site.viewer, False)):
+            drawn = text_of(await who.get("/ads/workers", headers=PT))
+            assert "Cancelamento não confirmado" in drawn
+            for word in ("Worker perdido: realocar", "Resetar", "Testar", "Testar todos"):
+                assert (f">{word}<" in drawn) == may, word
+            assert ">Editar<" not in drawn
+        drawn = text_of(await site.admin.get("/ads/workers", headers=PT))
+        for word in ("Editar", "Desativar", "Excluir"):
+            assert f">{word}<" in drawn, word
+
+
+async def test_proxies_are_read_page_by_page(database_url, tmp_path):
+    async with site_of(database_url, tmp_path, proxies=THINGS + 2) as site:
+        first = text_of(await site.viewer.get("/ads/proxies", headers=EN))
+        [following] = re.findall(r'href="([^"]+)" rel="next"', first)
+        second = text_of(await site.viewer.get(following, headers=EN))
+        rows = re.compile(r'<tr id="proxy-(PRX-\d+)"')
+        assert rows.findall(first) + rows.findall(second) == site.house.proxies
+        assert 'rel="next"' not in second
 
 
 async def test_an_admin_adds_a_worker_a_proxy_and_a_writer(database_url, tmp_path):
     async with site_of(database_url, tmp_path, proxies=0) as site:
-        browser, csrf = await signed_in(site, "admin")  # type: ignore[arg-type]
+        browser, csrf = await signed_in(site, "admin")
         place = {"name": "W9", "url": "http://127.0.0.1:1", "api_key": KEY}
         domain = {"storage_domain": "files.example.org"}
         told(await posted(browser, "/ads/workers", csrf, **place, **domain))
@@ -358,25 +408,48 @@ async def test_an_admin_adds_a_worker_a_proxy_and_a_writer(database_url, tmp_pat
         bad = await posted(browser, "/ads/proxies", csrf, host="x.example.org", port="many")
         assert bad.status_code == 422
 
-        told(await posted(browser, "/ads/proxies/switch", csrf, proxy="PRX-000001", verb="off"))
+        orders = "/ads/proxies/orders"
+        told(await posted(browser, orders, csrf, id="PRX-000001", verb="off"))
         off = text_of(await browser.get("/ads/proxies", headers=PT))
         assert re.search(r">Ativar<", off)
-        told(await posted(browser, "/ads/proxies/switch", csrf, proxy="PRX-000001", verb="on"))
+        told(await posted(browser, orders, csrf, id="PRX-000001", verb="on"))
         on = text_of(await browser.get("/ads/proxies", headers=PT))
         assert re.search(r">Desativar<", on)
-        none = {"proxy": "PRX-999999", "verb": "off"}
-        assert (await posted(browser, "/ads/proxies/switch", csrf, **none)).status_code == 404
+        none = {"id": "PRX-999999", "verb": "off"}
+        assert (await posted(browser, orders, csrf, **none)).status_code == 404
+        assert (await posted(browser, orders, csrf, verb="off")).status_code == 422
+
+        shown = text_of(await browser.get("/ads/proxies/PRX-000001", headers=PT))
+        assert 'value="p.example.org"' in shown
+        assert KEY not in shown
+        same = {"host": "p.example.org", "port": "", "name": "renamed", "username": "u"}
+        told(await posted(browser, "/ads/proxies/PRX-000001", csrf, **same, vendor="acme"))
+        [kept] = await site.house.rows("SELECT name, port, password FROM proxies")
+        assert kept == ("renamed", None, "vault:ads_proxies/PRX-000001")
+        tested = told(await posted(browser, "/ads/proxies/test", csrf))
+        assert "1" in tested
+        both: dict[str, Any] = {"id": ["WRK-000001"], "verb": "delete"}
+        told(await posted(browser, "/ads/workers/orders", csrf, **both))
+        assert "W9" not in text_of(await browser.get("/ads/workers", headers=PT))
         await browser.aclose()
 
 
 ORDERS = {
     "/ads/start": ("admin", "operator"),
     "/ads/stop": ("admin", "operator"),
+    "/ads/stop-now": ("admin", "operator"),
     "/ads/missions": ("admin", "operator"),
     "/ads/missions/orders": ("admin", "operator"),
     "/ads/workers": ("admin",),
     "/ads/proxies": ("admin",),
-    "/ads/proxies/switch": ("admin",),
+    "/ads/proxies/orders": ("admin",),
+    "/ads/workers/orders": ("admin",),
+    "/ads/writers/orders": ("admin",),
+    "/ads/workers/test": ("admin", "operator"),
+    "/ads/proxies/test": ("admin", "operator"),
+    "/ads/writers/test": ("admin", "operator"),
+    "/ads/workers/reset": ("admin", "operator"),
+    "/ads/workers/relocate": ("admin", "operator"),
     "/ads/writers": ("admin",),
 }
 
@@ -389,8 +462,21 @@ async def test_whoever_may_not_do_it_has_no_button_for_it_and_is_refused(
             await _may_do_only_its_own(site, role)
 
 
-async def _may_do_only_its_own(site: Site, role: str) -> None:
-    browser, csrf = await signed_in(site, role)  # type: ignore[arg-type]
+async def test_a_change_that_makes_no_sense_is_refused_and_changes_nothing(
+    database_url, tmp_path
+):
+    async with site_of(database_url, tmp_path, workers=[FakeWorker()]) as site:
+        [before] = await site.house.rows("SELECT id, url FROM ads_workers")
+        browser, csrf = await signed_in(site, "admin")
+        told = {"name": "x" * 10_000, "url": "http://127.0.0.1:1"}
+        refused = await posted(browser, f"/ads/workers/{before[0]}", csrf, **told)
+        await browser.aclose()
+        assert 422 == refused.status_code, refused.text
+        assert [before] == await site.house.rows("SELECT id, url FROM ads_workers")
+
+
+async def _may_do_only_its_own(site: Site[World], role: str) -> None:
+    browser, csrf = await signed_in(site, role)
     for path, allowed in ORDERS.items():
         status = (await posted(browser, path, csrf)).status_code
         assert (status != 403) == (role in allowed), (role, path, status)

@@ -1,187 +1,33 @@
 """The whole of seed 004: orchestrators, workers, writer and proxies as processes of their own, and killed."""
 
-import asyncio
-import os
 import random
 import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from retoma import Retoma, db
-from retoma.apps.ads import APP, store
-from retoma.apps.ads.model import MediaType
-from retoma.apps.tools import Tools
-from retoma.db import Database, adhoc, verbatim
-from retoma.outbound import Outbound
-from retoma.sandbox.ads import Library, Wanted
-from retoma.secret import Secret
-from tests.engine.aids import eventually
-from tests.programs.logbooks import doubled, left
-from tests.programs.processes import API_KEY, PATIENCE, Program, Programs, programs
+from tests.apps.ads import recovery
+from tests.apps.ads.around import Around, around, days, house, settle
+from tests.apps.ads.run_orchestrator import DREAM, POINTS
+from tests.apps.ads.test_steps import SEQUENCE
+from tests.apps.ads.test_world_rows import Rows
+from tests.conftest import soaking
 
-SEED = 7
-LAYOUTS = (("gallery", ()), ("archive", ("--no-keys",)))
-WHO = "ana"
-TABLE = """CREATE TABLE ads (id text PRIMARY KEY, title text, advertiser text, text text,
-           language text, media_type text, url text, qtd_ads integer, date text)"""
-LANGUAGES = ("pt", "en", "es", "fr")
+LONG = (date(2025, 6, 1), date(2025, 9, 30), ("pt", "en", "es"))  # some seconds of scraping
+LONG_ONES = (
+    (date(2025, 10, 1), date(2025, 11, 30), ("pt",)),
+    (date(2025, 10, 1), date(2025, 11, 30), ("en",)),
+)
+SAMPLE = ("scrape.request", "process.answer")
+THE_WAY = [each for each in SEQUENCE if not each.endswith("_progress")]  # §10.2, each line once
+FORGOTTEN = 61.0  # seconds after which a request that is nowhere to be found never arrived
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What stands around the orchestrators."""
-
-    programs: Programs
-    folder: Path
-    workers: tuple[Program, ...]
-    proxies: tuple[Program, ...]
-    writer: Program
-
-    @property
-    def logs(self) -> list[Path]:
-        return [self.folder / layout / "worker.jsonl" for layout, _ in LAYOUTS]
-
-
-@contextmanager
-def around(folder: Path, target: str) -> Iterator[Around]:
-    with programs(folder) as those:
-        site = those.begin("sandbox", "ads", "--seed", str(SEED))
-        proxies = tuple(those.proxy(name, "ana", "secret") for name in ("red", "blue", "green"))
-        site.wait()
-        workers = tuple(
-            those.begin(
-                *("worker-service", "--site", site.origin, "--adapter", layout),
-                *("--data", str(folder / layout), "--watch", "0.2", *more),
-            )
-            for layout, more in LAYOUTS
-        )
-        for each in (*proxies, *workers):
-            each.wait()
-        own = ("--database", f"sqlite:///{folder / 'writer.db'}")
-        sources = [word for each in workers for word in ("--source", each.origin)]
-        profile = ("writer", "profiles", "add", "ads", "--target", "env:TARGET", *sources)
-        subprocess.run(
-            [sys.executable, "-m", "retoma", *profile, *own],
-            env={**os.environ, "RETOMA_PRIVATE_HOSTS": "127.0.0.1", "TARGET": target},
-            check=True,
-            capture_output=True,
-        )
-        writer = those.start("writer-service", *own, TARGET=target)
-        yield Around(those, folder, workers, proxies, writer)
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """The orchestrators' database, as a person sees it."""
-
-    app: Retoma
-    database: Database
-    target: Database
-
-    async def rows(self, sql: str) -> list[Any]:
-        return await self.database.read(lambda tx: tx.all(adhoc(sql)))
-
-    async def statuses(self) -> list[str]:
-        return [each for (each,) in await self.rows("SELECT status FROM missions ORDER BY id")]
-
-    async def at_rest(self) -> bool:
-        """Every mission has ended, and every session; nothing is held."""
-        ended = {"completed", "failed", "canceled"}
-        open_ = await self.rows("SELECT count(*) FROM ads_sessions WHERE ended_at IS NULL")
-        at_rest = set(await self.statuses()) <= ended and open_[0][0] == 0
-        return at_rest and not await self.held()
-
-    async def held(self) -> list[Any]:
-        """What somebody holds; a proxy is let go of just after its session was seen to end."""
-        return await self.rows(
-            "SELECT i.name FROM pool_items i JOIN jobs j ON j.id = i.job"
-            " WHERE i.scope = 'release' OR j.state IN ('waiting', 'running', 'parked')"
-        )
-
-    async def ads(self) -> dict[str, str]:
-        found = await self.target.read(
-            lambda tx: tx.for_caller(verbatim("SELECT id, title FROM ads"))
-        )
-        return dict(found[0])
-
-
-@asynccontextmanager
-async def house(url: str, world: Around, target: Database) -> AsyncIterator[House]:
-    out = Outbound(private=frozenset({"127.0.0.1"}))
-    async with Retoma(url) as app, out:
-        tools = Tools(app, out, key_file=world.folder / "key")
-        app.install(APP, tools)
-        for knob in ("polling_session", "polling_job"):
-            await app.knobs.set(f"ads.{knob}", 0.2)
-        secrets = store.Secrets(await (await tools.vault()).sealer(), WHO)
-        for program in world.workers:
-            told = {"name": program.server, "url": program.origin, "api_key": Secret(API_KEY)}
-            await app.write(
-                lambda tx, told=told, at=program.server: store.add_worker(  # type: ignore[misc]
-                    tx, secrets, storage_domain=at, **told
-                )
-            )
-        for program in world.proxies:
-            host, _, port = program.server.partition(":")
-            login = {"username": "ana", "password": Secret("secret")}
-            await app.write(
-                lambda tx, host=host, port=port, login=login: store.add_proxy(  # type: ignore[misc]
-                    tx, secrets, host=host, port=int(port), **login
-                )
-            )
-        service = {"name": "w", "url": world.writer.origin, "api_key": Secret(API_KEY)}
-        await app.write(lambda tx: store.add_writer(tx, secrets, **service))  # type: ignore[arg-type]
-        yield House(app, await app.database(), target)
-
-
-def orchestrator(url: str, folder: Path, name: str) -> "subprocess.Popen[bytes]":
-    with (folder / f"{name}.log").open("ab") as log:
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tests.apps.ads.run_orchestrator"),
-                *(url, str(folder / "key"), name),
-            ],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-
-
-async def add_missions(found: House, n: int) -> dict[str, str]:
-    """So many days, each in one language; the ads there are."""
-    wanted = [
-        store.NewMission(
-            date(2025, 3, 1 + each // 4),
-            date(2025, 3, 1 + each // 4),
-            MediaType.ALL,
-            (LANGUAGES[each % 4],),
-        )
-        for each in range(n)
-    ]
-    ids = await found.app.write(lambda tx: store.add_missions(tx, wanted, actor=WHO))
-    await found.app.write(lambda tx: store.queue_missions(tx, ids, actor=WHO))
-    await found.app.write(lambda tx: store.start(tx, actor=WHO))
-    library = Library(SEED)
-    return {
-        ad.id: ad.title
-        for each in wanted
-        for ad in library.find(
-            Wanted(
-                start=each.date_start, end=each.date_end, languages=frozenset(each.languages)
-            )
-        )
-    }
-
-
-async def until_rest(found: House) -> None:
-    await eventually(found.at_rest, within=3 * PATIENCE)
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
+    with around(tmp_path_factory.mktemp("world")) as made:
+        yield made
 
 
 @pytest.mark.timeout(300)
@@ -192,39 +38,135 @@ async def until_rest(found: House) -> None:
         pytest.param(40, 40, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
     ],
 )
-async def test_m1_to_m10_whoever_is_killed_every_mission_ends_and_nothing_is_doubled(
-    database_url, tmp_path, missions, kills
+async def test_m1_to_m11_whoever_is_killed_every_mission_ends_and_nothing_is_doubled(
+    database_url, tmp_path, world, missions, kills
 ):
-    chance = random.Random(SEED)
-    target_url = f"sqlite:///{tmp_path / 'target.db'}"
-    target = db.open(target_url)
-    await target.write(lambda tx: tx.for_caller(verbatim(TABLE)), verb="test")
-    with around(tmp_path, target_url) as world:
-        async with house(database_url, world, target) as found:
-            running = {
-                name: orchestrator(database_url, tmp_path, name) for name in ("one", "two")
-            }
-            try:
-                expected = await add_missions(found, missions)
-                for _ in range(kills):
-                    await asyncio.sleep(chance.uniform(0.3, 1.5))
-                    name = chance.choice(["one", "two", "worker", "writer"])
-                    if name in running:
-                        running[name].send_signal(signal.SIGKILL)
-                        running[name].wait()
-                        running[name] = orchestrator(database_url, tmp_path, name)
-                        continue
-                    victim = world.writer if name == "writer" else chance.choice(world.workers)
-                    victim.kill()
-                    victim.start()
-                await until_rest(found)
+    chance = random.Random(7)
+    async with house(database_url, world, tmp_path) as found:
+        for name in ("one", "two"):
+            found.orchestrate(name)
+        await found.add(*days(missions))
+        for _ in range(kills):
+            await settle(chance.uniform(0.3, 1.5))
+            name = chance.choice(["one", "two", "worker", "writer", "proxy"])
+            if name in found.running:
+                found.kill(name)
+                found.orchestrate(name)
+                continue
+            among = {"worker": world.workers, "writer": (world.writer,), "proxy": world.proxies}
+            victim = chance.choice(among[name])
+            victim.kill()
+            victim.start()
+        await found.until_rest()
 
-                assert {"completed"} == set(await found.statuses())
-                assert expected == await found.ads()
-                assert [] == doubled(world.logs)
-                assert [] == left(world.logs)
-            finally:
-                for each in running.values():
-                    each.kill()
-                    each.wait()
-    target.close()
+        assert {"completed"} == set(await found.statuses())
+        assert [] == await found.problems()
+
+
+@pytest.mark.timeout(600 if soaking() else 120)
+async def test_m1_m10_an_orchestrator_killed_around_its_posts_leaves_nothing_undone_or_twice(
+    database_url, tmp_path, world, test_clock
+):
+    """E6: at every point around the four POSTs; the gate takes those nobody can do without."""
+    async with house(database_url, world, tmp_path) as found:
+        for place, point in enumerate(POINTS if soaking() else SAMPLE):
+            found.orchestrate("armed", point)
+            wanted = LONG if point.startswith("cancel") else days(place + 1, month=4)[-1]
+            [mission] = await found.add(wanted)
+            if point.startswith("cancel"):
+                await found.until(mission, "worker_job_id IS NOT NULL")
+                await found.cancel(mission)
+            assert -signal.SIGKILL == await found.died("armed"), point
+            test_clock.jump(FORGOTTEN)
+            found.orchestrate("next")
+            await found.until_rest()
+            assert 0 == found.leave("next")
+
+            ended = "canceled" if point.startswith("cancel") else "completed"
+            assert ended == (await found.mission(mission))["status"], point
+            if ended == "canceled":
+                found.expected = {
+                    key: row for key, row in found.expected.items() if row[-1] < "2025-06"
+                }
+            assert [] == await found.problems(), point
+
+
+@pytest.mark.timeout(120)
+async def test_m9_an_orchestrator_that_slept_past_its_lease_changes_nothing_when_it_wakes(
+    database_url, tmp_path, world, test_clock
+):
+    """E2, E3, E4: it has been told of a scrape and has not written it down; another one finishes it."""
+    async with house(database_url, world, tmp_path) as found:
+        found.orchestrate("sleeper", f"scrape.answer={DREAM}")
+        missions = await found.add(*days(2, month=5))
+        await found.dreams("sleeper")
+        await found.freeze("sleeper")
+        [asleep] = await found.living()
+        found.orchestrate("heir")
+        await found.booted("heir")
+        await found.travel(test_clock, "heir", hops=2)
+        for each in missions:
+            await found.until(each, "status = 'completed'")
+        found.end_dream("sleeper")
+        again = await found.booted("sleeper", beside=asleep.boot)
+        await found.add(*days(4, month=5)[2:])
+        await found.until_rest()
+
+        assert {"completed"} == set(await found.statuses())
+        assert [] == await found.problems()
+        assert again.boot != asleep.boot
+        assert (0, 0) == (found.leave("sleeper"), found.leave("heir"))
+
+
+@pytest.mark.soak
+async def test_an_orchestrator_that_is_told_to_leave_hands_over_what_it_has_begun(
+    database_url, tmp_path, world
+):
+    """§5.5, §5.6: the remote work goes on; whoever comes next finds it by its id and sends nothing."""
+    async with house(database_url, world, tmp_path) as found:
+        found.orchestrate("first")
+        [mission] = await found.add(LONG_ONES[0])
+        await found.until(mission, "worker_job_id IS NOT NULL")
+        begun = (await found.mission(mission))["worker_job_id"]
+        assert 0 == found.leave("first")
+        found.orchestrate("second")
+        await found.until_rest()
+
+        after = await found.mission(mission)
+        assert ("completed", begun) == (after["status"], after["worker_job_id"])
+        assert [] == await found.problems()
+
+
+@pytest.mark.timeout(900 if soaking() else 120)
+async def test_recovery_of_what_a_killed_orchestrator_left_asks_before_it_sends(
+    database_url, tmp_path, world, test_clock
+):
+    """§5.6: every row of its table; in the gate the first, a scrape that goes on without anybody."""
+    async with house(database_url, world, tmp_path) as found:
+        rows = Rows(found, test_clock)
+        for place, left in enumerate(recovery.EVERY if soaking() else recovery.EVERY[:1]):
+            scrapes, writes = recovery.begun(world), len(recovery.handed_over(world))
+            mission = await recovery.die(found, left, recovery.mission_of(left, place))
+            dead = await found.mission(mission)
+            assert left.mission == (dead["status"], dead["checkpoint"]), left
+            test_clock.jump(FORGOTTEN)
+            found.orchestrate("one")
+            await left.after(found, mission)
+            if left.slow:
+                world.peace()
+            await rows.until_rest()
+            found.kill("one")
+            world.peace()
+
+            after = await found.mission(mission)
+            sent = recovery.begun(world) - scrapes
+            # One that was stopped because nobody could say whose it was may cost a try, too.
+            assert (sent - 1 if left.scrape else 0) <= after["retry_count"] < sent, left
+            assert ("completed", True) == (after["status"], sent in left.scrapes), left
+            if left.scrapes == (1,):
+                told = [event for event, _ in (await found.timelines())[mission]]
+                assert THE_WAY == [each for each in told if each in THE_WAY], left
+            assert 1 == len(recovery.handed_over(world)) - writes, left
+            if dead["worker_job_id"] is not None and not left.scrape:
+                assert dead["worker_job_id"] == after["worker_job_id"], left
+            assert [] == await found.problems(), left

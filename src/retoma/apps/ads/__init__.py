@@ -4,12 +4,15 @@ from retoma.engine.knob import Knob, KnobType
 from retoma.manifest import Application
 from retoma.words import say
 
-INT, DURATION = KnobType.INT, KnobType.DURATION
+INT, DURATION, TEXT = KnobType.INT, KnobType.DURATION, KnobType.TEXT
 
 APP = Application(
     name="ads",
+    title=say("Ads"),
     submits=False,
     stories="retoma.apps.ads.steps:stories",
+    watch="retoma.apps.ads.store.watch:watch",
+    mend="retoma.apps.ads.steps.wake:wake",
     router="retoma.apps.ads.api:routes",
     pages="retoma.apps.ads.pages:routes",
     templates="retoma.apps.ads.pages",
@@ -19,6 +22,8 @@ APP = Application(
         (say("Workers"), "/ads/workers"),
         (say("Proxies"), "/ads/proxies"),
         (say("Writers"), "/ads/writers"),
+        (say("Import"), "/ads/import"),
+        (say("Audit of missions"), "/ads/reports"),
     ),
     migrations="retoma.apps.ads.migrations",
     refers=(
@@ -26,6 +31,7 @@ APP = Application(
         ("ads_missions", "storage"),
         ("ads_sessions", "job"),
     ),
+    schedules=(("ads.health", "0 * * * *"),),
     knobs=(
         Knob(
             "session_limit", 5, INT, 1, 1000, why="missões por sessão antes de trocar o proxy"
@@ -34,11 +40,30 @@ APP = Application(
         Knob("timeout_session", 180, DURATION, 1, 3600, why="até a sessão ficar ready"),
         Knob("timeout_job", 6000, DURATION, 1, 86_400, why="de um job de scrape"),
         Knob("timeout_writer", 6000, DURATION, 1, 86_400, why="de um job do writer"),
+        Knob(
+            "stall_writer", 900, DURATION, 1, 86_400, why="sem novos itens, antes de ERROR300"
+        ),
+        Knob(
+            "max_failed_share",
+            0.2,
+            KnobType.FLOAT,
+            0,
+            1,
+            why="anúncios recusados antes de ERROR303",
+        ),
         Knob("polling_session", 10, DURATION, 0.001, 600, why="entre consultas à sessão"),
         Knob("polling_job", 30, DURATION, 0.001, 600, why="entre consultas ao job"),
         Knob("polling_ui", 5, DURATION, 1, 600, why="da interface, quando o stream silencia"),
         Knob(
             "max_proxy_failures", 3, INT, 1, 100, why="falhas seguidas que desativam um proxy"
+        ),
+        Knob(
+            "proxy_test_url",
+            "https://example.com/",
+            TEXT,
+            8,
+            500,
+            why="endereço pedido através de um proxy para o testar",
         ),
     ),
 )

@@ -1,41 +1,23 @@
-"""The two services of the document as we speak to them (§9), and what each of their answers means.
+"""The two services of the document as we speak to them (§9); `answers` says what their failures mean."""
 
-One table for each endpoint: status or failure → code. HTTP 401 is a key that a person must see to, and
-not ERROR401, which is a worker's trouble with its own storage.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from retoma.apps.ads.answers import ANSWERS, Endpoint, Met, in_their_words
 from retoma.apps.ads.model import Proxy, Worker, Writer, checked_remote_id, session_payload
+from retoma.apps.ads.passed_over import Without
 from retoma.engine.errors import Permanent, Transient, Unsure
-from retoma.outbound import Answer, Outbound, Policy, Sort
+from retoma.outbound import Answer, Outbound, Policy
 from retoma.secret import Secret
 
 OK: Final = 200
 GONE: Final = 404
 BUSY: Final = 409
-AWAY: Final = Sort(Transient, "ERROR502")
-WORKER: Final[Mapping[int, Sort]] = {
-    BUSY: Sort(Transient, "ERROR502"),
-    429: Sort(Transient, "ERROR502"),
-    503: AWAY,
-    400: Sort(Permanent, "ERROR500"),
-    413: Sort(Permanent, "ERROR500"),
-    422: Sort(Permanent, "config"),
-}
-WRITER: Final[Mapping[int, Sort]] = {
-    400: Sort(Permanent, "ERROR303"),
-    413: Sort(Permanent, "ERROR303"),
-    422: Sort(Permanent, "config"),
-    429: Sort(Transient, "ERROR302"),
-    503: Sort(Transient, "ERROR301"),
-}
-# What our own client says of a service that cannot be spoken to, in the words of the document.
-WRITER_AWAY: Final = {"no_answer": "ERROR301", "timeout": "ERROR302"}
-MOST: Final = 1 << 20  # bytes of an answer: a status may carry `data`, which nobody wants here
+MOST: Final = 1 << 20  # bytes of an answer, without the `data` of a status
+MOST_SENT: Final = 64 << 20  # and with it
 DEADLINE: Final = 30.0
 
 
@@ -63,16 +45,72 @@ class WriteSeen:
     error: str | None = None
 
 
-class WorkerClient:
-    """One worker, behind its key."""
+class Client:
+    """One service, behind its key."""
+
+    def __init__(self, out: Outbound, purpose: str, url: str, api_key: Secret) -> None:
+        self._out = out
+        self._base = url.rstrip("/")
+        self._headers = {"x-api-key": api_key}
+        self._policy = Policy.toward(
+            purpose, url, deadline=DEADLINE, most_bytes=MOST, answers=ANSWERS
+        )
+        self._wide = replace(self._policy, most_bytes=MOST_SENT, most_unpacked=MOST_SENT)
+
+    async def _ask(
+        self,
+        endpoint: Endpoint,
+        path: str,
+        *,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        accept: tuple[int, ...] = (),
+        reads: bool = True,
+    ) -> tuple[Answer, dict[str, Any]]:
+        """The answer, and the object in it where it is read; else a failure in the document's words."""
+        method = endpoint.partition(" ")[0]
+        with _told_in_their_words(endpoint):
+            answer = await self._out.request(
+                self._policy,
+                method,
+                self._base + path,
+                headers={**self._headers, **(headers or {})},
+                json=body,
+                params=params,
+                accept=accept,
+            )
+            return answer, _object(answer) if reads and answer.status == OK else {}
+
+    async def _status(self, endpoint: Endpoint, path: str) -> dict[str, Any] | None:
+        """What is said of a job, but for its `data`, however much that is; None of one they lack."""
+        url = self._base + path
+        with _told_in_their_words(endpoint):
+            try:
+                body = await self._slim(url)
+            except Permanent as error:
+                if error.code == Met.NOT_FOUND:
+                    return None
+                raise
+            where = self._policy.purpose
+            return _object(Answer(status=OK, headers={}, url=url, where=where, body=body))
+
+    async def _slim(self, url: str) -> bytes:
+        slim = Without("data")
+        async with self._out.stream(self._wide, url, headers=self._headers) as pieces:
+            async for piece in pieces:
+                slim.feed(piece)
+                if slim.size > MOST:
+                    text = f"{self._policy.purpose}: the answer is larger than agreed"
+                    raise Permanent(text, code="too_large")
+        return bytes(slim.kept)
+
+
+class WorkerClient(Client):
+    """One worker."""
 
     def __init__(self, out: Outbound, worker: Worker) -> None:
-        self._out = out
-        self._base = worker.url.rstrip("/")
-        self._headers = {"x-api-key": worker.api_key}
-        self._policy = Policy.toward(
-            "ads worker", worker.url, deadline=DEADLINE, most_bytes=MOST, answers=WORKER
-        )
+        super().__init__(out, "ads worker", worker.url, worker.api_key)
 
     async def open_session(self, proxy: Proxy) -> None:
         told = session_payload(proxy)
@@ -80,29 +118,30 @@ class WorkerClient:
             name: value.reveal() if isinstance(value, Secret) else value
             for name, value in told["proxy"].items()
         }
-        await self._post("/session", {**told, "proxy": inside})
+        body = {**told, "proxy": inside}
+        await self._ask(Endpoint.OPEN_SESSION, "/session", body=body, reads=False)
 
     async def session_status(self) -> str:
-        answer = await self._get("/session/status", accept=(GONE,))
+        answer, told = await self._ask(
+            Endpoint.SESSION_STATUS, "/session/status", accept=(GONE,)
+        )
         if answer.status == GONE:
             return "terminated"
-        status = _object(answer).get("status")
-        return status if isinstance(status, str) else ""
+        return _text(told.get("status")) or ""
 
     async def close_session(self) -> None:
-        url = f"{self._base}/session"
-        await self._out.request(
-            self._policy, "DELETE", url, headers=self._headers, accept=(GONE,)
-        )
+        await self._ask(Endpoint.CLOSE_SESSION, "/session", accept=(GONE,), reads=False)
 
     async def start_scrape(self, key: str, payload: Mapping[str, Any]) -> str:
-        answer = await self._post("/scrape", payload, {"Idempotency-Key": key})
-        return checked_remote_id(_object(answer).get("job_id"))
+        named = {"Idempotency-Key": key}
+        _, told = await self._ask(Endpoint.START_SCRAPE, "/scrape", body=payload, headers=named)
+        return checked_remote_id(told.get("job_id"))
 
     async def find_scrape(self, key: str) -> tuple[bool, str | None]:
         """Whether this worker can be asked by key, and what it has under this one."""
-        answer = await self._get("/scrape", params={"key": key}, accept=(GONE, 405))
-        told = _object(answer) if answer.status == OK else {}
+        answer, told = await self._ask(
+            Endpoint.FIND_SCRAPE, "/scrape", params={"key": key}, accept=(GONE, 405)
+        )
         if answer.status == GONE and answer.headers.get("retoma-keys") == "known":
             return True, None
         if answer.status != OK or "job_id" not in told:
@@ -110,10 +149,9 @@ class WorkerClient:
         return True, checked_remote_id(told["job_id"])
 
     async def scrape(self, job: str) -> ScrapeSeen:
-        answer = await self._get(f"/scrape/{checked_remote_id(job)}", accept=(GONE,))
-        if answer.status == GONE:
+        told = await self._status(Endpoint.SCRAPE_STATUS, f"/scrape/{checked_remote_id(job)}")
+        if told is None:
             return ScrapeSeen("not_found")
-        told = _object(answer)
         return ScrapeSeen(
             status=_text(told.get("status")) or "",
             ads_count=_count(told.get("ads_count")),
@@ -123,55 +161,25 @@ class WorkerClient:
         )
 
     async def cancel_scrape(self, job: str) -> None:
-        await self._post(f"/scrape/{checked_remote_id(job)}/cancel", None, accept=(GONE, BUSY))
-
-    async def _get(self, path: str, **asked: Any) -> Answer:
-        return await self._out.get(
-            self._policy, self._base + path, headers=self._headers, **asked
-        )
-
-    async def _post(
-        self, path: str, body: Any, headers: Mapping[str, str] | None = None, **asked: Any
-    ) -> Answer:
-        every = {**self._headers, **(headers or {})}
-        return await self._out.post(
-            self._policy, self._base + path, headers=every, json=body, **asked
-        )
+        path = f"/scrape/{checked_remote_id(job)}/cancel"
+        await self._ask(Endpoint.CANCEL_SCRAPE, path, accept=(GONE, BUSY), reads=False)
 
 
-class WriterClient:
-    """One writer, behind its key."""
+class WriterClient(Client):
+    """One writer."""
 
     def __init__(self, out: Outbound, writer: Writer) -> None:
-        self._out = out
-        self._base = writer.url.rstrip("/")
-        self._headers = {"x-api-key": writer.api_key}
-        self._policy = Policy.toward(
-            "ads writer", writer.url, deadline=DEADLINE, most_bytes=MOST, answers=WRITER
-        )
+        super().__init__(out, "ads writer", writer.url, writer.api_key)
 
     async def process(self, payload: Mapping[str, Any]) -> str:
         """Start it; ERROR301 and ERROR302 say that it was not started."""
-        try:
-            answer = await self._out.post(
-                self._policy, f"{self._base}/process", headers=self._headers, json=payload
-            )
-        except Unsure:
-            raise
-        except Transient as error:
-            raise _in_their_words(error) from error
-        return checked_writer_id(_object(answer).get("job_id"))
+        _, told = await self._ask(Endpoint.PROCESS, "/process", body=payload)
+        return checked_writer_id(told.get("job_id"))
 
     async def status(self, job: str) -> WriteSeen:
-        answer = await self._out.get(
-            self._policy,
-            f"{self._base}/status/{checked_writer_id(job)}",
-            headers=self._headers,
-            accept=(GONE,),
-        )
-        if answer.status == GONE:
+        told = await self._status(Endpoint.WRITE_STATUS, f"/status/{checked_writer_id(job)}")
+        if told is None:
             return WriteSeen("not_found")
-        told = _object(answer)
         progress = told.get("progress")
         counts = progress if isinstance(progress, dict) else {}
         failed = told.get("failed_items")
@@ -186,8 +194,9 @@ class WriterClient:
         )
 
     async def healthy(self) -> bool:
-        answer = await self._out.get(self._policy, f"{self._base}/health", accept=(503,))
-        return answer.status == OK and _object(answer).get("status") == "healthy"
+        """Whether it says so; ERROR301 and ERROR302 where it says nothing."""
+        answer, told = await self._ask(Endpoint.HEALTH, "/health", accept=(503,))
+        return answer.status == OK and told.get("status") == "healthy"
 
 
 def checked_writer_id(value: Any) -> str:
@@ -203,9 +212,12 @@ def storage_scheme(worker: Worker) -> str:
     return urlsplit(worker.url).scheme
 
 
-def _in_their_words(error: Transient) -> Transient:
-    code = WRITER_AWAY.get(error.code, error.code)
-    return Transient(str(error), code=code, retry_after=error.retry_after)
+@contextmanager
+def _told_in_their_words(endpoint: Endpoint) -> Iterator[None]:
+    try:
+        yield
+    except (Transient, Permanent, Unsure) as error:
+        raise in_their_words(endpoint, error) from error
 
 
 def _object(answer: Answer) -> dict[str, Any]:

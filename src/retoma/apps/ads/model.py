@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import SplitResult
 
-from retoma.engine.errors import Permanent
+from retoma.engine.errors import ErrorClass, Permanent
 from retoma.secret import Secret
 
 
@@ -100,52 +100,128 @@ class Action(StrEnum):
     OPERATOR = "operator"  # a person must look: trying again would give the same
 
 
+class Budget(StrEnum):
+    """How often what failed is tried again."""
+
+    NONE = "none"
+    MAX_RETRIES = "max_retries"  # as often as the setting of this name says, in each phase
+    ONCE = "once"  # as the document gives the writer; not at all where max_retries is 0
+    ENDLESS = "endless"  # waiting costs nothing, and never ends a mission by itself
+
+
 @dataclass(frozen=True, slots=True)
 class Error:
     """One row of the document's tables of codes, and what we do about it."""
 
     code: str
+    error_class: ErrorClass
     phase: Phase
     action: Action
+    budget: Budget
+    exhausted: str | None  # the code of a mission whose budget is spent
     means: str
     blames_proxy: bool = False
 
 
+def _retry(code: str, phase: Phase, exhausted: str, means: str, blames: bool = False) -> Error:
+    budget = Budget.ONCE if phase is Phase.WRITER else Budget.MAX_RETRIES
+    how = (ErrorClass.TRANSIENT, phase, Action.RETRY, budget, exhausted)
+    return Error(code, *how, means, blames)
+
+
+def _fail(code: str, phase: Phase, means: str, whose: ErrorClass = ErrorClass.LOST) -> Error:
+    return Error(code, whose, phase, Action.FAIL, Budget.NONE, None, means)
+
+
+def _wait(code: str, phase: Phase, means: str) -> Error:
+    how = (ErrorClass.TRANSIENT, phase, Action.WAIT, Budget.ENDLESS, None)
+    return Error(code, *how, means)
+
+
+def _person(code: str, phase: Phase, means: str) -> Error:
+    how = (ErrorClass.CONFIG, phase, Action.OPERATOR, Budget.NONE, None)
+    return Error(code, *how, means)
+
+
 _ERRORS = (
-    Error("ERROR100", Phase.SESSION, Action.RETRY, "Erro genérico de sessão", True),
-    Error("ERROR101", Phase.SESSION, Action.RETRY, "Timeout de sessão", True),
-    Error("ERROR102", Phase.SESSION, Action.RETRY, "Sessão stuck", True),
-    Error("ERROR103", Phase.SESSION, Action.RETRY, "Sessão desconectada", True),
-    Error("ERROR104", Phase.SESSION, Action.FAIL, "Retry de sessão esgotado"),
-    Error("ERROR200", Phase.SCRAPE, Action.RETRY, "Job de scrape falhou"),
-    Error("ERROR201", Phase.SCRAPE, Action.RETRY, "Job cancelado"),
-    Error("ERROR202", Phase.SCRAPE, Action.RETRY, "Timeout de job"),
-    Error("ERROR203", Phase.SCRAPE, Action.FAIL, "Retry de scrape esgotado"),
-    Error("ERROR300", Phase.WRITER, Action.RETRY, "Erro genérico de writer"),
-    Error("ERROR301", Phase.WRITER, Action.WAIT, "Conexão recusada"),
-    Error("ERROR302", Phase.WRITER, Action.WAIT, "Timeout de conexão"),
-    Error("ERROR303", Phase.WRITER, Action.OPERATOR, "Erro de schema"),
-    Error("ERROR304", Phase.WRITER, Action.FAIL, "Retry de writer esgotado"),
-    Error("ERROR400", Phase.STORAGE, Action.RETRY, "Erro de S3/Storage"),
-    Error("ERROR401", Phase.STORAGE, Action.OPERATOR, "Credenciais S3 inválidas"),
-    Error("ERROR500", Phase.SYSTEM, Action.FAIL, "Erro interno"),
-    Error("ERROR501", Phase.SYSTEM, Action.WAIT, "Nenhum proxy disponível"),
-    Error("ERROR502", Phase.SYSTEM, Action.WAIT, "Worker indisponível"),
+    _retry("ERROR100", Phase.SESSION, "ERROR104", "Erro genérico de sessão", blames=True),
+    _retry("ERROR101", Phase.SESSION, "ERROR104", "Timeout de sessão", blames=True),
+    _retry("ERROR102", Phase.SESSION, "ERROR104", "Sessão stuck", blames=True),
+    _retry("ERROR103", Phase.SESSION, "ERROR104", "Sessão desconectada", blames=True),
+    _fail("ERROR104", Phase.SESSION, "Retry de sessão esgotado"),
+    _retry("ERROR200", Phase.SCRAPE, "ERROR203", "Job de scrape falhou"),
+    _retry("ERROR201", Phase.SCRAPE, "ERROR203", "Job cancelado"),
+    _retry("ERROR202", Phase.SCRAPE, "ERROR203", "Timeout de job"),
+    _fail("ERROR203", Phase.SCRAPE, "Retry de scrape esgotado"),
+    _retry("ERROR300", Phase.WRITER, "ERROR304", "Erro genérico de writer"),
+    _wait("ERROR301", Phase.WRITER, "Conexão recusada"),
+    _wait("ERROR302", Phase.WRITER, "Timeout de conexão"),
+    _person("ERROR303", Phase.WRITER, "Erro de schema"),
+    _fail("ERROR304", Phase.WRITER, "Retry de writer esgotado"),
+    _retry("ERROR400", Phase.STORAGE, "ERROR203", "Erro de S3/Storage"),
+    _person("ERROR401", Phase.STORAGE, "Credenciais S3 inválidas"),
+    _fail("ERROR500", Phase.SYSTEM, "Erro interno", ErrorClass.BUG),
+    _wait("ERROR501", Phase.SYSTEM, "Nenhum proxy disponível"),
+    _wait("ERROR502", Phase.SYSTEM, "Worker indisponível"),
 )
 ERRORS: Final[Mapping[str, Error]] = {each.code: each for each in _ERRORS}
+AWAY: Final = "ERROR502"  # of a worker that has not answered for too long
+NO_PROXY: Final = "ERROR501"
+COUNTED: Final = (Phase.SESSION, Phase.SCRAPE, Phase.WRITER)
 
-# When the budget of a phase is spent. Storage fails while a scrape is asked for, and counts there.
-EXHAUSTED: Final[Mapping[Phase, str]] = {
-    Phase.SESSION: "ERROR104",
-    Phase.SCRAPE: "ERROR203",
-    Phase.STORAGE: "ERROR203",
-    Phase.WRITER: "ERROR304",
+
+def counted_in(phase: Phase) -> Phase:
+    """The phase of which the retries are counted: storage fails while a scrape is asked for."""
+    return Phase.SCRAPE if phase is Phase.STORAGE else phase
+
+
+def tries_again(error: Error, max_retries: int) -> int:
+    """How often at most."""
+    if error.budget is Budget.MAX_RETRIES:
+        return max_retries
+    return min(1, max_retries) if error.budget is Budget.ONCE else 0
+
+
+# — workers —
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRule:
+    """Who moves a worker out of a status, by when at the latest, and where it may go."""
+
+    owner: str
+    timeout: str  # the knob that bounds it; or why nothing need
+    exits: frozenset[WorkerStatus]
+
+
+_TO = WorkerStatus
+# Total: whatever a worker's status is, somebody leads it out. A person may reset `error`, and give up
+# a worker with a session, which leads to `error` from anywhere.
+WORKER_RULES: Final[Mapping[WorkerStatus, WorkerRule]] = {
+    _TO.IDLE: WorkerRule(
+        "who starts, queues or activates: a session begins",
+        "none: nothing is held",
+        frozenset({_TO.INITIALIZING}),
+    ),
+    _TO.INITIALIZING: WorkerRule(
+        "the story of its session",
+        "timeout_session",
+        frozenset({_TO.READY, _TO.ERROR, _TO.IDLE}),
+    ),
+    _TO.READY: WorkerRule(
+        "the claim of a mission, or the story of its session",
+        "polling_session",
+        frozenset({_TO.SCRAPING, _TO.IDLE, _TO.ERROR}),
+    ),
+    _TO.SCRAPING: WorkerRule(
+        "the story of its mission", "timeout_job", frozenset({_TO.READY, _TO.ERROR, _TO.IDLE})
+    ),
+    _TO.ERROR: WorkerRule(
+        "the end of its rest, or a person (Resetar)",
+        "rests_until: 15 s, doubled up to 900 s",
+        frozenset({_TO.INITIALIZING, _TO.IDLE, _TO.ERROR}),
+    ),
 }
-
-
-def budget(phase: Phase, max_retries: int) -> int:
-    """How often a phase may be tried again: the document gives the writer one, and the others two."""
-    return min(1, max_retries) if phase is Phase.WRITER else max_retries
 
 
 # — sessions —

@@ -171,7 +171,14 @@ def _scrape(worker: Worker) -> Any:
 
     @routes.get("/scrape")
     async def find(_: Operator, key: str) -> dict[str, Any]:
-        return _shown(await worker.scrape(await worker.find_scrape(key)))
+        if not worker.config.keys:  # as a worker answers that has never heard of them
+            raise Refusal("method_not_allowed", say("this worker knows of no keys"))
+        try:
+            return _shown(await worker.scrape(await worker.find_scrape(key)))
+        except NotFound as error:
+            # Without this nobody could tell it from a worker that has no such address.
+            known = {"Retoma-Keys": "known"}
+            raise Refusal("not_found", error.args[0], headers=known) from None
 
     @routes.get("/scrape/{job_id}")
     async def status(_: Operator, job_id: str) -> dict[str, Any]:

@@ -89,6 +89,7 @@ class Session:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+        await self._way.close()
 
     async def become(self, state: SessionState, error: str | None = None) -> None:
         """The only way its state changes: written down, told, then true. What is over can only
@@ -99,6 +100,8 @@ class Session:
                 was.over and state is not SessionState.TERMINATED
             ):
                 return
+            if state in OVER:
+                await self._way.close()
             said = None if error is None else redact_text(error)
             record = replace(was, state=state, error=said)
             write(self._folder, record)
@@ -136,6 +139,7 @@ class Session:
             self.record = replace(
                 self.record, state=SessionState.DISCONNECTED, error=str(error)
             )
+            await self._way.close()
 
     async def _came_up(self, first: Filters) -> bool:
         steps: tuple[tuple[SessionState, Callable[[], Awaitable[Any]]], ...] = (

@@ -1,6 +1,6 @@
 """The way to the site through one proxy: dialled, proven, read. What its failures mean."""
 
-from collections.abc import Set
+from collections.abc import Collection, Set
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode, urlsplit
@@ -12,6 +12,7 @@ from retoma.services.worker.model import BLOCKED, Filters, SessionState
 from retoma.words import say
 
 REFUSED: Final = "proxy_refused"
+BROWSER_GONE: Final = "browser_gone"
 # A site that forbids us does so by our proxy; a proxy that does not know us will not learn it.
 ANSWERS: Final = {403: Sort(Permanent, BLOCKED), 407: Sort(Permanent, REFUSED)}
 ANY: Final = frozenset(range(200, 600)) - {407}
@@ -89,14 +90,19 @@ class Way:
 
     async def prove(self) -> None:
         """The proxy takes our credentials: it lets a request through, whatever becomes of that."""
-        url = f"{self._site}/robots.txt"
-        await self._out.get(self._policy, url, proxy=self._proxy, accept=ANY)
+        await self.fetch(f"{self._site}/robots.txt", ANY)
 
     async def page(self, filters: Filters, at: str | None) -> Page:
         path, asked = self._adapter.query(filters, at)
-        url = f"{self._site}{path}?{urlencode(asked)}"
-        answer = await self._out.get(self._policy, url, proxy=self._proxy)
-        return self._adapter.read(answer.text())
+        return self._adapter.read(await self.fetch(f"{self._site}{path}?{urlencode(asked)}"))
+
+    async def fetch(self, url: str, accept: Collection[int] = ()) -> str:
+        """What is at an address of the site; any status but 2xx and these is a failure."""
+        answer = await self._out.get(self._policy, url, proxy=self._proxy, accept=accept)
+        return answer.text()
+
+    async def close(self) -> None:
+        """Nothing is open between two requests."""
 
     async def look(self) -> None:
         """It is still there. A site that is only busy is."""
@@ -112,7 +118,7 @@ def fate_of(error: RetomaError) -> SessionState | None:
     match getattr(error, "code", ""):
         case "timeout":
             return SessionState.STUCK
-        case "no_answer" | "ssrf_blocked" | "proxy_refused" | "blocked":
+        case "no_answer" | "ssrf_blocked" | "proxy_refused" | "blocked" | "browser_gone":
             return SessionState.DISCONNECTED
         case _:
             return None

@@ -3,7 +3,7 @@
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +39,7 @@ class Config:
     site: str
     adapter: SiteAdapter
     folder: Path
+    way: Callable[..., Way] = Way  # how its sessions reach the site
     keys: bool = True  # whether it hears of Idempotency-Key
     limit: float = 30.0  # seconds without an answer: stuck
     watch: float = 15.0  # seconds between two looks at a session
@@ -152,7 +153,7 @@ class Worker:
 
     def _start(self, record: Record, proxy: Proxy) -> None:
         config = self.config
-        way = Way(
+        way = config.way(
             self._out,
             proxy,
             site=config.site,
@@ -196,7 +197,7 @@ class Worker:
 
     async def find_scrape(self, key: str) -> str:
         """Which scrape was begun under this key."""
-        found = await self.scrapes.under_key(key) if self.config.keys else None
+        found = await self.scrapes.under_key(key)
         if found is None:
             raise NotFound(say("no scrape was begun under that key"))
         return found

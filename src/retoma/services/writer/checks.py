@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import count
+from types import NoneType
 from typing import Any, Final
 from uuid import UUID
 
@@ -51,7 +52,8 @@ class _Shape:
     problem: str | None
     checks: tuple[Check, ...]  # of its values, in the order in which they come
     deep: tuple[tuple[int, Check], ...]  # those that ask for more than a type, by their place
-    types: set[tuple[type, ...]] = field(default_factory=set)  # of values that were well
+    # Types of values that were well, each with the looks that others of these types still need.
+    types: dict[tuple[type, ...], tuple[tuple[int, Check], ...]] = field(default_factory=dict)
 
 
 class Checker:
@@ -65,6 +67,7 @@ class Checker:
         self._needed = [
             each.name for each in profile.columns if each.needed or each.name == self._key
         ]
+        self._by_uuid = self._known[self._key].family is Family.UUID
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
     def sort(self, start: int, found: Sequence[Found]) -> Group:
@@ -90,19 +93,23 @@ class Checker:
         have types that were well before, and no odd character, only some need a second look."""
         values = tuple(item.values())
         types = tuple(map(type, values))
-        alike = types in shape.types and not ODD.search(text)
-        if alike and all(check(values[at]) is None for at, check in shape.deep):
-            return None
+        looks = shape.types.get(types)
+        if looks is not None and not ODD.search(text):
+            for at, check in looks:
+                if check(values[at]) is not None:
+                    break
+            else:
+                return None
         flaws = zip(item, shape.checks, values, strict=True)
         why = next((f"{name} {why}" for name, it, told in flaws if (why := it(told))), None)
         if why is None and len(shape.types) < MOST_TYPES:
-            shape.types.add(types)
+            shape.types[types] = tuple(
+                (at, check) for at, check in shape.deep if types[at] is not NoneType
+            )
         return why
 
     def _twice(self, item: Mapping[str, Any], seen: set[Any]) -> str | None:
-        key = item[self._key]
-        if self._known[self._key].family is Family.UUID:
-            key = UUID(key)
+        key = UUID(item[self._key]) if self._by_uuid else item[self._key]
         if key in seen:
             return (
                 f"{self._key} {str(key)[:100]!r} is in this group already; the first was taken"
@@ -139,7 +146,7 @@ class Checker:
             columns.append(str(self._rest))
         checks = tuple(self._checks.get(name, _anything) for name in names)
         deep = tuple(
-            (at, self._checks[name])
+            (at, _inner(self._known[name], is_key=name == self._key))
             for at, name in enumerate(names)
             if name in self._known and not self._known[name].by_type
         )

@@ -111,7 +111,10 @@ class Desk:
         database = _opened(dsn)
         try:
             profile = await _made(database, wanted, tuple(sorted(headers)))
-            self._policy(profile)
+            policy = self._policy(profile)
+            for each in profile.origins:
+                # A name may mean something elsewhere: it is looked up when it is called.
+                await self._out.check(policy, each, names=False)
             await Target(database, profile).make_room()
         except Permanent as error:
             raise BadInput(say("the target cannot be used: {error}", error=error)) from None

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Never
 
 MOST: Final = 1024 * 1024  # characters of one item
+MANY: Final = 20  # items that are worth the trouble of reading them together
+BETWEEN: Final = ", \t\n\r"
 SHOWN: Final = 2_000  # characters of one that cannot be read
 SPACE: Final = re.compile(r"[ \t\n\r]*")
 INSIDE: Final = re.compile(r'["\\]')  # what matters within a string
@@ -185,7 +187,7 @@ class Items:
                 if not self._punctuated(mark):
                     return True
                 continue
-            if mark == "{" and self._sprinted(text, at):
+            if mark == "{" and (self._flew(text, at) or self._sprinted(text, at)):
                 continue
             try:
                 value, after = scan(text, at)
@@ -199,6 +201,27 @@ class Items:
                 value = Bad(f"it has more than {self._most} characters", text[at : at + SHOWN])
             self._found.append((value, text[at:after]))
             self._at, self._between, self._first = after, True, False
+
+    def _flew(self, text: str, at: int) -> bool:
+        """All whole objects at once, where none holds a brace: so their texts lie between braces.
+
+        One pass of the decoder for many is twice as quick as one for each: it knows their names.
+        """
+        end = text.rfind("}") + 1
+        some = text[at:end]
+        count = some.count("}")
+        if count < MANY or count != some.count("{"):
+            return False
+        try:
+            values, _ = self._scan(f"[{some}]", 0)
+        except (ValueError, RecursionError, StopIteration):
+            return False
+        texts = [f"{each.lstrip(BETWEEN)}}}" for each in some.split("}")[:-1]]
+        if len(values) != count or max(map(len, texts)) > self._most:
+            return False
+        self._found += zip(values, texts, strict=True)
+        self._at, self._between, self._first = end, True, False
+        return True
 
     def _sprinted(self, text: str, at: int) -> bool:
         """Objects one after the other, as most programs write them; whether there was one."""

@@ -1,6 +1,6 @@
 """Mission Control of the document: what workers, missions and proxies do now; "Iniciar" and "Parar"."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -8,14 +8,19 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
+from retoma import panel
 from retoma.apps.ads import api, store
-from retoma.apps.ads.api import OrchestratorShown, ProxyShown, WorkerShown
+from retoma.apps.ads.api.how import time_told
+from retoma.apps.ads.api.orchestrator import OrchestratorShown
+from retoma.apps.ads.api.things import ProxyShown, WorkerShown
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.looks import CONCERN, knob, path_of, read, worker_rows
+from retoma.apps.ads.store.watch import watch
 from retoma.db import Row
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.settings import shown
 from retoma.web.pages.view import View
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
@@ -24,6 +29,7 @@ routes = page_router()
 
 BACK: Final = "/ads"
 MOST: Final = 200  # missions under way that are shown
+OWN: Final = "ads."  # with which the names of our knobs begin
 SHOWN_KNOBS: Final = ("session_limit", "max_retries")
 
 
@@ -63,19 +69,33 @@ class ControlScreen:
 
     async def draw(self) -> Sequence[Region]:
         house = self.pages.house
-        state = await api.orchestrator_shown(house)
-        workers = await api.workers_shown(house)
-        proxies = await api.proxies_shown(house)
+        state = await api.orchestrator.orchestrator_shown(house)
+        workers = await api.things.workers_shown(house)
+        proxies = await api.things.proxies_shown(house)
         knobs = {name: await knob(self.pages, name) for name in SHOWN_KNOBS}
         return [
-            self._head(state, workers, knobs),
+            self._head(state, workers, knobs, await read(self.pages, watch)),
             self._workers(workers, proxies, knobs["session_limit"]),
             await self._underway(),
             self._proxies(proxies, workers),
+            await self._settings(),
         ]
 
+    async def _settings(self) -> Region:
+        """Every knob of ours by the document's name (§8)."""
+        seen = await panel.settings_seen(self.pages.house.retoma, self.pages.settings)
+        own = [each for each in seen if each.name.startswith(OWN)]
+        html = self.pages.render(
+            "ads/control_settings.html", self.view, knobs=own, own=OWN, shown=shown
+        )
+        return drawn("control-settings", html)
+
     def _head(
-        self, state: OrchestratorShown, workers: Sequence[WorkerShown], knobs: dict[str, Any]
+        self,
+        state: OrchestratorShown,
+        workers: Sequence[WorkerShown],
+        knobs: dict[str, Any],
+        troubles: Mapping[str, Any],
     ) -> Region:
         active = [each for each in workers if each.active]
         html = self.pages.render(
@@ -86,6 +106,7 @@ class ControlScreen:
             started=state.wish == "started",
             all_in_error=bool(active)
             and all(each.status is WorkerStatus.ERROR for each in active),
+            no_proxy="no_proxy" in troubles,
         )
         return drawn("control-head", html)
 
@@ -95,7 +116,13 @@ class ControlScreen:
         names = {each.id: each.name for each in proxies}
         rows = worker_rows(self.pages, self.view, workers, names, limit)
         html = self.pages.render(
-            "ads/workers_card.html", self.view, rows=rows.values(), titled=True
+            "ads/workers_card.html",
+            self.view,
+            rows=rows.values(),
+            titled=True,
+            operated=False,
+            first=None,
+            following=None,
         )
         return drawn("workers", html, rows)
 
@@ -130,7 +157,7 @@ class ControlScreen:
 def _underway(row: Row) -> UnderWay:
     names = (each.name for each in fields(UnderWay))
     told: dict[str, Any] = dict(zip(names, row, strict=True))
-    return UnderWay(**{**told, "started_at": api.time_told(told["started_at"])})
+    return UnderWay(**{**told, "started_at": time_told(told["started_at"])})
 
 
 def control_screen(who: ALooker) -> ControlScreen:
@@ -153,13 +180,21 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 @routes.post("/ads/start")
 async def start(actor: Operator, who: ALooker) -> Response:
     """ "Iniciar"."""
-    await api.start(actor, who.house)
+    await api.orchestrator.start(actor, who.house)
     return did(who, who.view.tell(say("The orchestrator is started.")), BACK)
 
 
 @routes.post("/ads/stop")
 async def stop(actor: Operator, who: ALooker) -> Response:
     """ "Parar"."""
-    await api.stop(actor, who.house)
+    await api.orchestrator.stop(actor, who.house)
     said = say("The orchestrator stops: what runs is finished, then the sessions end.")
+    return did(who, who.view.tell(said), BACK)
+
+
+@routes.post("/ads/stop-now")
+async def stop_now(actor: Operator, who: ALooker) -> Response:
+    """ "Parar agora"."""
+    await api.orchestrator.stop(actor, who.house, now=True)
+    said = say("The orchestrator stops: what runs is canceled, then the sessions end.")
     return did(who, who.view.tell(said), BACK)

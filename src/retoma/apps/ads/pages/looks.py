@@ -3,23 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from fastapi.exceptions import RequestValidationError
 from markupsafe import Markup
-from pydantic import BaseModel, ValidationError
 
-from retoma.apps.ads.api import WorkerShown
+from retoma.apps.ads.api.things import WorkerShown
 from retoma.apps.ads.model import Checkpoint, Status, WorkerStatus
-from retoma.apps.ads.store import EXTRACTION, SESSION, STORAGE
+from retoma.apps.ads.store import EXTRACTION, HEALTH, SESSION, STORAGE
 from retoma.db import Transaction
 from retoma.web.pages.kit import Pages
 from retoma.web.pages.live import Concern
 from retoma.web.pages.view import View
 
 T = TypeVar("T")
-B = TypeVar("B", bound=BaseModel)
-
 # Whatever a session or a mission does is an event of one of these; what people do is a line of the log.
-CONCERN: Final = Concern(kinds=(SESSION, EXTRACTION, STORAGE), pause=0.5)
+CONCERN: Final = Concern(kinds=(SESSION, EXTRACTION, STORAGE, HEALTH), pause=0.5)
 
 # A status is shown by its own name; this is the colour of it.
 MISSION_LOOKS: Final[Mapping[str, str]] = {
@@ -60,6 +56,8 @@ def worker_rows(
     workers: Sequence[WorkerShown],
     proxies: Mapping[str, str],
     limit: int,
+    *,
+    operated: bool = False,
 ) -> dict[str, Markup]:
     """Of each worker its row, whichever page it stands on."""
     return {
@@ -70,15 +68,7 @@ def worker_rows(
             look=WORKER_LOOKS.get(each.status, ""),
             proxy=proxies.get(each.current_proxy_id or "", each.current_proxy_id),
             limit=limit,
+            operated=operated,
         )
         for each in workers
     }
-
-
-def filled(shape: type[B], told: Mapping[str, Any]) -> B:
-    """What a form says, held against what the API takes; a field left empty says nothing."""
-    given = {name: value for name, value in told.items() if value not in (None, "", [])}
-    try:
-        return shape.model_validate(given)
-    except ValidationError as error:
-        raise RequestValidationError(error.errors()) from None

@@ -2,21 +2,25 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from retoma.apps.ads import api, store
-from retoma.apps.ads.api import NewMission, NewMissions, Ticked
-from retoma.apps.ads.model import MediaType, Status
-from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, filled, path_of, read
+from retoma.apps.ads.api.how import time_told
+from retoma.apps.ads.api.missions import LANGUAGE, NewMission, NewMissions, Ticked
+from retoma.apps.ads.model import Checkpoint, MediaType, Status
+from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, path_of, read
+from retoma.apps.ads.store import MissionSearch
 from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.transaction import Transaction
 from retoma.web.cursor import Cursor
-from retoma.web.pages.asked import Blank, CursorOf
+from retoma.web.pages.asked import Blank, CodeOf, CursorOf, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
@@ -30,11 +34,16 @@ routes = page_router()
 
 PAGE: Final = 50  # rows
 LINES: Final = 300  # of what happened to a mission, the newest
+ITEMS: Final = 50  # ads of it that were refused, the first
 BANK: Final = "/ads/missions"
 OPEN: Final = (Status.QUEUED, Status.RUNNING)
 BAD: Final = ("mission_failed", "session_failed", "scrape_failed", "writer_failed")
 
 StatusOf = Annotated[Status | None, Blank, Query()]
+MediaOf = Annotated[MediaType | None, Blank, Query()]
+Language = Annotated[str, Field(pattern=LANGUAGE)]
+LanguageOf = Annotated[Language | None, Blank, Query()]
+DayOf = Annotated[date | None, Blank, Query()]
 
 
 # — all of them —
@@ -46,7 +55,7 @@ class BankScreen:
 
     pages: Pages = field(compare=False, repr=False)
     view: View
-    status: Status | None = None
+    search: MissionSearch
     cursor: str | None = None
 
     @property
@@ -58,11 +67,13 @@ class BankScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        stamp = Cursor("missions page", str(self.status))
+        stamp = Cursor("missions page", self.search.asked())
         [before] = stamp.read(self.cursor, str) or [None]
-        asked = {"before": before, "status": self.status and str(self.status), "n": PAGE + 1}
-        found = await read(self.pages, lambda tx: tx.all(store.LIST_MISSIONS, **asked))
-        missions = [api.mission_told(row) for row in found[:PAGE]]
+        found = await read(
+            self.pages,
+            lambda tx: store.list_missions(tx, self.search, before=before, n=PAGE + 1),
+        )
+        missions = [api.missions.mission_told(row) for row in found[:PAGE]]
         rows = {
             f"mission-{each['id']}": self.pages.render(
                 "ads/mission_row.html",
@@ -76,21 +87,38 @@ class BankScreen:
         pager = self.pages.render(
             "ads/missions_pager.html",
             self.view,
-            following=following and address(self.status, following),
-            first=self.cursor and address(self.status),
+            following=following and address(self.search, following),
+            first=self.cursor and address(self.search),
             empty=not rows,
-            status=self.status,
+            filtered=self.search != MissionSearch(),
         )
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         return [drawn("rows", table, rows), drawn("pager", pager)]
 
 
-def address(status: Status | None, cursor: str | None = None) -> str:
-    return BANK + query_of({"status": status, "cursor": cursor})
+def address(search: MissionSearch, cursor: str | None = None) -> str:
+    return BANK + query_of({**search.asked(), "cursor": cursor})
 
 
-def bank_screen(who: ALooker, status: StatusOf = None, cursor: CursorOf = None) -> BankScreen:
-    return BankScreen(who.pages, who.view, status, cursor)
+def bank_screen(
+    who: ALooker,
+    status: StatusOf = None,
+    media_type: MediaOf = None,
+    language: LanguageOf = None,
+    since: DayOf = None,
+    until: DayOf = None,
+    code: CodeOf = None,
+    cursor: CursorOf = None,
+) -> BankScreen:
+    search = MissionSearch(
+        status=status,
+        media_type=media_type,
+        language=language,
+        since=since,
+        until=until,
+        code=code,
+    )
+    return BankScreen(who.pages, who.view, search, cursor)
 
 
 ABank = Annotated[BankScreen, Depends(bank_screen)]
@@ -101,10 +129,10 @@ async def show_all(_: Viewer, who: ALooker, screen: ABank) -> Response:
     return await who.page(
         screen,
         "ads/missions.html",
-        chosen=screen.status,
+        search=screen.search,
         statuses=Status,
         media_types=MediaType,
-        link=address,
+        link=lambda status: address(replace(screen.search, status=status)),
     )
 
 
@@ -150,12 +178,18 @@ class MissionScreen:
         told = await read(
             self.pages, lambda tx: tx.all(store.LIST_TIMELINE, mission=self.mission)
         )
-        mission = api.mission_told(row)
+        mission = api.missions.mission_told(row)
+        refused = await api.missions.failed_items_shown(self.pages.house, self.mission, ITEMS)
         given: dict[str, Any] = {
             "mission": mission,
             "look": MISSION_LOOKS.get(mission["status"], ""),
             "path": path_of(mission["checkpoint"], mission["status"]),
             "open": mission["status"] in OPEN,
+            "unconfirmed": await read(
+                self.pages, lambda tx: store.stops_unseen(tx, self.mission)
+            ),
+            "resendable": _resendable(mission),
+            "refused": [(each.index, each.error, _json(each.data)) for each in refused],
             "lines": [_line(*each) for each in reversed(told)][:LINES],
         }
         return [
@@ -163,16 +197,32 @@ class MissionScreen:
                 f"mission-{part}",
                 self.pages.render(f"ads/mission_{part}.html", self.view, **given),
             )
-            for part in ("head", "facts", "timeline")
+            for part in ("head", "facts", "refused", "timeline")
         ]
+
+
+def _resendable(mission: dict[str, Any]) -> bool:
+    """Whether its ads may go to a writer once more."""
+    if mission["worker_data_url"] is None:
+        return False
+    if mission["status"] == Status.COMPLETED:
+        return bool(mission["failed_count"])
+    return (mission["status"], mission["checkpoint"]) == (
+        Status.FAILED,
+        Checkpoint.ARMAZENAMENTO,
+    )
 
 
 def _line(at: Any, event: str, details: Any) -> Line:
     told = store.json_of(details) or {}
     plain = [f"{name}: {value}" for name, value in _plain(told)]
     rest = {name: value for name, value in told.items() if isinstance(value, dict | list)}
-    more = json.dumps(rest, ensure_ascii=False, indent=2) if rest else ""
-    return Line(api.time_told(at), event, " · ".join(plain), more, event in BAD)
+    more = _json(rest) if rest else ""
+    return Line(time_told(at), event, " · ".join(plain), more, event in BAD)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _plain(told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -181,7 +231,7 @@ def _plain(told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def mission_screen(mission: api.MissionId, who: ALooker) -> MissionScreen:
+def mission_screen(mission: api.missions.MissionId, who: ALooker) -> MissionScreen:
     return MissionScreen(who.pages, who.view, mission)
 
 
@@ -209,20 +259,35 @@ async def add(actor: Operator, who: ALooker, request: Request) -> Response:
     languages = (form.one("languages") or "").replace(",", " ").split()
     wanted = filled(NewMission, {**told, "languages": languages})
     body = NewMissions(missions=[wanted])
-    made = await api.add_missions(body, actor, who.house, Response())
+    made = await api.missions.add_missions(body, actor, who.house, Response())
     said = say("{mission} is in the mission bank.", mission=made.ids[0])
     return did(who, who.view.tell(said), BANK)
 
 
 @routes.post("/ads/missions/orders")
 async def order(actor: Operator, who: ALooker, request: Request) -> Response:
-    """ "Adicionar à fila", "Cancelar"."""
+    """ "Adicionar à fila", "Refazer", "Cancelar", "Excluir", "Reenviar recusados"."""
     form = await form_of(request)
     ticked = filled(Ticked, {"missions": sorted({*form.all("mission")})})
     match form.one("verb"):
-        case "queue":
-            await api.queue_missions(ticked, actor, who.house)
+        case "queue" | "again" as verb:
+            await who.house.retoma.write(
+                partial(
+                    store.queue_missions,
+                    missions=ticked.missions,
+                    actor=actor.name,
+                    again=verb == "again",
+                )
+            )
             said = say("{n} in the queue", n=len(ticked.missions))
+        case "delete":
+            await api.missions.delete_missions(ticked, actor, who.house)
+            said = say("{n} deleted; their log stays", n=len(ticked.missions))
+        case "resend":
+            await who.house.retoma.write(
+                partial(_resent, missions=ticked.missions, actor=actor.name)
+            )
+            said = say("{n} on the way to a writer once more", n=len(ticked.missions))
         case "cancel":
             said = await _canceled(who, ticked.missions, actor.name)
         case _:
@@ -230,6 +295,12 @@ async def order(actor: Operator, who: ALooker, request: Request) -> Response:
                 "bad_input", say("nobody knows what to do with them; nothing was changed")
             )
     return did(who, who.view.tell(said), form.one("next") or BANK)
+
+
+def _resent(tx: Transaction, missions: Sequence[str], actor: str) -> None:
+    """All of them, or none."""
+    for mission in missions:
+        store.resend_failed(tx, mission, actor=actor)
 
 
 async def _canceled(who: Looker, missions: Sequence[str], actor: str) -> Said:

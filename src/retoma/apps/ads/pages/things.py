@@ -1,204 +1,249 @@
-"""The pages of workers, proxies and writers: which there are, how they fare, and one more."""
+"""The pages of workers, proxies and writers: how they fare, and what people do to them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Any, Final
 
 from fastapi import Depends, Request
+from markupsafe import Markup
 from starlette.responses import Response
 
-from retoma.apps.ads import api, store
-from retoma.apps.ads.api import NewProxy, NewWorker, NewWriter
-from retoma.apps.ads.pages.looks import CONCERN, filled, knob, worker_rows
+from retoma.apps.ads import api
+from retoma.apps.ads.api.operate import MOST
+from retoma.apps.ads.api.things import (
+    SECRETS,
+    Changed,
+    ChangedProxy,
+    ChangedWorker,
+    ChangedWriter,
+    NewProxy,
+    NewWorker,
+    NewWriter,
+    ProxyShown,
+    WorkerShown,
+    WriterShown,
+)
+from retoma.apps.ads.pages.looks import CONCERN, knob, worker_rows
+from retoma.apps.ads.store import Sort
+from retoma.web.pages.asked import CursorOf, filled, shaped
+from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
+from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
-from retoma.web.sign_in import Admin, Viewer
-from retoma.words import say
+from retoma.web.sign_in import Admin, Operator, Viewer
+from retoma.web.wire import Body
+from retoma.words import Said, say
 
 routes = page_router()
 
+PAGE: Final = 50  # rows
+NEW: Final[Mapping[Sort, type[Body]]] = {
+    Sort.WORKERS: NewWorker,
+    Sort.PROXIES: NewProxy,
+    Sort.WRITERS: NewWriter,
+}
+CHANGED: Final[Mapping[Sort, type[Changed]]] = {
+    Sort.WORKERS: ChangedWorker,
+    Sort.PROXIES: ChangedProxy,
+    Sort.WRITERS: ChangedWriter,
+}
+
 
 @dataclass(frozen=True, slots=True)
-class Screen:
-    """What the three have in common."""
+class ThingsScreen:
+    """A page of workers, proxies or writers, by their ids."""
 
     pages: Pages = field(compare=False, repr=False)
     view: View
+    sort: Sort
+    cursor: str | None = None
+
+    @property
+    def key(self) -> "ThingsScreen":
+        return self
 
     @property
     def concern(self) -> Concern:
         return CONCERN
 
-
-# — workers —
-
-
-@dataclass(frozen=True, slots=True)
-class WorkersScreen(Screen):
-    """Every worker."""
-
-    @property
-    def key(self) -> "WorkersScreen":
-        return self
-
     async def draw(self) -> Sequence[Region]:
         house = self.pages.house
-        names = {each.id: each.name for each in await api.proxies_shown(house)}
-        limit = await knob(self.pages, "session_limit")
-        workers = await api.workers_shown(house)
-        rows = worker_rows(self.pages, self.view, workers, names, limit)
+        found, following = await api.things.page_of(house, self.sort, self.cursor, PAGE)
+        rows = await self._rows(found)
         html = self.pages.render(
-            "ads/workers_card.html", self.view, rows=rows.values(), titled=False
+            f"ads/{self.sort}_card.html",
+            self.view,
+            rows=rows.values(),
+            titled=False,
+            operated=True,
+            following=following and address(self.sort, following),
+            first=self.cursor and address(self.sort),
         )
-        return [drawn("workers", html, rows)]
+        return [drawn(self.sort, html, rows)]
+
+    async def _rows(self, found: Sequence[dict[str, Any]]) -> dict[str, Markup]:
+        house = self.pages.house
+        if self.sort is Sort.WORKERS:
+            names = {each.id: each.name for each in await api.things.proxies_shown(house)}
+            limit = await knob(self.pages, "session_limit")
+            workers = [WorkerShown(**each) for each in found]
+            return worker_rows(self.pages, self.view, workers, names, limit, operated=True)
+        if self.sort is Sort.WRITERS:
+            return {
+                f"writer-{each['id']}": self._row(writer=WriterShown(**each)) for each in found
+            }
+        names = {each.id: each.name for each in await api.things.workers_shown(house)}
+        return {
+            f"proxy-{each['id']}": self._row(
+                proxy=ProxyShown(**each), worker=names.get(each["in_use_by_worker_id"])
+            )
+            for each in found
+        }
+
+    def _row(self, **given: Any) -> Markup:
+        template = f"ads/{self.sort.one}_row.html"
+        return self.pages.render(template, self.view, operated=True, **given)
 
 
-def workers_screen(who: ALooker) -> WorkersScreen:
-    return WorkersScreen(who.pages, who.view)
+def address(sort: Sort, cursor: str | None = None) -> str:
+    return f"/ads/{sort}" + query_of({"cursor": cursor})
 
 
-AWorkers = Annotated[WorkersScreen, Depends(workers_screen)]
+def _offer(sort: Sort) -> None:
+    """The routes that are the same for each sort."""
+    here = address(sort)
+
+    def screen(who: ALooker, cursor: CursorOf = None) -> ThingsScreen:
+        return ThingsScreen(who.pages, who.view, sort, cursor)
+
+    @routes.get(here)
+    async def show(
+        _: Viewer,
+        who: ALooker,
+        seen: ThingsScreen = Depends(screen),  # noqa: B008 — FastAPI's way
+    ) -> Response:
+        return await who.page(seen, f"ads/{sort}.html", sort=sort, changed=None)
+
+    @routes.get(f"/live{here}")
+    async def live(
+        _: Viewer,
+        who: ALooker,
+        request: Request,
+        seen: ThingsScreen = Depends(screen),  # noqa: B008 — likewise
+    ) -> Response:
+        return await streamed(request, who, seen)
+
+    @routes.post(here)
+    async def add(actor: Admin, who: ALooker, request: Request) -> Response:
+        form = await form_of(request)
+        given = _told(form, NEW[sort].model_fields)
+        made = await _add(sort, given, actor, who)
+        return did(who, who.view.tell(say("{id} is added", id=made)), here)
+
+    @routes.post(f"{here}/orders")
+    async def order(actor: Admin, who: ALooker, request: Request) -> Response:
+        """Activate, deactivate, test or delete what is ticked."""
+        form = await form_of(request)
+        said = await _ordered(who, sort, form.one("verb"), _named(form), actor.name)
+        return did(who, who.view.tell(said), here)
+
+    @routes.post(f"{here}/test")
+    async def test(actor: Operator, who: ALooker, request: Request) -> Response:
+        """One, or all there are."""
+        one = (await form_of(request)).one("id")
+        ids = None if one is None else [one]
+        done = await api.operate.ask_tests(who.house, sort, ids, actor.name)
+        return did(who, who.view.tell(say("tests asked for: {n}", n=done.tests)), here)
+
+    @routes.get(f"{here}/{{id_}}")
+    async def edit(id_: str, _: Admin, who: ALooker) -> Response:
+        """What may be changed of it; secrets only go in."""
+        found = await api.things.one_of(who.house, sort, id_)
+        fields = [name for name in CHANGED[sort].model_fields if name not in SECRETS]
+        values = {name: found[name] for name in fields}
+        secret = sort.secret
+        return who.answer(
+            "ads/thing.html", thing=found, values=values, secret=secret, sort=sort
+        )
+
+    @routes.post(f"{here}/{{id_}}")
+    async def change(id_: str, actor: Admin, who: ALooker, request: Request) -> Response:
+        given = _told(await form_of(request), CHANGED[sort].model_fields)
+        kept = {name: value for name, value in given.items() if name not in SECRETS or value}
+        body: Any = shaped(CHANGED[sort], kept)
+        changes: dict[Sort, Any] = {
+            Sort.WORKERS: api.things.change_worker,
+            Sort.PROXIES: api.things.change_proxy,
+            Sort.WRITERS: api.things.change_writer,
+        }
+        await changes[sort](id_, body, actor, who.house)
+        return did(who, who.view.tell(say("{id} is changed", id=id_)), here)
 
 
-@routes.get("/ads/workers")
-async def show_workers(_: Viewer, who: ALooker, screen: AWorkers) -> Response:
-    return await who.page(screen, "ads/workers.html")
+async def _add(sort: Sort, given: dict[str, Any], actor: Any, who: Any) -> str:
+    adds: dict[Sort, Any] = {
+        Sort.WORKERS: api.things.add_worker,
+        Sort.PROXIES: api.things.add_proxy,
+        Sort.WRITERS: api.things.add_writer,
+    }
+    made = await adds[sort](filled(NEW[sort], given), actor, who.house)
+    return str(made.ids[0])
 
 
-@routes.get("/live/ads/workers")
-async def live_workers(_: Viewer, who: ALooker, request: Request, screen: AWorkers) -> Response:
-    return await streamed(request, who, screen)
+def _told(form: Form, names: Mapping[str, Any]) -> dict[str, Any]:
+    """What a form says of these; a port is a number, if it is one."""
+    given: dict[str, Any] = {name: form.one(name) for name in names}
+    port = given.get("port")
+    if port is not None and port.isascii() and port.isdigit():
+        given["port"] = int(port)
+    if "vendor" in given:
+        given["vendor"] = given["vendor"] or ""
+    return given
 
 
-@routes.post("/ads/workers")
-async def add_worker(actor: Admin, who: ALooker, request: Request) -> Response:
-    form = await form_of(request)
-    told = {name: form.one(name) for name in NewWorker.model_fields}
-    made = await api.add_worker(filled(NewWorker, told), actor, who.house)
-    said = say("worker {id} is added", id=made.ids[0])
+def _named(form: Form) -> list[str]:
+    ids = [each for each in form.all("id") if each]
+    if not 1 <= len(ids) <= MOST:
+        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
+    return ids
+
+
+async def _ordered(who: Any, sort: Sort, verb: str | None, ids: list[str], actor: str) -> Said:
+    match verb:
+        case "on":
+            await api.operate.activate(who.house, sort, ids, actor)
+            return say("active: {names}", names=", ".join(ids))
+        case "off":
+            await api.operate.deactivate(who.house, sort, ids, actor)
+            return say("deactivated: {names}; what runs is finished", names=", ".join(ids))
+        case "delete":
+            await api.operate.delete(who.house, sort, ids, actor)
+            return say("deleted: {names}", names=", ".join(ids))
+        case "test":
+            done = await api.operate.ask_tests(who.house, sort, ids, actor)
+            return say("tests asked for: {n}", n=done.tests)
+        case _:
+            raise Refusal("bad_input", say("nothing is named; nothing was changed"))
+
+
+@routes.post("/ads/workers/reset")
+async def reset(actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Resetar"."""
+    [id_] = _named(await form_of(request))[:1]
+    await api.operate.reset(id_, actor, who.house)
+    return did(who, who.view.tell(say("{id} is idle", id=id_)), "/ads/workers")
+
+
+@routes.post("/ads/workers/relocate")
+async def relocate(actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Worker perdido: realocar"."""
+    [id_] = _named(await form_of(request))[:1]
+    await api.operate.relocate(id_, actor, who.house)
+    said = say("{id} is given up; its mission goes on elsewhere", id=id_)
     return did(who, who.view.tell(said), "/ads/workers")
 
 
-# — proxies —
-
-
-@dataclass(frozen=True, slots=True)
-class ProxiesScreen(Screen):
-    """Every proxy."""
-
-    @property
-    def key(self) -> "ProxiesScreen":
-        return self
-
-    async def draw(self) -> Sequence[Region]:
-        house = self.pages.house
-        names = {each.id: each.name for each in await api.workers_shown(house)}
-        rows = {
-            f"proxy-{each.id}": self.pages.render(
-                "ads/proxy_row.html",
-                self.view,
-                proxy=each,
-                worker=names.get(each.in_use_by_worker_id or "", each.in_use_by_worker_id),
-            )
-            for each in await api.proxies_shown(house)
-        }
-        html = self.pages.render("ads/proxies_card.html", self.view, rows=rows.values())
-        return [drawn("proxies", html, rows)]
-
-
-def proxies_screen(who: ALooker) -> ProxiesScreen:
-    return ProxiesScreen(who.pages, who.view)
-
-
-AProxies = Annotated[ProxiesScreen, Depends(proxies_screen)]
-
-
-@routes.get("/ads/proxies")
-async def show_proxies(_: Viewer, who: ALooker, screen: AProxies) -> Response:
-    return await who.page(screen, "ads/proxies.html")
-
-
-@routes.get("/live/ads/proxies")
-async def live_proxies(_: Viewer, who: ALooker, request: Request, screen: AProxies) -> Response:
-    return await streamed(request, who, screen)
-
-
-@routes.post("/ads/proxies")
-async def add_proxy(actor: Admin, who: ALooker, request: Request) -> Response:
-    form = await form_of(request)
-    told: dict[str, object] = {name: form.one(name) for name in NewProxy.model_fields}
-    port = form.one("port")
-    if port is not None and port.isascii() and port.isdigit():
-        told["port"] = int(port)
-    made = await api.add_proxy(filled(NewProxy, told), actor, who.house)
-    said = say("proxy {id} is added", id=made.ids[0])
-    return did(who, who.view.tell(said), "/ads/proxies")
-
-
-@routes.post("/ads/proxies/switch")
-async def switch_proxy(actor: Admin, who: ALooker, request: Request) -> Response:
-    """ "Desativar": whoever has it ends with it, and nobody else gets it. "Ativar"."""
-    form = await form_of(request)
-    proxy, verb = form.one("proxy"), form.one("verb")
-    if proxy is None or verb not in ("on", "off"):
-        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
-    on = verb == "on"
-    reason = "ativado na página" if on else "desativado na página"
-    await who.house.retoma.pools.switch(
-        store.PROXIES, [proxy], on=on, reason=reason, actor=actor.name
-    )
-    said = say("{proxy} is active", proxy=proxy)
-    if not on:
-        said = say("{proxy} is given to nobody any more", proxy=proxy)
-    return did(who, who.view.tell(said), "/ads/proxies")
-
-
-# — writers —
-
-
-@dataclass(frozen=True, slots=True)
-class WritersScreen(Screen):
-    """Every writer."""
-
-    @property
-    def key(self) -> "WritersScreen":
-        return self
-
-    async def draw(self) -> Sequence[Region]:
-        rows = {
-            f"writer-{each.id}": self.pages.render(
-                "ads/writer_row.html", self.view, writer=each
-            )
-            for each in await api.writers_shown(self.pages.house)
-        }
-        html = self.pages.render("ads/writers_card.html", self.view, rows=rows.values())
-        return [drawn("writers", html, rows)]
-
-
-def writers_screen(who: ALooker) -> WritersScreen:
-    return WritersScreen(who.pages, who.view)
-
-
-AWriters = Annotated[WritersScreen, Depends(writers_screen)]
-
-
-@routes.get("/ads/writers")
-async def show_writers(_: Viewer, who: ALooker, screen: AWriters) -> Response:
-    return await who.page(screen, "ads/writers.html")
-
-
-@routes.get("/live/ads/writers")
-async def live_writers(_: Viewer, who: ALooker, request: Request, screen: AWriters) -> Response:
-    return await streamed(request, who, screen)
-
-
-@routes.post("/ads/writers")
-async def add_writer(actor: Admin, who: ALooker, request: Request) -> Response:
-    form = await form_of(request)
-    told = {name: form.one(name) for name in NewWriter.model_fields}
-    made = await api.add_writer(filled(NewWriter, told), actor, who.house)
-    said = say("writer {id} is added", id=made.ids[0])
-    return did(who, who.view.tell(said), "/ads/writers")
+for each in Sort:
+    _offer(each)

@@ -1,3 +1,4 @@
 -- A session is known to have ended: its proxy is free.
-UPDATE ads_sessions SET ended_at = (SELECT clock()) WHERE id = :session AND ended_at IS NULL
+UPDATE ads_sessions SET ended_at = (SELECT clock()), ended_for = :reason
+WHERE id = :session AND ended_at IS NULL
 RETURNING worker, proxy, lost;

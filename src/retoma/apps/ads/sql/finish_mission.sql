@@ -2,6 +2,8 @@
 UPDATE ads_missions
 SET status = CASE WHEN status = 'running' THEN 'completed' ELSE status END,
     checkpoint = CASE WHEN status = 'running' THEN 'finalizado' ELSE checkpoint END,
+    error_code = CASE WHEN status = 'running' THEN NULL ELSE error_code END,
+    error_message = CASE WHEN status = 'running' THEN NULL ELSE error_message END,
     success_count = :success, failed_count = :failed,
     finished_at = coalesce(finished_at, (SELECT clock()))
 WHERE id = :mission AND storage = :job

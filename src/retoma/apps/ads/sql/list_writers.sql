@@ -1,2 +1,6 @@
--- Every writer, as the document shows it.
-SELECT id, name, url, active, last_test_ok FROM writers ORDER BY id;
+-- A page of writers by their ids, as the document shows them.
+SELECT w.id, w.name, w.url, w.active, w.last_test_at, w.last_test_ok, w.last_test_ms, w.last_test_error
+FROM ads_writers w
+WHERE w.deleted_at IS NULL AND w.id > :after
+  AND (CAST(:id AS text) IS NULL OR w.id = :id)
+ORDER BY w.id LIMIT :n;

@@ -1,7 +1,13 @@
 -- Where a session stands: what was told of it, whose hands it is in, and whether it is still wanted.
 SELECT s.worker, s.proxy, s.proxy_name, s.lost, s.ended_at IS NOT NULL, s.served,
        s.ready_at IS NOT NULL, s.opened_at, s.silent_since,
-       w.status, w.active = TRUE AND w.deleted_at IS NULL, o.wish,
+       w.status,
+       w.active = TRUE AND w.deleted_at IS NULL AND (s.proxy IS NULL OR EXISTS (
+           SELECT 1 FROM pool_items i
+           WHERE i.pool = 'ads.proxies' AND i.name = s.proxy AND i.state = 'on')),
+       o.wish,
+       EXISTS (SELECT 1 FROM pool_items i
+               WHERE i.pool = 'ads.sessions' AND i.name = s.worker AND i.state = 'on'),
        EXISTS (SELECT 1 FROM pool_items i JOIN jobs j ON j.id = i.job
                WHERE i.pool = 'ads.sessions' AND i.name = s.worker
                  AND j.state IN ('waiting', 'running', 'parked') AND j.generation = i.generation),

@@ -1,0 +1,163 @@
+"""The page on which many things come in at once: pasted or from a file, generated, or by the clock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query, Request
+from starlette.responses import HTMLResponse, Response
+
+from retoma.apps.ads.api import generate as api
+from retoma.apps.ads.api.generate import Generate, Recur
+from retoma.apps.ads.api.how import tools_of
+from retoma.apps.ads.api.onboarding import Verdict, refuse_wrong, take
+from retoma.apps.ads.intake import COLUMNS, LONGEST, Intake
+from retoma.apps.ads.model import MediaType
+from retoma.web.pages.asked import Blank, filled
+from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import Form, did, form_of, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.problems import Refusal
+from retoma.web.sign_in import Operator, Viewer
+from retoma.words import say
+
+routes = page_router()
+
+BACK: Final = "/ads/import"
+PAUSE: Final = 1.0  # seconds between two drawings
+SHOWN: Final = 200  # lines of a dry run
+LOOKS: Final = {Verdict.NEW: "done", Verdict.DUPLICATE: "skipped", Verdict.WRONG: "dead"}
+
+WhatOf = Annotated[Intake | None, Blank, Query()]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportScreen:
+    """What comes by the clock."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+
+    @property
+    def key(self) -> "ImportScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return Concern(pause=PAUSE)
+
+    async def draw(self) -> Sequence[Region]:
+        found = await api.recurrences(self.pages.house.retoma)
+        html = self.pages.render("ads/recurrences.html", self.view, recurrences=found)
+        return [drawn("recurrences", html)]
+
+
+def import_screen(who: ALooker) -> ImportScreen:
+    return ImportScreen(who.pages, who.view)
+
+
+AnImport = Annotated[ImportScreen, Depends(import_screen)]
+
+
+@routes.get("/ads/import")
+async def show(_: Viewer, who: ALooker, screen: AnImport, what: WhatOf = None) -> Response:
+    return await who.page(
+        screen,
+        "ads/import.html",
+        chosen=what or Intake.PROXIES,
+        columns=COLUMNS,
+        longest=LONGEST,
+        media_types=MediaType,
+    )
+
+
+@routes.get("/live/ads/import")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AnImport) -> Response:
+    return await streamed(request, who, screen)
+
+
+@routes.post("/ads/import")
+async def take_in(actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Conferir" changes nothing; "Importar" adds what is new. The text stays in the browser."""
+    form = await form_of(request)
+    what = _what(form)
+    if what is not Intake.MISSIONS and not who.view.rules:
+        raise Refusal("not_allowed", say("only an admin adds workers, proxies and writers"))
+    dry_run = form.one("verb") != "apply"
+    told: dict[str, Any] = {"actor": actor.name, "dry_run": dry_run}
+    taken = await take(
+        tools_of(who.house), what, form.one("text") or "", test=bool(form.one("test")), **told
+    )
+    if not dry_run:
+        refuse_wrong(taken)
+    if not who.htmx:
+        return did(who, "", BACK)
+    html = who.pages.render(
+        "ads/import_result.html",
+        who.view,
+        dry_run=dry_run,
+        counts={str(each): taken.count(each) for each in Verdict},
+        lines=taken.lines[:SHOWN],
+        more=max(len(taken.lines) - SHOWN, 0),
+        looks=LOOKS,
+    )
+    return HTMLResponse(html, headers={"Cache-Control": "no-store"})
+
+
+def _what(form: Form) -> Intake:
+    try:
+        return Intake(form.one("what") or "")
+    except ValueError:
+        raise Refusal("bad_input", say("nothing is named; nothing was changed")) from None
+
+
+# — missions by rule —
+
+
+@routes.post("/ads/generate")
+async def generate(actor: Operator, who: ALooker, request: Request) -> Response:
+    """How many that would be, or made at once."""
+    form = await form_of(request)
+    days = {name: form.one(name) for name in ("date_start", "date_end")}
+    dry_run = form.one("verb") != "apply"
+    body = filled(Generate, {**days, **_rule(form), "dry_run": dry_run})
+    made = await api.generated(who.house.retoma, body, actor.name)
+    counts = {"wanted": made.wanted, "new": made.new, "known": made.duplicate}
+    if dry_run:
+        said = say("{wanted} missions: {new} new, {known} there already", **counts)
+    else:
+        said = say("{new} missions were made; {known} were there already", **counts)
+    return did(who, who.view.tell(said), BACK)
+
+
+@routes.post("/ads/recurrences")
+async def recur(actor: Operator, who: ALooker, request: Request) -> Response:
+    form = await form_of(request)
+    told = {"name": form.one("name"), "cron": form.one("cron"), "back": _number(form, "back")}
+    body = filled(Recur, {**told, **_rule(form)})
+    made = await api.recurring(who.house.retoma, body, actor.name)
+    said = say("{name} ticks first at {at}", name=made.name, at=who.view.when(made.next_at))
+    return did(who, who.view.tell(said), BACK)
+
+
+@routes.post("/ads/recurrences/remove")
+async def remove(actor: Operator, who: ALooker, request: Request) -> Response:
+    name = (await form_of(request)).one("name") or ""
+    await api.forget(who.house.retoma, name, actor.name)
+    return did(who, who.view.tell(say("{name} ticks no more", name=name)), BACK)
+
+
+def _rule(form: Form) -> dict[str, Any]:
+    return {
+        "languages": (form.one("languages") or "").replace(",", " ").split(),
+        "media_types": form.all("media_type"),
+        "days": _number(form, "days"),
+        "queue": bool(form.one("queue")),
+    }
+
+
+def _number(form: Form, name: str) -> object:
+    given = form.one(name)
+    plain = given is not None and given.isascii() and given.isdigit() and len(given) < 9
+    return int(given or 0) if plain else given

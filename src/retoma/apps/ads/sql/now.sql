@@ -1,0 +1,2 @@
+-- What time it is.
+SELECT (SELECT clock());

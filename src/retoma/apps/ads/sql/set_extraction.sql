@@ -1,2 +1,0 @@
--- Which job extracts a mission.
-UPDATE ads_missions SET extraction = :job WHERE id = :mission;

@@ -1,0 +1,94 @@
+"""What the stories of this application reach for: rows, secrets, knobs, clients."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from retoma.apps.ads import store
+from retoma.apps.ads.clients import WorkerClient
+from retoma.apps.ads.model import Proxy, Worker, Writer
+from retoma.apps.tools import Tools
+from retoma.db import Row, Statement, Transaction
+from retoma.engine.context import Context
+from retoma.engine.errors import NotFound, Permanent, Transient
+from retoma.engine.transaction import Transaction as LentTransaction
+from retoma.secret import Secret
+from retoma.vault import Place as SecretPlace
+from retoma.words import say
+
+T = TypeVar("T")
+UNCONFIRMED: Final = (
+    "Cancelamento não confirmado"  # asked to stop, and not seen to: asked again
+)
+UNHEARD: Final = "unheard"  # nobody could say what became of what was sent: asked again later
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """All that a story touches besides its context."""
+
+    tools: Tools
+
+    async def noted(self, ctx: Context, fn: Callable[[LentTransaction], None]) -> None:
+        """What is seen while remote work is asked after: also when the story has ended, or is to.
+
+        So it is no step; but who no longer holds the job notes nothing.
+        """
+
+        def note(tx: LentTransaction) -> None:
+            if store.holds(tx, ctx.job, ctx.epoch):
+                fn(tx)
+
+        await self.tools.retoma.write(note)
+
+    async def worker_client(self, worker: str) -> WorkerClient:
+        return WorkerClient(self.tools.out, await self.worker(worker))
+
+    async def worker(self, worker: str) -> Worker:
+        place = SecretPlace("ads_workers", "api_key", worker)
+        row, key = await self._with_secret(place, store.GET_WORKER, worker=worker)
+        return Worker(row[0], row[1], row[2], key or Secret(""), row[3])
+
+    async def writer(self, writer: str) -> Writer:
+        place = SecretPlace("ads_writers", "api_key", writer)
+        row, key = await self._with_secret(place, store.GET_WRITER, writer=writer)
+        return Writer(row[0], row[1], row[2], key or Secret(""))
+
+    async def proxy(self, proxy: str) -> Proxy:
+        place = SecretPlace("ads_proxies", "password", proxy)
+        row, password = await self._with_secret(place, store.GET_PROXY, proxy=proxy)
+        return Proxy(row[0], row[1], row[2], row[3], row[4], password)
+
+    async def _with_secret(
+        self, place: SecretPlace, statement: Statement, **params: str
+    ) -> tuple[Row, Secret | None]:
+        """At one instant: a key is never sent to an address it was not given for."""
+        vault = await self.tools.vault()
+        row, secret = await vault.beside(place, lambda tx: tx.one(statement, **params))
+        if row is None:
+            raise NotFound(say("there is no {what}", what=", ".join(params.values())))
+        return row, secret
+
+    async def knob(self, name: str) -> Any:
+        return (await self.knobs(name))[0]
+
+    async def knobs(self, *names: str) -> list[Any]:
+        return await self.tools.retoma.knobs.values(*(f"ads.{name}" for name in names))
+
+    async def read(self, fn: Callable[[Transaction], T]) -> T:
+        return await (await self.tools.retoma.database()).read(fn)
+
+    async def write(self, fn: Callable[[Any], T]) -> T:
+        return await self.tools.retoma.write(fn)
+
+
+def error_wait(error: Transient | Permanent) -> float | None:
+    return error.retry_after if isinstance(error, Transient) else None
+
+
+async def heard(asking: Awaitable[T]) -> T:
+    """An answer to what became of something; none is no news, and must not look like a failure."""
+    try:
+        return await asking
+    except Transient as error:
+        raise Transient(str(error), code=UNHEARD) from error

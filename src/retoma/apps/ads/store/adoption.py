@@ -1,0 +1,82 @@
+"""Rows of another database become rows of ours; which did is written down with them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from retoma.apps.ads.model import Event
+from retoma.apps.ads.store.rows import Reads, numbers, tell, verb
+from retoma.db import moment
+from retoma.engine.transaction import Transaction
+
+ADOPTED = verb("adopted")
+ADOPT_IDS = verb("adopt_ids")
+ADOPT_LOGS = verb("adopt_logs")
+ADOPT_MISSIONS = verb("adopt_missions")
+TIMES = ("created_at", "queued_at", "started_at", "finished_at", "at")
+
+
+def adopted(
+    tx: Reads, source: str, sort: str, first: str = "", last: str | None = None
+) -> dict[str, str | None]:
+    """What each became."""
+    return dict(tx.all(ADOPTED, source=source, sort=sort, first=first, last=last))
+
+
+def remember(
+    tx: Transaction, source: str, sort: str, ids: Mapping[str, str | None]
+) -> set[str]:
+    """Those of them that nobody had taken over before."""
+    rows = json.dumps([{"old": old, "new": new} for old, new in ids.items()])
+    return {old for (old,) in tx.all(ADOPT_IDS, source=source, sort=sort, rows=rows)}
+
+
+def adopt_missions(
+    tx: Transaction, source: str, missions: Mapping[str, Mapping[str, Any]], *, actor: str
+) -> dict[str, str]:
+    """By their old ids; ours are new, in the order in which they were made."""
+    numbers(tx, "MIS", 0)  # whoever adopts at the same time waits here
+    known = adopted(tx, source, "missions")
+    new = {old: told for old, told in missions.items() if old not in known}
+    if not new:
+        return {}
+    ids = dict(zip(new, numbers(tx, "MIS", len(new)), strict=True))
+    rows = [_row(tx, {**told, "id": ids[old]}) for old, told in new.items()]
+    tx.run(ADOPT_MISSIONS, rows=json.dumps(rows), actor=actor)
+    remember(tx, source, "missions", ids)
+    for old, told in new.items():
+        if told["ended"]:
+            why = {"error_code": told["error_code"], "error_message": told["error_message"]}
+            why |= {"retry_count": told["scrape_retries"]}
+            tell(tx, Event.MISSION_FAILED, why, mission=ids[old])
+    return ids
+
+
+def adopt_logs(tx: Transaction, source: str, logs: Mapping[str, Mapping[str, Any]]) -> int:
+    """By their old ids; how many were new."""
+    new = remember(tx, source, "mission_logs", dict.fromkeys(logs))
+    rows = [_row(tx, told) for old, told in logs.items() if old in new]
+    if rows:
+        tx.run(ADOPT_LOGS, rows=json.dumps(rows))
+    return len(rows)
+
+
+def _row(tx: Transaction, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Times as this database keeps them."""
+    at = {name: _time(tx.dialect, told[name]) for name in TIMES if name in told}
+    return {**told, **at}
+
+
+def _time(dialect: str, at: datetime | None) -> str | int | None:
+    if at is None:
+        return None
+    epoch = moment(0)
+    if dialect == "postgres" or epoch is None:
+        return at.isoformat()
+    return int((at - epoch).total_seconds() * 1_000_000)
+
+
+def in_order(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """As they were made; what has no time stands first."""
+    return sorted(rows, key=lambda row: (str(row.get("created_at") or ""), str(row["id"])))

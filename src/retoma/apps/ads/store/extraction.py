@@ -1,0 +1,103 @@
+"""What the extraction of a mission writes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from retoma.apps.ads.model import Event
+from retoma.apps.ads.store.rows import STORAGE, Asks, milliseconds, tell, verb
+from retoma.apps.ads.store.sessions import withdraw
+from retoma.engine.transaction import Transaction
+
+ASSIGN_MISSION = verb("assign_mission")
+COUNT_PARKS = verb("count_parks")
+COUNT_SERVED = verb("count_served")
+FREE_WORKER = verb("free_worker")
+KEEP_SCRAPE = verb("keep_scrape")
+LEAVE_SESSION = verb("leave_session")
+NAME_SCRAPE = verb("name_scrape")
+SCRAPE_JOB = verb("scrape_job")
+SERVE_MISSION = verb("serve_mission")
+SET_STORAGE = verb("set_storage")
+TAKE_WORKER = verb("take_worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a mission is extracted."""
+
+    session: int
+    worker: str
+    proxy: str | None
+
+
+def parks_of(tx: Asks, mission: str) -> int:
+    """How often a person let it go on."""
+    row = tx.one(COUNT_PARKS, mission=mission)
+    return 0 if row is None else int(row[0])
+
+
+def scrape_job(tx: Asks, mission: str) -> str | None:
+    """Under which id a worker has it."""
+    row = tx.one(SCRAPE_JOB, mission=mission)
+    return None if row is None else row[0]
+
+
+def assign(tx: Transaction, mission: str, place: Place, job: int) -> Place | None:
+    """Where it is extracted from here on, whatever session its worker has later; None where the
+    mission is no longer to be done (§2.3)."""
+    given = {"worker": place.worker, "session": place.session, "proxy": place.proxy}
+    if tx.one(ASSIGN_MISSION, mission=mission, job=job, **given) is None:
+        return None
+    named = tx.one(TAKE_WORKER, worker=place.worker, mission=mission)
+    tx.run(SERVE_MISSION, session=place.session, mission=mission)
+    tx.run(COUNT_SERVED, session=place.session)
+    told = {
+        "worker_id": place.worker,
+        "worker_name": None if named is None else named[0],
+        "proxy_name": place.proxy,
+        "mission_id": mission,
+    }
+    tell(tx, Event.MISSION_ASSIGNED, told, mission=mission)
+    return place
+
+
+def scrape_started(tx: Transaction, mission: str, job: int, job_id: str, config: Any) -> None:
+    if tx.one(NAME_SCRAPE, mission=mission, job=job, job_id=job_id) is None:
+        return
+    told = {"worker_job_id": job_id, "mission_id": mission, "mission_config": config}
+    tell(tx, Event.SCRAPE_STARTED, told, mission=mission)
+
+
+def scraped(
+    tx: Transaction,
+    mission: str,
+    place: Place,
+    job: int,
+    job_id: str,
+    ads: int,
+    url: str | None,
+) -> bool:
+    """The worker is free, the writer comes next; or the mission is done, where nothing was found."""
+    empty = ads == 0
+    row = tx.one(KEEP_SCRAPE, mission=mission, job=job, ads=ads, url=url, empty=int(empty))
+    if row is None:
+        return False
+    if empty:
+        tell(tx, Event.SCRAPE_EMPTY, {"worker_job_id": job_id}, mission=mission)
+        done = {"total_duration_ms": milliseconds(*row), "ads_count": 0, "success_count": 0}
+        tell(tx, Event.MISSION_COMPLETED, {**done, "failed_count": 0}, mission=mission)
+    else:
+        told = {"worker_job_id": job_id, "ads_count": ads, "duration_ms": milliseconds(*row)}
+        tell(tx, Event.SCRAPE_COMPLETED, told, mission=mission)
+        storage = tx.submit(STORAGE, mission, key=f"{mission}/{job}")
+        tx.run(SET_STORAGE, mission=mission, job=storage.id)
+    leave_worker(tx, mission, place)
+    return True
+
+
+def leave_worker(tx: Transaction, mission: str, place: Place) -> None:
+    """The worker is done with a mission; a session that has done its share is given to nobody else."""
+    tx.run(LEAVE_SESSION, session=place.session, mission=mission)
+    row = tx.one(FREE_WORKER, worker=place.worker, mission=mission)
+    if row is not None and row[0] >= tx.knob("ads.session_limit"):
+        withdraw(tx, place.worker, "session_limit")

@@ -1,0 +1,85 @@
+"""What follows a failure: another try of its phase, or the end of the mission."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from retoma.apps.ads.model import (
+    COUNTED,
+    ERRORS,
+    Action,
+    Error,
+    Event,
+    counted_in,
+    tries_again,
+)
+from retoma.apps.ads.store.rows import tell, verb
+from retoma.engine.transaction import Transaction
+
+UNWANTED: Final = "unwanted"
+MESSAGE: Final = 2000  # characters of an error that are kept
+
+COUNT_RETRY = verb("count_retry")
+FAIL_MISSION = verb("fail_mission")
+MISSION_GOES_ON = verb("mission_goes_on")
+NOTE_FAILURE = verb("note_failure")
+PHASE_RETRIES = verb("phase_retries")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What follows a failure."""
+
+    code: str
+    again: bool
+    action: str
+
+
+def failed(
+    tx: Transaction, mission: str, code: str, message: str, event: Event, told: dict[str, Any]
+) -> Verdict:
+    """Another try of its phase, or the end of the mission with the code of a spent budget."""
+    error = ERRORS[code]
+    text = message[:MESSAGE]
+    tell_of_failure(tx, mission, code, text, event, told)
+    if not _goes_on(tx, mission):
+        return Verdict(code, again=False, action=UNWANTED)
+    if error.action in (Action.WAIT, Action.OPERATOR):
+        return Verdict(code, again=True, action=str(error.action))
+    used = _used(tx, mission, error)
+    if used < tries_again(error, tx.knob("ads.max_retries")):
+        tx.run(COUNT_RETRY, mission=mission, phase=str(error.phase), code=code, message=text)
+        retry = {"attempt": used + 1, "error_code": code, "phase": str(error.phase)}
+        tell(tx, Event.RETRY_TRIGGERED, retry, mission=mission)
+        return Verdict(code, again=True, action=str(Action.RETRY))
+    end = error.exhausted or code
+    fail_mission(tx, mission, end, f"{code}: {text}")
+    return Verdict(end, again=False, action=str(Action.FAIL))
+
+
+def tell_of_failure(
+    tx: Transaction, mission: str, code: str, message: str, event: Event, told: dict[str, Any]
+) -> None:
+    """A line of the log, and the last cause on the mission itself."""
+    text = message[:MESSAGE]
+    tx.run(NOTE_FAILURE, mission=mission, code=code, message=text)
+    tell(tx, event, {**told, "error_code": code, "error_message": text}, mission=mission)
+
+
+def _goes_on(tx: Transaction, mission: str) -> bool:
+    """What was canceled meanwhile is never tried again."""
+    row = tx.one(MISSION_GOES_ON, mission=mission)
+    return row is not None and bool(row[0])
+
+
+def _used(tx: Transaction, mission: str, error: Error) -> int:
+    """How often the phase of this error was tried again."""
+    spent = tx.one(PHASE_RETRIES, mission=mission)
+    by_phase = dict(zip(COUNTED, spent or (0, 0, 0), strict=True))
+    return int(by_phase.get(counted_in(error.phase), 0))
+
+
+def fail_mission(tx: Transaction, mission: str, code: str, message: str) -> None:
+    row = tx.one(FAIL_MISSION, mission=mission, code=code, message=message[:MESSAGE])
+    if row is not None:
+        told = {"error_code": code, "error_message": message[:MESSAGE], "retry_count": row[0]}
+        tell(tx, Event.MISSION_FAILED, told, mission=mission)

@@ -1,0 +1,68 @@
+"""What is there already, by what people would call the same: nothing is added twice."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from datetime import date
+from typing import Any
+
+from retoma.apps.ads.store.missions import NewMission
+from retoma.apps.ads.store.rows import Reads, json_of, verb
+
+KNOWN_MISSIONS = verb("known_missions")
+KNOWN_PROXIES = verb("known_proxies")
+KNOWN_WORKERS = verb("known_workers")
+KNOWN_WRITERS = verb("known_writers")
+
+Keys = Sequence[Hashable]
+
+
+def proxy_keys(name: str | None, host: str, port: int | None, username: str | None) -> Keys:
+    """By its name, or where it stands and for whom."""
+    place = host if port is None else f"{host}:{port}"
+    return [("name", name or place), ("place", host.lower(), port, username)]
+
+
+def mission_key(
+    start: date | str, end: date | str, media_type: str, languages: Iterable[str]
+) -> Hashable:
+    """Languages in any order are the same languages."""
+    return str(start), str(end), str(media_type), tuple(sorted(set(languages)))
+
+
+def known_proxies(tx: Reads) -> dict[Hashable, str]:
+    return {
+        key: id_
+        for id_, name, host, port, username in tx.all(KNOWN_PROXIES)
+        for key in proxy_keys(name, host, port, username)
+    }
+
+
+def known_workers(tx: Reads) -> dict[Hashable, str]:
+    return {url: id_ for id_, url in tx.all(KNOWN_WORKERS)}
+
+
+def known_writers(tx: Reads) -> dict[Hashable, str]:
+    return {url: id_ for id_, url in tx.all(KNOWN_WRITERS)}
+
+
+def known_missions(tx: Reads, wanted: Sequence[NewMission]) -> dict[Hashable, str]:
+    if not wanted:
+        return {}
+    since = min(each.date_start for each in wanted).isoformat()
+    until = max(each.date_end for each in wanted).isoformat()
+    rows: Sequence[Any] = tx.all(KNOWN_MISSIONS, since=since, until=until)
+    return {
+        mission_key(start, end, media, json_of(languages)): id_
+        for id_, start, end, media, languages in rows
+    }
+
+
+def unknown_missions(tx: Reads, wanted: Sequence[NewMission]) -> list[NewMission]:
+    """Those of them that are not there yet, each once."""
+    known = set(known_missions(tx, wanted))
+    new = []
+    for each in wanted:
+        key = mission_key(each.date_start, each.date_end, each.media_type, each.languages)
+        if key not in known:
+            known.add(key)
+            new.append(each)
+    return new

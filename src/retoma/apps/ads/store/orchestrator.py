@@ -1,0 +1,71 @@
+"""Whether the orchestrator is to work: a wish, and the sessions that follow from it."""
+
+from retoma.apps.ads.store.rows import SESSION, SESSIONS, Reads, seconds_between, verb
+from retoma.engine.transaction import Transaction
+
+BEGIN_SESSION = verb("begin_session")
+COUNT_MISSIONS = verb("count_missions")
+FREE_WORKERS = verb("free_workers")
+GET_WISH = verb("get_wish")
+OFFERED_SESSIONS = verb("offered_sessions")
+OPEN_WORK = verb("open_work")
+READY_WORKERS = verb("ready_workers")
+SET_SESSION_JOB = verb("set_session_job")
+SET_WISH = verb("set_wish")
+
+
+def start(tx: Transaction, *, actor: str) -> bool:
+    """ "Iniciar": whether that is new. Said twice it changes nothing."""
+    changed = tx.one(SET_WISH, wish="started", actor=actor) is not None
+    if changed:
+        tx.tell("ads.started", "orchestrator", actor=actor)
+        _offer_again(tx, actor=actor)
+    open_sessions(tx)
+    return changed
+
+
+def stop(tx: Transaction, *, actor: str) -> bool:
+    """ "Parar": what runs is finished, then the sessions end."""
+    changed = tx.one(SET_WISH, wish="stopped", actor=actor) is not None
+    if changed:
+        tx.tell("ads.stopped", "orchestrator", actor=actor)
+    offered = [worker for (worker,) in tx.all(OFFERED_SESSIONS)]
+    if offered:  # what waits stays where it is
+        tx.switch_things(SESSIONS, offered, on=False, reason="stopped", actor=actor)
+    return changed
+
+
+def _offer_again(tx: Transaction, *, actor: str) -> None:
+    """Sessions that are ready, have not done their share and have not ended since it was stopped."""
+    workers = [row[0] for row in tx.all(READY_WORKERS, most=tx.knob("ads.session_limit"))]
+    if workers:
+        tx.switch_things(SESSIONS, workers, on=True, reason="ready", actor=actor)
+
+
+def works(tx: Reads) -> bool:
+    """Whether it is to work."""
+    wish = tx.one(GET_WISH)
+    return wish is not None and bool(wish[0] == "started")
+
+
+def lacks_sessions(tx: Reads) -> bool:
+    """Whether it works, missions wait, and a worker without a session could have them."""
+    return _wanted(tx) and bool(tx.all(FREE_WORKERS))
+
+
+def _wanted(tx: Reads) -> bool:
+    work = tx.one(OPEN_WORK)
+    return works(tx) and work is not None and bool(work[0])
+
+
+def open_sessions(tx: Transaction) -> None:
+    """A session for every worker that has none, if the orchestrator works and missions wait."""
+    if not _wanted(tx):
+        return
+    for worker, rests_until, now in tx.all(FREE_WORKERS):
+        row = tx.one(BEGIN_SESSION, worker=worker)
+        if row is None:
+            continue
+        delay = 0.0 if rests_until is None else max(0.0, seconds_between(now, rests_until))
+        job = tx.submit(SESSION, row[0], key=str(row[0]), delay=delay)
+        tx.run(SET_SESSION_JOB, session=row[0], job=job.id)

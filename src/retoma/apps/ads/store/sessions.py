@@ -1,0 +1,177 @@
+"""Sessions, as their stories move them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from retoma.apps.ads.model import AWAY, NO_PROXY, Event, WorkerStatus
+from retoma.apps.ads.store.orchestrator import open_sessions, works
+from retoma.apps.ads.store.rows import (
+    PROXIES,
+    SESSION,
+    SESSIONS,
+    Asks,
+    milliseconds,
+    seconds_between,
+    tell,
+    verb,
+)
+from retoma.apps.ads.store.things import GET_PROXY, MOVE_WORKER
+from retoma.engine.errors import NotFound
+from retoma.engine.store import pool
+from retoma.engine.transaction import Transaction
+from retoma.words import say
+
+REST: Final = 15.0  # seconds a worker rests after a session that failed, doubled up to
+LONGEST_REST: Final = 900.0
+
+END_SESSION = verb("end_session")
+HEAR_SESSION = verb("hear_session")
+KNOWS_SESSION = verb("knows_session")
+LAST_PROXY = verb("last_proxy")
+LOOK_AT_SESSION = verb("look_at_session")
+LOSE_SESSION = verb("lose_session")
+OPEN_SESSION = verb("open_session")
+READY_SESSION = verb("ready_session")
+REST_WORKER = verb("rest_worker")
+WAIT_FOR_PROXY = verb("wait_for_proxy")
+WORKER_FAILURES = verb("worker_failures")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSeen:
+    """Where a session stands."""
+
+    worker: str
+    proxy: str | None
+    proxy_name: str | None
+    lost: str | None
+    ended: bool
+    served: int
+    ready: bool
+    age: float  # seconds since it was asked for
+    silent: float  # seconds since its worker last answered
+    status: WorkerStatus
+    wanted: bool  # its worker and its proxy are active, and the orchestrator works
+    offered: bool  # missions may have it
+    held: bool  # a mission has it
+    work: bool  # missions wait, or are under way
+
+    @property
+    def over(self) -> bool:
+        """Nothing more is to be expected of it: its end was seen, or its worker is given up."""
+        return self.ended or self.lost == AWAY
+
+
+def look_at_session(tx: Asks, session: int) -> SessionSeen:
+    row = tx.one(LOOK_AT_SESSION, session=session)
+    if row is None:
+        raise NotFound(say("there is no session {session}", session=session))
+    worker, proxy, name, lost, ended, served, ready, opened, silent, status, *rest = row
+    active, wish, offered, held, work, now = rest
+    return SessionSeen(
+        worker=worker,
+        proxy=proxy,
+        proxy_name=name,
+        lost=lost,
+        ended=bool(ended),
+        served=served,
+        ready=bool(ready),
+        age=0.0 if opened is None else seconds_between(opened, now),
+        silent=0.0 if silent is None else seconds_between(silent, now),
+        status=WorkerStatus(status),
+        wanted=bool(active) and wish == "started",
+        offered=bool(offered),
+        held=bool(held),
+        work=bool(work),
+    )
+
+
+def last_proxy(tx: Asks, worker: str, session: int) -> str | None:
+    """By which the worker's session before this one went out: the next goes by another."""
+    row = tx.one(LAST_PROXY, worker=worker, session=session)
+    return None if row is None else str(row[0])
+
+
+def wait_for_proxy(tx: Transaction, session: int) -> None:
+    """ERROR501: told once where the wait begins, and once where it ends (§2.2.2)."""
+    row = tx.one(WAIT_FOR_PROXY, session=session)
+    if row is None:
+        return
+    told = {"worker_id": row[0], "error_code": NO_PROXY, "proxy_name": None}
+    tell(tx, Event.SESSION_FAILED, told, session=session)
+    tx.tell("ads.no_proxy", row[0], {"error_code": NO_PROXY}, actor=SESSION)
+
+
+def open_session(tx: Transaction, session: int, worker: str, proxy: str) -> None:
+    """It has a proxy, and is asked for next (§2.2.3)."""
+    row = tx.one(GET_PROXY, proxy=proxy)
+    name = proxy if row is None else str(row[1])
+    before = tx.one(LAST_PROXY, worker=worker, session=session)
+    waited = tx.one(OPEN_SESSION, session=session, proxy=proxy, name=name)
+    if waited is not None and waited[0] is not None:
+        tx.tell("ads.proxy_found", worker, {"waited_ms": milliseconds(*waited)}, actor=SESSION)
+    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.INITIALIZING))
+    if before is not None and before[0] != proxy:
+        told = {"old_proxy": before[1], "new_proxy": name, "proxy_name": before[1]}
+        tell(tx, Event.PROXY_ROTATED, {**told, "reason": before[2]}, session=session)
+    told = {"worker_id": worker, "proxy_id": proxy, "proxy_name": name}
+    tell(tx, Event.SESSION_STARTED, told, session=session)
+
+
+def ready_session(tx: Transaction, session: int) -> None:
+    """Missions may have it (§2.2.6)."""
+    row = tx.one(READY_SESSION, session=session)
+    if row is None:
+        return
+    opened, ready, worker, proxy = row
+    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.READY))
+    told = {"worker_id": worker, "duration_ms": milliseconds(opened, ready)}
+    tell(tx, Event.SESSION_READY, told, session=session)
+    value = {"session": session, "worker": worker, "proxy": proxy}
+    tx.put_things(SESSIONS, {worker: value}, actor=SESSION)
+    on = works(tx)
+    reason = "ready" if on else "stopped"
+    tx.switch_things(SESSIONS, [worker], on=on, reason=reason, actor=SESSION)
+
+
+def lose_session(tx: Transaction, session: int, code: str) -> None:
+    """It is of no use any more; who has it finds that out, and it is ended."""
+    row = tx.one(LOSE_SESSION, session=session, code=code)
+    if row is None:
+        return
+    worker, proxy = row
+    told = {"worker_id": worker, "error_code": code, "proxy_name": proxy}
+    tell(tx, Event.SESSION_FAILED, told, session=session)
+    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.ERROR))
+    withdraw(tx, worker, code)
+
+
+def withdraw(tx: Transaction, worker: str, reason: str) -> None:
+    """No mission gets it from now on."""
+    known = tx.one(KNOWS_SESSION, worker=worker)
+    if known is not None:
+        tx.switch_things(SESSIONS, [worker], on=False, reason=reason, actor=SESSION)
+
+
+def _keep_to_setting(tx: Transaction) -> None:
+    """How many failures in a row switch a proxy off, from the next one on."""
+    rules = pool.PoolRules(pick="random", off_after=tx.knob("ads.max_proxy_failures"))
+    tx.inside(lambda raw: pool.put_pool(raw, PROXIES, rules, actor=SESSION))
+
+
+def end_session(tx: Transaction, session: int, reason: str) -> None:
+    """It is known to be over: the worker rests or is free, the proxy may go to another."""
+    row = tx.one(END_SESSION, session=session, reason=reason)
+    if row is None:
+        return
+    worker, _, lost = row
+    if reason != "unwanted":
+        told = {"worker_id": worker, "reason": reason}
+        tell(tx, Event.SESSION_TERMINATED, told, session=session)
+    if lost is not None:
+        _keep_to_setting(tx)
+    failures = tx.one(WORKER_FAILURES, worker=worker)
+    before = 0 if failures is None else int(failures[0])
+    rest = min(REST * 2 ** min(before, 10), LONGEST_REST)
+    tx.run(REST_WORKER, worker=worker, failed=0 if lost is None else 1, rest=rest)
+    open_sessions(tx)

@@ -1,0 +1,165 @@
+"""What the storing of a mission's ads writes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from retoma.apps.ads.model import Event
+from retoma.apps.ads.store.extraction import SET_STORAGE
+from retoma.apps.ads.store.missions import get_status
+from retoma.apps.ads.store.rows import STORAGE, Asks, milliseconds, tell, verb
+from retoma.codec import encode
+from retoma.db import Transaction as RawTransaction
+from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.store import breaker
+from retoma.engine.transaction import Transaction
+from retoma.words import say
+
+AWAY_REST: Final = (
+    30.0  # seconds between two looks whether a writer that was away is there again
+)
+MOST_ITEMS: Final = 200  # refused ads that are kept of a mission
+CHOOSE_WRITER = verb("choose_writer")
+FINISH_MISSION = verb("finish_mission")
+FORGET_FAILED_ITEMS = verb("forget_failed_items")
+GIVE_WRITER = verb("give_writer")
+KEEP_COUNTS = verb("keep_counts")
+KEEP_FAILED_ITEMS = verb("keep_failed_items")
+LIST_FAILED_ITEMS = verb("list_failed_items")
+LOOK_AT_STORAGE = verb("look_at_storage")
+NAME_WRITE = verb("name_write")
+RESEND_MISSION = verb("resend_mission")
+WRITER_BEGAN = verb("writer_began")
+WRITER_JOB = verb("writer_job")
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSeen:
+    """What the ads of a mission are stored with."""
+
+    url: str
+    writer: str | None  # which has them, or is about to
+    parks: int
+    wanted: bool
+    resends: int
+
+
+def look_at_storage(tx: Asks, mission: str) -> StorageSeen:
+    row = tx.one(LOOK_AT_STORAGE, mission=mission)
+    if row is None or row[0] is None:
+        raise NotFound(say("there are no ads of {mission}", mission=mission))
+    url, writer, parks, wanted, resends = row
+    return StorageSeen(str(url), writer, parks, bool(wanted), resends)
+
+
+def choose_writer(tx: Asks) -> tuple[str, bool] | None:
+    """The one that is there, healthy and has least to do (§3.1.1), and whether it was away."""
+    row = tx.one(CHOOSE_WRITER)
+    return None if row is None else (str(row[0]), bool(row[1]))
+
+
+def give_writer(tx: Transaction, mission: str, writer: str) -> str | None:
+    """From here on the mission is this writer's, until what it was sent has failed."""
+    given = tx.one(GIVE_WRITER, mission=mission, writer=writer)
+    return None if given is None else writer
+
+
+def breaker_of(writer: str) -> str:
+    return f"ads.writer.{writer}"
+
+
+def writer_away(tx: Transaction, writer: str, reason: str) -> None:
+    """Nobody sends to it any more until its `/health` answers."""
+    name = breaker_of(writer)
+
+    def opened(raw: RawTransaction) -> None:
+        breaker.put_breaker(raw, name, 1, AWAY_REST, actor=STORAGE)
+        breaker.open_by_hand(raw, name, reason[:200], actor=STORAGE)
+
+    tx.inside(opened)
+
+
+def write_started(tx: Transaction, mission: str, job_id: str, url: str) -> None:
+    if tx.one(NAME_WRITE, mission=mission, job_id=job_id) is None:
+        return
+    told = {"writer_job_id": job_id, "data_url": url}
+    tell(tx, Event.WRITER_STARTED, told, mission=mission)
+
+
+def leave_writer(tx: Transaction, mission: str) -> None:
+    """What it was sent is over, or never was: the next try may go to another."""
+    tx.run(GIVE_WRITER, mission=mission, writer=None)
+
+
+def writer_job(tx: Asks, mission: str) -> str | None:
+    row = tx.one(WRITER_JOB, mission=mission)
+    return None if row is None else row[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a writer made of the ads of a mission."""
+
+    job_id: str
+    total: int
+    success: int
+    failed: int
+    items: Sequence[Any] = ()
+
+
+def written(tx: Transaction, mission: str, job: int, done: Written) -> str:
+    """The mission is done (§3.3), unless it was canceled meanwhile; its status."""
+    took = milliseconds(*(tx.one(WRITER_BEGAN, mission=mission) or (None, None)))
+    success, lost = done.success, done.failed
+    told = {"writer_job_id": done.job_id, "success_count": success, "failed_count": lost}
+    tell(tx, Event.WRITER_COMPLETED, {**told, "duration_ms": took}, mission=mission)
+    row = tx.one(FINISH_MISSION, mission=mission, job=job, success=success, failed=lost)
+    if row is None:
+        return "gone"
+    status, ads, started, finished = row
+    if status == "completed":
+        ended = {"total_duration_ms": milliseconds(started, finished), "ads_count": ads}
+        ended |= {"success_count": success, "failed_count": lost}
+        tell(tx, Event.MISSION_COMPLETED, ended, mission=mission)
+    keep_failed_items(tx, mission, done.items)
+    return str(status)
+
+
+def keep_counts(tx: Transaction, mission: str, job: int, done: Written) -> None:
+    """Of ads that a person has to look at: the mission goes on with them later."""
+    tx.run(KEEP_COUNTS, mission=mission, job=job, success=done.success, failed=done.failed)
+    keep_failed_items(tx, mission, done.items)
+
+
+def keep_failed_items(tx: Transaction, mission: str, items: Sequence[Any]) -> None:
+    """Instead of those of the time before."""
+    tx.run(FORGET_FAILED_ITEMS, mission=mission)
+    rows = [_failed_item(place, each) for place, each in enumerate(items[:MOST_ITEMS])]
+    if rows:
+        tx.run(KEEP_FAILED_ITEMS, mission=mission, rows=encode(rows))
+
+
+def _failed_item(place: int, item: Any) -> dict[str, Any]:
+    told = item if isinstance(item, dict) else {"data": item}
+    return {"place": place, "data": told.get("data"), "error": str(told.get("error", ""))[:500]}
+
+
+def resend_failed(tx: Transaction, mission: str, *, actor: str) -> None:
+    """All its ads go to a writer once more: those it has are only written again."""
+    row = tx.one(RESEND_MISSION, mission=mission)
+    if row is None:
+        status = get_status(tx, mission)
+        raise IllegalMove(
+            say(
+                "{mission} is {status}: there are no refused ads to send again",
+                mission=mission,
+                status=status,
+            )
+        )
+    resends, generation = row
+    key = f"{mission}/{generation}/again/{resends}"
+    storage = tx.submit(STORAGE, mission, key=key, actor=actor)
+    tx.run(SET_STORAGE, mission=mission, job=storage.id)
+    told = {"attempt": resends, "error_code": "ERROR303", "phase": "writer"}
+    tell(tx, Event.RETRY_TRIGGERED, told, mission=mission)
+    tx.tell("ads.resent", mission, actor=actor)
