@@ -1,0 +1,32 @@
+"""Quotes: what a product or a vehicle costs, resumed where it stopped and paid for once (seed 000)."""
+
+from retoma.engine.knob import Knob, KnobType
+from retoma.manifest import Application
+from retoma.words import say
+
+APP = Application(
+    name="quotes",
+    title=say("Quotes"),
+    submits=False,
+    stories="retoma.apps.quotes.steps:stories",
+    router="retoma.apps.quotes.api:routes",
+    pages="retoma.apps.quotes.pages:routes",
+    templates="retoma.apps.quotes.pages",
+    menu=(
+        (say("Lotes of quotes"), "/quotes/lotes"),
+        (say("Quotes"), "/quotes"),
+        (say("Stuck quotes"), "/quotes/stuck"),
+        (say("Stats"), "/quotes/stats"),
+    ),
+    uploads=("/api/lotes", "/api/lotes/import", "/quotes/import"),
+    schedules=(
+        ("recover_stuck_quotes", "*/5 * * * *"),
+        ("cleanup_old_processing", "0 4 * * *"),
+    ),
+    migrations="retoma.apps.quotes.migrations",
+    refers=(("quotes", "job"),),
+    knobs=(
+        Knob("max_products", 10, KnobType.INT, 1, 100, why="páginas testadas por cotação"),
+        Knob("stores_at_once", 4, KnobType.INT, 1, 50, why="lojas consultadas ao mesmo tempo"),
+    ),
+)

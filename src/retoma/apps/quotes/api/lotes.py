@@ -1,0 +1,263 @@
+"""Lotes: quotes asked for together, as JSON or as a table, and their results as either."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+from fastapi import Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, StrictStr, ValidationError
+from starlette.responses import JSONResponse
+
+from retoma.access import Person
+from retoma.apps.quotes import store
+from retoma.apps.quotes.api.how import Has, LoteId, QuoteLine, line_told, read, routes
+from retoma.apps.quotes.api.quotes import NewQuote
+from retoma.apps.quotes.model import KIND, QuoteStatus
+from retoma.engine.batch import Batch
+from retoma.engine.errors import BadInput, NotFound
+from retoma.web import AHouse, AVisit, House, Operator, Viewer
+from retoma.web.cursor import Cursor
+from retoma.web.files import csv_file, csv_of
+from retoma.web.flaws import flaws_of
+from retoma.web.many import do_to_batch
+from retoma.web.money import BudgetShown, CostsShown, budget_shown, costs_shown
+from retoma.web.orders import Order
+from retoma.web.replay import asked, written
+from retoma.web.wire import Body, Limit, Moved, Name, NextPage, Once, PageOf, Shown
+from retoma.words import say
+
+MOST: Final = 10_000  # quotes of one lote
+PAGE: Final = 1_000  # quotes read at a time for a file
+BIGGEST: Final = 20 << 20  # bytes of a table
+HEADINGS: Final = (
+    "id",
+    "codigo",
+    "tipo",
+    "descricao",
+    "status",
+    "price",
+    "currency",
+    "error_code",
+)
+
+
+class NewLote(Body):
+    """Quotes that belong together, all of them or none."""
+
+    nome: Name | None = None
+    quotes: Annotated[list[NewQuote], Field(min_length=1, max_length=MOST)]
+    orcamento: Annotated[StrictStr, Field(max_length=50, examples=["25 USD"])] | None = None
+
+
+class LoteShown(Shown):
+    """A lote and how far it is."""
+
+    id: int
+    nome: str
+    total: int
+    by_status: dict[QuoteStatus, int]
+    progress_percentage: float
+    finished: bool
+    paused: bool
+    eta_seconds: float | None
+    cost: CostsShown
+    orcamento: BudgetShown | None = Field(
+        description="Once it is `exhausted` nothing more is paid for, and its quotes wait."
+    )
+
+
+@routes.get("/api/lotes")
+async def list_lotes(
+    _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
+) -> PageOf[LoteShown]:
+    """Lotes, the newest first."""
+    stamp = Cursor("lotes", None)
+    [before] = stamp.read(cursor, int) or [None]
+    rows = await read(house, lambda tx: tx.all(store.LIST_LOTES, before=before, n=limit + 1))
+    found = [await house.retoma.batch(id_) for (id_,) in rows[:limit]]
+    shown = [await lote_told(house, each) for each in found]
+    return PageOf(items=shown, next=stamp.write(shown[-1].id if len(rows) > limit else None))
+
+
+@routes.post("/api/lotes", status_code=201, responses={200: {"model": LoteShown}})
+async def add_lote(
+    body: NewLote, who: Operator, house: AHouse, response: Response, key: Once = None
+) -> LoteShown:
+    """All of them or none. With an Idempotency-Key asking again makes no second lote."""
+    made, new = await written(
+        house,
+        asked(key, who, "add_lote", body),
+        lambda tx: store.add_lote(
+            tx,
+            [each.wanted() for each in body.quotes],
+            name=body.nome,
+            budget=body.orcamento,
+            actor=who.name,
+        ),
+        lambda added: _Made(id=added.lote or 0),
+        _Made,
+    )
+    response.status_code = 201 if new else 200
+    return await lote_told(house, await house.retoma.batch(made.id))
+
+
+class _Made(Body):
+    id: int
+
+
+@routes.post(
+    "/api/lotes/import",
+    status_code=201,
+    openapi_extra={
+        "requestBody": {
+            "content": {"text/csv": {"schema": {"type": "string"}}},
+            "required": True,
+        }
+    },
+)
+async def import_lote(
+    request: Request,
+    who: Operator,
+    house: AHouse,
+    nome: Annotated[str | None, Query(max_length=200, description="What it is called.")] = None,
+    orcamento: Annotated[
+        str | None, Query(max_length=50, description="How much it may cost, as `25 USD`.")
+    ] = None,
+) -> LoteShown:
+    """A table with the columns `descricao`, and if you like `tipo` and `codigo`."""
+    made = await take_table(house, await request.body(), who, name=nome, budget=orcamento)
+    return await lote_told(house, await house.retoma.batch(made))
+
+
+async def take_table(
+    house: House, content: bytes, who: Person, *, name: str | None, budget: str | None
+) -> int:
+    """All of its lines or none; the number of the new lote."""
+    wanted = read_table(content)
+    added = await house.retoma.write(
+        lambda tx: store.add_lote(tx, wanted, name=name, budget=budget, actor=who.name)
+    )
+    return added.lote or 0
+
+
+@routes.get("/api/lotes/{lote}")
+async def get_lote(lote: LoteId, _: Viewer, house: AHouse) -> LoteShown:
+    """How far it is."""
+    return await lote_told(house, await lote_of(house, lote))
+
+
+@routes.post("/api/lotes/{lote}/cancel", responses={202: {"model": Moved}})
+async def cancel_lote(
+    lote: LoteId, who: Operator, house: AHouse, visit: AVisit, response: Response
+) -> Moved:
+    """What has not ended is not gone on with."""
+    found = await lote_of(house, lote)
+    order = Order(verb="cancel", actor=who.name, batch=lote)
+    return await do_to_batch(house, found, order, visit, response)
+
+
+@routes.get(
+    "/api/lotes/{lote}/export", response_class=Response, responses=csv_of("what came of a lote")
+)
+async def export_lote(
+    lote: LoteId,
+    _: Viewer,
+    house: AHouse,
+    as_: Annotated[
+        str, Query(alias="format", pattern="^(csv|json)$", description="`csv` or `json`.")
+    ] = "csv",
+) -> Response:
+    """What came of it, in the order in which it was asked for."""
+    await lote_of(house, lote)
+    told = await _results(house, lote)
+    if as_ == "json":
+        return JSONResponse([each.model_dump(mode="json") for each in told])
+    rows = [[getattr(each, name) for name in HEADINGS] for each in told]
+    return csv_file(f"lote-{lote}.csv", HEADINGS, rows)
+
+
+async def _results(house: House, lote: int) -> list[QuoteLine]:
+    told: list[QuoteLine] = []
+    after = 0
+    while True:
+        how = {"lote": lote, "after": after, "n": PAGE}
+        rows = await read(house, lambda tx, how=how: tx.all(store.EXPORT_QUOTES, **how))  # type: ignore[misc]
+        told += [QuoteLine(**line_told(store.named(store.LISTED, row))) for row in rows]
+        if len(rows) < PAGE:
+            return told
+        after = rows[-1][0]
+
+
+async def lote_of(house: Has, lote: int) -> Batch:
+    """A batch of quotes; NotFound where it is somebody else's."""
+    found = await house.retoma.batch(lote)
+    if found.kind != KIND:
+        raise NotFound(say("there is no lote {lote}", lote=lote))
+    return found
+
+
+async def lote_told(house: Has, batch: Batch) -> LoteShown:
+    progress = await batch.progress()
+    budget = await house.retoma.budgets.of_batch(batch.id)
+    by_status = await read(house, lambda tx: store.by_status(tx, batch.id, progress.counts))
+    eta = progress.eta
+    return LoteShown(
+        id=batch.id,
+        nome=batch.name,
+        total=progress.total,
+        by_status=by_status,
+        progress_percentage=round(100 * progress.share, 1),
+        finished=progress.finished,
+        paused=progress.paused,
+        eta_seconds=None if eta is None else eta.total_seconds(),
+        cost=costs_shown(await house.retoma.costs.of_batch(batch.id)),
+        orcamento=None if budget is None else budget_shown(budget),
+    )
+
+
+# — tables —
+
+
+def read_table(content: bytes) -> list[store.NewQuote]:
+    """Every line of it, or the first that is wrong: nothing is taken of a table with a mistake."""
+    if len(content) > BIGGEST:
+        raise BadInput(say("more than {most} bytes at a time", most=BIGGEST))
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadInput(say("the table is not UTF-8")) from None
+    wanted = [quote_at(number, row).wanted() for number, row in _rows(text)]
+    if not wanted:
+        raise BadInput(say("the table has no lines"))
+    if len(wanted) > MOST:
+        raise BadInput(say("more than {most} quotes at a time", most=MOST))
+    return wanted
+
+
+def _rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    first = text.partition("\n")[0]
+    delimiter = max(",;\t", key=first.count)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        if "descricao" not in (reader.fieldnames or ()):
+            raise BadInput(say("the first line names no column `descricao`"))
+        for row in reader:
+            if any((each or "").strip() for each in row.values() if not isinstance(each, list)):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise BadInput(say("the table cannot be read: {why}", why=str(error))) from None
+
+
+def quote_at(number: int, row: Mapping[str, Any]) -> NewQuote:
+    """What a line asks for; where that makes no sense, its number is said."""
+    told = {name: (row.get(name) or "").strip() for name in ("descricao", "tipo", "codigo")}
+    given = {name: value for name, value in told.items() if value or name == "descricao"}
+    try:
+        return NewQuote.model_validate(given)
+    except ValidationError as error:
+        [first, *_] = flaws_of(RequestValidationError(error.errors()))
+        raise BadInput(
+            say("line {n}: {where} {why}", n=number, where=first.path, why=first.why)
+        ) from None

@@ -1,0 +1,99 @@
+"""Google Shopping by SerpAPI: one paid search, its answer kept whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from retoma.apps.quotes.model import NotAPrice, Offer, Plan, read_price
+from retoma.engine.errors import Permanent
+from retoma.outbound import Outbound, Policy, Sort
+from retoma.secret import Secret
+
+DEADLINE: Final = 30.0
+AT_ONCE: Final = 1_000  # searches: how many there are is for slots and rates to say
+MIB: Final = 1 << 20
+LONGEST_URL: Final = 2_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Shopping:
+    """The search, at one address, by one key."""
+
+    out: Outbound
+    base: str
+    key: Secret
+
+    async def search(self, plan: Plan) -> dict[str, Any]:
+        """What it answers; nothing found is an answer too."""
+        policy = _policy(self.base)
+        asked = {"engine": "google_shopping", "q": plan.query, "hl": "pt-br", "gl": "br"}
+        answer = await self.out.get(
+            policy,
+            self.base.rstrip("/") + "/search.json",
+            params={**asked, "api_key": self.key},
+        )
+        told = answer.json()
+        if not isinstance(told, dict):
+            raise Permanent("serpapi: the answer is no object", code="bad_answer")
+        return {
+            "error": told.get("error"),
+            "shopping_results": told.get("shopping_results") or [],
+        }
+
+
+@lru_cache(maxsize=4)
+def _policy(base: str) -> Policy:
+    return Policy.toward(
+        "quotes serpapi",
+        base,
+        deadline=DEADLINE,
+        most_bytes=5 * MIB,
+        answers={404: Sort(Permanent, "wrong_address")},
+        connections=AT_ONCE,
+    )
+
+
+def offers_of(told: dict[str, Any], plan: Plan) -> list[Offer]:
+    """The pages it names, each once; what the plan forbids is left out."""
+    found = (_offer(each) for each in told["shopping_results"])
+    fits = [each for each in found if each is not None and _fits(each, plan)]
+    return list({each.url: each for each in reversed(fits)}.values())[::-1]
+
+
+def chosen_of(offers: Sequence[Offer], most: int) -> list[Offer]:
+    """Those that are tested: the first of each shop before a second of any."""
+    firsts: dict[str, Offer] = {}
+    for each in offers:
+        firsts.setdefault(each.store, each)
+    seconds = [each for each in offers if each is not firsts[each.store]]
+    return [*firsts.values(), *seconds][:most]
+
+
+def _offer(told: Any) -> Offer | None:
+    if not isinstance(told, dict):
+        return None
+    url = told.get("link") or told.get("product_link")
+    if not isinstance(url, str) or not url.isprintable() or len(url) > LONGEST_URL:
+        return None
+    if not url.casefold().startswith(("http://", "https://")):
+        return None
+    listed = told.get("extracted_price")
+    try:
+        price = None if listed is None else read_price(listed)
+    except NotAPrice:
+        price = None
+    title, store = _words(told.get("title"), 300), _words(told.get("source"), 100)
+    return Offer(title, url, store or _words(url.split("/")[2], 100) or "?", price)
+
+
+def _words(said: Any, most: int) -> str:
+    """What can be kept and shown of it."""
+    return "".join(each for each in str(said or "")[:most] if each.isprintable()).strip()
+
+
+def _fits(offer: Offer, plan: Plan) -> bool:
+    title = offer.title.casefold()
+    return all(word.casefold() in title for word in plan.must_have) and not any(
+        word.casefold() in title for word in plan.must_not
+    )

@@ -1,0 +1,70 @@
+"""Shops' pages: fetched within caps, never trusted; a picture of one is drawn without the network."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from retoma.apps.quotes.clients.reading import read_page
+from retoma.apps.quotes.model import NotAPrice, Offer, Tested
+from retoma.engine.errors import Permanent, Transient
+from retoma.outbound import Outbound, Policy, Sort
+
+MIB: Final = 1 << 20
+AT_ONCE: Final = 2_000  # pages: how many there are is for slots and knobs to say
+# What a shop's page says by its status alone.
+BLOCKED: Final = Sort(Permanent, "blocked")
+GONE: Final = Sort(Permanent, "page_gone")
+ANSWERS: Final = {**dict.fromkeys((401, 402, 403, 407, 451), BLOCKED), 404: GONE, 410: GONE}
+
+
+def shops_policy(places: str) -> Policy:
+    """`*` for every public shop; a place of our own is named as host:port."""
+    hosts, ports = set[str](), {80, 443}
+    for place in filter(None, (each.strip() for each in places.split(","))):
+        host, _, port = place.partition(":")
+        hosts.add(host)
+        if port:
+            ports.add(int(port))
+    return Policy(
+        purpose="quotes shops",
+        hosts=hosts,
+        schemes=frozenset({"https", "http"}),
+        ports=ports,
+        redirects=3,
+        deadline=30.0,
+        most_bytes=3 * MIB,
+        most_unpacked=8 * MIB,
+        answers=ANSWERS,
+        connections=AT_ONCE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a shop gave, and what it says."""
+
+    tested: Tested
+    html: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shops:
+    """Whatever shop a search names."""
+
+    out: Outbound
+    policy: Policy
+
+    async def test(self, offer: Offer) -> Page:
+        """A page that says nothing we may use is an answer too, and so is a shop that is away."""
+        plain = Tested(offer.url, offer.store, offer.title)
+        try:
+            answer = await self.out.get(self.policy, offer.url)
+            html = answer.text()
+        except (Permanent, Transient) as error:
+            away = isinstance(error, Transient)
+            told = replace(plain, code=error.code, message=str(error)[:300], away=away)
+            return Page(told, None)
+        try:
+            price, method = read_page(html)
+        except NotAPrice as error:
+            return Page(replace(plain, code=error.code, message=str(error)[:300]), html)
+        return Page(replace(plain, price=price, method=method), html)

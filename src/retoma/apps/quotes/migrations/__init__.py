@@ -1,0 +1,1 @@
+"""The schema of the quotes application, by number."""

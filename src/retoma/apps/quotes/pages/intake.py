@@ -1,0 +1,88 @@
+"""The page by which quotes come in: a table, or descriptions as they are pasted. All of it or nothing."""
+
+from http import HTTPStatus
+from typing import Final
+
+from fastapi import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from retoma.apps.quotes import api
+from retoma.apps.quotes.api.lotes import MOST, NewLote, quote_at, take_table
+from retoma.apps.quotes.model import QuoteKind
+from retoma.engine.errors import BadInput
+from retoma.web.pages.asked import filled
+from retoma.web.pages.kit import ALooker, Looker
+from retoma.web.pages.route import Form, form_of, page_router
+from retoma.web.sign_in import Operator, Viewer
+from retoma.words import say
+
+routes = page_router()
+
+MANGLED: Final = "\ufffd"  # what a browser writes for bytes that are no UTF-8
+
+
+@routes.get("/quotes/import")
+async def show(_: Viewer, who: ALooker) -> Response:
+    return who.answer("quotes/import.html", kinds=QuoteKind, most=MOST)
+
+
+@routes.post("/quotes/import")
+async def take_in(actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Importar CSV": of a table with a mistake nothing is taken."""
+    form = await form_of(request)
+    try:
+        lote = await take_table(
+            who.house,
+            _table(form),
+            actor,
+            name=form.one("nome"),
+            budget=form.one("orcamento"),
+        )
+    except BadInput as error:
+        if not who.htmx:
+            raise
+        return _refused(who, error.args[0])
+    return led(who, f"/quotes/lotes/{lote}")
+
+
+@routes.post("/quotes/new")
+async def add(actor: Operator, who: ALooker, request: Request) -> Response:
+    """One line is a quote by itself, several are a lote."""
+    form = await form_of(request)
+    lines = (form.one("descricoes") or "").splitlines()
+    wanted = [
+        quote_at(number, {"descricao": line, "tipo": form.one("tipo")})
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    if not wanted:
+        raise BadInput(say("no description was given; nothing was changed"))
+    if len(wanted) == 1:
+        quote = await api.quotes.add_quote(wanted[0], actor, who.house, Response())
+        return led(who, f"/quotes/{quote.id}")
+    body = filled(NewLote, {"nome": form.one("nome"), "quotes": wanted})
+    lote = await api.lotes.add_lote(body, actor, who.house, Response())
+    return led(who, f"/quotes/lotes/{lote.id}")
+
+
+def _table(form: Form) -> bytes:
+    text = form.one("text") or ""
+    if MANGLED in text:
+        raise BadInput(say("the table is not UTF-8"))
+    return text.encode()
+
+
+def led(who: Looker, address: str) -> Response:
+    """To where the new thing is seen."""
+    if who.htmx:
+        return Response(status_code=204, headers={"HX-Redirect": address})
+    return RedirectResponse(address, status_code=303)
+
+
+def _refused(who: Looker, why: str) -> Response:
+    html = who.pages.render("quotes/import_result.html", who.view, why=who.view.tell(why))
+    return HTMLResponse(
+        html,
+        status_code=int(HTTPStatus.UNPROCESSABLE_ENTITY),
+        headers={"Cache-Control": "no-store"},
+    )

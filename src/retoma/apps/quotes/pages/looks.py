@@ -1,0 +1,85 @@
+"""What the pages of quotes have in common: what moves them, how a status looks, what a form says."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from retoma.apps.quotes.api.how import QuoteLine
+from retoma.apps.quotes.api.lotes import LoteShown
+from retoma.apps.quotes.model import KIND, QuoteStatus
+from retoma.engine.store.cost import Total
+from retoma.web.money import TotalShown
+from retoma.web.pages.bars import parts_of
+from retoma.web.pages.kit import Pages
+from retoma.web.pages.live import Concern
+from retoma.web.pages.view import View
+
+CONCERN: Final = Concern(kinds=(KIND,), pause=0.5)
+
+# A status is shown by its own name; this is the colour of it.
+LOOKS: Final[Mapping[QuoteStatus, str]] = {
+    QuoteStatus.PENDING: "waiting",
+    QuoteStatus.PROCESSING: "running",
+    QuoteStatus.DONE: "done",
+    QuoteStatus.ERROR: "dead",
+    QuoteStatus.CANCELED: "canceled",
+}
+# Of a bar, from left to right: what has ended, then what is at it.
+PARTS: Final = (
+    *(QuoteStatus.DONE, QuoteStatus.CANCELED, QuoteStatus.ERROR),
+    QuoteStatus.PROCESSING,
+)
+
+
+def lote_given(lote: LoteShown, view: View) -> dict[str, Any]:
+    """What a template says of a lote."""
+    return {
+        "lote": lote,
+        "looks": LOOKS,
+        "bar": bar_of(lote),
+        "share": lote.progress_percentage / 100,
+        "spent": money(view, lote.cost.spent),
+        "saved": money(view, lote.cost.saved),
+        "state": lote_state(lote),
+    }
+
+
+def lote_state(lote: LoteShown) -> str:
+    """Its colour."""
+    if lote.finished:
+        return "dead" if lote.by_status[QuoteStatus.ERROR] else "done"
+    return "paused" if lote.paused else "running"
+
+
+def bar_of(lote: LoteShown) -> list[tuple[str, float, float]]:
+    """Its parts: the look of each, where it begins, how wide it is."""
+    return parts_of(((LOOKS[each], lote.by_status[each]) for each in PARTS), lote.total)
+
+
+def money(view: View, total: TotalShown) -> str:
+    """In the currencies it was paid in; nothing, where nothing was paid."""
+    return view.money(Total(usd=Decimal(total.usd), brl=Decimal(total.brl)))
+
+
+def reais(view: View, price: float) -> str:
+    """What a thing costs."""
+    return view.money(Total(brl=Decimal(str(price))))
+
+
+def quote_rows(
+    pages: Pages, view: View, quotes: list[QuoteLine], *, mixed: bool = False
+) -> dict[str, Markup]:
+    """Of each quote its row, whichever page it stands on; its lote too where they are mixed."""
+    return {
+        f"quote-{each.id}": pages.render(
+            "quotes/quote_row.html",
+            view,
+            quote=each,
+            look=LOOKS[each.status],
+            mixed=mixed,
+            price=None if each.price is None else reais(view, each.price),
+        )
+        for each in quotes
+    }

@@ -1,0 +1,258 @@
+"""Quotes and one of them: its way by the checkpoints, what was found where, and what it ends with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from retoma.apps.quotes import api
+from retoma.apps.quotes.api.how import QuoteId
+from retoma.apps.quotes.api.quotes import QuoteShown
+from retoma.apps.quotes.model import QuoteStatus
+from retoma.apps.quotes.pages.looks import CONCERN, LOOKS, money, quote_rows, reais
+from retoma.apps.quotes.pages.lotes import ANYONE, PAGE, StatusOf
+from retoma.apps.quotes.pages.plot import Plot, plot_of
+from retoma.apps.quotes.pages.sources import WHY, Source, sources_of
+from retoma.apps.quotes.pages.trail import branch_of, trail_of
+from retoma.engine.insights import PAGE as MOST
+from retoma.engine.insights import EvidenceSeen, JobSeen
+from retoma.engine.states import State
+from retoma.engine.store.cost import CostSeen
+from retoma.web.pages.asked import CursorOf
+from retoma.web.pages.job import BAD, PICTURES
+from retoma.web.pages.jobs import query_of
+from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.sign_in import Operator, Viewer
+from retoma.words import say
+
+routes = page_router()
+
+QUOTES: Final = "/quotes"
+OPEN: Final = (QuoteStatus.PENDING, QuoteStatus.PROCESSING)
+
+
+# — all of them —
+
+
+@dataclass(frozen=True, slots=True)
+class QuotesScreen:
+    """The newest quotes, of any lote and of none."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    status: QuoteStatus | None = None
+    cursor: str | None = None
+
+    @property
+    def key(self) -> "QuotesScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return CONCERN
+
+    async def draw(self) -> Sequence[Region]:
+        page = await api.quotes.list_quotes(
+            ANYONE, self.pages.house, status=self.status, cursor=self.cursor, limit=PAGE
+        )
+        rows = quote_rows(self.pages, self.view, page.items, mixed=True)
+        table = self.pages.render("rows.html", self.view, rows=rows.values())
+        pager = self.pages.render(
+            "quotes/pager.html",
+            self.view,
+            following=page.next and address(self.status, page.next),
+            first=self.cursor and address(self.status),
+            empty=None if rows else self._nothing(),
+        )
+        return [drawn("rows", table, rows), drawn("pager", pager)]
+
+    def _nothing(self) -> str:
+        if self.status is None:
+            return self.view.tell(
+                say("No quotes yet. Import a CSV, or paste what is to be quoted.")
+            )
+        said = say("No quote is {status} now. Look at all of them.", status=self.status)
+        return self.view.tell(said)
+
+
+def address(status: QuoteStatus | None, cursor: str | None = None) -> str:
+    return QUOTES + query_of({"status": status, "cursor": cursor})
+
+
+def quotes_screen(
+    who: ALooker, status: StatusOf = None, cursor: CursorOf = None
+) -> QuotesScreen:
+    return QuotesScreen(who.pages, who.view, status, cursor)
+
+
+AList = Annotated[QuotesScreen, Depends(quotes_screen)]
+
+
+@routes.get("/quotes")
+async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
+    return await who.page(
+        screen, "quotes/quotes.html", chosen=screen.status, looks=LOOKS, link=address
+    )
+
+
+@routes.get("/live/quotes")
+async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
+    return await streamed(request, who, screen)
+
+
+# — one —
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteScreen:
+    """One quote."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    quote: int
+    job: int | None  # None: it was taken over as history, and moves no more
+
+    @property
+    def key(self) -> "QuoteScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return Concern(job=self.job or 0)
+
+    async def draw(self) -> Sequence[Region]:
+        house = self.pages.house
+        quote = await api.quotes.shown(house, self.quote)
+        seen, evidence, costs = await self._of_job()
+        sources = sources_of(quote, evidence)
+        given: dict[str, Any] = {
+            "quote": quote,
+            "look": LOOKS[quote.status],
+            "price": None if quote.price is None else reais(self.view, quote.price),
+            "spent": quote.cost and money(self.view, quote.cost.spent),
+            "costs": costs,
+            "seen": seen,
+            "names": {each.boot: each.name for each in await house.retoma.runners()},
+            "failure": _failure(seen),
+            "recoverable": await self._recoverable(seen),
+            "open": quote.status in OPEN and not (seen and seen.job.cancel_at),
+            "trail": _trail(quote, seen),
+            "said": _said(quote),
+            "sources": sources,
+            "why": WHY,
+            "reais": lambda price: reais(self.view, price),
+            "plot": _plot(quote, sources),
+            "pictures": PICTURES,
+        }
+        parts = ("head", "trail", "prices", "evidence", "side")
+        return [
+            drawn(
+                f"quote-{part}",
+                self.pages.render(f"quotes/quote_{part}.html", self.view, **given),
+            )
+            for part in parts
+        ]
+
+    async def _of_job(
+        self,
+    ) -> tuple[JobSeen | None, Sequence[EvidenceSeen], Sequence[CostSeen]]:
+        retoma = self.pages.house.retoma
+        if self.job is None:
+            return None, [], []
+        return (
+            await retoma.see(self.job, limit=MOST),
+            await retoma.evidence(self.job),
+            await retoma.costs.of_job(self.job),
+        )
+
+    async def _recoverable(self, seen: JobSeen | None) -> bool:
+        """Whether the verb would find something to do: it refuses where a runner is at it."""
+        if seen is None:
+            return False
+        if seen.job.state is State.RUNNING:
+            stuck = await api.system.stuck_of(self.pages.house)
+            return any(each.job == seen.job.id and each.orphan for each in stuck)
+        return seen.job.state in (State.DEAD, State.PARKED)
+
+
+def _failure(seen: JobSeen | None) -> tuple[str, str] | None:
+    """By what it ended, or the last attempt did: code and message."""
+    if seen is None or seen.job.state is State.DONE:
+        return None
+    for event in seen.events:
+        if event.type in BAD and isinstance(event.details, dict):
+            told = event.details
+            return str(told.get("code") or event.type), str(told.get("message") or "")
+    return None
+
+
+def _trail(quote: QuoteShown, seen: JobSeen | None) -> list[Any]:
+    at = quote.processing_checkpoint
+    return trail_of(
+        quote.status,
+        at,
+        branch_of(quote.tipo, at, quote.claude_payload_json),
+        began=quote.started_at,
+        ended=quote.completed_at,
+        steps=seen.steps if seen else (),
+    )
+
+
+def _said(quote: QuoteShown) -> Mapping[str, Any] | None:
+    """What the analysis says, as it said it."""
+    payload = quote.claude_payload_json
+    if not isinstance(payload, dict):
+        return None
+    said = payload.get("said")
+    return {"tool": payload.get("tool"), **(said if isinstance(said, dict) else payload)}
+
+
+def _plot(quote: QuoteShown, sources: Sequence[Source]) -> Plot | None:
+    if quote.price is None:
+        return None
+    prices = [
+        (each.store, each.price, each.used is not False) for each in sources if each.price
+    ]
+    return plot_of(quote.price, prices)
+
+
+async def quote_screen(quote: QuoteId, who: ALooker) -> QuoteScreen:
+    told = await api.quotes.shown(who.house, quote)
+    return QuoteScreen(who.pages, who.view, quote, told.job)
+
+
+AScreen = Annotated[QuoteScreen, Depends(quote_screen)]
+
+
+@routes.get("/quotes/{quote}")
+async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
+    return await who.page(screen, "quotes/quote.html", number=screen.quote)
+
+
+@routes.get("/live/quotes/{quote}")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
+    return await streamed(request, who, screen)
+
+
+@routes.post("/quotes/{quote}/recover")
+async def recover(quote: QuoteId, actor: Operator, who: ALooker) -> Response:
+    """ "Recuperar"."""
+    await api.system.recover_quote(quote, actor, who.house)
+    said = say("quote {quote} goes on where it stopped", quote=quote)
+    return did(who, who.view.tell(said), f"{QUOTES}/{quote}")
+
+
+@routes.post("/quotes/{quote}/cancel")
+async def cancel(quote: QuoteId, actor: Operator, who: ALooker) -> Response:
+    """ "Cancelar"."""
+    told = await api.quotes.cancel_quote(quote, actor, who.house)
+    if told.status is QuoteStatus.CANCELED:
+        said = say("quote {quote} is canceled", quote=quote)
+    else:
+        said = say("quote {quote} was asked to end", quote=quote)
+    return did(who, who.view.tell(said), f"{QUOTES}/{quote}")

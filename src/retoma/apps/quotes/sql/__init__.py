@@ -1,0 +1,1 @@
+"""What the quotes application asks of its tables, a verb a file."""

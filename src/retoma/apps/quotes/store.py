@@ -1,0 +1,282 @@
+"""The rows of the quotes application, by named SQL."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import nlargest
+from typing import Any, Final, NamedTuple
+
+from retoma.apps.quotes.model import KIND, QuoteKind, QuoteStatus
+from retoma.db import Row, Statement, statement
+from retoma.db import Transaction as Reading
+from retoma.engine.duration import seconds
+from retoma.engine.errors import NotFound
+from retoma.engine.insights.jobs import ids_of
+from retoma.engine.states import State
+from retoma.engine.transaction import Transaction
+from retoma.words import say
+
+
+def verb(name: str) -> Statement:
+    return statement("retoma.apps.quotes.sql", name)
+
+
+ADD_QUOTES = verb("add_quotes")
+COUNT_BEGUN = verb("count_begun")
+EXPIRE_OLD = verb("expire_old")
+EXPORT_QUOTES = verb("export_quotes")
+GET_QUOTE = verb("get_quote")
+GET_WANTED = verb("get_wanted")
+JOB_OF_QUOTE = verb("job_of_quote")
+LIST_HISTORY = verb("list_history")
+LIST_LOTES = verb("list_lotes")
+LIST_LOTE_QUOTES = verb("list_lote_quotes")
+LIST_QUOTES = verb("list_quotes")
+LOTE_CHECKPOINTS = verb("lote_checkpoints")
+NAME_JOB = verb("name_job")
+NAME_JOBS = verb("name_jobs")
+QUOTES_AT = verb("quotes_at")
+QUOTES_BY_JOB = verb("quotes_by_job")
+QUOTES_OF_JOBS = verb("quotes_of_jobs")
+WAITING_QUOTES = verb("waiting_quotes")
+
+COLUMNS: Final = (
+    *("id", "batch_request_id", "codigo", "tipo", "descricao", "status"),
+    *("processing_checkpoint", "last_heartbeat", "worker_id", "resume_data", "started_at"),
+    *("completed_at", "attempt_number", "claude_payload_json", "google_shopping_response_json"),
+    *("result", "error_code", "created_by", "created_at", "job"),
+)
+LISTED: Final = (
+    *("id", "batch_request_id", "codigo", "tipo", "descricao", "status"),
+    *("processing_checkpoint", "worker_id", "started_at", "completed_at", "attempt_number"),
+    *("result", "error_code", "created_at"),
+)
+JSON: Final = frozenset(
+    {"resume_data", "claude_payload_json", "google_shopping_response_json", "result"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewQuote:
+    """What somebody wants to have quoted."""
+
+    description: str
+    kind: QuoteKind = QuoteKind.AUTO
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a story is told of its quote. `was`: what was paid for before it came to us."""
+
+    description: str
+    kind: QuoteKind
+    was: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The numbers of new quotes, and of their lote."""
+
+    lote: int | None
+    quotes: Sequence[int]
+
+
+def add_quote(tx: Transaction, wanted: NewQuote, *, actor: str) -> int:
+    [quote] = _add(tx, [wanted], actor)
+    job = tx.submit(KIND, quote, actor=actor)
+    tx.run(NAME_JOB, quote=quote, job=job.id)
+    return quote
+
+
+def add_lote(
+    tx: Transaction,
+    wanted: Sequence[NewQuote],
+    *,
+    actor: str,
+    name: str | None = None,
+    budget: str | None = None,
+) -> Added:
+    """All of them or none, as one batch."""
+    quotes = _add(tx, wanted, actor)
+    batch = tx.submit_many(KIND, quotes, name=name, budget=budget, actor=actor)
+    tx.run(NAME_JOBS, lote=batch.id)
+    return Added(batch.id, quotes)
+
+
+def _add(tx: Transaction, wanted: Sequence[NewQuote], actor: str) -> list[int]:
+    rows = [
+        {"code": each.code, "kind": str(each.kind), "description": each.description}
+        for each in wanted
+    ]
+    return [int(id_) for (id_,) in tx.all(ADD_QUOTES, rows=json.dumps(rows), actor=actor)]
+
+
+def wanted_of(tx: Reading, quote: int) -> Wanted:
+    row = tx.one(GET_WANTED, quote=quote)
+    if row is None:
+        raise NotFound(say("there is no quote {quote}", quote=quote))
+    description, kind, was, *since = row
+    names = ("claude_payload_json", "google_shopping_response_json", "resume_data")
+    told = {name: json_of(value) for name, value in zip(names, since, strict=True)}
+    known = {name: value for name, value in told.items() if value is not None}
+    return Wanted(description, QuoteKind(kind), {**(json_of(was) or {}), **known})
+
+
+def job_of(tx: Reading | Transaction, quote: int) -> int:
+    """The job of a quote; NotFound where there is no such quote, or it is history only."""
+    row = tx.one(JOB_OF_QUOTE, quote=quote)
+    if row is None:
+        raise NotFound(say("there is no quote {quote}", quote=quote))
+    if row[0] is None:
+        raise NotFound(
+            say("quote {quote} was taken over as history: it has no job", quote=quote)
+        )
+    return int(row[0])
+
+
+def quotes_of(tx: Reading, jobs: Sequence[int]) -> dict[int, int]:
+    """Which quotes these jobs are of."""
+    rows = tx.all(QUOTES_OF_JOBS, jobs=json.dumps([*jobs]))
+    return {int(job): int(quote) for job, quote in rows}
+
+
+def expire_old(tx: Transaction, age: Any, *, actor: str) -> int:
+    """How many have been at work for longer than that and are held by nobody: they end in ERROR."""
+    found = tx.all(EXPIRE_OLD, seconds=seconds(age))
+    if found:
+        tx.tell("quotes.expired", str(len(found)), [job for job, _ in found], actor=actor)
+    return len(found)
+
+
+def quote_seen(tx: Reading, quote: int) -> dict[str, Any]:
+    """All that is known of a quote, by the document's names."""
+    row = tx.one(GET_QUOTE, quote=quote)
+    if row is None:
+        raise NotFound(say("there is no quote {quote}", quote=quote))
+    return named(COLUMNS, row)
+
+
+# — lists —
+
+# Of which states jobs are whose quotes are in a status; of those that wait, whether they were begun.
+STATES: Final[Mapping[QuoteStatus, Sequence[State]]] = {
+    QuoteStatus.PENDING: (State.PARKED,),
+    QuoteStatus.PROCESSING: (State.RUNNING, State.PARKED),
+    QuoteStatus.DONE: (State.DONE,),
+    QuoteStatus.ERROR: (State.DEAD,),
+    QuoteStatus.CANCELED: (State.CANCELED, State.SKIPPED),
+}
+BEGUN: Final = {QuoteStatus.PENDING: False, QuoteStatus.PROCESSING: True}
+
+
+class Place(NamedTuple):
+    """Where a page ended. Of a list by status: at a job; or, at no job, in what was taken over."""
+
+    quote: int
+    job: int
+
+
+def list_quotes(
+    tx: Reading,
+    *,
+    n: int,
+    lote: int | None = None,
+    status: QuoteStatus | None = None,
+    worker: str | None = None,
+    before: Place | None = None,
+) -> list[tuple[Place, dict[str, Any]]]:
+    """The newest first. By status they come by their jobs, each state by the index that is short for it."""
+    if worker is not None:
+        held = [int(id_) for (id_,) in tx.all(QUOTES_AT, worker=worker)]
+        left = [job for job in held if before is None or job < before.job]
+        return _by_job(tx, left, lote=lote, status=status)[:n]
+    if status is not None:
+        found = _in_status(tx, status, lote=lote, before=before, n=n)
+        return (
+            found
+            if len(found) == n
+            else found + _history(tx, status, lote, before, n - len(found))
+        )
+    asked: dict[str, Any] = {"before": before and before.quote, "n": n}
+    if lote is None:
+        rows = tx.all(LIST_QUOTES, **asked)
+    else:
+        rows = tx.all(LIST_LOTE_QUOTES, lote=lote, **asked)
+    return [(Place(row[0], 0), named(LISTED, row)) for row in rows]
+
+
+def _in_status(
+    tx: Reading, status: QuoteStatus, *, lote: int | None, before: Place | None, n: int
+) -> list[tuple[Place, dict[str, Any]]]:
+    found: list[tuple[Place, dict[str, Any]]] = []
+    last = None if before is None else before.job
+    # What is parked may have been begun or not: who is not of this status makes room for another.
+    while len(found) < n and last != 0:
+        jobs = _jobs_of(tx, status, lote=lote, before=last, n=n)
+        found += _by_job(tx, jobs, lote=lote, status=status)
+        last = jobs[-1] if len(jobs) == n else 0
+    return found[:n]
+
+
+def _jobs_of(
+    tx: Reading, status: QuoteStatus, *, lote: int | None, before: int | None, n: int
+) -> list[int]:
+    found = [
+        job
+        for state in STATES[status]
+        for job in ids_of(tx, state=state, kind=KIND, batch=lote, before=before, limit=n)
+    ]
+    if status in BEGUN:
+        begun = BEGUN[status]
+        rows = tx.all(WAITING_QUOTES, begun=begun, lote=lote, before=before, n=n)
+        found += [int(id_) for (id_,) in rows]
+    return nlargest(n, found)
+
+
+def _by_job(
+    tx: Reading, jobs: Sequence[int], *, lote: int | None, status: QuoteStatus | None
+) -> list[tuple[Place, dict[str, Any]]]:
+    asked = {"lote": lote, "status": None if status is None else str(status)}
+    rows = tx.all(QUOTES_BY_JOB, jobs=json.dumps([*jobs]), **asked)
+    return [(Place(row[0], row[-1]), named(LISTED, row[:-1])) for row in rows]
+
+
+def _history(
+    tx: Reading, status: QuoteStatus, lote: int | None, before: Place | None, n: int
+) -> list[tuple[Place, dict[str, Any]]]:
+    """What was taken over and has no job; it is older than all that has one."""
+    last = None if before is None or before.job else before.quote
+    rows = tx.all(LIST_HISTORY, status=str(status), lote=lote, before=last, n=n)
+    return [(Place(row[0], 0), named(LISTED, row)) for row in rows]
+
+
+def by_status(tx: Reading, lote: int, counts: Mapping[State, int]) -> dict[QuoteStatus, int]:
+    """How many of a lote are in each, as its lists have them; their sum is that of the counts."""
+    found = {
+        status: sum(counts.get(each, 0) for each in states) for status, states in STATES.items()
+    }
+    waiting, parked = counts.get(State.WAITING, 0), counts.get(State.PARKED, 0)
+    begun, fresh = (tx.one(COUNT_BEGUN, lote=lote) or (0, 0)) if waiting or parked else (0, 0)
+    begun, fresh = min(begun, waiting), min(fresh, parked)
+    found[QuoteStatus.PENDING] = waiting - begun + fresh
+    found[QuoteStatus.PROCESSING] += begun - fresh
+    return found
+
+
+def named(names: Sequence[str], row: Row) -> dict[str, Any]:
+    told = dict(zip(names, row, strict=True))
+    return {name: json_of(each) if name in JSON else each for name, each in told.items()}
+
+
+def json_of(value: Any) -> Any:
+    """A json column, as either database gives it."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def time_told(at: Any) -> datetime | None:
+    """A time, as either database gives it; a view of SQLite's tells it as text."""
+    if at is None or isinstance(at, datetime):
+        return at
+    return datetime.fromisoformat(at).replace(tzinfo=UTC)

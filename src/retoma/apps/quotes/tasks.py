@@ -1,0 +1,37 @@
+"""The document's Celery tasks. `process_quote_request.delay(42)` is a hint of that quote's job, and no more:
+whoever gets it claims in the database, and a message that is lost, late or doubled changes nothing."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
+
+from retoma.apps.quotes import store
+from retoma.apps.quotes.model import KIND
+from retoma.apps.quotes.steps import CLEAN_UP, OLD
+from retoma.db import Transaction
+from retoma.engine.store.hints import Hint
+from retoma.library import Retoma
+
+PROCESS: Final = "process_quote_request"
+
+
+class Dispatcher(Protocol):
+    """A CeleryDispatcher; Celery itself is an extra."""
+
+    def export(self, name: str, find: Callable[[Transaction, int], Hint | None]) -> Any: ...
+    def also(self, duty: str, do: Callable[[], Coroutine[Any, Any, Any]]) -> None: ...
+
+
+def export_tasks(dispatcher: Dispatcher, retoma: Retoma) -> Any:
+    """The task `process_quote_request`; and Beat's daily `cleanup_old_processing` ends what is too old."""
+
+    async def expire() -> int:
+        return await retoma.write(lambda tx: store.expire_old(tx, OLD, actor=CLEAN_UP))
+
+    dispatcher.also(CLEAN_UP, expire)
+    return dispatcher.export(PROCESS, hint_of)
+
+
+def hint_of(tx: Transaction, quote: int) -> Hint | None:
+    """None where there is no such quote, or it is history."""
+    row = tx.one(store.JOB_OF_QUOTE, quote=quote)
+    return None if row is None or row[0] is None else Hint(KIND, int(row[0]))

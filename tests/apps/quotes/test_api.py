@@ -1,0 +1,172 @@
+"""Quotes over the API: the document's eight endpoints, lotes as JSON and as tables, who may do what."""
+
+from contextlib import AbstractAsyncContextManager
+
+import httpx2
+
+from retoma.apps.quotes import APP
+from retoma.engine import store
+from retoma.engine.ports import Process
+from retoma.engine.store import Boot
+from retoma.sandbox.quotes import Odd
+from tests.apps.people import people
+from tests.apps.quotes.aids import World, world
+from tests.engine.aids import change
+
+CSV = "descricao;tipo;codigo\n{a};product;A-1\n{b};auto;=cmd\n"
+
+
+def asked(there: World, url: str) -> AbstractAsyncContextManager[dict[str, httpx2.AsyncClient]]:
+    return people(there.app, APP, url)
+
+
+async def test_a_lote_comes_as_a_table_and_goes_as_one(database_url, tmp_path):
+    """What would be a formula in a spreadsheet is marked as none."""
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        olga, vera = people["operator"], people["viewer"]
+        table = CSV.format(
+            a=there.catalogue.describe(2), b=there.catalogue.describe(7, Odd.ZERO)
+        )
+        made = await olga.post(
+            "/api/lotes/import?nome=maio", content=table, headers={"content-type": "text/csv"}
+        )
+        assert 201 == made.status_code, made.text
+        lote = made.json()
+        assert ("maio", 2, 2) == (lote["nome"], lote["total"], lote["by_status"]["PENDING"])
+        await there.drained()
+
+        done = (await vera.get(f"/api/lotes/{lote['id']}")).json()
+        assert (1, 1, True) == (
+            done["by_status"]["DONE"],
+            done["by_status"]["ERROR"],
+            done["finished"],
+        )
+        lines = (await vera.get(f"/api/lotes/{lote['id']}/export")).text.splitlines()
+        assert 3 == len(lines)
+        assert ",'=cmd," in lines[2]
+        told = (await vera.get(f"/api/lotes/{lote['id']}/export?format=json")).json()
+        assert ["DONE", "ERROR"] == [each["status"] for each in told]
+        assert [None, "no_price"] == [each["error_code"] for each in told]
+        status = (await vera.get(f"/api/system/batch-status/{lote['id']}")).json()
+        assert {"no_price": 1} == status["errors"]
+        page = (await vera.get(f"/api/quotes?lote={lote['id']}&status=ERROR")).json()
+        assert [told[1]["id"]] == [each["id"] for each in page["items"]]
+
+
+async def test_the_stats_have_exactly_the_keys_of_the_example(database_url, tmp_path):
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        vera = people["viewer"]
+        before = (await vera.get("/api/system/processing-stats")).json()
+        await there.quote(2)
+        await there.drained()
+        after = (await vera.get("/api/system/processing-stats")).json()
+
+        assert {
+            "total_processing": 0,
+            "stuck_count": 0,
+            "by_checkpoint": {},
+            "avg_processing_time_seconds": None,
+        } == before
+        assert before.keys() == after.keys()
+        assert after["avg_processing_time_seconds"] is not None
+        assert {"status": "healthy"} == (await vera.get("/api/system/health")).json()
+
+
+async def left_by_a_dead_runner(there: World, n: int) -> int:
+    """A quote that a runner holds whose lease is over."""
+    quote = await there.quote(n)
+    database = await there.app.database()
+    boot = Boot(
+        id="dead", name="worker-1", process=Process("elsewhere", 1, "1"), version="", slots=1,
+        knows=("quotes.quote@1",),
+    )  # fmt: skip
+    await database.write(lambda tx: store.boot_runner(tx, boot, 60.0), verb="boot")
+    await change(
+        database,
+        "UPDATE jobs SET state = 'running', runner = 'dead', epoch = 1, turn = NULL, failures = 1,"
+        " started_at = (SELECT clock()), run_at = NULL WHERE kind = 'quotes.quote'",
+    )
+    await change(database, "UPDATE runners SET lease_until = clock_in(-1) WHERE boot = 'dead'")
+    return quote
+
+
+async def test_a_stuck_quote_is_listed_counted_and_recovered_once(database_url, tmp_path):
+    """Q7 H-11: one question for stats and list; k recoveries make one new attempt."""
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        olga, vera = people["operator"], people["viewer"]
+        quote = await left_by_a_dead_runner(there, 2)
+        [stuck] = (await vera.get("/api/system/stuck-quotes")).json()
+        stats = (await vera.get("/api/system/processing-stats")).json()
+        assert (quote, "INIT", "worker-1", True) == (
+            stuck["id"],
+            stuck["processing_checkpoint"],
+            stuck["worker_id"],
+            stuck["lease_expired"],
+        )
+        assert ({"INIT": 1}, 1) == (stats["by_checkpoint"], stats["stuck_count"])
+
+        recovered = [(await olga.post("/api/system/recover-stuck")).json() for _ in range(3)]
+        assert [1, 0, 0] == [each["recovered"] for each in recovered]
+        await there.drained()
+        seen = await there.seen(quote)
+        assert "DONE" == seen["status"]
+        assert (1, 1) == (there.calls("anthropic"), there.calls("serpapi"))
+        again = await olga.post(f"/api/system/recover-quote/{quote}")
+        assert 409 == again.status_code
+
+
+async def test_q6_cleaning_up_touches_nothing_that_somebody_holds(database_url, tmp_path):
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        olga = people["operator"]
+        held = await left_by_a_dead_runner(there, 2)
+        database = await there.app.database()
+        await change(
+            database, "UPDATE runners SET lease_until = clock_in(60) WHERE boot = 'dead'"
+        )
+        await change(database, "UPDATE jobs SET started_at = clock_in(-90000)")
+
+        assert {"cleaned": 0} == (await olga.post("/api/system/cleanup-old")).json()
+        await change(
+            database, "UPDATE runners SET lease_until = clock_in(-1) WHERE boot = 'dead'"
+        )
+        assert {"cleaned": 1} == (await olga.post("/api/system/cleanup-old")).json()
+        await there.drained()
+
+        seen = await there.seen(held)
+        assert ("ERROR", "deadline") == (seen["status"], seen["error_code"])
+
+
+async def test_h20_a_viewer_looks_and_changes_nothing(database_url, tmp_path):
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        quote = await there.quote(2)
+        for path in (
+            "/api/quotes",
+            "/api/system/recover-stuck",
+            "/api/system/cleanup-old",
+            f"/api/system/recover-quote/{quote}",
+            f"/api/quotes/{quote}/cancel",
+        ):
+            assert (
+                403 == (await people["viewer"].post(path, json={"descricao": "x"})).status_code
+            )
+        canceled = await people["operator"].post(f"/api/quotes/{quote}/cancel")
+        assert "CANCELED" == canceled.json()["status"]
+        bad = await people["operator"].post(
+            "/api/lotes/import", content="nome\nx\n", headers={"content-type": "text/csv"}
+        )
+        assert (422, True) == (bad.status_code, "descricao" in bad.text)

@@ -1,0 +1,79 @@
+"""What a price is, and what a page says: the pure rules of quotes."""
+
+import pytest
+
+from retoma.apps.quotes.clients.reading import read_page
+from retoma.apps.quotes.model import NEXT, PERCENT, NotAPrice, read_price, robust_price
+from retoma.apps.quotes.model import ProcessingCheckpoint as C
+
+
+@pytest.mark.parametrize(
+    ("said", "price"),
+    [
+        ("R$ 1.234,56", 1234.56),
+        ("R$ 4.131,46 à vista", 4131.46),
+        ("1234.56", 1234.56),
+        ("1,234.56", 1234.56),
+        ("1.234", 1234.0),
+        ("12,90", 12.9),
+        ("R$ 12.345.678,90", 12345678.9),
+        ("1 234,50", 1234.5),
+        (99, 99.0),
+        (10.5, 10.5),
+    ],
+)
+def test_a_price_is_read_as_it_is_meant(said, price):
+    assert price == read_price(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "currency", "code"),
+    [
+        ("sob consulta", None, "price_on_request"),
+        ("", None, "price_on_request"),
+        ("0", None, "price_not_positive"),
+        ("R$ 0,00", None, "price_not_positive"),
+        ("-5", None, "price_not_positive"),
+        ("-R$ 10,00", None, "price_not_positive"),
+        ("R$ -10,00", None, "price_not_positive"),
+        ("US$ 30", None, "foreign_currency"),
+        ("30", "USD", "foreign_currency"),
+        ("9" * 20, None, "price_absurd"),
+    ],
+)
+def test_what_is_no_price_says_why(said, currency, code):
+    with pytest.raises(NotAPrice) as told:
+        read_price(said, currency)
+    assert code == told.value.code
+
+
+def test_one_shops_mistake_moves_nothing():
+    assert 100 == robust_price([98, 100, 105, 1000]).value
+    assert (3,) == robust_price([98, 100, 105, 1000]).apart
+    assert 50 == robust_price([50]).value
+    assert () == robust_price([100, 104, 108]).apart
+
+
+def test_what_machines_are_told_comes_before_what_is_shown():
+    told = '<script type="application/ld+json">{"@type":"Offer","price":"10.00","priceCurrency":"BRL"}</script>'
+    shown = '<span class="price">R$ 99,00</span>'
+    graph = '<meta property="product:price:amount" content="20.50">'
+    micro = '<span itemprop="price" content="30"></span>'
+
+    assert (10.0, "json_ld") == read_page(told + graph + micro + shown)
+    assert (20.5, "open_graph") == read_page(graph + micro + shown)
+    assert (30.0, "microdata") == read_page(micro + shown)
+    assert (99.0, "selector") == read_page(shown)
+
+
+def test_a_page_nested_without_end_is_not_even_parsed():
+    bomb = "<div>" * 100_000
+
+    with pytest.raises(NotAPrice, match="deeper"):
+        read_page(bomb)
+
+
+def test_every_checkpoint_has_a_successor_and_a_percentage_that_only_grows():
+    assert set(C) == NEXT.keys() == PERCENT.keys()
+    for here, following in NEXT.items():
+        assert all(PERCENT[each] >= PERCENT[here] for each in following), here
