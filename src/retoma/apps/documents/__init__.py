@@ -1,0 +1,29 @@
+"""Documents: classified by a model out of a closed set, an execution that never hangs (seed 001)."""
+
+from retoma.manifest import Application
+from retoma.words import say
+
+APP = Application(
+    name="documents",
+    title=say("Documents"),
+    submits=False,
+    stories="retoma.apps.documents.steps:stories",
+    watch="retoma.apps.documents.store.executions:watch",
+    mend="retoma.apps.documents.steps:watch_over",
+    router="retoma.apps.documents.api:routes",
+    pages="retoma.apps.documents.pages:routes",
+    templates="retoma.apps.documents.pages",
+    menu=(
+        (say("Classifier"), "/classificador"),
+        (say("Projects"), "/classificador/projeto"),
+    ),
+    uploads=(
+        ("/classificador/arquivos", 2 << 30),  # an archive of thousands, never held whole
+        ("/classificador/pastas", 1 << 16),  # a path; but it may take its time
+        ("/classificador/execucoes", 16 << 20),  # what is said of ten thousand documents
+        ("/classificador/nova", 16 << 20),
+    ),
+    schedules=(("documents.tidy", "17 4 * * *"),),
+    migrations="retoma.apps.documents.migrations",
+    refers=(("documents", "job"),),
+)

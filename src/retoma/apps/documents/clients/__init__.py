@@ -1,0 +1,1 @@
+"""What a document is classified with: readers of files, and the model."""

@@ -1,0 +1,174 @@
+"""PDF files: PDFium first, pypdf where it gives up, PyMuPDF last where somebody has installed it."""
+
+import importlib
+import importlib.util
+import io
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from retoma.apps.documents.clients.cutting import HEAD
+from retoma.engine.errors import Permanent
+
+MOST_PAGES: Final = 2_000  # looked at in one file, however little they say
+LITTLE: Final = 400  # characters: a stamp in the margin of a page that is a picture
+COVERS: Final = 0.5  # of a page, from where on a picture is the page
+PASSWORD: Final = (4, 5)  # what PDFium says where it needs one, or a lock that it does not know
+IMAGE: Final = 3  # FPDF_PAGEOBJ_IMAGE
+DEEP: Final = 3  # forms within forms that are looked into for pictures
+GAP: Final = "\n\n[… {n} páginas omitidas …]\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What stands on the pages that were looked at. `left_out`: how many of the middle were not."""
+
+    text: str
+    speaks: bool  # a page that is no picture says something
+    pictures: bool  # a page is a picture
+    count: int
+    left_out: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    text: str
+    picture: bool
+
+
+Open = tuple[int, Callable[[int], _Page]]  # how many pages, and what stands on one of them
+
+
+def read_pdf(content: bytes, most: int) -> Pages:
+    """About `most` characters of it. Permanent `encrypted` where it asks for a password, `corrupt`
+    where nobody can read it."""
+    for by, opened in READERS:
+        try:
+            with opened(content) as (count, page):
+                if count:
+                    return _gathered(count, page, most, by)
+        except (Permanent, MemoryError):
+            raise
+        except Exception:  # noqa: BLE001, S112 — what a flaw in a file does to a reader has no end
+            continue
+    raise Permanent("no reader finds a page in this file", code="corrupt")
+
+
+def _gathered(count: int, page: Callable[[int], _Page], most: int, by: str) -> Pages:
+    """From the beginning, then from the end backwards, as much of each as is kept."""
+    head = _read(iter(range(count)), page, most * HEAD, MOST_PAGES // 2)
+    rest = iter(range(count - 1, len(head) - 1, -1))
+    tail = _read(rest, page, most * (1 - HEAD), MOST_PAGES // 2)[::-1]
+    left_out = count - len(head) - len(tail)
+    pages = [*head, *tail]
+    gap = GAP.format(n=left_out) if left_out else "\n\n"
+    return Pages(
+        text=gap.join("\n\n".join(each.text for each in part) for part in (head, tail)),
+        speaks=any(each.text.strip() and not each.picture for each in pages),
+        pictures=any(each.picture for each in pages),
+        count=count,
+        left_out=left_out,
+        by=by,
+    )
+
+
+def _read(
+    numbers: Iterator[int], page: Callable[[int], _Page], most: float, most_pages: int
+) -> list[_Page]:
+    pages, size = list[_Page](), 0
+    for at in numbers:
+        pages.append(page(at))
+        size += len(pages[-1].text)
+        if size >= most or len(pages) >= most_pages:
+            break
+    return pages
+
+
+# — who reads —
+
+
+@contextmanager
+def _pdfium(content: bytes) -> Iterator[Open]:
+    import pypdfium2  # noqa: PLC0415 — a runner never reads: its children do
+
+    try:
+        document = pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) in PASSWORD:
+            raise _locked() from error
+        raise
+    with closing(document):
+        yield len(document), lambda at: _pdfium_page(document, at)
+
+
+def _pdfium_page(document: Any, at: int) -> _Page:
+    with closing(document[at]) as page:
+        with closing(page.get_textpage()) as said:
+            text = str(said.get_text_range())
+        return _Page(text, picture=_is_little(text) and _covered(page))
+
+
+def _covered(page: Any) -> bool:
+    """Whether a picture is most of it."""
+    wide, high = page.get_size()
+    for each in page.get_objects(filter=[IMAGE], max_depth=DEEP):
+        left, bottom, right, top = each.get_bounds()
+        if (right - left) * (top - bottom) >= COVERS * wide * high:
+            return True
+    return False
+
+
+@contextmanager
+def _pypdf(content: bytes) -> Iterator[Open]:
+    import pypdf  # noqa: PLC0415 — as above
+
+    # It tells of every flaw that it gets over, and may quote the file.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    with pypdf.PdfReader(io.BytesIO(content)) as reader:
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise _locked()
+        yield len(reader.pages), lambda at: _pypdf_page(reader.pages[at])
+
+
+def _pypdf_page(page: Any) -> _Page:
+    text = page.extract_text()
+    return _Page(text, picture=_is_little(text) and len(page.images) > 0)
+
+
+@contextmanager
+def _mupdf(content: bytes) -> Iterator[Open]:
+    if importlib.util.find_spec("pymupdf") is None:
+        yield 0, _nothing
+        return
+    pymupdf: Any = importlib.import_module("pymupdf")
+    with pymupdf.open(stream=content, filetype="pdf") as document:
+        if document.needs_pass:
+            raise _locked()
+        yield len(document), lambda at: _mupdf_page(document[at])
+
+
+def _mupdf_page(page: Any) -> _Page:
+    text = str(page.get_text())
+    return _Page(text, picture=_is_little(text) and bool(page.get_images()))
+
+
+READERS: Final[tuple[tuple[str, Callable[[bytes], AbstractContextManager[Open]]], ...]] = (
+    ("pypdfium2", _pdfium),
+    ("pypdf", _pypdf),
+    ("pymupdf", _mupdf),
+)
+
+
+def _nothing(_: int) -> _Page:
+    return _Page("", picture=False)
+
+
+def _is_little(text: str) -> bool:
+    return len(text.strip()) < LITTLE
+
+
+def _locked() -> Permanent:
+    return Permanent("this file asks for a password", code="encrypted")

@@ -1,0 +1,106 @@
+"""The page by which files come in: dropped, chosen, or of a folder of this server; then classified together.
+
+Files go one by one to where the API takes them. What is asked for here are their names, and what they are
+called by a manifest, which is held against all of them at once.
+"""
+
+from typing import Annotated, Final
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import Field, StrictStr, ValidationError
+from starlette.responses import JSONResponse, Response
+
+from retoma.apps.documents import api
+from retoma.apps.documents.api.execucoes import DocumentSaid, NewExecution
+from retoma.apps.documents.intake import (
+    LARGEST_MANIFEST,
+    MANIFEST,
+    Incoming,
+    called,
+    read_manifest,
+)
+from retoma.apps.documents.model import MOST_DOCUMENTS
+from retoma.apps.documents.pages.looks import address
+from retoma.apps.documents.pages.projects import every_project
+from retoma.engine.errors import BadInput
+from retoma.web.body import Shape, check_json
+from retoma.web.pages.asked import Blank, Number
+from retoma.web.pages.kit import ALooker
+from retoma.web.pages.route import page_router
+from retoma.web.sign_in import Operator, Viewer
+from retoma.web.wire import Once
+from retoma.words import say
+
+routes = page_router()
+
+LARGEST: Final = 16 << 20  # bytes of what is said of ten thousand documents
+SHAPE: Final = Shape(keys=5 * MOST_DOCUMENTS, text=LARGEST_MANIFEST)
+
+
+class Wanted(NewExecution):
+    """Documents that came in, and how a manifest calls them."""
+
+    manifesto: Annotated[StrictStr, Field(max_length=LARGEST_MANIFEST)] | None = None
+
+
+@routes.get("/classificador/nova")
+async def show(
+    _: Viewer, who: ALooker, projeto: Annotated[Number | None, Blank] = None
+) -> Response:
+    return who.answer(
+        "documents/new.html",
+        projects=await every_project(who.house),
+        chosen=projeto,
+        folders=bool(who.house.settings.document_folders),
+        manifest=MANIFEST,
+        most=MOST_DOCUMENTS,
+    )
+
+
+@routes.post("/classificador/nova")
+async def begin(actor: Operator, who: ALooker, request: Request, key: Once = None) -> Response:
+    """ "Classificar": all of them or none; where to look is the answer."""
+    wanted = _read(await _body(request))
+    body = NewExecution(
+        projeto_id=wanted.projeto_id,
+        nome=wanted.nome,
+        orcamento=wanted.orcamento,
+        documentos=_named(wanted),
+    )
+    made = await api.execucoes.add_execution(body, actor, who.house, Response(), key)
+    return JSONResponse({"address": address(made.id)}, status_code=201)
+
+
+async def _body(request: Request) -> bytes:
+    """Up to what ten thousand documents need: this path takes more than others."""
+    raw = bytearray()
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > LARGEST:
+            raise BadInput(say("more than {most} documents at a time", most=MOST_DOCUMENTS))
+    return bytes(raw)
+
+
+def _read(raw: bytes) -> Wanted:
+    check_json(raw, SHAPE)
+    try:
+        return Wanted.model_validate_json(raw)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None
+
+
+def _named(wanted: Wanted) -> list[DocumentSaid]:
+    if wanted.manifesto is None:
+        return wanted.documentos
+    manifest = read_manifest(wanted.manifesto.encode())
+    came = [
+        Incoming(each.codigo, each.arquivo, each.sha256, each.tamanho)
+        for each in wanted.documentos
+    ]
+    return [
+        DocumentSaid(
+            codigo=each.codigo, arquivo=each.name, sha256=each.sha256, tamanho=each.size
+        )
+        for each in called(came, manifest)
+    ]

@@ -1,0 +1,206 @@
+"""Documents: what is to be classified, what came of it, and who asks about a content, or has."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from retoma.apps.documents.model import Classified, DocumentStatus, ProjectRules
+from retoma.apps.documents.store.rows import json_of, named, rules_from, verb
+from retoma.codec import decode, encode
+from retoma.db import Call
+from retoma.db import Transaction as Reading
+from retoma.engine.errors import NotFound
+from retoma.engine.transaction import Transaction
+from retoma.words import say
+
+COUNT_LABELS = verb("count_labels")
+FIND_ANSWERS = verb("find_answers")
+GET_DOCUMENT = verb("get_document")
+GET_DOCUMENTS = verb("get_documents")
+GET_RESULT = verb("get_result")
+GET_TEXT = verb("get_text")
+LIST_RESULTS = verb("list_results")
+TAKE_ASKINGS = verb("take_askings")
+
+COLUMNS: Final = (
+    *("id", "execucao_id", "codigo", "arquivo", "sha256", "tamanho", "status", "tentativas"),
+    *("erro_codigo", "erro_mensagem", "erro_stack", "ultimo_erro_em", "rotulo", "confianca"),
+    *("justificativa", "modelo", "revisar", "cortado", "paginas", "origem", "pulado_motivo"),
+    *("concluido_em", "job"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a story is told of its document."""
+
+    id: int
+    execution: int
+    code: str
+    name: str
+    sha256: str
+    size: int
+    rules: ProjectRules
+
+
+class Turn(NamedTuple):
+    """A document whose story begins, and under which claim."""
+
+    document: int
+    job: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """What a story begins with. `answer`: what another document with the same content, asked in the
+    same way, was answered; without one, `ours` says whether this document may ask now."""
+
+    wanted: Wanted
+    answer: Classified | None
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Of which results a page is wanted."""
+
+    status: DocumentStatus | None = None
+    label: str | None = None
+    code: str | None = None
+    review: bool | None = None
+
+
+def wanted_of(tx: Reading, document: int) -> Wanted:
+    row = tx.one(GET_DOCUMENT, document=document)
+    if row is None:
+        raise _unknown(document)
+    id_, execution, code, name, sha256, size, rules = row
+    return Wanted(id_, execution, code, name, sha256, size, rules_from(rules))
+
+
+def result_of(tx: Reading | Transaction, execution: int, document: int) -> dict[str, Any]:
+    """What is known of one document, by the document's names."""
+    row = tx.one(GET_RESULT, execution=execution, document=document)
+    if row is None:
+        raise NotFound(
+            say(
+                "there is no document {document} in execution {execution}",
+                document=document,
+                execution=execution,
+            )
+        )
+    return named(COLUMNS, row)
+
+
+def text_of(tx: Reading, execution: int, document: int) -> str:
+    """What was read of it; NotFound where nobody has, or it could not be."""
+    row = tx.one(GET_TEXT, execution=execution, document=document)
+    if row is None:
+        raise NotFound(say("nothing was read of document {document} yet", document=document))
+    return str(json_of(row[0])["text"])
+
+
+def list_results(
+    tx: Reading, execution: int, which: Which, *, after: int, n: int
+) -> list[dict[str, Any]]:
+    rows = tx.all(
+        LIST_RESULTS,
+        execution=execution,
+        status=None if which.status is None else str(which.status),
+        label=which.label,
+        code=which.code,
+        review=which.review,
+        after=after,
+        n=n,
+    )
+    return [named(COLUMNS, row) for row in rows]
+
+
+def count_labels(tx: Reading, execution: int) -> dict[str, int]:
+    return {label: int(n) for label, n in tx.all(COUNT_LABELS, execution=execution)}
+
+
+# — asked once —
+
+
+def take_up(
+    tx: Reading, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
+) -> list[TakenUp | NotFound]:
+    """Begin the stories of these: of all documents with one content, whatever execution they are of,
+    one asks and the others wait for its answer. Doing it again changes nothing."""
+    asking = _askings(tx, turns, recipe_of)
+    firsts: dict[tuple[str, str], _Asking] = {}
+    for each in asking.values():
+        firsts.setdefault(each.key, each)
+    ours, answers = _asked(tx, [*firsts.values()])
+    return [
+        TakenUp(
+            asking[turn.document].wanted,
+            answers.get(asking[turn.document].key),
+            turn.document in ours,
+        )
+        if turn.document in asking
+        else _unknown(turn.document)
+        for turn in turns
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    turn: Turn
+    wanted: Wanted
+    recipe: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.wanted.sha256, self.recipe
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return {"sha256": self.wanted.sha256, "recipe": self.recipe, **self.turn._asdict()}
+
+
+def _askings(
+    tx: Reading, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
+) -> dict[int, _Asking]:
+    """By document. The rules of an execution are read once, however many of it begin."""
+    by_document = {turn.document: turn for turn in turns}
+    rules: dict[int, tuple[ProjectRules, str]] = {}
+    asking = {}
+    for id_, execution, code, name, sha256, size, told in tx.all(
+        GET_DOCUMENTS, ids=json.dumps([*by_document])
+    ):
+        if execution not in rules:
+            read = rules_from(told)
+            rules[execution] = read, recipe_of(read)
+        wanted = Wanted(id_, execution, code, name, sha256, size, rules[execution][0])
+        asking[id_] = _Asking(by_document[id_], wanted, rules[execution][1])
+    return asking
+
+
+def _asked(
+    tx: Reading, firsts: Sequence[_Asking]
+) -> tuple[set[int], dict[tuple[str, str], Classified]]:
+    """Which documents may ask, and what was answered already, by content and recipe."""
+    if not firsts:
+        return set(), {}
+    rows = {"rows": json.dumps([each.row for each in firsts])}
+    taken, found = tx.together([Call(TAKE_ASKINGS, rows), Call(FIND_ANSWERS, rows)])
+    mine = {each.key: each.turn.document for each in firsts}
+    answers = {
+        (sha256, recipe): _answer(result, document)
+        for sha256, recipe, document, result in found
+        if mine[sha256, recipe] != document
+    }
+    return {document for (document,) in taken}, answers
+
+
+def _answer(result: Any, document: int) -> Classified:
+    found: Classified = decode(encode({**json_of(result), "origin": document}), Classified)
+    return found
+
+
+def _unknown(document: int) -> NotFound:
+    return NotFound(say("there is no document {document}", document=document))

@@ -1,0 +1,379 @@
+"""Executions: batches of documents, set going, resumed, tried again, ended; never a status stored.
+
+How one stands is told by the view of the document's name, from its jobs and this row, at every instant.
+What a person changes is compare and set on the epoch or the generation that was read.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from retoma.apps.documents.model import (
+    KIND,
+    MOST_DOCUMENTS,
+    STATUS,
+    TERMINAL,
+    DocumentStatus,
+    ExecutionStatus,
+)
+from retoma.apps.documents.store import contents
+from retoma.apps.documents.store.projects import project_of
+from retoma.apps.documents.store.rows import named, rules_text, verb
+from retoma.db import Transaction as Reading
+from retoma.engine import insights
+from retoma.engine import store as engine
+from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.states import State
+from retoma.engine.transaction import Transaction
+from retoma.words import say, speak
+
+ADD_DOCUMENTS = verb("add_documents")
+ADD_EXECUTION = verb("add_execution")
+CANCEL_EXECUTION = verb("cancel_execution")
+FAIL_EXECUTION = verb("fail_execution")
+FIND_STUCK = verb("find_stuck")
+GET_EXECUTION = verb("get_execution")
+HOLDS_OF = verb("holds_of")
+LIST_EXECUTIONS = verb("list_executions")
+MARK_STUCK = verb("mark_stuck")
+NAME_DOCUMENTS = verb("name_documents")
+NAME_ORIGINS = verb("name_origins")
+REPROCESS_EXECUTION = verb("reprocess_execution")
+RESUME_EXECUTION = verb("resume_execution")
+STATUS_OF = verb("status_of")
+
+COLUMNS: Final = (
+    *("id", "projeto_id", "nome", "status", "total", "ultimo_heartbeat"),
+    *("ultimo_codigo_processado", "tentativas_retry", "max_retries", "epoca", "geracao"),
+    *("reprocessados", "travado_em", "erro_em", "cancelada_em", "cancelada_por"),
+    *("criado_por", "criado_em"),
+)
+LISTED: Final = (
+    *("id", "projeto_id", "nome", "status", "total", "tentativas_retry", "max_retries"),
+    *("geracao", "criado_por", "criado_em"),
+)
+MOST_STUCK: Final = 100  # executions that one look finds
+OVER: Final = (ExecutionStatus.CONCLUIDO, ExecutionStatus.ERRO, ExecutionStatus.TRAVADO)
+E = ExecutionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """What somebody wants to have classified; its content is stored already."""
+
+    code: str
+    name: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The payload of a document's job. `same`: its content, where another of them has it too."""
+
+    document: int
+    same: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """How an execution stands, and by which numbers it may be moved."""
+
+    status: ExecutionStatus
+    epoch: int
+    generation: int
+    resumes: int
+    most_resumes: int
+    reprocessed: int
+
+    @property
+    def spent(self) -> bool:
+        """It was resumed as often as its project lets it be."""
+        return self.resumes >= self.most_resumes
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """An execution that does not move."""
+
+    id: int
+    name: str
+    resumes: int
+    most_resumes: int
+    epoch: int
+    stuck_at: Any
+    heartbeat: Any
+
+
+# — begun —
+
+
+def add_execution(
+    tx: Transaction,
+    project: int,
+    wanted: Sequence[NewDocument],
+    *,
+    actor: str,
+    name: str | None = None,
+    budget: str | None = None,
+) -> int:
+    """All of them or none, as one batch; it keeps the rules of its project as they are now."""
+    _check(wanted)
+    found = project_of(tx, project)
+    _check_contents(tx, wanted)
+    times = Counter(each.sha256 for each in wanted)
+    ids = _add_documents(tx, wanted)
+    asks = [
+        Ask(id_, each.sha256 if times[each.sha256] > 1 else None)
+        for id_, each in zip(ids, wanted, strict=True)
+    ]
+    called = name or found.name
+    batch = tx.submit_many(KIND, asks, name=called, budget=budget, actor=actor)
+    tx.run(
+        ADD_EXECUTION,
+        execution=batch.id,
+        project=project,
+        name=called,
+        rules=rules_text(found.rules),
+        total=len(ids),
+        most=found.rules.max_retries_execucao,
+        actor=actor,
+    )
+    tx.run(NAME_DOCUMENTS, execution=batch.id)
+    if len(times) < len(wanted):
+        tx.run(NAME_ORIGINS, execution=batch.id)
+    return batch.id
+
+
+def _add_documents(tx: Transaction, wanted: Sequence[NewDocument]) -> list[int]:
+    rows = [
+        {"code": each.code, "name": each.name, "sha256": each.sha256, "size": each.size}
+        for each in wanted
+    ]
+    return sorted(int(id_) for (id_,) in tx.all(ADD_DOCUMENTS, rows=json.dumps(rows)))
+
+
+def _check(wanted: Sequence[NewDocument]) -> None:
+    if not wanted:
+        raise BadInput(say("an execution needs one document at least"))
+    if len(wanted) > MOST_DOCUMENTS:
+        raise BadInput(say("more than {most} documents at a time", most=MOST_DOCUMENTS))
+    twice = [code for code, n in Counter(each.code for each in wanted).items() if n > 1]
+    if twice:
+        raise BadInput(say("codes given twice: {codes}", codes=", ".join(sorted(twice)[:10])))
+
+
+def _check_contents(tx: Transaction, wanted: Sequence[NewDocument]) -> None:
+    """What was never uploaded, or was dropped since, cannot be classified."""
+    there = contents.want(tx, (each.sha256 for each in wanted))
+    missing = [each.code for each in wanted if each.sha256 not in there]
+    if missing:
+        raise BadInput(
+            say("upload these first, nothing was begun: {codes}", codes=", ".join(missing[:10]))
+        )
+
+
+# — seen —
+
+
+def execution_seen(tx: Reading, execution: int) -> dict[str, Any]:
+    """All that is known of one, by the document's names."""
+    row = tx.one(GET_EXECUTION, execution=execution)
+    if row is None:
+        raise _unknown(execution)
+    return named(COLUMNS, row)
+
+
+def list_executions(
+    tx: Reading,
+    *,
+    before: int | None,
+    n: int,
+    project: int | None = None,
+    status: ExecutionStatus | None = None,
+) -> list[dict[str, Any]]:
+    told = None if status is None else str(status)
+    rows = tx.all(LIST_EXECUTIONS, before=before, project=project, status=told, n=n)
+    return [named(LISTED, row) for row in rows]
+
+
+def stand_of(tx: Reading | Transaction, execution: int) -> Stand:
+    row = tx.one(STATUS_OF, execution=execution)
+    if row is None:
+        raise _unknown(execution)
+    status, *numbers = row
+    return Stand(ExecutionStatus(status), *numbers)
+
+
+def counted(tx: Reading, execution: int) -> dict[DocumentStatus, int]:
+    """How many documents are in which status; they add up to all of them."""
+    return by_status(insights.count_jobs(tx, execution))
+
+
+def by_status(counts: Mapping[State, int]) -> dict[DocumentStatus, int]:
+    told = dict.fromkeys(DocumentStatus, 0)
+    for state, n in counts.items():
+        told[STATUS[state]] += n
+    return told
+
+
+def ended(counts: Mapping[DocumentStatus, int]) -> int:
+    return sum(n for status, n in counts.items() if status in TERMINAL)
+
+
+def holds_of(tx: Reading, execution: int) -> list[tuple[str, int, Any]]:
+    """Why what is open does not end now: a word for it, how many, until when the first waits."""
+    return [(why, int(n), until) for why, n, until in tx.all(HOLDS_OF, execution=execution)]
+
+
+# — moved —
+
+
+def resume(
+    tx: Transaction, execution: int, *, actor: str, anyway: bool = False
+) -> Stand | None:
+    """The next epoch of one that is stuck; None where it is not, or somebody was first.
+
+    IllegalMove where it was resumed too often; `anyway`: an admin says so.
+    """
+    stand = stand_of(tx, execution)
+    if stand.status not in (E.TRAVADO, E.ERRO):
+        return None
+    if not anyway and (stand.spent or stand.status is E.ERRO):
+        raise IllegalMove(
+            say(
+                "execution {execution} was resumed {n} of {most} times and does not move;"
+                " nothing was changed: look into it, or let an admin resume it",
+                execution=execution,
+                n=stand.resumes,
+                most=stand.most_resumes,
+            )
+        )
+    how = {"execution": execution, "epoch": stand.epoch, "anyway": int(anyway)}
+    if tx.one(RESUME_EXECUTION, **how) is None:
+        return None
+    _unpause(tx, execution, actor)
+    _tell(tx, "documents.resumed", execution, actor, epoch=stand.epoch + 1)
+    return stand_of(tx, execution)
+
+
+def reprocess(tx: Transaction, execution: int, *, actor: str) -> tuple[Stand, bool]:
+    """The next generation of what failed, in one transaction: whoever comes second finds it done.
+
+    How it stands then, and whether it was this call that set it going.
+    """
+    stand = stand_of(tx, execution)
+    if stand.status not in OVER:
+        _check_begun_before(execution, stand)
+        return stand, False
+    dead = tx.inside(lambda inner: insights.count_jobs(inner, execution)).get(State.DEAD, 0)
+    if not dead and stand.status is not E.ERRO:
+        return stand, False
+    how = {"execution": execution, "generation": stand.generation, "reprocessed": dead}
+    if tx.one(REPROCESS_EXECUTION, **how) is None:
+        return stand_of(tx, execution), False
+    _unpause(tx, execution, actor)
+    tx.inside(lambda inner: _again(inner, execution, actor))
+    _tell(tx, "documents.reprocessed", execution, actor, documents=dead)
+    return stand_of(tx, execution), True
+
+
+def _check_begun_before(execution: int, stand: Stand) -> None:
+    """Who asks twice is answered twice; who asks while the first generation goes on, too soon."""
+    if stand.generation == 1:
+        raise IllegalMove(
+            say(
+                "execution {execution} is {status}: what failed is tried again once it has ended",
+                execution=execution,
+                status=stand.status,
+            )
+        )
+
+
+def _again(tx: Reading, execution: int, actor: str) -> None:
+    """Every dead document, bite by bite; all of them, or the whole is undone."""
+    which = engine.Which(execution, State.DEAD, engine.now(tx), None)
+    move = partial(engine.again_jobs, was=State.DEAD, actor=actor)
+    moved, after, last = 0, 0, False
+    while not last:
+        n, after, last = engine.move_bite(
+            tx, which, move, after=after, offset=moved, actor=actor, told="batch.retried"
+        )
+        moved += n
+    if engine.any_left(tx, which):
+        raise IllegalMove(
+            say(
+                "documents of execution {execution} are being moved: ask again",
+                execution=execution,
+            )
+        )
+
+
+def _unpause(tx: Transaction, execution: int, actor: str) -> None:
+    def let_go(inner: Reading) -> None:
+        engine.unpause_batch(inner, execution, actor=actor)
+        back = 0
+        while bite := engine.put_back_batch(inner, execution, offset=back):
+            back += bite
+
+    tx.inside(let_go)
+
+
+def cancel(tx: Transaction, execution: int, *, actor: str) -> bool:
+    """Nobody begins anything more of it; whether this call said so. Its jobs are canceled apart."""
+    if stand_of(tx, execution).status is E.CONCLUIDO:
+        return False
+    if tx.one(CANCEL_EXECUTION, execution=execution, actor=actor) is None:
+        return False
+    _tell(tx, "documents.canceled", execution, actor)
+    return True
+
+
+# — watched —
+
+
+def find_stuck(tx: Reading | Transaction) -> list[Stuck]:
+    return [Stuck(*row) for row in tx.all(FIND_STUCK, n=MOST_STUCK)]
+
+
+def watch_over(tx: Transaction, *, actor: str) -> int:
+    """Write down what is stuck; what is so again and may not be resumed is over. How many moved."""
+    moved = 0
+    for each in find_stuck(tx):
+        how = {"execution": each.id, "epoch": each.epoch}
+        if each.stuck_at is None:
+            if tx.one(MARK_STUCK, **how) is not None:
+                _tell(tx, "documents.stuck", each.id, actor, epoch=each.epoch)
+                moved += 1
+        elif each.resumes >= each.most_resumes and tx.one(FAIL_EXECUTION, **how) is not None:
+            # Nothing of it begins by itself any more: what is over stays over until a person says so.
+            tx.inside(partial(engine.pause_batch, batch=each.id, actor=actor))
+            _tell(tx, "documents.failed", each.id, actor, resumes=each.resumes)
+            moved += 1
+    return moved
+
+
+def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+    """What somebody should know of: an execution that does not move."""
+    return {
+        f"execucao {each.id}": {
+            "text": speak(
+                "execution {name} does not move; it was resumed {n} of {most} times",
+                name=each.name,
+                n=each.resumes,
+                most=each.most_resumes,
+            )
+        }
+        for each in find_stuck(tx)
+    }
+
+
+def _tell(tx: Transaction, what: str, execution: int, actor: str, **details: Any) -> None:
+    tx.tell(what, f"execucao {execution}", details or None, actor=actor)
+
+
+def _unknown(execution: int) -> NotFound:
+    return NotFound(say("there is no execution {execution}", execution=execution))

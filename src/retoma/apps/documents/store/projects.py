@@ -1,0 +1,97 @@
+"""Projects: a name, and the rules of executions to come."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from retoma.apps.documents.model import ProjectRules, checked_rules
+from retoma.apps.documents.store.rows import rules_from, rules_text, verb
+from retoma.db import Row
+from retoma.db import Transaction as Reading
+from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.transaction import Transaction
+from retoma.words import say
+
+ADD_PROJECT = verb("add_project")
+CHANGE_PROJECT = verb("change_project")
+GET_PROJECT = verb("get_project")
+LIST_PROJECTS = verb("list_projects")
+PROJECT_BY_NAME = verb("project_by_name")
+REMOVE_PROJECT = verb("remove_project")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """As it is now."""
+
+    id: int
+    name: str
+    rules: ProjectRules
+    created_by: str
+    created_at: Any
+
+
+def add_project(tx: Transaction, name: str, rules: ProjectRules, *, actor: str) -> int:
+    told = rules_text(checked_rules(rules))
+    row = tx.one(ADD_PROJECT, name=_checked_name(name), rules=told, actor=actor)
+    if row is None:
+        raise _taken(name)
+    tx.tell("documents.project_added", f"projeto {row[0]}", actor=actor)
+    return int(row[0])
+
+
+def change_project(
+    tx: Transaction, project: int, name: str, rules: ProjectRules, *, actor: str
+) -> None:
+    """For executions to come; those that are there go on by the rules they began with."""
+    told = rules_text(checked_rules(rules))
+    same = tx.one(PROJECT_BY_NAME, name=_checked_name(name))
+    if same is not None and same[0] != project:
+        raise _taken(name)
+    if tx.one(CHANGE_PROJECT, project=project, name=name, rules=told) is None:
+        raise _unknown(project)
+    tx.tell("documents.project_changed", f"projeto {project}", actor=actor)
+
+
+def remove_project(tx: Transaction, project: int, *, actor: str) -> None:
+    """No more executions of it; what was classified stays."""
+    if tx.one(REMOVE_PROJECT, project=project) is None:
+        raise _unknown(project)
+    tx.tell("documents.project_removed", f"projeto {project}", actor=actor)
+
+
+def project_of(tx: Reading | Transaction, project: int) -> Project:
+    row = tx.one(GET_PROJECT, project=project)
+    if row is None:
+        raise _unknown(project)
+    return _project(row)
+
+
+def find_project(tx: Reading | Transaction, name: str) -> int:
+    """Which is called so."""
+    row = tx.one(PROJECT_BY_NAME, name=name)
+    if row is None:
+        raise NotFound(say("there is no project {name!r}", name=name))
+    return int(row[0])
+
+
+def list_projects(tx: Reading, *, before: int | None, n: int) -> list[Project]:
+    return [_project(row) for row in tx.all(LIST_PROJECTS, before=before, n=n)]
+
+
+def _project(row: Row) -> Project:
+    id_, name, rules, created_by, created_at = row
+    return Project(int(id_), name, rules_from(rules), created_by, created_at)
+
+
+def _checked_name(name: str) -> str:
+    if not name.strip() or not name.isprintable():
+        raise BadInput(say("a project needs a printable name"))
+    return name
+
+
+def _unknown(project: int) -> NotFound:
+    return NotFound(say("there is no project {project}", project=project))
+
+
+def _taken(name: str) -> IllegalMove:
+    return IllegalMove(say("there is a project {name!r} already", name=name))

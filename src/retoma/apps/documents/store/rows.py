@@ -1,0 +1,32 @@
+"""How rows of this room are asked for and read."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from retoma.apps.documents.model import Label, ProjectRules
+from retoma.codec import encode
+from retoma.db import Row, Statement, statement
+
+
+def verb(name: str) -> Statement:
+    return statement("retoma.apps.documents.sql", name)
+
+
+def named(names: Sequence[str], row: Row) -> dict[str, Any]:
+    return dict(zip(names, row, strict=True))
+
+
+def json_of(value: Any) -> Any:
+    """A json column, as either database gives it."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def rules_from(value: Any) -> ProjectRules:
+    told = json_of(value)
+    labels = tuple(Label(**each) for each in told.pop("labels"))
+    return ProjectRules(labels=labels, **told)
+
+
+def rules_text(rules: ProjectRules) -> str:
+    return encode(rules)
