@@ -1,0 +1,36 @@
+"""Matches: rounds scraped with zero tolerance; every match whole, or named with its evidence (seed 003)."""
+
+from retoma.engine.knob import Knob, KnobType
+from retoma.manifest import Application
+from retoma.words import say
+
+APP = Application(
+    name="matches",
+    title=say("Matches"),
+    submits=False,
+    stories="retoma.apps.matches.steps:stories",
+    watch="retoma.apps.matches.store.runs:watch",
+    router="retoma.apps.matches.api:routes",
+    pages="retoma.apps.matches.pages:routes",
+    templates="retoma.apps.matches.pages",
+    menu=((say("Rounds"), "/matches"), (say("Stored matches"), "/matches/partidas")),
+    migrations="retoma.apps.matches.migrations",
+    refers=(("match_tasks", "job"), ("match_runs", "discovery")),
+    knobs=(
+        Knob(
+            "layouts",
+            "classic",
+            KnobType.CHOICE,
+            choices=("classic", "modern", "modern,classic"),
+            why="leitores das páginas, o mais novo primeiro",
+        ),
+        Knob(
+            "proxies",
+            "",
+            KnobType.TEXT,
+            0,
+            200,
+            why="pool de proxies por onde as páginas são pedidas; vazio: nenhum",
+        ),
+    ),
+)

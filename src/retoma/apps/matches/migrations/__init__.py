@@ -1,0 +1,1 @@
+"""The schema of the matches application, up and down, on both databases."""

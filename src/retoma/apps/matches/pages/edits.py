@@ -1,0 +1,210 @@
+"""A match put right by a person: what the page seems to say is in the form, the page itself beside it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from fastapi import Request
+from starlette.responses import Response
+
+from retoma.apps.matches import api
+from retoma.apps.matches.api.how import TaskId
+from retoma.apps.matches.api.repair import Accepted
+from retoma.apps.matches.api.scrapes import TaskShown
+from retoma.apps.matches.model import EventKind, MatchStatus, Side
+from retoma.apps.matches.pages.looks import (
+    ANYONE,
+    KINDS,
+    STATISTICS,
+    evidence_told,
+    led,
+    task_at,
+)
+from retoma.apps.matches.pages.snapshots import kept
+from retoma.apps.matches.pages.tasks import names_of
+from retoma.apps.matches.parsers import draft_match
+from retoma.apps.matches.sites import site_of
+from retoma.engine.errors import NotFound
+from retoma.web.pages.asked import filled
+from retoma.web.pages.kit import ALooker, Looker
+from retoma.web.pages.route import Form, form_of, page_router
+from retoma.web.sign_in import Operator
+
+routes = page_router()
+
+BLANK: Final = 3  # lines more than there are events
+LINES: Final = 200  # events
+SQUADS: Final = tuple(
+    (side, part) for side in ("home", "away") for part in ("starters", "bench")
+)
+EVENT: Final = ("minute", "added", "side", "kind", "player", "other")
+PLAYER: Final = re.compile(r"([0-9]+)[\s.,;:·-]*(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What stands in the form before somebody has typed in it; all of it is text."""
+
+    kickoff: str
+    stadium: str
+    score: Mapping[str, str]
+    events: Sequence[Mapping[str, str]]
+    statistics: Mapping[str, Mapping[str, str]]
+    lineups: Mapping[str, str]
+
+
+@routes.get("/matches/tarefa/{task}/editar")
+async def show(task: TaskId, _: Operator, who: ALooker) -> Response:
+    told = await api.scrapes.get_task(task, ANYONE, who.house)
+    return who.answer(
+        "matches/edit.html",
+        task=told,
+        **names_of(told),
+        place=task_at(task),
+        draft=await _drafted(who, told),
+        blank=BLANK,
+        kinds=KINDS,
+        statistics=STATISTICS,
+        squads=SQUADS,
+        evidence=evidence_told(who.view, told.error),
+        snapshot=await kept(who.pages, who.view, told.job, told.snapshot),
+        frame=f"{task_at(task)}/pagina",
+        save=f"/api/scrape/tasks/{task}/snapshot",
+    )
+
+
+@routes.post("/matches/tarefa/{task}/editar")
+async def accept(task: TaskId, actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Aceitar": by the same rules as a page that was read; who and why is in the audit."""
+    form = await form_of(request)
+    told = await api.scrapes.get_task(task, ANYONE, who.house)
+    body = filled(Accepted, {"match": _match(told, form), "why": form.one("why")})
+    await api.repair.accept(task, body, actor, who.house)
+    return led(who, task_at(task))
+
+
+# — before: what the page seems to say —
+
+
+async def _drafted(who: Looker, task: TaskShown) -> Draft:
+    site = site_of(task.league)
+    told: dict[str, Any] = {}
+    if task.snapshot is not None:
+        try:
+            page = await who.house.retoma.evidence_bytes(task.snapshot)
+            told = draft_match(site, page)
+        except NotFound:  # its bytes are gone: there is nothing to begin with
+            told = {}
+    found = told.get("kickoff")
+    kickoff = found if isinstance(found, datetime) else task.kickoff
+    return Draft(
+        kickoff="" if kickoff is None else _local(kickoff, site.league.zone),
+        stadium=_text(told.get("stadium")),
+        score={each: _text(_within(told.get("score"), each)) for each in Side},
+        events=sorted(
+            (_event(each) for each in list(told.get("events") or ())[:LINES]), key=_order
+        ),
+        statistics={
+            name: {
+                each: _text(_within(_within(told.get("statistics"), name), each))
+                for each in Side
+            }
+            for name in STATISTICS
+        },
+        lineups={
+            f"{side}-{part}": _players(_within(_within(told.get("lineups"), side), part))
+            for side, part in SQUADS
+        },
+    )
+
+
+def _local(at: datetime, zone: str) -> str:
+    """As the league's own clock has it, with its zone: nobody need guess."""
+    return at.astimezone(ZoneInfo(zone)).isoformat()
+
+
+def _event(told: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(told.get(name)) for name in EVENT}
+
+
+def _order(event: Mapping[str, str]) -> tuple[Any, ...]:
+    """As the rules tell them, so that a flaw of `events[3]` is found at the fourth line."""
+    kinds = [str(each) for each in EventKind]
+    kind = kinds.index(event["kind"]) if event["kind"] in kinds else len(kinds)
+    away = event["side"] == Side.AWAY
+    return _number(event["minute"]), _number(event["added"]), kind, away, event["player"]
+
+
+def _number(said: str) -> int:
+    return int(said) if said.isascii() and said.isdigit() else 0
+
+
+def _players(told: Any) -> str:
+    """One to a line: number and name."""
+    these = told if isinstance(told, list | tuple) else ()
+    return "\n".join(f"{_text(each.get('number'))} {_text(each.get('name'))}" for each in these)
+
+
+def _within(told: Any, name: str) -> Any:
+    return told.get(name) if isinstance(told, dict) else None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else " ".join(str(value).split())[:200]
+
+
+# — after: what somebody says it is —
+
+
+def _match(task: TaskShown, form: Form) -> dict[str, Any]:
+    """Which match it is stands firm; the rest is as it was typed, to be checked."""
+    return {
+        "key": task.match_key,
+        "league": task.league,
+        "season": task.season,
+        "round": task.round,
+        "home": task.home,
+        "away": task.away,
+        "kickoff": form.one("kickoff"),
+        "stadium": form.one("stadium") or "",
+        "status": str(MatchStatus.FINISHED),
+        "score": {each: form.one(f"score-{each}") or "" for each in Side},
+        "events": _events(form),
+        "statistics": {
+            name: {each: form.one(f"{name}-{each}") or "" for each in Side}
+            for name in STATISTICS
+        },
+        "lineups": {
+            side: {part: _squad(form.one(f"{side}-{part}")) for part in ("starters", "bench")}
+            for side in Side
+        },
+    }
+
+
+def _events(form: Form) -> list[dict[str, Any]]:
+    """A line without a minute and a player is none."""
+    lines = zip_longest(*(form.all(f"event-{name}") for name in EVENT), fillvalue="")
+    told = [dict(zip(EVENT, (each.strip() for each in line), strict=True)) for line in lines]
+    return [
+        {**each, "added": each["added"] or None, "other": each["other"] or None}
+        for each in told
+        if each["minute"] or each["player"]
+    ]
+
+
+def _squad(given: str | None) -> list[dict[str, str]]:
+    lines = [each.strip() for each in (given or "").splitlines()]
+    return [_player(each) for each in lines if each]
+
+
+def _player(line: str) -> dict[str, str]:
+    found = PLAYER.fullmatch(line)
+    return (
+        {"number": line, "name": ""}
+        if found is None
+        else dict(zip(("number", "name"), found.groups(), strict=True))
+    )

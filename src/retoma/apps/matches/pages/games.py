@@ -1,0 +1,195 @@
+"""Matches that are stored: asked for, one of them with all that happened in it, and taken away as a file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from retoma.apps.matches import api
+from retoma.apps.matches.api.games import MatchLine, MatchShown
+from retoma.apps.matches.api.how import MatchId
+from retoma.apps.matches.model import GOALS, EventKind, Side
+from retoma.apps.matches.pages.home import LeagueOf, SeasonOf
+from retoma.apps.matches.pages.looks import (
+    ANYONE,
+    CONCERN,
+    KINDS,
+    STATISTICS,
+    STORED,
+    league_name,
+    match_at,
+    short,
+)
+from retoma.apps.matches.sites import SITES
+from retoma.web.pages.asked import Blank, CursorOf, Name
+from retoma.web.pages.jobs import query_of
+from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.sign_in import Viewer
+from retoma.words import say
+
+routes = page_router()
+
+ROWS: Final = 50
+WIDTH: Final = 100.0  # of a statistic, both sides together
+HAND: Final = "job "  # whoever is not called so has stored it as a person
+
+RoundOf = Annotated[Annotated[int, Field(ge=1, le=1_000)] | None, Blank, Query()]
+TeamOf = Annotated[Name | None, Blank, Query()]
+
+
+# — all of them —
+
+
+@dataclass(frozen=True, slots=True)
+class MatchesScreen:
+    """Matches that are stored, by what is asked of them."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    league: str | None = None
+    season: int | None = None
+    round: int | None = None
+    team: str | None = None
+    cursor: str | None = None
+
+    @property
+    def key(self) -> "MatchesScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return CONCERN
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """As the API calls it: the files are asked for so."""
+        return {
+            "league": self.league,
+            "season": self.season,
+            "round": self.round,
+            "team": self.team,
+        }
+
+    async def draw(self) -> Sequence[Region]:
+        asked: dict[str, Any] = self.asked
+        page = await api.games.list_matches(
+            ANYONE, self.pages.house, **asked, cursor=self.cursor, limit=ROWS
+        )
+        rows = {
+            f"match-{each.id}": self.pages.render(
+                "matches/match_row.html",
+                self.view,
+                match=each,
+                league=league_name(each.league),
+                kickoff=short(self.view, each.kickoff),
+                place=match_at(each.id),
+                by_hand=is_by_hand(each),
+            )
+            for each in page.items
+        }
+        table = self.pages.render("rows.html", self.view, rows=rows.values())
+        pager = self.pages.render(
+            "matches/pager.html",
+            self.view,
+            following=page.next and self._link(page.next),
+            first=self.cursor and self._link(),
+            empty=None if rows else self.view.tell(say("No match like that is stored.")),
+        )
+        return [drawn("rows", table, rows), drawn("pager", pager)]
+
+    def _link(self, cursor: str | None = None) -> str:
+        asked = {
+            "liga": self.league,
+            "temporada": self.season,
+            "rodada": self.round,
+            "time": self.team,
+            "cursor": cursor,
+        }
+        return STORED + query_of(asked)
+
+
+def is_by_hand(match: MatchLine) -> bool:
+    return not match.stored_by.startswith(HAND)
+
+
+def matches_screen(
+    who: ALooker,
+    liga: LeagueOf = None,
+    temporada: SeasonOf = None,
+    rodada: RoundOf = None,
+    time: TeamOf = None,
+    cursor: CursorOf = None,
+) -> MatchesScreen:
+    return MatchesScreen(who.pages, who.view, liga, temporada, rodada, time, cursor)
+
+
+AList = Annotated[MatchesScreen, Depends(matches_screen)]
+
+
+@routes.get("/matches/partidas")
+async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
+    leagues = [each.league for each in SITES.values()]
+    wanted = [each for each in leagues if screen.league in (None, each.key)]
+    return await who.page(
+        screen,
+        "matches/matches.html",
+        chosen=screen,
+        leagues=leagues,
+        teams=sorted(
+            (team.name, key) for league in wanted for key, team in league.teams.items()
+        ),
+        files=[
+            (each, f"/api/matches/export{query_of({**screen.asked, 'format': each})}")
+            for each in ("csv", "json")
+        ],
+    )
+
+
+@routes.get("/live/matches/partidas")
+async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
+    return await streamed(request, who, screen)
+
+
+# — one —
+
+
+@routes.get("/matches/partidas/{match}")
+async def show(match: MatchId, _: Viewer, who: ALooker) -> Response:
+    """What is stored of a match is never changed, so nothing here moves."""
+    told = await api.games.get_match(match, ANYONE, who.house)
+    return who.answer(
+        "matches/match.html",
+        match=told,
+        league=league_name(told.league),
+        names=(told.home_name or told.home, told.away_name or told.away),
+        events=[_event(who.view, each) for each in told.events],
+        statistics=[_statistic(who.view, name, told) for name in STATISTICS],
+        lineups=told.lineups if isinstance(told.lineups, dict) else {},
+        by_hand=is_by_hand(told),
+        plain={"league": told.league, "season": told.season, "round": told.round},
+    )
+
+
+def _event(view: View, told: dict[str, Any]) -> dict[str, Any]:
+    kind = EventKind(told["kind"])
+    added = "" if told["added"] is None else f"+{told['added']}"
+    return {
+        **told,
+        "at": f"{told['minute']}{added}'",
+        "word": view.tell(KINDS[kind]),
+        "goal": kind in GOALS,
+    }
+
+
+def _statistic(view: View, name: str, match: MatchShown) -> tuple[str, int, int, float]:
+    """What it is called, both sides, and how much of the bar is the home side's."""
+    sides = match.statistics.get(name, {})
+    home, away = sides.get(Side.HOME, 0), sides.get(Side.AWAY, 0)
+    share = WIDTH / 2 if home + away == 0 else home * WIDTH / (home + away)
+    return view.tell(STATISTICS[name]), home, away, share

@@ -1,0 +1,257 @@
+"""The grid of seasons: every round a cell, live; how rounds are begun; what pages are refused for."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query, Request
+from markupsafe import Markup
+from pydantic import Field
+from starlette.responses import Response
+
+from retoma.apps.matches import api, store
+from retoma.apps.matches.api.how import read
+from retoma.apps.matches.api.scrapes import NewScrape, ScrapeShown, scrape_told
+from retoma.apps.matches.model import TaskStatus
+from retoma.apps.matches.pages.looks import (
+    CONCERN,
+    LOOKS,
+    PAGE,
+    REPLAY,
+    bar_of,
+    league_name,
+    league_of,
+    led,
+    meaning_of,
+    round_at,
+    share_of,
+)
+from retoma.apps.matches.sites import SITES
+from retoma.apps.matches.store.boards import Refused
+from retoma.db import Transaction
+from retoma.engine import store as engine
+from retoma.web.pages.asked import Blank, Name, filled
+from retoma.web.pages.jobs import query_of
+from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import Form, did, form_of, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.sign_in import Operator, Viewer
+from retoma.words import say
+
+routes = page_router()
+
+PAUSE: Final = 1.0  # seconds between two drawings: each round of each season is counted
+YEARS: Final = (1, 9_999)
+NUMBERS: Final = ("season", "round", "to_round")
+FIELDS: Final = ("league", *NUMBERS)
+NUMBER: Final = re.compile(r"\s*[0-9]{1,9}\s*")
+
+
+class Wanted(StrEnum):
+    """Which rounds are shown of a season."""
+
+    INCOMPLETE = "incompletas"
+    FAILED = "falhas"
+    COMPLETE = "completas"
+
+
+LeagueOf = Annotated[Name | None, Blank, Query()]
+SeasonOf = Annotated[Annotated[int, Field(ge=YEARS[0], le=YEARS[1])] | None, Blank, Query()]
+WantedOf = Annotated[Wanted | None, Blank, Query()]
+
+
+@dataclass(frozen=True, slots=True)
+class Season:
+    """A season of a league, and how its rounds stand."""
+
+    league: str
+    year: int
+    rounds: Mapping[int, ScrapeShown]
+
+    @property
+    def id(self) -> str:
+        return f"{self.league}-{self.year}"
+
+    @property
+    def name(self) -> str:
+        return league_name(self.league)
+
+    @property
+    def numbers(self) -> range:
+        """All that there are, also those that nobody has scraped."""
+        known = league_of(self.league)
+        return range(1, (max(self.rounds, default=0) if known is None else known.rounds) + 1)
+
+    @property
+    def complete(self) -> int:
+        return sum(each.complete for each in self.rounds.values())
+
+    @property
+    def stored(self) -> int:
+        return sum(each.stored for each in self.rounds.values())
+
+    @property
+    def expected(self) -> int:
+        return sum(each.expected or 0 for each in self.rounds.values())
+
+    def shown(self, wanted: Wanted | None) -> list[int]:
+        return [each for each in self.numbers if _is(self.rounds.get(each), wanted)]
+
+
+def _is(scrape: ScrapeShown | None, wanted: Wanted | None) -> bool:
+    match wanted:
+        case None:
+            return True
+        case Wanted.COMPLETE:
+            return scrape is not None and scrape.complete
+        case Wanted.FAILED:
+            return scrape is not None and (
+                scrape.failed > 0 or scrape.status is TaskStatus.FAILED
+            )
+        case Wanted.INCOMPLETE:
+            return scrape is not None and not scrape.complete
+
+
+@dataclass(frozen=True, slots=True)
+class HomeScreen:
+    """Seasons, and what pages are refused for."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    league: str | None = None
+    season: int | None = None
+    wanted: Wanted | None = None
+
+    @property
+    def key(self) -> "HomeScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return replace(CONCERN, pause=PAUSE)
+
+    async def draw(self) -> Sequence[Region]:
+        refused, seasons = await read(self.pages.house, self._looked_at)
+        return [self._alerts(refused), self._seasons(seasons)]
+
+    def _looked_at(self, tx: Transaction) -> tuple[list[Refused], list[Season]]:
+        found = store.boards.seasons(tx, league=self.league, season=self.season)
+        seasons = []
+        for league, year in found:
+            told = store.boards.rounds_of(tx, league, year)
+            rounds = {number: scrape_told(each) for number, each in told.items()}
+            seasons.append(Season(league, year, rounds))
+        return store.boards.refused(tx), seasons
+
+    def _alerts(self, refused: Sequence[Refused]) -> Region:
+        html = self.pages.render(
+            "matches/home_alerts.html",
+            self.view,
+            refused=[
+                (each, league_name(each.league), meaning_of(each.code), _replay_of(each))
+                for each in refused
+            ],
+        )
+        return drawn("home-alerts", html)
+
+    def _seasons(self, seasons: Sequence[Season]) -> Region:
+        """Its rows are the cells of all rounds: what changed in one is all that is sent."""
+        cells: dict[str, Markup] = {}
+        tops: dict[str, Markup] = {}
+        shown = []
+        for each in seasons:
+            own = {f"round-{each.id}-{n}": self._cell(each, n) for n in each.shown(self.wanted)}
+            tops[f"season-{each.id}"] = self.pages.render(
+                "matches/season_head.html", self.view, season=each
+            )
+            cells |= own
+            shown.append((each, tops[f"season-{each.id}"], list(own.values())))
+        html = self.pages.render(
+            "matches/home_seasons.html",
+            self.view,
+            seasons=shown,
+            filtered=any((self.league, self.season, self.wanted)),
+        )
+        return drawn("home-seasons", html, tops | cells)
+
+    def _cell(self, season: Season, number: int) -> Markup:
+        scrape = season.rounds.get(number)
+        given: dict[str, Any] = {"season": season, "number": number, "scrape": scrape}
+        if scrape is not None:
+            given |= {
+                "look": LOOKS[TaskStatus.FAILED if scrape.failed else scrape.status],
+                "bar": bar_of(scrape),
+                "share": share_of(scrape),
+                "place": round_at(scrape.id),
+            }
+        return self.pages.render("matches/round_cell.html", self.view, **given)
+
+
+def _replay_of(refused: Refused) -> str:
+    return REPLAY + query_of({"liga": refused.league, "codigo": refused.code})
+
+
+def home_screen(
+    who: ALooker,
+    liga: LeagueOf = None,
+    temporada: SeasonOf = None,
+    situacao: WantedOf = None,
+) -> HomeScreen:
+    return HomeScreen(who.pages, who.view, liga, temporada, situacao)
+
+
+AScreen = Annotated[HomeScreen, Depends(home_screen)]
+
+
+@routes.get("/matches")
+async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
+    now = await read(who.house, engine.now)
+    return await who.page(
+        screen,
+        "matches/home.html",
+        chosen=screen,
+        leagues=[each.league for each in SITES.values()],
+        wanted=list(Wanted),
+        looks=LOOKS,
+        year=screen.season or now.year,
+    )
+
+
+@routes.get("/live/matches")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
+    return await streamed(request, who, screen)
+
+
+@routes.post("/matches")
+async def start(actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Começar": a round, or a range of them; one that is open already is shown."""
+    form = await form_of(request)
+    wanted = filled(NewScrape, _asked(form))
+    begun = await api.scrapes.start_scrape(wanted, actor, who.house, Response())
+    if len(begun.scrapes) == 1 and form.one("stay") is None:
+        return led(who, round_at(begun.scrapes[0].scrape.id))
+    said = say("{n} of {all} rounds were begun", n=_new(begun), all=len(begun.scrapes))
+    return did(who, who.view.tell(said), PAGE)
+
+
+def _new(begun: api.scrapes.BegunShown) -> int:
+    return sum(each.new for each in begun.scrapes)
+
+
+def _asked(form: Form) -> dict[str, Any]:
+    """The fields of the form; or a cell that was clicked, which names its round itself."""
+    told = {name: form.one(name) for name in FIELDS}
+    cell = form.one("wanted")
+    if cell is not None:
+        told |= dict(zip(FIELDS, cell.split(" "), strict=False))
+    return {name: _number(given, name) for name, given in told.items()}
+
+
+def _number(given: str | None, name: str) -> str | int | None:
+    """A number where one is wanted; what is none is refused by whoever checks it."""
+    if given is None or name not in NUMBERS or not NUMBER.fullmatch(given):
+        return given
+    return int(given)

@@ -1,0 +1,170 @@
+"""Refused pages read again: what would change is shown, and then what can be read is stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from retoma.apps.matches import APP, api
+from retoma.apps.matches.api.repair import ReplayAsked, RereadShown
+from retoma.apps.matches.pages.looks import (
+    PAGE,
+    evidence_told,
+    field_of,
+    league_name,
+    led,
+    round_at,
+    task_at,
+)
+from retoma.apps.matches.sites import SITES
+from retoma.engine.errors import BadInput
+from retoma.web.pages.asked import Blank, CodeOf, Name, Number, filled
+from retoma.web.pages.jobs import query_of
+from retoma.web.pages.kit import ALooker
+from retoma.web.pages.route import form_of, page_router
+from retoma.web.pages.view import View
+from retoma.web.sign_in import Operator
+from retoma.words import Said, say
+
+routes = page_router()
+
+SHOWN: Final = 200  # pages; all that can be read are stored all the same
+CODES: Final = ("LAYOUT_CHANGED", "SCHEMA_INVALID")
+CHOICES: Final = next(each.choices for each in APP.knobs if each.name == "layouts")
+# How what became of a page is told, and the colour of it.
+CHANGES: Final[Mapping[str, tuple[Said, str]]] = {
+    "stored": (say("can be stored"), "done"),
+    "discovered": (say("the matches of the round are known"), "done"),
+    "not_yet": (say("the match is not over"), "parked"),
+    "refused": (say("is still refused"), "dead"),
+    "lost": (say("the page is gone"), "dead"),
+    "moved": (say("somebody has moved it"), "parked"),
+}
+
+NameOf = Annotated[Name | None, Blank, Query()]
+NumberOf = Annotated[Number | None, Blank, Query()]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A page, and what it comes to now."""
+
+    page: RereadShown
+    place: str
+    league: str
+    before: str
+    said: str
+    look: str
+    detail: str
+
+
+@routes.get("/matches/reler")
+async def show(
+    actor: Operator,
+    who: ALooker,
+    liga: NameOf = None,
+    codigo: CodeOf = None,
+    rodada: NumberOf = None,
+    tarefa: NumberOf = None,
+    leitores: NameOf = None,
+) -> Response:
+    """A dry run: nothing is changed, and nothing is asked of the site."""
+    asked = _asked(liga, codigo, rodada, tarefa, leitores)
+    shown = await api.repair.replay(asked, actor, who.house)
+    return who.answer(
+        "matches/replay.html",
+        asked=asked,
+        shown=shown,
+        lines=[_line(who.view, each) for each in shown.pages[:SHOWN]],
+        more=max(len(shown.pages) - SHOWN, 0),
+        layouts=CHOICES,
+        now=(await who.house.retoma.knobs.get("matches.layouts")).value,
+        leagues=[each.league for each in SITES.values()],
+        codes=CODES,
+        back=_back(asked),
+    )
+
+
+@routes.post("/matches/reler")
+async def promote(actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Gravar": what can be read is stored, each match whole; the rest stays as it is."""
+    form = await form_of(request)
+    asked = _asked(
+        form.one("liga"),
+        form.one("codigo"),
+        _number(form.one("rodada")),
+        _number(form.one("tarefa")),
+        form.one("leitores"),
+    )
+    done = await api.repair.replay(asked.model_copy(update={"apply": True}), actor, who.house)
+    if not done.promoted:
+        raise BadInput(say("no page can be read by these parsers; nothing was changed"))
+    return led(who, _back(asked))
+
+
+def _asked(
+    liga: str | None,
+    codigo: str | None,
+    rodada: int | None,
+    tarefa: int | None,
+    leitores: str | None,
+) -> ReplayAsked:
+    told = {
+        "league": liga,
+        "code": codigo,
+        "job_id": rodada,
+        "task_id": tarefa,
+        "layouts": leitores,
+    }
+    return filled(ReplayAsked, told)
+
+
+def _number(given: str | None) -> int | None:
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) < 19):
+        raise BadInput(say("{given!r} is no number; nothing was changed", given=given))
+    return int(given)
+
+
+def _back(asked: ReplayAsked) -> str:
+    """Where it began, and its end is seen."""
+    if asked.task_id is not None:
+        return task_at(asked.task_id)
+    if asked.job_id is not None:
+        return round_at(asked.job_id)
+    return PAGE + query_of({"liga": asked.league})
+
+
+def _line(view: View, page: RereadShown) -> Line:
+    said, look = CHANGES[page.change]
+    before = page.before if isinstance(page.before, dict) else {}
+    place = task_at(page.id) if page.what == "task" else round_at(page.id)
+    was = f"{before.get('code', '')} {field_of(before)}".strip()
+    league = league_name(page.round.partition(" ")[0])
+    return Line(page, place, league, was, view.tell(said), look, _detail(view, page))
+
+
+def _detail(view: View, page: RereadShown) -> str:
+    """What would be stored, or what it is still refused for."""
+    after: Any = page.after if isinstance(page.after, dict) else {}
+    match page.change:
+        case "stored":
+            score = after["score"]
+            text = say(
+                "{home}-{away}, {n} events",
+                home=score["home"],
+                away=score["away"],
+                n=len(after["events"]),
+            )
+            return view.tell(text)
+        case "discovered":
+            return view.tell(say("{n} matches", n=len(after["matches"])))
+        case "refused":
+            told = evidence_told(view, after)
+            why = told["problems"][0][1] if told["problems"] else ""
+            return f"{told['code']} {field_of(after)} {why}".strip()
+        case _:
+            return str(after.get("status") or after.get("why") or "")

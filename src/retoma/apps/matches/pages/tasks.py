@@ -1,0 +1,149 @@
+"""One match of a round: what happened, the page that was refused beside what failed on it, and how it is repaired."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query, Request
+from starlette.responses import Response
+
+from retoma.apps.matches import api, store
+from retoma.apps.matches.api.how import TaskId, read
+from retoma.apps.matches.api.scrapes import TaskShown
+from retoma.apps.matches.model import ATTEMPTS, DISCOVERY, MATCH, TaskStatus
+from retoma.apps.matches.pages.looks import (
+    ANYONE,
+    LOOKS,
+    REPLAY,
+    evidence_told,
+    league_name,
+    match_at,
+    round_at,
+    task_at,
+    team_name,
+    why_not_yet,
+)
+from retoma.apps.matches.pages.snapshots import frame, kept
+from retoma.engine.errors import IllegalMove
+from retoma.web.pages.asked import Blank, Number
+from retoma.web.pages.job import JobScreen
+from retoma.web.pages.jobs import query_of
+from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.view import View
+from retoma.web.sign_in import Operator, Viewer
+from retoma.words import say
+
+routes = page_router()
+T = TaskStatus
+
+SHARED: Final = ("job-attempts", "job-timeline")  # of the page of its job
+BeforeLine = Annotated[Number | None, Blank, Query()]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScreen:
+    """One match of a scrape."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    task: int
+    before: int | None = None
+
+    @property
+    def key(self) -> "TaskScreen":
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return Concern(kinds=(DISCOVERY, MATCH))
+
+    async def draw(self) -> Sequence[Region]:
+        task = await api.scrapes.get_task(self.task, ANYONE, self.pages.house)
+        failed = task.error is not None
+        given: dict[str, Any] = {
+            **names_of(task),
+            "task": task,
+            "look": LOOKS[task.status],
+            "not_yet": why_not_yet(self.view, task.not_yet),
+            "attempts": min(task.attempts, ATTEMPTS),
+            "most": ATTEMPTS,
+            "retriable": retriable(task),
+            "match": None if task.partida_id is None else match_at(task.partida_id),
+            "place": task_at(task.id),
+            "replay": REPLAY + query_of({"tarefa": task.id}),
+            "evidence": evidence_told(self.view, task.error) if failed else None,
+            "snapshot": await kept(self.pages, self.view, task.job, task.snapshot),
+            "frame": f"{task_at(task.id)}/pagina",
+            "save": f"/api/scrape/tasks/{task.id}/snapshot",
+        }
+        return [
+            drawn(
+                f"task-{part}",
+                self.pages.render(f"matches/task_{part}.html", self.view, **given),
+            )
+            for part in ("head", "evidence")
+        ] + await self._of_job(task.job)
+
+    async def _of_job(self, job: int | None) -> list[Region]:
+        if job is None:
+            return []
+        drawn_ = await JobScreen(self.pages, self.view, job, self.before).draw()
+        return [each for each in drawn_ if each.id in SHARED]
+
+
+def names_of(task: TaskShown) -> dict[str, Any]:
+    """What it is called, and where it belongs."""
+    return {
+        "names": tuple(team_name(task.league, each) for each in (task.home, task.away)),
+        "league": league_name(task.league),
+        "round": round_at(task.job_id),
+    }
+
+
+def retriable(task: TaskShown) -> bool:
+    """It ended without its match."""
+    return task.partida_id is None and task.status in (T.FAILED, T.SKIPPED)
+
+
+def task_screen(task: TaskId, who: ALooker, before: BeforeLine = None) -> TaskScreen:
+    return TaskScreen(who.pages, who.view, task, before)
+
+
+AScreen = Annotated[TaskScreen, Depends(task_screen)]
+
+
+@routes.get("/matches/tarefa/{task}")
+async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
+    task = await api.scrapes.get_task(screen.task, ANYONE, who.house)
+    return await who.page(screen, "matches/task.html", task=task, **names_of(task))
+
+
+@routes.get("/live/matches/tarefa/{task}")
+async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
+    return await streamed(request, who, screen)
+
+
+@routes.get("/matches/tarefa/{task}/pagina")
+async def snapshot(task: TaskId, _: Operator, who: ALooker) -> Response:
+    """The page that was refused, for the frame."""
+    told = await read(who.house, partial(store.tasks.task_seen, task=task))
+    return await frame(who, told["snapshot"])
+
+
+@routes.post("/matches/tarefa/{task}/tentar")
+async def retry(task: TaskId, actor: Operator, who: ALooker) -> Response:
+    """ "Tentar de novo": a new generation of three attempts."""
+    told = await api.scrapes.get_task(task, ANYONE, who.house)
+    if told.job is None or not retriable(told):
+        raise IllegalMove(
+            say(
+                "task {task} is {status}: only one that failed or was left out is tried again",
+                task=task,
+                status=told.status,
+            )
+        )
+    await who.house.retoma.retry(told.job, actor=actor.name)
+    return did(who, who.view.tell(say("task {task} is tried again", task=task)), task_at(task))

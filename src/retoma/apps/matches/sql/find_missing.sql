@@ -1,0 +1,3 @@
+-- Matches of a run that are not stored, and how their tasks stand.
+SELECT v.match_key, v.status, v.job FROM scrape_tasks v
+WHERE v.job_id = :run AND v.partida_id IS NULL ORDER BY v.match_key;

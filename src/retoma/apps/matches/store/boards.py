@@ -1,0 +1,60 @@
+"""What pages ask besides: seasons with all their rounds, a round with all its matches, what was refused."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from retoma.apps.matches.store import runs, tasks
+from retoma.apps.matches.store.rows import verb
+from retoma.apps.matches.store.runs import Round
+from retoma.db import Transaction as Reading
+
+LIST_CELLS = verb("list_cells")
+LIST_SEASONS = verb("list_seasons")
+NEAR_RUNS = verb("near_runs")
+REFUSED_FIELDS = verb("refused_fields")
+SEASON_JOBS = verb("season_jobs")
+
+MOST_SEASONS: Final = 12
+MOST_CELLS: Final = 500  # of a round: what was put off is played with others
+MOST_FIELDS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Pages of a league that were refused for the same field, and wait for a person."""
+
+    league: str
+    code: str
+    field: str
+    pages: int
+
+
+def seasons(
+    tx: Reading, *, league: str | None = None, season: int | None = None
+) -> list[tuple[str, int]]:
+    rows = tx.all(LIST_SEASONS, league=league, season=season, n=MOST_SEASONS)
+    return [(str(of), int(year)) for of, year in rows]
+
+
+def rounds_of(tx: Reading, league: str, season: int) -> dict[int, dict[str, Any]]:
+    """How each round of a season stands, by its number; those that nobody has scraped are not there."""
+    told = [runs.seen_of(row) for row in tx.all(SEASON_JOBS, league=league, season=season)]
+    return {each["round"]: each for each in told}
+
+
+def runs_near(tx: Reading, of: Round) -> dict[int, int]:
+    """The current runs of a round and its neighbours, by their numbers."""
+    return {int(number): int(run) for number, run in tx.all(NEAR_RUNS, **of.parameters())}
+
+
+def cells_of(tx: Reading, run: int) -> list[tuple[dict[str, Any], tuple[int, int] | None]]:
+    """Its tasks, each with the score of its match, once that is stored."""
+    return [
+        (tasks.seen_of(row[:-2]), None if row[-2] is None else (int(row[-2]), int(row[-1])))
+        for row in tx.all(LIST_CELLS, run=run, n=MOST_CELLS)
+    ]
+
+
+def refused(tx: Reading) -> list[Refused]:
+    rows = tx.all(REFUSED_FIELDS, n=MOST_FIELDS)
+    return [Refused(league, code, field, int(pages)) for league, code, field, pages, _ in rows]

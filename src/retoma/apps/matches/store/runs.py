@@ -1,0 +1,348 @@
+"""Runs: a round that is scraped, from the first look at its page until every match of it is stored.
+
+Of a round one run is the current one; a start finds it while anything of it is open (R5). What somebody
+looks for later only adds to it.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from retoma.apps.matches.model import COMPLETE, DISCOVERY, MATCH, TaskStatus
+from retoma.apps.matches.schemas import MatchRef
+from retoma.apps.matches.store import games
+from retoma.apps.matches.store.rows import json_of, named, verb
+from retoma.db import Call
+from retoma.db import Transaction as Reading
+from retoma.engine import store as engine
+from retoma.engine.errors import NotFound
+from retoma.engine.states import State
+from retoma.engine.store.bulk import Picked
+from retoma.engine.transaction import Transaction
+from retoma.words import say, speak
+
+ADD_KNOWN_TASKS = verb("add_known_tasks")
+ADD_RUN = verb("add_run")
+ADD_TASKS = verb("add_tasks")
+COMPLETE_RUN = verb("complete_run")
+END_RUN = verb("end_run")
+EXPECT_TASKS = verb("expect_tasks")
+FIND_FAILED = verb("find_failed")
+FIND_MISSING = verb("find_missing")
+GET_RUN = verb("get_run")
+HOLD_RUN = verb("hold_run")
+LAST_RUN = verb("last_run")
+LIST_RUNS = verb("list_runs")
+LOCK_RUN = verb("lock_run")
+NAME_DISCOVERY = verb("name_discovery")
+NAME_TASKS = verb("name_tasks")
+NOTE_RUN = verb("note_run")
+REFUSED_FIELDS = verb("refused_fields")
+SHOW_JOB = verb("show_job")
+
+COLUMNS: Final = (
+    *("id", "league", "season", "round", "status", "expected", "stored", "pending", "running"),
+    *("not_yet", "failed", "left_out", "complete", "open", "discovery_state"),
+    *("discovery_code", "error", "snapshot", "batch", "discovery", "created_by", "created_at"),
+    *("completed_at", "ended_at"),
+)
+MOST_AGAIN: Final = 5_000  # jobs that one call tries again
+MOST_FIELDS: Final = 100  # of pages that were refused, in alerts
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+ENDED: Final = (State.DEAD, State.SKIPPED, State.CANCELED)
+CLOSED: Final = frozenset({TaskStatus.FAILED, TaskStatus.SKIPPED})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The payload of a discovery: for which run, and how many were before it."""
+
+    run: int
+    look: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The payload of a match's job: its task; whose that is and of which match is for the log."""
+
+    task: int
+    run: int
+    match: str
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The payload of a notice: every match of this round is stored."""
+
+    run: int
+    league: str
+    season: int
+    round: int
+    matches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What is scraped as a whole."""
+
+    league: str
+    season: int
+    round: int
+
+    def parameters(self) -> dict[str, Any]:
+        return {"league": self.league, "season": self.season, "round": self.round}
+
+    def __str__(self) -> str:
+        return f"{self.league} {self.season} rodada {self.round}"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a story is told of its run."""
+
+    id: int
+    of: Round
+    looks: int
+    discovery: int | None
+    expected: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a call has set going: jobs that are tried again, or the run they belong to."""
+
+    run: int
+    new: bool
+    again: tuple[int, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+# — begun —
+
+
+def start(tx: Transaction, of: Round, *, actor: str) -> tuple[int, bool]:
+    """The run of a round, and whether this call has begun it; whoever comes second finds it (R5)."""
+    found = _held(tx, of)
+    if found is not None:
+        run, is_open = found
+        if is_open:
+            return run, False
+        tx.run(END_RUN, run=run)
+    made = tx.one(ADD_RUN, **of.parameters(), actor=actor)
+    if made is None:  # somebody was quicker by a moment
+        [(run, _)] = tx.all(LAST_RUN, **of.parameters())
+        return int(run), False
+    run = int(made[0])
+    _look(tx, Look(run), actor)
+    tx.tell("matches.started", f"scrape {run}", of.parameters(), actor=actor)
+    return run, True
+
+
+def _held(tx: Transaction, of: Round) -> tuple[int, bool] | None:
+    """The current run of a round, and whether something of it is open.
+
+    Until the end of this transaction nobody else ends it, or tries anything of it again.
+    """
+    while (found := tx.one(LAST_RUN, **of.parameters())) is not None:
+        if tx.one(HOLD_RUN, run=found[0]) is not None:
+            [(run, is_open)] = tx.all(LAST_RUN, **of.parameters())
+            return int(run), bool(is_open)
+    return None
+
+
+def _look(tx: Transaction, look: Look, actor: str) -> None:
+    job = tx.submit(DISCOVERY, look, key=f"{look.run}.{look.look}", actor=actor)
+    tx.run(NAME_DISCOVERY, run=look.run, job=job.id, looks=look.look)
+
+
+def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
+    """All its tasks and how many there are, together (H-40); those that it had stay. How many are new."""
+    tx.run(LOCK_RUN, run=run)
+    rows = [
+        {
+            "match_key": each.key,
+            "home": each.home,
+            "away": each.away,
+            "url": each.url,
+            "kickoff": None if each.kickoff is None else each.kickoff.isoformat(),
+            "micros": None if each.kickoff is None else _micros(each.kickoff),
+        }
+        for each in found
+    ]
+    new = sorted(tx.all(ADD_TASKS, run=run, rows=json.dumps(rows)))
+    new += sorted(tx.all(ADD_KNOWN_TASKS, run=run))
+    batch = None
+    if new:
+        of = run_of(tx, run).of
+        games.put_teams(
+            tx, of.league, (team for each in found for team in (each.home, each.away))
+        )
+        asks = [Ask(int(task), run, key) for task, key in new]
+        batch = tx.submit_many(MATCH, asks, name=str(of)).id
+        tx.run(NAME_TASKS, batch=batch)
+    tx.run(EXPECT_TASKS, run=run, batch=batch)
+    return len(new)
+
+
+def _micros(at: datetime) -> int:
+    past = at - EPOCH
+    return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
+
+
+def note(
+    tx: Transaction, run: int, not_yet: str | None, error: str | None, snapshot: str | None
+) -> None:
+    """What the last look came to."""
+    tx.run(NOTE_RUN, run=run, not_yet=not_yet, error=error, snapshot=snapshot)
+
+
+def complete(tx: Transaction, run: int, first: Sequence[Call]) -> None:
+    """After these, all at once: whoever stores the last match of a run says so to all (R3)."""
+    which = {"run": run}
+    calls = [*first, Call(LOCK_RUN, which), Call(COMPLETE_RUN, which)]
+    *_, completed = tx.inside(lambda inner: inner.together(calls))
+    for league, season, round_, matches in completed:
+        told = Complete(run, league, season, round_, matches)
+        tx.submit(COMPLETE, told, key=f"{run}.{matches}")
+
+
+# — tried again —
+
+
+def retry_failed(
+    tx: Transaction,
+    *,
+    run: int | None = None,
+    league: str | None = None,
+    season: int | None = None,
+    round_: int | None = None,
+    actor: str,
+) -> list[int]:
+    """The next generation of what is dead, of current runs alone; asked twice it is one (H-46)."""
+    which = {"run": run, "league": league, "season": season, "round": round_}
+    runs = {int(run) for run, _ in tx.all(FIND_FAILED, **which, n=MOST_AGAIN)}
+    held = {each for each in sorted(runs) if tx.one(HOLD_RUN, run=each) is not None}
+    rows = tx.all(FIND_FAILED, **which, n=MOST_AGAIN)
+    return _again(tx, [int(job) for run, job in rows if int(run) in held], actor)
+
+
+def _again(tx: Transaction, jobs: Sequence[int], actor: str) -> list[int]:
+    """Those of them that have ended; whoever was moved meanwhile is left as it is."""
+    by_state: dict[State, list[Picked]] = {}
+    for job in jobs:
+        found = tx.inside(partial(engine.get_job, job=job))
+        picked = Picked(job, found.code, found.queue, found.kind, found.batch)
+        by_state.setdefault(found.state, []).append(picked)
+    moved: list[int] = []
+    for was, picked_ones in by_state.items():
+        if was in ENDED:
+            tx.inside(
+                partial(engine.again_jobs, picked=picked_ones, offset=0, was=was, actor=actor)
+            )
+            moved += [each.id for each in picked_ones]
+    return sorted(moved)
+
+
+def retry_missing(tx: Transaction, of: Round, *, actor: str) -> Tried:
+    """What is not among the matches is tried again, and the round's page is looked at once more."""
+    found = _held(tx, of)
+    if found is None:
+        run, new = start(tx, of, actor=actor)
+        return Tried(run, new)
+    run, _ = found
+    rows = tx.all(FIND_MISSING, run=run)
+    closed = [int(job) for _, status, job in rows if TaskStatus(status) in CLOSED]
+    again = tuple(_again(tx, closed, actor))
+    missing = tuple(key for key, _, _ in rows)
+    return Tried(run, _looked_again(tx, run, actor), again, missing)
+
+
+def _looked_again(tx: Transaction, run: int, actor: str) -> bool:
+    """Once more, unless somebody is about to."""
+    seen = run_of(tx, run)
+    if job_seen(tx, run)["discovery_state"] in ("waiting", "running", "parked"):
+        return False
+    _look(tx, Look(run, seen.looks + 1), actor)
+    return True
+
+
+# — seen —
+
+
+def run_of(tx: Reading | Transaction, run: int) -> Run:
+    row = tx.one(GET_RUN, run=run)
+    if row is None:
+        raise _unknown(run)
+    id_, league, season, round_, looks, discovery, expected = row
+    return Run(id_, Round(league, season, round_), looks, discovery, expected)
+
+
+def job_seen(tx: Reading | Transaction, run: int) -> dict[str, Any]:
+    """One run, by the document's names."""
+    row = tx.one(SHOW_JOB, run=run)
+    if row is None:
+        raise _unknown(run)
+    return seen_of(row)
+
+
+def seen_of(row: Any) -> dict[str, Any]:
+    """A row of the document's table."""
+    told = named(COLUMNS, row)
+    return {
+        **told,
+        "error": json_of(told["error"]),
+        "complete": bool(told["complete"]),
+        "open": bool(told["open"]),
+    }
+
+
+def round_seen(tx: Reading, of: Round) -> dict[str, Any]:
+    """The current run of a round: whoever waits for it asks whether it is complete."""
+    row = tx.one(LAST_RUN, **of.parameters())
+    if row is None:
+        raise NotFound(say("nobody has scraped {round} yet", round=str(of)))
+    return job_seen(tx, int(row[0]))
+
+
+def missing(tx: Reading, run: int) -> list[str]:
+    """Matches of it that are not stored."""
+    return [key for key, _, _ in tx.all(FIND_MISSING, run=run)]
+
+
+def list_jobs(
+    tx: Reading,
+    *,
+    before: int | None,
+    n: int,
+    league: str | None = None,
+    season: int | None = None,
+    round_: int | None = None,
+) -> list[dict[str, Any]]:
+    how = {"before": before, "league": league, "season": season, "round": round_}
+    return [job_seen(tx, int(run)) for (run,) in tx.all(LIST_RUNS, **how, n=n)]
+
+
+def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+    """What somebody should know of: pages that are refused, by site and field."""
+    names = {"LAYOUT_CHANGED": "LayoutChanged", "SCHEMA_INVALID": "SchemaInvalid"}
+    return {
+        f"{names[code]} {league} {field}"[:200]: {
+            "text": speak(
+                "{n} pages of {league} were refused: {code} at {field}",
+                n=int(n),
+                league=league,
+                code=code,
+                field=field or "?",
+            ),
+            "pages": int(n),
+            "first": int(first),
+        }
+        for league, code, field, n, first in tx.all(REFUSED_FIELDS, n=MOST_FIELDS)
+    }
+
+
+def _unknown(run: int) -> NotFound:
+    return NotFound(say("there is no scrape {run}", run=run))

@@ -1,0 +1,236 @@
+"""Tasks: the matches of a run, each stored whole or told of with what it failed by (R4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from retoma.apps.matches.model import TaskStatus
+from retoma.apps.matches.schemas import MatchPage, MatchRef
+from retoma.apps.matches.store import games, runs
+from retoma.apps.matches.store.rows import json_of, named, verb
+from retoma.apps.matches.store.runs import Round
+from retoma.db import Call
+from retoma.db import Transaction as Reading
+from retoma.engine import store as engine
+from retoma.engine.errors import IllegalMove, NotFound, Transient
+from retoma.engine.transaction import Transaction
+from retoma.words import say
+
+DEAD_ROUNDS = verb("dead_rounds")
+DEAD_TASKS = verb("dead_tasks")
+END_TASK = verb("end_task")
+GET_TASK = verb("get_task")
+LIST_TASKS = verb("list_tasks")
+NOTE_TASK = verb("note_task")
+SHOW_TASK = verb("show_task")
+
+COLUMNS: Final = (
+    *("id", "job_id", "league", "season", "round", "match_key", "home", "away", "url"),
+    *("kickoff", "status", "attempts", "error_code", "error", "snapshot", "not_yet"),
+    *("look_again_at", "partida_id", "job", "created_at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a story is told of its match. `there`: where it is stored, by whichever run."""
+
+    id: int
+    run: int
+    key: str
+    url: str
+    kickoff: datetime | None
+    job: int
+    of: Round
+    done: int | None
+    there: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where the match of a task is; `already`: it was there before."""
+
+    partida: int
+    already: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeadTask:
+    """A task that failed, and the page that it failed by."""
+
+    id: int
+    of: Round
+    key: str
+    url: str
+    snapshot: str
+    job: int
+    error: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRound:
+    """A run whose round could not be read, and the page that it failed by."""
+
+    run: int
+    of: Round
+    snapshot: str
+    job: int
+    error: Any
+
+
+def task_of(tx: Reading | Transaction, task: int) -> Task:
+    row = tx.one(GET_TASK, task=task)
+    if row is None:
+        raise _unknown(task)
+    id_, run, key, url, kickoff, job, league, season, round_, done, there = row
+    of = Round(league, season, round_)
+    return Task(id_, run, key, url, time_of(kickoff), job, of, done, there)
+
+
+def time_of(at: Any) -> datetime | None:
+    """A time, as either database gives it: SQLite's tables as a number, its views as text."""
+    if at is None or isinstance(at, datetime):
+        return at
+    if isinstance(at, int):
+        return datetime.fromtimestamp(at / 1e6, UTC)
+    return datetime.fromisoformat(at).replace(tzinfo=UTC)
+
+
+# — stored —
+
+
+def keep(tx: Transaction, task: Task, page: MatchPage, actor: str) -> Stored:
+    """Match, events, statistics and the state of the task, in this one transaction (R1)."""
+    partida, rest = games.add(tx, page, task.url, actor=actor)
+    return _ended(tx, task, Stored(partida, already=not rest), rest)
+
+
+def skip(tx: Transaction, task: int) -> Stored:
+    """Its match is stored already, whoever did it."""
+    wanted = task_of(tx, task)
+    if wanted.there is None:  # somebody has removed it by hand since
+        raise Transient("the match was there a moment ago")
+    return _ended(tx, wanted, Stored(wanted.there, already=True))
+
+
+def _ended(tx: Transaction, task: Task, stored: Stored, first: Sequence[Call] = ()) -> Stored:
+    told = {"task": task.id, "partida": stored.partida, "already": int(stored.already)}
+    runs.complete(tx, task.run, [*first, Call(END_TASK, told)])
+    return stored
+
+
+def note(
+    tx: Transaction, task: int, not_yet: str | None, error: str | None, snapshot: str | None
+) -> None:
+    """What the last try came to."""
+    tx.run(NOTE_TASK, task=task, not_yet=not_yet, error=error, snapshot=snapshot)
+
+
+# — read again —
+
+
+def dead_tasks(
+    tx: Reading,
+    *,
+    after: int,
+    n: int,
+    code: str | None = None,
+    league: str | None = None,
+    run: int | None = None,
+    task: int | None = None,
+) -> list[DeadTask]:
+    """Those of current runs whose page was kept."""
+    how = {"after": after, "code": code, "league": league, "run": run, "task": task, "n": n}
+    return [
+        DeadTask(id_, Round(in_, season, round_), key, url, snapshot, job, json_of(error))
+        for id_, in_, key, url, snapshot, job, season, round_, error in tx.all(
+            DEAD_TASKS, **how
+        )
+    ]
+
+
+def dead_rounds(
+    tx: Reading,
+    *,
+    after: int,
+    n: int,
+    code: str | None = None,
+    league: str | None = None,
+    run: int | None = None,
+) -> list[DeadRound]:
+    how = {"after": after, "code": code, "league": league, "run": run, "n": n}
+    return [
+        DeadRound(run, Round(in_, season, round_), snapshot, job, json_of(error))
+        for run, in_, season, round_, snapshot, job, error in tx.all(DEAD_ROUNDS, **how)
+    ]
+
+
+def promote(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str) -> Stored:
+    """A dead task's match is stored after all; its dead letter is put away with the reason.
+
+    IllegalMove where somebody has moved it meanwhile: then nothing is stored.
+    """
+    wanted = task_of(tx, task)
+    _check_same(wanted, page)
+    if wanted.done is not None:
+        return Stored(wanted.done, already=True)
+    tx.inside(lambda inner: engine.skip_job(inner, wanted.job, why, actor=actor))
+    stored = keep(tx, wanted, page, actor)
+    told = {"match": wanted.key, "why": why, "partida": stored.partida}
+    tx.tell("matches.promoted", f"task {task}", told, actor=actor)
+    return stored
+
+
+def promote_round(
+    tx: Transaction, dead: DeadRound, found: list[MatchRef], why: str, *, actor: str
+) -> int:
+    """A round's page is read after all; its matches are looked for from now on."""
+    tx.inside(lambda inner: engine.skip_job(inner, dead.job, why, actor=actor))
+    new = runs.discovered(tx, dead.run, found)
+    tx.tell("matches.promoted", f"scrape {dead.run}", {"why": why, "new": new}, actor=actor)
+    return new
+
+
+def _check_same(task: Task, page: MatchPage) -> None:
+    of = Round(page.league, page.season, page.round)
+    if (of, page.key) != (task.of, task.key):
+        raise IllegalMove(
+            say(
+                "task {task} is {wanted} of {round}; the page is {found} of {other}",
+                task=task.id,
+                wanted=task.key,
+                round=str(task.of),
+                found=page.key,
+                other=str(of),
+            )
+        )
+
+
+# — seen —
+
+
+def task_seen(tx: Reading, task: int) -> dict[str, Any]:
+    """One task, by the document's names."""
+    row = tx.one(SHOW_TASK, task=task)
+    if row is None:
+        raise _unknown(task)
+    return seen_of(row)
+
+
+def list_tasks(
+    tx: Reading, run: int, *, after: int, n: int, status: TaskStatus | None = None
+) -> list[dict[str, Any]]:
+    told = None if status is None else str(status)
+    rows = tx.all(LIST_TASKS, run=run, after=after, status=told, n=n)
+    return [seen_of(row) for row in rows]
+
+
+def seen_of(row: Any) -> dict[str, Any]:
+    """A row of the document's table."""
+    told = named(COLUMNS, row)
+    return {**told, "error": json_of(told["error"])}
+
+
+def _unknown(task: int) -> NotFound:
+    return NotFound(say("there is no task {task}", task=task))

@@ -1,0 +1,92 @@
+"""What a page was refused for, in the language of whoever reads it: it is kept as it was found, in English."""
+
+import re
+from typing import Any, Final
+
+from retoma.words import Said, say
+
+# As the schemas, the parsers and pydantic say it; what stands in braces is of the page.
+SENTENCES: Final = (
+    say("the page says {total} and lists {listed}"),
+    say("is listed twice"),
+    say("a match that is {status} has a score or events"),
+    say("a match that is {status} needs one"),
+    say("a match that is {status} needs them"),
+    say("nothing happened in ninety minutes"),
+    say("nobody plays against himself"),
+    say("is not made of who plays"),
+    say("is {score}, and the goals make {goals}"),
+    say("number {number} is there twice"),
+    say("{name} is in no line-up of the home"),
+    say("{name} is in no line-up of the away"),
+    say("is there for substitutions, and only for them"),
+    say("nothing is added to minute {minute}"),
+    say("does not make a hundred"),
+    say("is more than all shots"),
+    say("holds characters that cannot be read"),
+    say("the year {year} is none of a season"),
+    say("leads to no match of {site}"),
+    say("no team of {league} is called {name}"),
+    say("{wanted} was asked for, the page is of {found}"),
+    say("has {n} bytes, and {most} are read at most"),
+    say("is not UTF-8"),
+    say("is nested deeper than {most} elements"),
+    say("Input should be less than or equal to {most}"),
+    say("Input should be greater than or equal to {least}"),
+    say("Input should be a valid integer"),
+    say("Input should be a valid string"),
+    say("Input should be a valid array"),
+    say("Input should be an object"),
+    say("Input should be a valid datetime{more}"),
+    say("Input should have timezone info"),
+    say("Input should be {choices}"),
+    say("Field required"),
+    say("Extra inputs are not permitted"),
+    say("String should have at least {least} character"),
+    say("String should have at most {most} characters"),
+    say("String should match pattern {pattern}"),
+    say("Tuple should have at least {least} items after validation, not {found}"),
+    say("Tuple should have at least {least} item after validation, not {found}"),
+    say("Tuple should have at most {most} items after validation, not {found}"),
+)
+VALUE: Final = re.compile(r"\{(\w+)\}")
+# What was found there stands behind it.
+FOUND: Final = re.compile(r"(?P<why>.+?): (?P<found>'.*'|\".*\")", re.DOTALL)
+OURS: Final = "Value error, "  # pydantic's mark of a sentence of ours
+
+
+def in_words(why: str) -> Said:
+    """The same sentence, ready to be told; one that nobody knows stays as it is."""
+    told = why.removeprefix(OURS)
+    known = _known(told)
+    if known is not None:
+        return known
+    shown = FOUND.fullmatch(told)
+    inner = None if shown is None else _known(shown["why"])
+    if shown is None or inner is None:
+        return say("{why}", why=told)
+    return say("{why}: {found}", why=inner, found=shown["found"])
+
+
+def _known(told: str) -> Said | None:
+    for pattern, sentence in PATTERNS:
+        found = pattern.fullmatch(told)
+        if found is not None:
+            return _filled(sentence.template, found.groupdict())
+    return None
+
+
+def _filled(template: str, values: dict[str, Any]) -> Said:
+    """What stands in the list was marked there for the catalogue."""
+    said = Said(template.format(**values))
+    said.template, said.values = template, values
+    return said
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    parts = VALUE.split(template)
+    made = (f"(?P<{each}>.+?)" if n % 2 else re.escape(each) for n, each in enumerate(parts))
+    return re.compile("".join(made), re.DOTALL)
+
+
+PATTERNS: Final = tuple((_pattern(each.template), each) for each in SENTENCES)
