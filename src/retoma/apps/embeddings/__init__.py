@@ -1,0 +1,23 @@
+"""Embeddings: a corpus embedded by any number of runners, every text once, and searched (seed 002)."""
+
+from retoma.manifest import Application
+from retoma.words import say
+
+APP = Application(
+    name="embeddings",
+    title=say("Embeddings"),
+    submits=False,
+    stories="retoma.apps.embeddings.steps:stories",
+    router="retoma.apps.embeddings.api:routes",
+    pages="retoma.apps.embeddings.pages:routes",
+    templates="retoma.apps.embeddings.pages",
+    menu=(
+        (say("Collections"), "/embeddings"),
+        (say("Search"), "/embeddings/busca"),
+        (say("What failed"), "/embeddings/falhas"),
+    ),
+    uploads=("/api/embeddings/documents", "/embeddings/nova"),
+    schedules=(("embeddings.tidy", "27 * * * *"),),
+    migrations="retoma.apps.embeddings.migrations",
+    refers=(("embeddings_documents", "job"),),
+)

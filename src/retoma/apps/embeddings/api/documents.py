@@ -1,0 +1,201 @@
+"""Documents: taken one by one or many at once, looked at, deleted. What cannot be taken is told of."""
+
+import asyncio
+import json
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Final
+
+from fastapi import Query, Request, Response
+from pydantic import Field
+
+from retoma.apps.embeddings import store
+from retoma.apps.embeddings.api.how import (
+    CollectionName,
+    DocumentId,
+    came_by,
+    model_now,
+    read,
+    routes,
+)
+from retoma.apps.embeddings.model import (
+    MOST_DOCUMENTS,
+    STATUS,
+    JobStatus,
+    NewDocument,
+    checked_name,
+    checked_rule,
+)
+from retoma.apps.embeddings.store.documents import Added
+from retoma.db import Transaction
+from retoma.engine.errors import BadInput
+from retoma.engine.states import State
+from retoma.engine.transaction import Transaction as Writing
+from retoma.web import AHouse, AVisit, Operator, Viewer
+from retoma.web.cursor import Cursor
+from retoma.web.wire import Limit, NextPage, PageOf, Shown
+from retoma.words import say
+
+# Read by hand: what one text has wrong is told of that text alone.
+BODY: Final[dict[str, Any]] = {
+    "type": "object",
+    "required": ["collection", "documents"],
+    "properties": {
+        "collection": {"type": "string", "examples": ["livros"]},
+        "documents": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MOST_DOCUMENTS,
+            "items": {
+                "type": "object",
+                "required": ["name", "text"],
+                "properties": {"name": {"type": "string"}, "text": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+class FlawShown(Shown):
+    """A document that was not taken."""
+
+    place: int = Field(description="Which of those that were sent, from 0.")
+    name: str
+    code: str
+    message: str
+
+
+class Taken(Shown):
+    """A document that was taken, or that was there."""
+
+    place: int
+    id: int
+
+
+class AddedShown(Shown):
+    """What became of each of them."""
+
+    batch: int | None = Field(description="`/api/stream?batch=` tells what happens to the new.")
+    new: list[Taken]
+    already: list[Taken] = Field(description="The same name and text were there before.")
+    refused: list[FlawShown]
+
+
+class DocumentShown(Shown):
+    id: int
+    collection: str
+    name: str
+    sha256: str
+    characters: int
+    chunks: int
+    edition: int
+    embedded: bool = Field(description="As its collection wants it now.")
+    job: int | None
+    status: JobStatus | None = Field(description="Of its job; null: it is long gone.")
+    code: str | None = Field(description="What its last attempt failed by.")
+    created_by: str
+    created_at: datetime | None
+    embedded_at: datetime | None
+
+
+@routes.post(
+    "/api/embeddings/documents",
+    status_code=201,
+    openapi_extra={
+        "requestBody": {"content": {"application/json": {"schema": BODY}}, "required": True}
+    },
+)
+async def add_documents(
+    request: Request, who: Operator, house: AHouse, visit: AVisit, response: Response
+) -> AddedShown:
+    """Each becomes a job. The same name and text again is the document that is there, the same name with
+    another text takes its place; a collection that is not there is made. 200: nothing was new."""
+    raw = await request.body()
+    loop = asyncio.get_running_loop()
+    collection, given = await loop.run_in_executor(None, _parsed, raw)
+    name, model, came = checked_name(collection), model_now(house), came_by(visit)
+
+    def add(tx: Writing) -> Added:
+        store.collections.find_or_add(tx, name, model, checked_rule(), actor=who.name)
+        there = store.collections.lock(tx, name)
+        return store.documents.add(tx, there.id, name, given, actor=who.name, **came)
+
+    added = await house.retoma.write(add)
+    response.status_code = 201 if added.new else 200
+    return AddedShown(
+        batch=added.batch,
+        new=[Taken(place=place, id=id_) for place, id_ in added.new.items()],
+        already=[Taken(place=place, id=id_) for place, id_ in added.already.items()],
+        refused=[FlawShown.model_validate(flaw) for flaw in added.flaws],
+    )
+
+
+@routes.get("/api/embeddings/collections/{name}/documents")
+async def list_documents(
+    name: CollectionName,
+    _: Viewer,
+    house: AHouse,
+    embedded: Annotated[
+        bool | None, Query(description="Only those that are, or are not.")
+    ] = None,
+    cursor: NextPage = None,
+    limit: Limit = 50,
+) -> PageOf[DocumentShown]:
+    """In the order they came."""
+    stamp = Cursor("embeddings_documents", f"{name} {embedded}")
+    [after] = stamp.read(cursor, int) or [0]
+
+    def page(tx: Transaction) -> list[dict[str, Any]]:
+        found = store.collections.get(tx, name)
+        return store.documents.list_documents(
+            tx, found.id, embedded=embedded, after=after, n=limit + 1
+        )
+
+    found = await read(house, page)
+    shown = [document_told(each) for each in found[:limit]]
+    return PageOf(items=shown, next=stamp.write(shown[-1].id if len(found) > limit else None))
+
+
+@routes.get("/api/embeddings/documents/{document}")
+async def get_document(document: DocumentId, _: Viewer, house: AHouse) -> DocumentShown:
+    """Whether it is embedded, and where its job is."""
+    return document_told(await read(house, partial(store.documents.show, document=document)))
+
+
+@routes.delete("/api/embeddings/documents/{document}", status_code=204)
+async def remove_document(document: DocumentId, who: Operator, house: AHouse) -> Response:
+    """It is found no more. Its job is canceled where it is open."""
+    await house.retoma.write(lambda tx: store.documents.remove(tx, document, actor=who.name))
+    return Response(status_code=204)
+
+
+def document_told(told: dict[str, Any]) -> DocumentShown:
+    state = told.pop("state")
+    return DocumentShown(**told, status=None if state is None else STATUS[State(state)])
+
+
+def _parsed(raw: bytes) -> tuple[str, list[NewDocument]]:
+    try:
+        told = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise BadInput(say("the body is no JSON")) from None
+    if not isinstance(told, dict) or told.keys() != {"collection", "documents"}:
+        raise BadInput(say("the body has a collection and documents, and nothing else"))
+    collection, given = told["collection"], told["documents"]
+    if not isinstance(collection, str) or not isinstance(given, list):
+        raise BadInput(say("the body has a collection and documents, and nothing else"))
+    if not 1 <= len(given) <= MOST_DOCUMENTS:
+        raise BadInput(say("1 to {most} documents come at once", most=MOST_DOCUMENTS))
+    return collection, [_document(place, each) for place, each in enumerate(given)]
+
+
+def _document(place: int, given: Any) -> NewDocument:
+    if (
+        not isinstance(given, dict)
+        or given.keys() != {"name", "text"}
+        or not all(isinstance(each, str) for each in given.values())
+    ):
+        raise BadInput(
+            say("document {place} has a name and a text, and nothing else", place=place)
+        )
+    return NewDocument(given["name"], given["text"])

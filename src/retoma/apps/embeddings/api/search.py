@@ -1,0 +1,65 @@
+"""What is nearest to a question."""
+
+from typing import Annotated
+
+from pydantic import Field, StrictInt, StrictStr
+
+from retoma.apps.embeddings.api.how import routes, tools_of
+from retoma.apps.embeddings.model import checked_name
+from retoma.apps.embeddings.vectors import Question, Searcher
+from retoma.web import AHouse, Viewer
+from retoma.web.wire import LARGEST, Body, Shown
+
+
+class Search(Body):
+    """A question, and where to look."""
+
+    collection: Annotated[StrictStr, Field(examples=["livros"])]
+    text: Annotated[StrictStr, Field(examples=["a casa na colina"])]
+    limit: Annotated[StrictInt, Field(ge=1, le=100)] = 10
+    prefix: Annotated[
+        StrictStr, Field(max_length=500, description="Only documents whose names begin so.")
+    ] = ""
+    documents: (
+        Annotated[
+            list[Annotated[StrictInt, Field(ge=1, le=LARGEST)]],
+            Field(max_length=1_000, description="Only these."),
+        ]
+        | None
+    ) = None
+    min_score: Annotated[float, Field(ge=-1, le=1)] | None = None
+
+
+class HitShown(Shown):
+    """A chunk, and where words of the question stand in it."""
+
+    document: int
+    name: str
+    ordinal: int
+    start: int
+    end: int
+    text: str
+    score: float
+    spans: list[tuple[int, int]]
+
+
+class FoundShown(Shown):
+    """The nearest first."""
+
+    hits: list[HitShown]
+    searched: int = Field(description="In how many chunks.")
+    left_out: int = Field(description="Documents that another model embedded: they come later.")
+
+
+@routes.post("/api/embeddings/search")
+async def search(body: Search, _: Viewer, house: AHouse) -> FoundShown:
+    """By the model of the collection; 409 where the settings name another by now."""
+    question = Question(
+        collection=checked_name(body.collection),
+        text=body.text,
+        most=body.limit,
+        prefix=body.prefix,
+        documents=body.documents,
+        least=body.min_score,
+    )
+    return FoundShown.model_validate(await tools_of(house).one(Searcher).find(question))

@@ -1,0 +1,1 @@
+"""The schema of the embeddings application, up and down, on both databases."""

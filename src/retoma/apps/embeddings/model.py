@@ -1,0 +1,157 @@
+"""Nouns of the embeddings application: a collection, its documents, the job of each as the document shows it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from retoma.apps.embeddings.chunks import Rule
+from retoma.engine.errors import Action, BadInput, Code, ErrorClass, table
+from retoma.engine.states import State
+from retoma.words import say
+
+KIND: Final = "embeddings.document"
+ATTEMPTS: Final = 5  # the document's maxAttempts; the view queue_jobs says it too
+PROVIDER: Final = "embeddings.provider"  # its rate and its breaker
+MOST_DOCUMENTS: Final = 1_000  # of one submission
+MOST_BYTES: Final = 5 << 20  # of one text: a long book
+MOST_CHUNKS: Final = 20_000  # of one text
+LONGEST_NAME: Final = 500  # characters of a document's name
+SIZES: Final = (100, 30_000)  # characters of a chunk
+SIZE: Final = 800
+OVERLAP: Final = 100
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+class JobStatus(StrEnum):
+    """Of a job in `queue_jobs`, as the document says it."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+STATUS: Final[Mapping[State, JobStatus]] = {
+    State.WAITING: JobStatus.PENDING,
+    State.PARKED: JobStatus.PENDING,
+    State.RUNNING: JobStatus.PROCESSING,
+    State.DONE: JobStatus.COMPLETED,
+    State.SKIPPED: JobStatus.COMPLETED,
+    State.DEAD: JobStatus.FAILED,
+    State.CANCELED: JobStatus.FAILED,
+}
+
+# What may end an attempt, and what follows. No message quotes a text.
+CODES: Final = table(
+    Code("empty_text", ErrorClass.DATA, Action.BURY, None, "o texto não tem nada"),
+    Code("bad_text", ErrorClass.DATA, Action.BURY, None, "o texto tem caracteres partidos"),
+    Code("too_long", ErrorClass.DATA, Action.BURY, None, "o texto é longo demais"),
+    Code("too_large", ErrorClass.DATA, Action.BURY, None, "o documento é grande demais"),
+    Code("refused", ErrorClass.DATA, Action.BURY, None, "o serviço não aceita este texto"),
+    Code("wrong_dims", ErrorClass.DATA, Action.RETRY, None, "o vetor veio com outro tamanho"),
+    Code("not_finite", ErrorClass.DATA, Action.RETRY, None, "o vetor veio sem direção"),
+    Code("missing_row", ErrorClass.DATA, Action.RETRY, None, "faltou uma linha na resposta"),
+    Code(
+        "other_model",
+        ErrorClass.CONFIG,
+        Action.PARK,
+        None,
+        "a coleção é de outro modelo: refaça-a, ou volte ao modelo dela",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a job is told: the document whose turn it is."""
+
+    document: int
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """By what a text becomes a vector; vectors of two models are never compared."""
+
+    name: str
+    version: str
+    dims: int
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} ({self.dims})"
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A text that is to be found again. The same name in a collection is the same document."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Why a document was not taken; those beside it were."""
+
+    place: int
+    name: str
+    code: str
+    message: str
+
+
+def flaw_of(place: int, given: NewDocument) -> Flaw | None:
+    """Why it cannot be taken, in words that quote nothing of it."""
+    name = given.name if _whole(given.name) else repr(given.name)
+    if not given.name.strip() or len(given.name) > LONGEST_NAME or name != given.name:
+        said = say("a document needs a name of 1 to {most} characters", most=LONGEST_NAME)
+        return Flaw(place, name[:LONGEST_NAME], "bad_name", str(said))
+    if not given.text.strip():
+        return Flaw(place, name, "empty_text", str(say("the text has nothing in it")))
+    if not _whole(given.text):
+        said = say("the text has NULs or halves of characters in it, which nobody can keep")
+        return Flaw(place, name, "bad_text", str(said))
+    if len(given.text.encode()) > MOST_BYTES:
+        said = say("a text has {most} MiB at most", most=MOST_BYTES >> 20)
+        return Flaw(place, name, "too_large", str(said))
+    return None
+
+
+def _whole(text: str) -> bool:
+    """Whether both databases can keep it."""
+    return "\0" not in text and text.encode("utf-8", "ignore").decode() == text
+
+
+def checked_name(name: str) -> str:
+    """A name that a collection may have, and that fits in an address."""
+    if not NAME.fullmatch(name):
+        raise BadInput(
+            say(
+                "a collection is called by 1 to 100 letters, digits, - _ and ., not {name!r}",
+                name=name[:200],
+            )
+        )
+    return name
+
+
+def checked_rule(size: int = SIZE, overlap: int = OVERLAP) -> Rule:
+    """How the texts of a collection are cut."""
+    least, most = SIZES
+    if not least <= size <= most:
+        raise BadInput(
+            say(
+                "chunks of a collection have {least} to {most} characters, not {size}",
+                least=least,
+                most=most,
+                size=size,
+            )
+        )
+    return Rule(size, overlap)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a job ends with. `embedded`: texts that this job had embedded; the others were there."""
+
+    chunks: int
+    embedded: int

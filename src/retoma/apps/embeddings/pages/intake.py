@@ -1,0 +1,148 @@
+"""The page by which texts come in: files, a folder, or what is pasted; some at a time, each by its name.
+
+The same name and text again is the document that is there: whatever was not answered is sent once more.
+"""
+
+from typing import Annotated, Any, Final
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+from starlette.responses import JSONResponse, Response
+
+from retoma.access import Person
+from retoma.apps.embeddings import store
+from retoma.apps.embeddings.model import (
+    MOST_BYTES,
+    MOST_DOCUMENTS,
+    OVERLAP,
+    SIZE,
+    SIZES,
+    NewDocument,
+    checked_name,
+    checked_rule,
+)
+from retoma.apps.embeddings.pages.looks import NEW, address, led, read, tools_of
+from retoma.apps.embeddings.pages.search import MOST
+from retoma.apps.embeddings.providers import build_provider
+from retoma.apps.embeddings.steps import model_of
+from retoma.apps.embeddings.store.documents import Added
+from retoma.engine.errors import BadInput
+from retoma.engine.transaction import Transaction
+from retoma.web.pages.asked import Blank, Name
+from retoma.web.pages.kit import ALooker, Looker
+from retoma.web.pages.route import form_of, page_router
+from retoma.web.sign_in import Operator, Viewer
+from retoma.words import say
+
+routes = page_router()
+
+LARGEST: Final = 16 << 20  # bytes of one request; the page sends less
+
+
+class TextSaid(BaseModel):
+    """A file, by its name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    nome: StrictStr
+    texto: StrictStr
+
+
+class TextsSaid(BaseModel):
+    """Some texts of a collection, which is made where there is none of that name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    colecao: StrictStr
+    tamanho: StrictInt = SIZE
+    sobreposicao: StrictInt = OVERLAP
+    documentos: Annotated[list[TextSaid], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+
+
+@routes.get("/embeddings/nova")
+async def show(
+    _: Viewer, who: ALooker, colecao: Annotated[Name | None, Blank] = None
+) -> Response:
+    known = await read(
+        who.house, lambda tx: store.collections.list_collections(tx, after="", n=MOST)
+    )
+    return who.answer(
+        "embeddings/new.html",
+        page=NEW,
+        names=[each.name for each in known],
+        chosen=colecao or "",
+        size=SIZE,
+        overlap=OVERLAP,
+        sizes=SIZES,
+        largest=MOST_BYTES >> 20,
+    )
+
+
+@routes.post("/embeddings/nova")
+async def take(actor: Operator, who: ALooker, request: Request) -> Response:
+    """Some files; what became of each is the answer."""
+    wanted = _read(await _body(request))
+    added = await _added(
+        who,
+        actor,
+        wanted.colecao,
+        (wanted.tamanho, wanted.sobreposicao),
+        [NewDocument(each.nome, each.texto) for each in wanted.documentos],
+    )
+    told: dict[str, Any] = {
+        "address": address(wanted.colecao),
+        "novos": len(added.new),
+        "ja": len(added.already),
+        "recusados": [
+            {"nome": each.name, "mensagem": who.view.tell(each.message)} for each in added.flaws
+        ],
+    }
+    return JSONResponse(told, status_code=201)
+
+
+@routes.post("/embeddings/nova/texto")
+async def paste(actor: Operator, who: ALooker, request: Request) -> Response:
+    """One text, as it was pasted."""
+    form = await form_of(request)
+    name, text = form.one("nome") or "", form.one("texto") or ""
+    collection = form.one("colecao") or ""
+    added = await _added(who, actor, collection, (SIZE, OVERLAP), [NewDocument(name, text)])
+    for flaw in added.flaws:
+        raise BadInput(flaw.message)
+    return led(who, address(collection))
+
+
+async def _added(
+    who: Looker,
+    actor: Person,
+    collection: str,
+    rule: tuple[int, int],
+    given: list[NewDocument],
+) -> Added:
+    name, cut = checked_name(collection), checked_rule(*rule)
+    model = model_of(tools_of(who.house).one(build_provider))
+
+    def add(tx: Transaction) -> Added:
+        store.collections.find_or_add(tx, name, model, cut, actor=actor.name)
+        locked = store.collections.lock(tx, name)
+        return store.documents.add(tx, locked.id, name, given, actor=actor.name)
+
+    return await who.house.retoma.write(add)
+
+
+async def _body(request: Request) -> bytes:
+    """Up to what some long texts need: this path takes more than others."""
+    raw = bytearray()
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > LARGEST:
+            raise BadInput(say("more than {most} MiB at a time", most=LARGEST >> 20))
+    return bytes(raw)
+
+
+def _read(raw: bytes) -> TextsSaid:
+    try:
+        return TextsSaid.model_validate_json(raw)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None

@@ -1,0 +1,1 @@
+"""What is asked of the rows of the embeddings application: one file for each verb."""

@@ -1,0 +1,3 @@
+-- The job of a document.
+SELECT d.job, c.name FROM embeddings_documents d
+JOIN embeddings_collections c ON c.id = d.collection WHERE d.id = :document;

@@ -1,0 +1,10 @@
+-- Keep vectors, cut from one long row of bytes, each once for its content; their texts are taken up no more.
+-- Twin: sets arrive by json_to_recordset on PostgreSQL, by json_each on SQLite.
+INSERT INTO embeddings_vectors (hash, model, version, dims, vector, job, made_at)
+SELECT value, :model, :version, :dims, substr(:vectors, key * 4 * :dims + 1, 4 * :dims), :job,
+       (SELECT clock())
+FROM json_each(:hashes)
+WHERE true
+ON CONFLICT (hash) DO NOTHING;
+
+DELETE FROM embeddings_flights WHERE job = :job AND epoch = :epoch;

@@ -1,0 +1,313 @@
+"""The story of a document: cut once, each text embedded once whoever wants it, then found.
+
+What a document lacks is taken up a slice at a time, by a claim on each text that holds as long as this
+attempt does; texts of all jobs of this runner go out in common calls. Nobody waits for another while he
+has texts in hand. A text that the provider refuses ends its own document alone.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Final
+
+from retoma.apps.embeddings import store
+from retoma.apps.embeddings.batcher import Batcher, Share
+from retoma.apps.embeddings.chunks import Chunk, chunked, content_hash
+from retoma.apps.embeddings.model import (
+    ATTEMPTS,
+    CODES,
+    KIND,
+    MOST_CHUNKS,
+    PROVIDER,
+    Ask,
+    Done,
+    Model,
+)
+from retoma.apps.embeddings.providers import ItemRefused, Provider, build_provider
+from retoma.apps.embeddings.store.chunks import Edition
+from retoma.apps.embeddings.store.documents import Wanted
+from retoma.apps.tools import Tools
+from retoma.codec import digest
+from retoma.engine.context import Context
+from retoma.engine.errors import Action, Permanent, Transient
+from retoma.engine.job import Held
+from retoma.engine.kind import Kind, job
+from retoma.engine.outcome import Skip, Unknown
+from retoma.engine.retry import Retry
+from retoma.engine.traces import TRACES
+from retoma.engine.transaction import Transaction
+
+CUT: Final = "cortar"
+ASK: Final = "pedir"
+KEEP: Final = "guardar"
+FINISH: Final = "concluir"
+TIDY: Final = "embeddings.tidy"
+TRIES: Final = Retry(attempts=ATTEMPTS, base=2.0, cap=300.0)
+LOOKS: Final = (0.1, 2.0)  # seconds between two looks at texts that others have in hand
+GONE: Final = Skip("the document was deleted")
+PASSED: Final = Skip("the document was embedded anew meanwhile")
+LONG: Final = 200_000  # characters: cutting more than that would keep the loop from others
+
+
+def stories(tools: Tools) -> list[Kind]:
+    """The kinds of this application, made with these tools."""
+    return kinds_of(tools, Documents(tools))
+
+
+def kinds_of(tools: Tools, documents: "Documents") -> list[Kind]:
+
+    def log_fields(ask: Ask, attempt: int) -> Mapping[str, Any]:
+        """What every line of the document's log says, besides the engine's own `job` and `status`."""
+        worker = tools.settings.runner_name
+        told = {"workerId": worker, "jobType": KIND, "documentId": ask.document}
+        return told | {"attempts": attempt}
+
+    @job(
+        name=KIND,
+        application="embeddings",
+        log_fields=log_fields,
+        retry=TRIES,
+        codes=CODES,
+        timeout="15m",
+    )
+    async def document(ctx: Context, ask: Ask) -> Any:
+        return await documents.tell(ctx, ask.document)
+
+    @job(name=TIDY, application="embeddings")
+    async def tidy(_: Context) -> int:
+        return await tools.retoma.write(store.chunks.tidy)
+
+    made: list[Any] = [document, tidy]
+    return [each.kind for each in made]
+
+
+def model_of(provider: Provider) -> Model:
+    return Model(provider.model, provider.version, provider.dims)
+
+
+class Documents:
+    """The story of a document, with what its runner has for all of them."""
+
+    def __init__(self, tools: Tools, provider: Provider | None = None) -> None:
+        self._tools = tools
+        self._provider = provider
+        self._batcher: Batcher | None = None
+
+    async def tell(self, ctx: Context, document: int) -> Any:
+        wanted = await self.wanted(document)
+        if wanted is None:
+            return GONE
+        provider = self._made()
+        if model_of(provider) != wanted.model:
+            raise Permanent(
+                f"its collection is of the model {wanted.model}, the provider is of"
+                f" {model_of(provider)}: embed the collection anew, or set the other back",
+                code="other_model",
+            )
+        return await _Telling(self, ctx, wanted, provider).tell()
+
+    def _made(self) -> Provider:
+        return self._provider or self._tools.one(build_provider)
+
+    def batcher(self, provider: Provider) -> Batcher:
+        if self._batcher is None:
+            self._batcher = Batcher(provider)
+        return self._batcher
+
+    async def wanted(self, document: int) -> Wanted | None:
+        found: Wanted | None = await self.read(
+            partial(store.documents.wanted_of, document=document)
+        )
+        return found
+
+    async def read(self, fn: Any) -> Any:
+        return await (await self._tools.retoma.database()).read(fn)
+
+    async def write(self, fn: Any, verb: str) -> Any:
+        return await (await self._tools.retoma.database()).write(fn, verb=verb)
+
+
+class _Telling:
+    """One attempt at one document."""
+
+    def __init__(
+        self, house: Documents, ctx: Context, wanted: Wanted, provider: Provider
+    ) -> None:
+        self._house = house
+        self._ctx = ctx
+        self._wanted = wanted
+        self._provider = provider
+        self._of = Edition(wanted.id, wanted.edition)
+        self._held = Held(ctx.job, ctx.epoch)
+        self._embedded = 0
+        self._end: Done | Skip | None = None  # known when all its chunks have their vectors
+
+    async def tell(self) -> Done | Skip:
+        mine = await self._cut()
+        look, longest = LOOKS
+        while self._end is None:
+            if mine is None:
+                mine = await self._take()
+                continue
+            if mine:
+                await self._embed(mine)
+            else:  # others have all of it in hand
+                await self._ctx.pause(look)
+                look = min(2 * look, longest)
+            mine = None
+        return self._end
+
+    # — the chunks —
+
+    async def _cut(self) -> Mapping[str, str] | None:
+        """Written down once; what of it is for this attempt to embed, None where that is not known."""
+        key = str(self._of.number)
+        if self._ctx.kept(CUT, key=key):
+            return None
+        chunks = await self._chunked()
+        taken: list[Mapping[str, str]] = []
+
+        def cut(tx: Transaction) -> int | None:
+            n = store.chunks.cut(tx, self._of, chunks)
+            if n is None:
+                self._end = GONE
+                return None
+            found = store.chunks.missing(tx, self._of, self._provider.most)
+            mine = store.chunks.take(tx, self._held, [*found]) if found else frozenset()
+            taken[:] = [{hash_: found[hash_] for hash_ in mine}]
+            self._end = None if found else self._finished(tx, 0)
+            return n
+
+        await self._ctx.write(CUT, cut, key=key)
+        return taken[0] if taken else None
+
+    async def _chunked(self) -> list[tuple[Chunk, str]]:
+        if len(self._wanted.text) <= LONG:
+            return _hashed(self._wanted)
+        return await asyncio.get_running_loop().run_in_executor(None, _hashed, self._wanted)
+
+    async def _take(self) -> Mapping[str, str] | None:
+        """Texts that this attempt has in hand now; none where others have them all."""
+        most = self._provider.most
+        found = await self._house.read(lambda tx: store.chunks.missing(tx, self._of, most))
+        if not found:
+            await self._finish()
+            return None
+        taken = await self._house.write(
+            lambda tx: store.chunks.take(tx, self._held, [*found]), "take_flights"
+        )
+        return {hash_: found[hash_] for hash_ in taken if hash_ in found}
+
+    def _finished(self, tx: Transaction, embedded: int) -> Done | None:
+        """What it ends with, where nothing of it is missing any more."""
+        chunks = store.chunks.finish(tx, self._of)
+        return None if chunks is None else Done(chunks, self._embedded + embedded)
+
+    async def _finish(self) -> None:
+        key = f"{self._of.number}/{self._ctx.epoch}"
+        done = await self._ctx.write(FINISH, store.chunks.finish, self._of, key=key)
+        if done is not None:
+            self._end = Done(done, self._embedded)
+            return
+        now = await self._house.wanted(self._of.document)
+        if now is not None and now.has <= self._of.number:
+            raise Transient("vectors of it went away while it was embedded")
+        self._end = GONE if now is None else PASSED
+
+    # — the vectors —
+
+    async def _embed(self, texts: Mapping[str, str]) -> None:
+        """Whatever ends this attempt meanwhile also ends what it has in hand: others take that up."""
+        if self._provider.paid:
+            refused = await self._pay(texts)
+        else:
+            refused = await self._kept(texts, await self._asked(texts))
+        if refused:
+            raise _refusal(refused, len(texts))
+
+    async def _pay(self, texts: Mapping[str, str]) -> list[ItemRefused]:
+        """That it is about to be paid for is committed first; that it was, once its vectors are kept.
+
+        Where nobody knows whether it was paid for, what has no vector is asked for again.
+        """
+        ctx = self._ctx
+        refused: list[ItemRefused] = []
+
+        async def ask() -> int:
+            share = await self._asked(texts)
+            ctx.cost(
+                provider=self._provider.name,
+                model=share.model,
+                usd=share.usd,
+                input_tokens=share.input_tokens,
+            )
+            refused[:] = await self._kept(texts, share)
+            return len(texts) - len(refused)
+
+        async with ctx.breaker(PROVIDER):
+            await ctx.step(
+                ASK,
+                ask,
+                key=f"{ctx.epoch}/{_short(texts)}",
+                once=True,
+                unknown=Unknown.REPEAT,
+                pays=self._provider.name,
+            )
+        return refused
+
+    async def _asked(self, texts: Mapping[str, str]) -> Share:
+        ctx = self._ctx
+        before = partial(ctx.rate, PROVIDER) if self._provider.paid else None
+        batcher = self._house.batcher(self._provider)
+        return await batcher.embed([*texts.values()], ctx.may_go_out, before)
+
+    async def _kept(self, texts: Mapping[str, str], share: Share) -> list[ItemRefused]:
+        """Keep what was made; what was refused."""
+        made = {
+            hash_: item
+            for hash_, item in zip(texts, share.items, strict=True)
+            if isinstance(item, bytes)
+        }
+        model = self._wanted.model
+
+        def keep(tx: Transaction) -> int:
+            n = store.chunks.keep(tx, self._held, model, made)
+            self._end = self._finished(tx, n) if len(made) == len(texts) else None
+            return n
+
+        with _span("vectors.store", n=len(made), document=self._wanted.id):
+            n = await self._ctx.write(KEEP, keep, key=f"{self._ctx.epoch}/{_short(texts)}")
+        self._embedded += n
+        return [item for item in share.items if isinstance(item, ItemRefused)]
+
+
+def _refusal(refused: Sequence[ItemRefused], of: int) -> Transient | Permanent:
+    """What the provider got wrong it may get right; what a text is it stays."""
+    code = refused[0].code
+    known = CODES.get(code)
+    again = known is not None and known.action is Action.RETRY
+    said = f"{len(refused)} of {of} chunks were refused: {refused[0].message}"
+    return Transient(said, code=code) if again else Permanent(said, code=code)
+
+
+def _hashed(wanted: Wanted) -> list[tuple[Chunk, str]]:
+    chunks = chunked(wanted.text, wanted.rule)
+    if not chunks:
+        raise Permanent("the text has nothing in it", code="empty_text")
+    if len(chunks) > MOST_CHUNKS:
+        raise Permanent(f"{len(chunks)} chunks, {MOST_CHUNKS} at most", code="too_large")
+    model = wanted.model
+    return [
+        (each, content_hash(each.text, model.name, model.version, model.dims))
+        for each in chunks
+    ]
+
+
+def _short(texts: Mapping[str, str] | Sequence[str]) -> str:
+    return digest(" ".join(sorted(texts)))[:16]
+
+
+def _span(name: str, **facts: Any) -> AbstractContextManager[Any]:
+    traces = TRACES.get()
+    return nullcontext() if traces is None else traces.span(name, **facts)

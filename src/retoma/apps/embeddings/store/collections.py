@@ -1,0 +1,186 @@
+"""Collections: how their texts are cut and by what model they are embedded, and how far that is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from retoma.apps.embeddings.chunks import Rule
+from retoma.apps.embeddings.model import KIND, Ask, Model
+from retoma.apps.embeddings.store.documents import FIRST_DOCUMENTS, NAME_JOBS, remove
+from retoma.apps.embeddings.store.rows import time_of, verb
+from retoma.db import Row
+from retoma.db import Transaction as Reading
+from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.states import State
+from retoma.engine.transaction import Transaction
+from retoma.words import say
+
+ADD_COLLECTION = verb("add_collection")
+CHANGE_COLLECTION = verb("change_collection")
+COUNT_BEHIND = verb("count_behind")
+COUNT_DOCUMENTS = verb("count_documents")
+GET_COLLECTION = verb("get_collection")
+LIST_BEHIND = verb("list_behind")
+LIST_COLLECTIONS = verb("list_collections")
+LOCK_COLLECTION = verb("lock_collection")
+NAME_BATCH = verb("name_batch")
+REMOVE_COLLECTION = verb("remove_collection")
+
+BITE = 200  # documents deleted in one transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """`edition`: how often what it wants was changed, from 1. `batch`: by which it was embedded anew."""
+
+    id: int
+    name: str
+    model: Model
+    rule: Rule
+    edition: int
+    batch: int | None
+    created_by: str
+    created_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many of its documents are where; `chunks` of those that are embedded."""
+
+    documents: int
+    embedded: int
+    waiting: int
+    processing: int
+    failed: int
+    parked: int
+    chunks: int
+
+
+def add(tx: Transaction, name: str, model: Model, rule: Rule, *, actor: str) -> Collection:
+    """A new one; IllegalMove where there is one of that name."""
+    told = {"model": model.name, "version": model.version, "dims": model.dims}
+    cut = {"size": rule.size, "overlap": rule.overlap}
+    if tx.one(ADD_COLLECTION, name=name, **told, **cut, actor=actor) is None:
+        raise IllegalMove(say("there is a collection {name!r} already", name=name))
+    tx.tell("embeddings.collection_added", name, {**told, **cut}, actor=actor)
+    return get(tx, name)
+
+
+def find_or_add(
+    tx: Transaction, name: str, model: Model, rule: Rule, *, actor: str
+) -> Collection:
+    """The one of that name, as it is; a new one where there is none."""
+    row = tx.one(GET_COLLECTION, name=name)
+    return add(tx, name, model, rule, actor=actor) if row is None else _read(row)
+
+
+def get(tx: Reading | Transaction, name: str) -> Collection:
+    row = tx.one(GET_COLLECTION, name=name)
+    if row is None:
+        raise NotFound(say("there is no collection {name!r}", name=name))
+    return _read(row)
+
+
+def lock(tx: Transaction, name: str) -> Collection:
+    """As it is, until this transaction ends."""
+    row = tx.one(LOCK_COLLECTION, name=name)
+    if row is None:
+        raise NotFound(say("there is no collection {name!r}", name=name))
+    return _read(row)
+
+
+def list_collections(tx: Reading, *, after: str, n: int) -> list[Collection]:
+    return [_read(row) for row in tx.all(LIST_COLLECTIONS, after=after, n=n)]
+
+
+def progress(tx: Reading, collection: Collection) -> Progress:
+    asked = {"collection": collection.id, "edition": collection.edition}
+    [(documents, embedded, chunks)] = tx.all(COUNT_DOCUMENTS, **asked)
+    behind = {state: int(n) for state, n in tx.all(COUNT_BEHIND, **asked)}
+    failed = (State.DEAD, State.CANCELED, State.SKIPPED, State.DONE, "none")
+    return Progress(
+        documents=int(documents),
+        embedded=int(embedded),
+        waiting=behind.get(State.WAITING, 0),
+        processing=behind.get(State.RUNNING, 0),
+        failed=sum(behind.get(state, 0) for state in failed),
+        parked=behind.get(State.PARKED, 0),
+        chunks=int(chunks),
+    )
+
+
+def change(
+    tx: Transaction, name: str, model: Model, rule: Rule | None, *, actor: str
+) -> tuple[Collection, bool]:
+    """What it wants from now on, and whether that is new. What is at work may not know of it yet: so it
+    is committed before anybody asks what is left to do."""
+    collection = lock(tx, name)
+    wanted = rule or collection.rule
+    if (collection.model, collection.rule) == (model, wanted):
+        return collection, False
+    return _changed(tx, collection, model, wanted, actor), True
+
+
+def reembed(
+    tx: Transaction,
+    name: str,
+    *,
+    actor: str,
+    correlation: str | None = None,
+    traceparent: str | None = None,
+) -> tuple[int | None, int]:
+    """Have all documents embedded that are not as their collection wants it, as one batch; how many.
+
+    Asked again it goes on with what is left: nothing is submitted that is done, or waits its turn. Until
+    a document has its new vectors it is found by its old ones.
+    """
+    collection = lock(tx, name)
+    asked = {"collection": collection.id, "edition": collection.edition}
+    left = [Ask(int(id_)) for (id_,) in tx.all(LIST_BEHIND, **asked)]
+    if not left:
+        return None, 0
+    title = f"{name} {collection.edition}"
+    came: dict[str, Any] = {"correlation": correlation, "traceparent": traceparent}
+    batch = tx.submit_many(KIND, left, name=title, actor=actor, **came)
+    tx.run(NAME_JOBS, batch=batch.id)
+    tx.run(NAME_BATCH, collection=collection.id, batch=batch.id)
+    tx.tell("embeddings.reembedding", name, {"jobs": len(left)}, actor=actor)
+    return batch.id, len(left)
+
+
+def _changed(
+    tx: Transaction, collection: Collection, model: Model, rule: Rule, actor: str
+) -> Collection:
+    told = {"model": model.name, "version": model.version, "dims": model.dims}
+    cut = {"size": rule.size, "overlap": rule.overlap}
+    now = {"collection": collection.id, "edition": collection.edition}
+    tx.run(CHANGE_COLLECTION, **told, **cut, **now)
+    tx.tell("embeddings.collection_changed", collection.name, {**told, **cut}, actor=actor)
+    return get(tx, collection.name)
+
+
+def remove_some(tx: Transaction, name: str, *, actor: str) -> bool:
+    """Delete documents of it, some at a time; whether it is gone itself. Its open jobs are canceled."""
+    collection = lock(tx, name)
+    found = tx.all(FIRST_DOCUMENTS, collection=collection.id, n=BITE)
+    for (document,) in found:
+        remove(tx, int(document), actor=actor)
+    if tx.one(REMOVE_COLLECTION, collection=collection.id) is None:
+        return False
+    tx.tell("embeddings.collection_removed", name, actor=actor)
+    return True
+
+
+def _read(row: Row | Sequence[Any]) -> Collection:
+    id_, name, model, version, dims, size, overlap, edition, batch, who, at = row
+    return Collection(
+        id=id_,
+        name=name,
+        model=Model(model, version, dims),
+        rule=Rule(size, overlap),
+        edition=edition,
+        batch=batch,
+        created_by=who,
+        created_at=time_of(at),
+    )

@@ -1,0 +1,146 @@
+"""Jobs as the document's `queue_jobs` has them, and its metrics: sums that are exact at every instant."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from heapq import nlargest
+from typing import Any, Final
+
+from retoma.apps.embeddings.model import KIND, STATUS, JobStatus
+from retoma.apps.embeddings.store.rows import named, time_of, verb
+from retoma.db import Row, Transaction
+from retoma.engine.errors import NotFound
+from retoma.engine.insights.jobs import ids_of
+from retoma.words import say
+
+GET_QUEUE_JOB = verb("get_queue_job")
+JOBS_LOCKED_BY = verb("jobs_locked_by")
+NEXT_JOBS = verb("next_jobs")
+QUEUE_JOBS_OF = verb("queue_jobs_of")
+STUCK_JOBS = verb("stuck_jobs")
+SUM_EVENTS = verb("sum_events")
+SUM_WORKERS = verb("sum_workers")
+TEXT_OF_JOB = verb("text_of_job")
+
+COLUMNS: Final = (
+    *("id", "jobType", "status", "attempts", "maxAttempts", "lockedBy", "lockedAt"),
+    *("lockExpiresAt", "lastHeartbeatAt", "processingStartedAt", "processedAt", "createdAt"),
+    *("runAt", "documentId", "errorCode", "correlationId"),
+)
+TIMES: Final = tuple(name for name in COLUMNS if name.endswith("At"))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerMetrics:
+    """The document's own numbers. All claims are in one of these, at work, or were given back."""
+
+    jobsClaimed: int = 0  # noqa: N815 — the document's names
+    jobsCompleted: int = 0  # noqa: N815
+    jobsFailed: int = 0  # noqa: N815
+    jobsRetried: int = 0  # noqa: N815
+    jobsRecovered: int = 0  # noqa: N815
+    avgJobDurationMs: int = 0  # noqa: N815
+    stuckJobCount: int = 0  # noqa: N815
+
+    def told(self) -> dict[str, int]:
+        return asdict(self)
+
+
+def get(tx: Transaction, job: int) -> dict[str, Any]:
+    row = tx.one(GET_QUEUE_JOB, job=job)
+    if row is None:
+        raise NotFound(say("there is no job {job} of embeddings", job=job))
+    return _seen(row)
+
+
+def list_jobs(
+    tx: Transaction,
+    *,
+    n: int,
+    status: JobStatus | None = None,
+    worker: str | None = None,
+    before: int | None = None,
+) -> list[dict[str, Any]]:
+    """The newest first. By status they come by their states, each by the index that is short for it."""
+    if worker is not None:
+        held = [int(id_) for (id_,) in tx.all(JOBS_LOCKED_BY, worker=worker)]
+        jobs = [job for job in held if before is None or job < before][:n]
+    else:
+        states = (
+            [None] if status is None else [s for s, told in STATUS.items() if told == status]
+        )
+        jobs = nlargest(
+            n,
+            (
+                job
+                for state in states
+                for job in ids_of(
+                    tx, state=state, kind=KIND, batch=None, before=before, limit=n
+                )
+            ),
+        )
+    return [
+        each
+        for each in these(tx, jobs)
+        if status is None or worker is None or each["status"] == status
+    ]
+
+
+def these(tx: Transaction, jobs: Sequence[int]) -> list[dict[str, Any]]:
+    """The newest first."""
+    return [_seen(row) for row in tx.all(QUEUE_JOBS_OF, jobs=json.dumps([*jobs]))]
+
+
+def stuck(tx: Transaction) -> list[int]:
+    """Jobs in the hands of whoever's lease is over."""
+    return [int(id_) for (id_,) in tx.all(STUCK_JOBS)]
+
+
+def next_jobs(tx: Transaction, n: int) -> list[int]:
+    """Whose turn it is."""
+    return [int(id_) for (id_,) in tx.all(NEXT_JOBS, n=n)]
+
+
+def text_of(tx: Transaction, job: int) -> dict[str, Any]:
+    """What the document of a job is."""
+    row = tx.one(TEXT_OF_JOB, job=job)
+    if row is None:
+        raise NotFound(say("the document of job {job} was deleted", job=job))
+    return named(("document", "collection", "name", "text"), row)
+
+
+def metrics(tx: Transaction, worker: str | None = None) -> WorkerMetrics:
+    """Of all runners, or of those of this name."""
+    if worker is None:
+        return _summed(tx.all(SUM_EVENTS, kind=KIND), len(stuck(tx)))
+    return per_worker(tx).get(worker, WorkerMetrics())
+
+
+def per_worker(tx: Transaction) -> dict[str, WorkerMetrics]:
+    """By the names of runners; of one that ended long ago nothing is known any more."""
+    late = Counter(each["lockedBy"] for each in these(tx, stuck(tx)))
+    found: dict[str, list[Any]] = {}
+    for name, *row in tx.all(SUM_WORKERS, kind=KIND):
+        found.setdefault(name, []).append(row)
+    return {name: _summed(rows, late[name]) for name, rows in sorted(found.items())}
+
+
+def _summed(rows: Sequence[Any], late: int) -> WorkerMetrics:
+    n = {event: int(count) for event, count, _ in rows}
+    ms = {event: float(spent or 0) for event, _, spent in rows}
+    done = n.get("done", 0)
+    return WorkerMetrics(
+        jobsClaimed=n.get("claimed", 0),
+        jobsCompleted=done + n.get("skipped", 0),
+        jobsFailed=n.get("buried", 0) + n.get("poisoned", 0),
+        jobsRetried=n.get("failed", 0),
+        jobsRecovered=n.get("lost", 0),
+        avgJobDurationMs=round(ms.get("done", 0.0) / done) if done else 0,
+        stuckJobCount=late,
+    )
+
+
+def _seen(row: Row) -> dict[str, Any]:
+    told = named(COLUMNS, row)
+    return told | {name: time_of(told[name]) for name in TIMES}

@@ -1,0 +1,25 @@
+"""What texts are embedded with, in a box: an endpoint that speaks as OpenAI's does."""
+
+from retoma.sandbox.embeddings.openai import (
+    DIMS,
+    KEY,
+    MODEL,
+    MODELS,
+    Odd,
+    fingerprint,
+    marked,
+)
+from retoma.sandbox.embeddings.services import LATENCY, build_service, embedded_twice
+
+__all__ = [
+    "DIMS",
+    "KEY",
+    "LATENCY",
+    "MODEL",
+    "MODELS",
+    "Odd",
+    "build_service",
+    "embedded_twice",
+    "fingerprint",
+    "marked",
+]
