@@ -4,15 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench import (
+    ads_missions,
     ads_writer,
     api,
     blocked,
+    documents,
+    embeddings,
     floor,
     history,
     machines,
+    matches,
     memory,
     ours,
     over_celery,
+    quotes,
     reach,
     reclaim,
     sustained,
@@ -38,6 +43,7 @@ LONGER = "times as long"  # a unit: the same with much of something, by the same
 GROWTH = 1.3  # and no more, whatever stands behind or before
 KEPT = 0.85  # of its pace
 THINGS = reach.THINGS  # in a pool, and jobs at a time
+QUOTES_AT_ONCE = 400  # in one runner
 IDLE = 30  # statements a minute of a runner with nothing to do
 
 
@@ -69,6 +75,11 @@ class Scale:
     idle: float  # seconds for which a runner with nothing to do is watched
     hinted: int  # jobs that Celery wakes
     ads: int  # in one document for the writer
+    missions: tuple[int, int]  # of few workers, and of many
+    quotes: tuple[int, int]  # answered at once, and as slowly as the document says
+    documents: tuple[int, int]  # of a page or two, and of thirty
+    matches: int  # rounds of ten
+    embeddings: tuple[int, int]  # documents of six chunks, and vectors that are searched
 
 
 QUICK = Scale(
@@ -96,6 +107,11 @@ QUICK = Scale(
     idle=20.0,
     hinted=1_000,
     ads=50_000,
+    missions=(100, 400),
+    quotes=(400, 600),
+    documents=(400, 100),
+    matches=12,
+    embeddings=(400, 100_000),
 )
 FULL = Scale(
     rounds=5,
@@ -122,6 +138,11 @@ FULL = Scale(
     idle=60.0,
     hinted=5_000,
     ads=1_000_000,
+    missions=(400, 2_000),
+    quotes=(1_000, 2_000),
+    documents=(2_000, 400),
+    matches=36,
+    embeddings=(2_000, 100_000),
 )
 
 
@@ -140,6 +161,11 @@ def comparisons(scale: Scale) -> list[Comparison]:
         *reaches(scale),
         *over_brokers(scale),
         *writers(scale),
+        *missions(scale),
+        *lotes(scale),
+        *classified(scale),
+        *scraped(scale),
+        *embedded(scale),
         *machines.comparisons(scale.drained, scale.stepped, SLOTS, scale.machine_rounds),
         heartbeats(),
         *start_ups(),
@@ -396,6 +422,161 @@ def over_brokers(scale: Scale) -> list[Comparison]:
             rounds=scale.long_rounds,
         )
         for make, at in PLACES.items()
+    ]
+
+
+def missions(scale: Scale) -> list[Comparison]:
+    """The ads orchestrator, where whoever it commands answers at once."""
+    few, many = scale.missions
+    return [
+        *(
+            Comparison(
+                rows=(
+                    Row(f"ads_mission_{make}", "ms of CPU", (AtMost(50),)),
+                    Row(f"ads_mission_{make}_clock", "ms"),
+                ),
+                ours=ads_missions.overhead(address, workers=4, missions=few),
+                rounds=1,
+            )
+            for make, address in PLACES.items()
+        ),
+        Comparison(
+            rows=(
+                Row("ads_200_workers_postgres", "missions/s"),
+                Row("ads_200_workers_memory", "MB"),
+            ),
+            ours=ads_missions.fleet(ours.on_postgres, workers=200, missions=many),
+            rounds=1,
+        ),
+    ]
+
+
+def lotes(scale: Scale) -> list[Comparison]:
+    """Quotes by one runner of 400 slots; the services of the sandbox have a process of their own."""
+    few, many = scale.quotes
+    return [
+        Comparison(
+            rows=(
+                Row("quotes_instant_postgres", "quotes/s"),
+                Row("quotes_instant_cpu", "ms of CPU"),
+            ),
+            ours=quotes.at_once(ours.on_postgres, few, slots=QUOTES_AT_ONCE),
+            rounds=1,
+        ),
+        Comparison(
+            rows=(
+                Row("quotes_ideal_share_postgres", "% of ideal", (NoLess(90),)),
+                Row("quotes_ideal_connections", "connections"),
+                Row("quotes_ideal_memory", "MB"),
+                Row("quotes_ideal_rate", "quotes/s"),
+            ),
+            ours=quotes.near_ideal(
+                ours.on_postgres, many, QUOTES_AT_ONCE, pace=quotes.DOCUMENT
+            ),
+            rounds=1,
+        ),
+        Comparison(
+            rows=(
+                Row("quotes_hurried_share_postgres", "% of ideal"),
+                Row("quotes_hurried_connections", "connections"),
+                Row("quotes_hurried_memory", "MB"),
+                Row("quotes_hurried_rate", "quotes/s"),
+            ),
+            ours=quotes.near_ideal(ours.on_postgres, many, QUOTES_AT_ONCE, pace=1),
+            rounds=1,
+        ),
+    ]
+
+
+def classified(scale: Scale) -> list[Comparison]:
+    """Documents with an instant model, beside a bare process pool that does nothing but read the same files."""
+    few, many = scale.documents[1], scale.documents[0]
+    return [
+        *(
+            Comparison(
+                rows=(
+                    Row(f"documents_{name}_{make}", "documents/s", (AtLeast(0.8, FLOOR),)),
+                    Row(f"documents_{name}_{make}_memory", "MB", (AtMost(300),)),
+                    Row(f"documents_{name}_{make}_cpu", "ms of CPU"),
+                ),
+                ours=documents.in_house(address, n, pages),
+                floor=documents.in_pool(n, pages),
+                rounds=scale.long_rounds,
+            )
+            for make, address in PLACES.items()
+            for name, n, pages in (("short", many, 0), ("thirty_pages", few, 30))
+        ),
+        Comparison(
+            rows=(
+                Row("documents_children", "documents/s", (AtLeast(0.8, FLOOR),)),
+                Row("documents_children_memory", "MB"),
+                Row("documents_children_cpu", "ms of CPU"),
+            ),
+            ours=documents.in_children(many, 0),
+            floor=documents.in_pool(many, 0),
+            rounds=scale.long_rounds,
+        ),
+    ]
+
+
+def scraped(scale: Scale) -> list[Comparison]:
+    """Rounds from an instant site, beside a bare script that fetches, reads and stores the same."""
+    return [
+        Comparison(
+            rows=(
+                Row(f"matches_{make}", "matches/s", (AtLeast(0.6, FLOOR),)),
+                Row(f"matches_{make}_cpu", "ms of CPU"),
+            ),
+            ours=matches.in_house(address, scale.matches),
+            floor=matches.by_script(make, scale.matches),
+            rounds=scale.rounds,
+        )
+        for make, address in PLACES.items()
+    ]
+
+
+def embedded(scale: Scale) -> list[Comparison]:
+    """Texts by our own n-grams, beside a bare loop over the same provider that stores the same; and search."""
+    documents, vectors = scale.embeddings
+    return [
+        *(
+            Comparison(
+                rows=(
+                    Row(f"embeddings_{make}_{processes}", "chunks/s", (AtLeast(0.7, FLOOR),)),
+                ),
+                ours=embeddings.in_house(address, documents, processes),
+                floor=embeddings.by_loop(make, documents, processes),
+                rounds=scale.rounds,
+            )
+            for make, address in PLACES.items()
+            for processes in (1, 2)
+        ),
+        Comparison(
+            rows=(Row("embeddings_provider_alone", "chunks/s"),),
+            ours=embeddings.alone(documents),
+            rounds=1,
+        ),
+        *(
+            Comparison(
+                rows=(Row(f"embeddings_twice_{make}", "% of texts", (AtMost(50),)),),
+                ours=embeddings.half_repeats(address, documents // 2),
+                rounds=1,
+            )
+            for make, address in PLACES.items()
+        ),
+        *(
+            Comparison(
+                rows=(
+                    Row(f"search_{make}", "ms", (AtMost(50),)),
+                    Row(f"search_{make}_p99", "ms"),
+                    Row(f"search_{make}_first", "ms"),
+                    Row(f"search_{make}_memory", "MB"),
+                ),
+                ours=embeddings.search(address, vectors, questions=200),
+                rounds=1,
+            )
+            for make, address in PLACES.items()
+        ),
     ]
 
 

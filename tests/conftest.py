@@ -4,9 +4,11 @@ import asyncio
 import inspect
 import os
 import secrets
+import shutil
 import signal
-from collections.abc import Iterator
-from functools import wraps
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,11 +17,16 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests import services
+from tests import nursery, services
 from tests.clock import TestClock
+from tests.databases import ENGINE_ONLY, Files, Recycled, Rooms
 
 ADDRESS = "RETOMA_TEST_POSTGRES"
 REDIS_ADDRESS = "RETOMA_TEST_REDIS"
+
+# Files that need not outlive a crash of this machine: there every commit waited for the disk.
+MEMORY = Path("/dev/shm")  # noqa: S108  # pytest makes a folder of its own inside
+MUCH = 4 << 30  # bytes; a container often has too little
 
 # Quick enough to run before every commit: no server, no child process, no waiting.
 RULES = ("cron", "duration", "errors", "events", "job", "outcome", "retry", "states")
@@ -37,11 +44,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """With xdist one server serves all workers: they find its address in their environment."""
     # A shell that starts us in the background lets us ignore Ctrl-C; what we start must not.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    nursery.plain_tracebacks()
     os.environ["RETOMA_LANGUAGE"] = "en"  # whatever the locale of this machine is
+    # We start thousands of processes: what each would compile for itself is compiled once.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if hasattr(config, "workerinput"):
         return
     # A run that is told to stop cleans up as it does after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MUCH and os.access(MEMORY, os.W_OK):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     if config.getoption("numprocesses", None) and not config.option.collectonly:
         postgres_address()
 
@@ -88,46 +100,55 @@ def soaking() -> bool:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A fresh, empty database. Whoever asks for it runs twice, once on each make."""
-    url: str = (
-        f"sqlite:///{tmp_path / 'work.db'}"
-        if request.param == "sqlite"
-        else request.getfixturevalue("postgres_url")
-    )
+def database_url(request: pytest.FixtureRequest, rooms: Rooms) -> str:
+    """A database that nobody has used. Whoever asks for it runs twice, once on each make."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 
 
 @pytest.fixture
-def postgres_url(postgres_database: psycopg.Connection) -> str:
-    """This worker's database on PostgreSQL, emptied, whatever the last test left open in it."""
-    postgres_database.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    )
-    postgres_database.execute("DROP SCHEMA IF EXISTS retoma, public CASCADE")
-    postgres_database.execute("CREATE SCHEMA public")
-    return database_address(postgres_database.info.dbname)
+def rooms() -> Rooms:
+    """Whose schema is in the database of a test; a folder or a module may say otherwise."""
+    return ENGINE_ONLY
+
+
+@pytest.fixture
+def sqlite_url(sqlite_files: Files, rooms: Rooms, tmp_path: Path) -> str:
+    path = tmp_path / "work.db"
+    sqlite_files.lay(path, rooms)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgres_url(postgres_databases: Callable[[Rooms], Recycled], rooms: Rooms) -> str:
+    """This worker's database on PostgreSQL, cleaned, whatever the last test left open in it."""
+    return postgres_databases(rooms).hand_over()
 
 
 @pytest.fixture(scope="session")
-def postgres_database(
-    worker_name: str, pytestconfig: pytest.Config
-) -> Iterator[psycopg.Connection]:
-    """A database for this worker alone, and a connection for emptying it."""
-    name = f"retoma_{worker_name}_{secrets.token_hex(4)}"
+def sqlite_files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("migrated"))
+
+
+@pytest.fixture(scope="session")
+def postgres_databases(
+    pytestconfig: pytest.Config,
+) -> Iterator[Callable[[Rooms], Recycled]]:
+    """Databases for this worker alone, one for each schema that a test may ask for."""
     with pytestconfig.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         postgres_address()  # tells what it does
+    with ExitStack() as stack:
+        yield cache(lambda rooms: stack.enter_context(recycled(rooms)))
+
+
+@contextmanager
+def recycled(rooms: Rooms) -> Iterator[Recycled]:
+    name = f"retoma_{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}_{secrets.token_hex(4)}"
     with psycopg.connect(postgres_address(), autocommit=True) as server:
         server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         with psycopg.connect(database_address(name), autocommit=True) as connection:
-            yield connection
+            yield Recycled(connection, database_address(name), rooms)
         server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-@pytest.fixture(scope="session")
-def worker_name() -> str:
-    return os.environ.get("PYTEST_XDIST_WORKER", "alone")
 
 
 @pytest.fixture

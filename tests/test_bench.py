@@ -12,6 +12,7 @@ from bench.comparisons import FULL, QUICK, comparisons
 from bench.machines import COST, PROCESSES
 from bench.page import BEGIN, END, write_page
 from bench.plot import write_plot
+from bench.quotes import played
 from bench.table import Result, write_json
 from retoma import Retoma, State, settings
 from retoma.web import build_site
@@ -150,3 +151,9 @@ def test_the_page_on_many_machines_has_a_place_for_figures():
     text = (ROOT / "docs" / "howto" / "many-machines.md").read_text()
 
     assert 1 == text.count(BEGIN) == text.count(END)
+
+
+def test_what_is_ideal_is_played_over_the_slots_in_order():
+    assert 3.0 == played([3.0, 1.0, 1.0, 1.0], 2)
+    assert 4.0 == played([1.0, 1.0, 1.0, 3.0], 2)
+    assert 6.0 == played([3.0, 1.0, 1.0, 1.0], 1)

@@ -8,6 +8,7 @@ from retoma.db import migrations
 from retoma.db import open as open_database
 from retoma.db.statements import adhoc
 from tests.clock import TestClock
+from tests.databases import EMPTY
 
 
 async def test_a_jump_moves_the_clock_of_the_database(database_url, test_clock):
@@ -31,6 +32,7 @@ def test_the_file_holds_the_sum_of_all_jumps(test_clock):
     assert (59_500_000,) == struct.unpack("<q", test_clock.path.read_bytes())
 
 
+@EMPTY
 def test_a_postgres_without_our_schema_is_left_alone(postgres_url, tmp_path):
     TestClock(tmp_path / "clock", postgres_url).jump(1)
 

@@ -4,19 +4,23 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import nursery
 from tests.house.files import ROOT
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# (\w+\.py)\n")
-RUN = ("python", "sh", "console")
+RUN = ("python", "sh", "console", "toml")
 READ = ("text", "mermaid")  # for people, not for machines
 ADDRESS = "RETOMA_DATABASE_URL"
 BROKER = "CELERY_BROKER_URL"
+PLAIN = ("first-job.md",)  # every process of it starts from nothing, as a reader's does
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -59,7 +63,7 @@ CASES = [
 
 @pytest.mark.parametrize(("page", "database"), CASES)
 def test_every_block_of_a_page_works(page, database, tmp_path, request):
-    reader = Reader(tmp_path)
+    reader = Reader(tmp_path, plain=page.name in PLAIN)
     if database == "postgres":
         reader.environment[ADDRESS] = request.getfixturevalue("postgres_url")
     if BROKER in page.read_text():
@@ -84,9 +88,17 @@ def test_the_pages_that_must_be_there_are_run():
     names_of_howtos = (
         *("first-job", "tests", "postgresql"),
         *("remote-jobs", "pools-rates-breakers", "call-services", "celery", "many-machines"),
+        "own-application",
     )
     howto = {f"howto/{name}.md" for name in names_of_howtos}
     assert concepts | howto <= names
+
+
+def test_an_application_of_ones_own_is_one_short_file():
+    shown = [text for _, text in blocks(DOCS / "howto" / "own-application.md")]
+
+    [file] = [text for text in shown if text.startswith("# interviews.py")]
+    assert len(file.splitlines()) <= 60
 
 
 def test_the_example_is_what_its_page_shows():
@@ -113,11 +125,22 @@ def test_a_block_that_does_not_work_is_seen(tmp_path, language, text):
 class Reader:
     """Does what a page says, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self.environment = {"PATH": programs, "HOME": str(folder), "NO_COLOR": "1"}
+    def __init__(self, folder: Path, *, plain: bool = False) -> None:
+        """`plain`: no process is born ready."""
+        programs = [str(Path(sys.executable).parent), os.environ["PATH"]]
+        if not plain:
+            ready = folder / ".ready"
+            ready.mkdir()
+            nursery.stand_in(ready, "retoma")
+            programs.insert(0, str(ready))
+        path = os.pathsep.join(programs)
+        self.environment = {"PATH": path, "HOME": str(folder), "NO_COLOR": "1"}
+        # A reader's pytest has no plugins of ours. One of them is imported last of all, which Python
+        # 3.11.7 now and then cannot where nobody has compiled it before.
+        self.environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         self.ran = 0
         self._folder = folder
+        self._python_run = subprocess.run if plain else nursery.run
 
     def meet(self, language: str, text: str) -> None:
         if language == "python":
@@ -126,6 +149,8 @@ class Reader:
             self._run(["sh", "-e", "-c", text])
         elif language == "console":
             self._console(text)
+        elif language == "toml":
+            self._install(text)
 
     def _python(self, text: str) -> None:
         """A block that begins with the name of a file is that file; any other is run."""
@@ -135,7 +160,20 @@ class Reader:
             return
         script = self._folder / "block.py"
         script.write_text(text)
-        self._run([sys.executable, script.name])
+        self._run([sys.executable, script.name], self._python_run)
+
+    def _install(self, text: str) -> None:
+        """What `pip install -e .` would leave of it: its name, its entry points, and this folder."""
+        told = tomllib.loads(text)["project"]
+        about = self._folder / f"{told['name']}-{told['version']}.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Name: {told['name']}\nVersion: {told['version']}\n")
+        groups = [
+            "\n".join([f"[{group}]", *(f"{name} = {where}" for name, where in named.items())])
+            for group, named in told["entry-points"].items()
+        ]
+        (about / "entry_points.txt").write_text("\n".join(groups))
+        self.environment["PYTHONPATH"] = str(self._folder)
 
     def _console(self, text: str) -> None:
         shown = "".join(
@@ -144,8 +182,8 @@ class Reader:
         )
         assert text == shown
 
-    def _run(self, command: list[str]) -> str:
-        done = subprocess.run(
+    def _run(self, command: list[str], run: Any = subprocess.run) -> str:
+        done = run(
             command,
             cwd=self._folder,
             env=self.environment,
@@ -156,4 +194,4 @@ class Reader:
         )
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
         self.ran += 1
-        return done.stdout
+        return str(done.stdout)

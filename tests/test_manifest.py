@@ -3,6 +3,8 @@
 import pytest
 
 from retoma import Context, Retoma
+from retoma.bootstrap import APPLICATIONS, application_of
+from retoma.cli import main
 from retoma.engine.errors import BadInput
 from retoma.engine.kind import job
 from retoma.manifest import Application, load
@@ -50,3 +52,50 @@ def test_an_address_is_imported_when_it_is_loaded():
     made = Application(name="shop", router="retoma.no_such_module:router")
     with pytest.raises(ModuleNotFoundError):
         load(made.router or "")
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A package beside ours that names an application, and one that is none."""
+    (tmp_path / "shop.py").write_text(
+        "import typer\n"
+        "from retoma.apps import Application\n"
+        "APP = Application(name='shop', commands='shop:verbs')\n"
+        "verbs = typer.Typer()\n"
+        "@verbs.callback()\n"
+        "def shop(): ...\n"
+        "@verbs.command()\n"
+        "def greet(): print('come in')\n"
+    )
+    about = tmp_path / "shop-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: shop\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(
+        "[retoma.apps]\nshop = shop:APP\nother = shop:APP\nads = shop:APP\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("shop")
+def test_an_application_of_another_package_is_found_by_its_entry_point():
+    assert "shop" == application_of("shop").name
+    with pytest.raises(BadInput, match="no application called 'other'"):
+        application_of("other")
+    with pytest.raises(BadInput, match=r"one of ads, .*shop"):
+        application_of("shops")
+
+
+@pytest.mark.usefixtures("shop")
+def test_nobody_takes_the_name_of_an_application_of_ours():
+    assert load(APPLICATIONS["ads"]) is application_of("ads")
+
+
+@pytest.mark.usefixtures("shop")
+def test_its_verbs_are_verbs_of_the_command_line(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["retoma", "shop", "greet"])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert 0 == ended.value.code
+    assert "come in\n" == capsys.readouterr().out

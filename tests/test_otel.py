@@ -26,6 +26,7 @@ from retoma.engine.states import State
 from retoma.otel import OpenTelemetry, exporting
 from retoma.outbound import Outbound, Policy
 from retoma.secret import known
+from tests import nursery
 from tests.engine.aids import AT_ONCE, rows
 from tests.outbound.fakes import answer, serving
 from tests.web.aids import application, world
@@ -280,7 +281,7 @@ def test_a_runner_sends_its_last_spans_before_it_is_gone(database_url, tmp_path)
         thread = threading.Thread(target=collector.serve_forever)
         thread.start()
         try:
-            subprocess.run(
+            nursery.run(
                 [sys.executable, "-m", "retoma", "runner", "--app", "adds:app", "--until-idle"],
                 cwd=tmp_path,
                 env={

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.house.files import ROOT
 
 README = (ROOT / "README.md").read_text()
+PORTUGUESE = (ROOT / "README.pt-BR.md").read_text()
 
 
 def block(language: str) -> str:
@@ -46,3 +47,10 @@ def test_the_example_of_the_readme_works_as_shown(tmp_path):
 
     assert commands
     assert console == transcript(commands, tmp_path)
+
+
+def test_whoever_reads_portuguese_is_shown_the_same_example():
+    for language in ("python", "console"):
+        assert f"```{language}\n{block(language)}```" in PORTUGUESE
+    commands = re.findall(r"^\./run \w+", block("sh"), re.MULTILINE)
+    assert all(each in PORTUGUESE for each in commands)

@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 from retoma import BadInput, Context, IdempotencyMismatch, Retoma, State
 from retoma.engine.errors import UnknownKind
 from retoma.engine.testing import drain
+from tests.databases import EMPTY
 from tests.engine.aids import eventually, running
 from tests.engine.test_transaction import is_done
 
@@ -241,6 +242,7 @@ async def test_a_connection_that_cannot_carry_a_job_is_refused(postgres_url):
         assert [] == await app.jobs()
 
 
+@EMPTY
 async def test_a_database_without_our_schema_or_with_an_older_one_is_refused(postgres_url):
     async with new_app(postgres_url) as app:
         with connected(postgres_url) as connection:

@@ -6,18 +6,25 @@ from typing import Final
 
 from retoma.apps.tools import Tools
 from retoma.db import Database
+from retoma.db.migrations import ENGINE, Room
 from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.traces import Traces
 from retoma.library import Retoma
-from retoma.manifest import Application, load
+from retoma.manifest import Application, installed, load
 from retoma.outbound import Outbound
 from retoma.secret import Secret
 from retoma.settings import Settings
 from retoma.vault import Vault
 from retoma.words import say
 
-APPLICATIONS: Final = {"ads": "retoma.apps.ads:APP"}
+APPLICATIONS: Final = {
+    "ads": "retoma.apps.ads:APP",
+    "documents": "retoma.apps.documents:APP",
+    "embeddings": "retoma.apps.embeddings:APP",
+    "matches": "retoma.apps.matches:APP",
+    "quotes": "retoma.apps.quotes:APP",
+}
 
 
 def build_retoma(
@@ -44,15 +51,35 @@ def install_applications(retoma: Retoma, settings: Settings) -> list[Application
     """Those that the settings name, each with its tools."""
     found = []
     for name in filter(None, settings.applications.split(",")):
-        if name not in APPLICATIONS:
-            known = ", ".join(APPLICATIONS)
-            raise BadInput(
-                say("there is no application {name!r}: one of {known}", name=name, known=known)
-            )
-        application: Application = load(APPLICATIONS[name])
+        application = application_of(name)
         retoma.install(application, build_tools(retoma, settings))
         found.append(application)
     return found
+
+
+def application_of(name: str) -> Application:
+    """One of the house, or of a package that is installed beside it."""
+    known = installed() | APPLICATIONS  # nobody takes the name of one of ours
+    if name not in known:
+        raise BadInput(
+            say(
+                "there is no application {name!r}: one of {known}",
+                name=name,
+                known=", ".join(sorted(known)),
+            )
+        )
+    found = load(known[name])
+    if not isinstance(found, Application) or found.name != name:
+        raise BadInput(
+            say("{where} is no application called {name!r}", where=known[name], name=name)
+        )
+    return found
+
+
+def rooms_of(settings: Settings) -> list[Room]:
+    """Whose tables there are: the engine's, and on them those of the applications that are named."""
+    named = [application_of(name) for name in filter(None, settings.applications.split(","))]
+    return [ENGINE, *(Room(each.name, each.migrations) for each in named if each.migrations)]
 
 
 def build_tools(retoma: Retoma, settings: Settings) -> Tools:
@@ -60,6 +87,7 @@ def build_tools(retoma: Retoma, settings: Settings) -> Tools:
     return Tools(
         retoma,
         Outbound(clock=retoma.clock),
+        settings=settings,
         secret_key=None if key is None else Secret(key.get_secret_value()),
         key_file=None if file is None else Path(file),
     )

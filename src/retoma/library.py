@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version as own_version
 from inspect import iscoroutinefunction
 from random import Random
@@ -25,7 +26,7 @@ from retoma.engine.evidence import Keeper, Writes
 from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.hinted import HintedRunner
 from retoma.engine.job import Job
-from retoma.engine.kind import Kind, Kinds, job
+from retoma.engine.kind import Kind, Kinds, LogFields, job
 from retoma.engine.knob import Declared
 from retoma.engine.money import money
 from retoma.engine.once import Once
@@ -198,6 +199,7 @@ class Retoma:
         retry: Retry | None = None,
         codes: Mapping[str, Code] | None = None,
         application: str | None = None,
+        log_fields: LogFields | None = None,
     ) -> Callable[[F], F]: ...
     def job(self, fn: Any = None, /, **how: Any) -> Any:  # type: ignore[misc]
         """Make a job of a function and remember it: `@app.job` or `@app.job(timeout="5m")`."""
@@ -245,7 +247,13 @@ class Retoma:
         made = [] if application.stories is None else load(application.stories)(tools)
         for kind in (*application.own_kinds(), *made):
             self.kinds.add(kind)
+        if application.watch is not None:
+            self.kinds.watches[application.name] = load(application.watch)
+        if application.mend is not None:
+            self.kinds.mends[application.name] = partial(load(application.mend), tools)
         self.knobs.declare(application.name, application.knobs)
+        for kind_name, cron in application.schedules:
+            self.schedule(kind_name, kind_name, cron=cron)
         for table, column in application.refers:
             self.refers(table, column)
         if application.migrations is not None:
@@ -601,10 +609,42 @@ class Retoma:
         return await self._read(lambda tx: insights.funnel(tx, kind))
 
     async def stuck(
-        self, *, quiet: Any = insights.QUIET, limit: int = 50
+        self,
+        *,
+        quiet: Any = insights.QUIET,
+        kind: str | None = None,
+        batch: int | None = None,
+        limit: int = 50,
     ) -> list[insights.Stuck]:
         """Running without progress for that long, or on a runner whose lease is over."""
-        return await self._read(lambda tx: insights.stuck(tx, quiet=quiet, limit=limit))
+        asked: dict[str, Any] = {"quiet": quiet, "kind": kind, "batch": batch}
+        return await self._read(lambda tx: insights.stuck(tx, **asked, limit=limit))
+
+    async def count_stuck(
+        self,
+        *,
+        quiet: Any = insights.QUIET,
+        kind: str | None = None,
+        batch: int | None = None,
+    ) -> int:
+        """How many those are."""
+        asked: dict[str, Any] = {"quiet": quiet, "kind": kind, "batch": batch}
+        return await self._read(lambda tx: insights.count_stuck(tx, **asked))
+
+    async def take_back(self, *, actor: str = ACTOR) -> int:
+        """Declare runners lost whose lease is over and take their jobs back, now; how many. Every
+        runner does so at its next tick: this is for whoever cannot wait, or has none alive."""
+        database = await self._open()
+
+        def take(tx: db.Transaction) -> int:
+            store.declare_lost(tx, actor=actor)
+            return len(store.take_back(tx, actor))
+
+        taken = bite = await database.write(take, verb="take_back")
+        while bite == store.BITE:
+            bite = await database.write(take, verb="take_back")
+            taken += bite
+        return taken
 
     async def throughput(
         self, *, last: Any = "1h", kind: str | None = None

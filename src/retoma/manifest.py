@@ -8,6 +8,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from typing import Any
 
 from retoma.engine.errors import BadInput
@@ -19,6 +20,7 @@ from retoma.words import say
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,49}")
 ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 PATH = re.compile(r"(/[a-z0-9_-]+)+")
+GROUP = "retoma.apps"  # of entry points: a package names its applications there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +28,16 @@ class Application:
     """One application, on one screen."""
 
     name: str
+    title: str = ""  # what people call it; nothing: its name
     kinds: Sequence["Kind | Callable[..., Any]"] = ()
     stories: str | None = None  # what makes kinds of the tools of the house: (Tools) -> [Kind]
     submits: bool = True  # whether its jobs may be submitted at /api/jobs too, as they are
+    watch: str | None = (
+        None  # what it finds wrong, for alerts: (Transaction) -> {name: details}
+    )
+    mend: str | None = (
+        None  # sets right what nobody is called for, every 30 s: async (Tools) -> None
+    )
     router: str | None = None  # its routes, a fastapi.APIRouter
     pages: str | None = None  # its pages of Mission Control, likewise
     templates: str | None = None  # the package whose folder `templates` they are drawn from
@@ -38,7 +47,9 @@ class Application:
     migrations: str | None = None  # the package that holds them
     refers: Sequence[tuple[str, str]] = ()  # columns that hold ids of jobs: (table, column)
     knobs: Sequence[Knob] = ()  # what an admin may change of it while it works
-    uploads: Sequence[str] = ()  # paths that take a large body, as it comes
+    schedules: Sequence[tuple[str, str]] = ()  # its kinds that run by the clock: (kind, cron)
+    # Paths that take a large body, as it comes; with a bound in bytes, where the house's does not fit.
+    uploads: Sequence[str | tuple[str, int]] = ()
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -48,7 +59,8 @@ class Application:
                     name=self.name,
                 )
             )
-        for where in (self.stories, self.router, self.pages, self.commands):
+        named = (self.stories, self.watch, self.mend, self.router, self.pages, self.commands)
+        for where in named:
             if where is not None and not ADDRESS.fullmatch(where):
                 raise BadInput(
                     say(
@@ -80,6 +92,11 @@ class Application:
                 )
             made.append(kind)
         return made
+
+
+def installed() -> dict[str, str]:
+    """Where the applications of other packages stand, by name; nothing is imported."""
+    return {each.name: each.value for each in entry_points(group=GROUP)}
 
 
 def load(address: str) -> Any:

@@ -245,11 +245,159 @@ class Settings(BaseSettings):
     )
     applications: str = Field(
         "",
-        pattern=r"^([a-z]+(,[a-z]+)*)?$",
+        pattern=r"^([a-z][a-z0-9_-]*(,[a-z][a-z0-9_-]*)*)?$",
         validation_alias="RETOMA_APPLICATIONS",
         description=say(
-            "Applications of the house that this process takes in, with commas between them:"
-            " `ads`."
+            "Applications that this process takes in, with commas between them: `ads`, `documents`,"
+            " `embeddings`, `matches`, `quotes`, and those of packages that name theirs in `retoma.apps`."
+        ),
+    )
+    anthropic_url: str = Field(
+        "https://api.anthropic.com",
+        validation_alias=_named("RETOMA_ANTHROPIC_URL", "ANTHROPIC_BASE_URL"),
+        description=say("Where Anthropic's models answer; quotes are analysed there."),
+    )
+    anthropic_key: SecretStr | None = Field(
+        None,
+        validation_alias=_named("RETOMA_ANTHROPIC_KEY", "ANTHROPIC_API_KEY"),
+        description=say("Our key there."),
+    )
+    anthropic_model: str = Field(
+        "claude-haiku-5-5",
+        min_length=1,
+        max_length=100,
+        validation_alias="RETOMA_ANTHROPIC_MODEL",
+        description=say("Which model analyses."),
+    )
+    serpapi_url: str = Field(
+        "https://serpapi.com",
+        validation_alias="RETOMA_SERPAPI_URL",
+        description=say("Where SerpAPI answers: searches in Google Shopping."),
+    )
+    serpapi_key: SecretStr | None = Field(
+        None,
+        validation_alias=_named("RETOMA_SERPAPI_KEY", "SERPAPI_API_KEY"),
+        description=say("Our key there."),
+    )
+    fipe_url: str = Field(
+        "https://parallelum.com.br",
+        validation_alias="RETOMA_FIPE_URL",
+        description=say("Where the FIPE table answers: what vehicles are worth."),
+    )
+    shop_hosts: str = Field(
+        "*",
+        max_length=2_000,
+        validation_alias="RETOMA_SHOP_HOSTS",
+        description=say(
+            "Shops whose pages quotes may look at, with commas between them; `*`: any public"
+            " one. One of our own is named as host:port."
+        ),
+    )
+    screenshots: str = Field(
+        "auto",
+        pattern="^(auto|off)$",
+        validation_alias="RETOMA_SCREENSHOTS",
+        description=say(
+            "Pictures of the pages whose prices quotes accept: `auto`, where `retoma[browser]` is"
+            " installed, or `off`. The pages themselves are always kept."
+        ),
+    )
+    chromium: str | None = Field(
+        None,
+        validation_alias="RETOMA_CHROMIUM",
+        description=say(
+            "The Chromium that draws them; else one on the PATH, else the one that playwright"
+            " has installed."
+        ),
+    )
+    matches_url: str = Field(
+        "https://jogos.example",
+        validation_alias="RETOMA_MATCHES_URL",
+        description=say("Where the pages of rounds and matches are: the site you may scrape."),
+    )
+    matches_webhook: SecretStr | None = Field(
+        None,
+        validation_alias="RETOMA_MATCHES_WEBHOOK",
+        description=say("Where it is posted that a round is complete; it may hold a key."),
+    )
+    matches_proxy_password: SecretStr | None = Field(
+        None,
+        validation_alias="RETOMA_MATCHES_PROXY_PASSWORD",
+        description=say(
+            "What proxies that name a user ask for, where matches are fetched through a pool of them."
+        ),
+    )
+    openrouter_url: str = Field(
+        "https://openrouter.ai/api/v1",
+        validation_alias=_named("RETOMA_OPENROUTER_URL", "OPENROUTER_BASE_URL"),
+        description=say("Where OpenRouter's models answer; documents are classified there."),
+    )
+    openrouter_key: SecretStr | None = Field(
+        None,
+        validation_alias=_named("RETOMA_OPENROUTER_KEY", "OPENROUTER_API_KEY"),
+        description=say("Our key there."),
+    )
+    openrouter_model: str = Field(
+        "google/gemini-2.5-flash",
+        min_length=1,
+        max_length=100,
+        validation_alias="RETOMA_OPENROUTER_MODEL",
+        description=say("Which model classifies, where a project names none."),
+    )
+    openrouter_fallbacks: str = Field(
+        "",
+        max_length=500,
+        validation_alias="RETOMA_OPENROUTER_FALLBACKS",
+        description=say(
+            "Models that are asked where that one is away, with commas between them."
+        ),
+    )
+    embeddings_provider: str = Field(
+        "ngrams",
+        pattern=r"^(ngrams|openai)$",
+        validation_alias="RETOMA_EMBEDDINGS_PROVIDER",
+        description=say(
+            "Who makes vectors of texts: `ngrams`, our own, offline; or `openai`, any endpoint that"
+            " speaks as OpenAI's does."
+        ),
+    )
+    embeddings_url: str = Field(
+        "https://api.openai.com/v1",
+        validation_alias=_named("RETOMA_EMBEDDINGS_URL", "OPENAI_BASE_URL"),
+        description=say("Where that endpoint is, without `/embeddings`."),
+    )
+    embeddings_key: SecretStr | None = Field(
+        None,
+        validation_alias=_named("RETOMA_EMBEDDINGS_KEY", "OPENAI_API_KEY"),
+        description=say("Our key there; none for one that asks for none."),
+    )
+    embeddings_model: str = Field(
+        "text-embedding-3-small",
+        min_length=1,
+        max_length=100,
+        validation_alias="RETOMA_EMBEDDINGS_MODEL",
+        description=say("Which of its models embeds."),
+    )
+    embeddings_dims: int = Field(
+        1536,
+        ge=1,
+        le=4096,
+        validation_alias="RETOMA_EMBEDDINGS_DIMS",
+        description=say("How many numbers a vector of that model has."),
+    )
+    embeddings_memory: int = Field(
+        512_000_000,
+        ge=1_000_000,
+        validation_alias="RETOMA_EMBEDDINGS_MEMORY",
+        description=say("Bytes of vectors that search may keep in memory, in each process."),
+    )
+    document_folders: str = Field(
+        "",
+        max_length=2_000,
+        validation_alias="RETOMA_DOCUMENT_FOLDERS",
+        description=say(
+            "Folders of this server that documents may be taken from, with commas between"
+            " them; else none."
         ),
     )
     traces: str = Field(
@@ -464,6 +612,12 @@ class Settings(BaseSettings):
             # Frozen from outside; this is still the making of it.
             object.__setattr__(self, name, older / 1000)
         return self
+
+    @property
+    def openrouter_models(self) -> tuple[str, ...]:
+        """The model that classifies, and who stands in for it, in their order."""
+        others = (each.strip() for each in self.openrouter_fallbacks.split(","))
+        return (self.openrouter_model, *filter(None, others))
 
     @property
     def keep(self) -> Keep:

@@ -1,7 +1,6 @@
 """Stories that crash, hang, eat, hold the loop or do not let go, and neighbours that do nothing wrong."""
 
 import asyncio
-import ctypes
 import re
 import threading
 from contextlib import suppress
@@ -9,6 +8,7 @@ from typing import Any
 
 from retoma import Context, Retoma, Retry
 from tests.chaos.ledger import Ledger
+from tests.engine.calls import crash, double, eat, hang
 
 FOR_EVER = 60.0  # seconds: longer than any of these tests
 
@@ -30,22 +30,6 @@ def _plain(story: Any) -> Any:
         return await story(ctx, payload)
 
     return run
-
-
-def crash(_: int) -> None:
-    ctypes.string_at(0)
-
-
-def eat(megabytes: int) -> int:
-    return len([bytearray(10**6) for _ in range(megabytes)])
-
-
-def hang(_: int) -> None:
-    threading.Event().wait(FOR_EVER)
-
-
-def double(n: int) -> int:
-    return 2 * n
 
 
 class HangStories:

@@ -14,6 +14,7 @@ from tests.chaos.ledger import Ledger, append
 
 FOLDER = "RETOMA_TEST_LEDGER"
 URL = "RETOMA_DATABASE_URL"
+REMOTE_PATIENCE = "RETOMA_TEST_REMOTE_PATIENCE"  # seconds for an answer of the other side
 NOBODY_WAITS_LONGER = 60.0  # seconds: a story whose gate never opens
 
 CAP = 3  # capped jobs of one site at once
@@ -110,7 +111,8 @@ class Elsewhere:
         import httpx2
 
         port = (self._folder / PORT).read_text()
-        async with httpx2.AsyncClient(timeout=2) as client:
+        patience = float(os.environ.get(REMOTE_PATIENCE, "2"))
+        async with httpx2.AsyncClient(timeout=patience) as client:
             answer = await client.request(method, f"http://127.0.0.1:{port}{path}", json=body)
             return answer.json()
 

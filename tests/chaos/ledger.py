@@ -15,6 +15,7 @@ from retoma import Context
 from retoma.db import moment
 from retoma.db.clock import database_clock
 from tests.chaos.history import Accepted, Effect
+from tests.lines import whole_lines
 
 
 class Ledger:
@@ -47,7 +48,7 @@ class Ledger:
 
 
 def append(path: Path, line: dict[str, Any]) -> None:
-    """One line, one write: readers never see half of it."""
+    """One line, one write: lines of two processes never mix."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(descriptor, json.dumps(line).encode() + b"\n")
@@ -69,7 +70,7 @@ def deaths(folder: Path) -> dict[int, datetime]:
 
 def lines(folder: Path, pattern: str) -> Iterator[dict[str, Any]]:
     for path in sorted(folder.glob(pattern)):
-        for line in path.read_text().splitlines():
+        for line in whole_lines(path):
             yield json.loads(line)
 
 

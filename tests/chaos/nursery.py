@@ -1,10 +1,12 @@
 """Runners that are born ready: a process that has imported everything, and forks one when asked.
 
 A runner needs a second of CPU to import what it runs; a thousand that are killed need a quarter of an
-hour for nothing else. `python -m tests.chaos.nursery`: a line of JSON for each child, its pid is the answer.
+hour for nothing else. `python -m tests.chaos.nursery MODULE`: a line of JSON for each child, its pid is the
+answer, and MODULE has what a child is to `run`.
 """
 
 import ctypes
+import importlib
 import json
 import os
 import select
@@ -62,9 +64,11 @@ class Child:
 class Nursery:
     """The process that forks, seen from the test."""
 
-    def __init__(self, cwd: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, cwd: Path, environment: dict[str, str], module: str = "tests.chaos.run_runner"
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.chaos.nursery"],
+            [sys.executable, "-m", "tests.chaos.nursery", module],
             cwd=cwd,
             env=os.environ | environment,
             stdin=subprocess.PIPE,
@@ -96,13 +100,13 @@ class Nursery:
         return self._process.stdin, self._process.stdout
 
 
-def serve() -> None:
+def serve(module: str) -> None:
     import httpx2  # noqa: F401 — what a child would import
 
     import retoma.db.postgres
     import retoma.db.sqlite  # noqa: F401
-    from tests.chaos import run_runner
 
+    program = importlib.import_module(module)
     # Nobody waits for our children: they are gone as soon as they have ended.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
@@ -111,7 +115,7 @@ def serve() -> None:
         if pid == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             grow_up(Path(told["log"]))
-            run_runner.run(told["knobs"])
+            program.run(told["knobs"])
             os._exit(0)
         sys.stdout.write(f"{pid}\n")
         sys.stdout.flush()
@@ -127,4 +131,4 @@ def grow_up(log: Path) -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1])

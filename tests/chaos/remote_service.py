@@ -45,6 +45,7 @@ class Service:
     backwards: float = 0.0
     fail: float = 0.0
     double: float = 0.0  # answers with the id of another job
+    by_key: bool = False  # what is sent again under its key is the same job
     endless: bool = False  # its jobs end only when they are stopped
     works: dict[str, Work] = field(default_factory=dict)
     numbers: Any = field(default_factory=count)
@@ -56,6 +57,9 @@ class Service:
 
     def accept(self, key: str) -> tuple[Work, bool]:
         with self.lock:
+            for known in self.works.values() if self.by_key else ():
+                if known.key == key:
+                    return known, False
             polls = sys.maxsize if self.endless else self.rng.randint(1, 3)
             work = Work(f"w{next(self.numbers)}", key, polls)
             self.works[work.id] = work

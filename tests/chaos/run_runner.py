@@ -1,4 +1,7 @@
-"""A runner as a program: `python -m tests.chaos.run_runner '{"slots": 20}'`. SIGTERM lets it leave."""
+"""A runner as a program: `python -m tests.chaos.run_runner '{"slots": 20}'`. SIGTERM lets it leave.
+
+The child processes of its steps import this again: what only a runner needs is imported by `run`.
+"""
 
 import asyncio
 import json
@@ -8,17 +11,16 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import structlog
-
-from retoma import db
-from retoma.cli.processes import leave_anyway
-from retoma.db import Database, Transaction
-from tests.chaos import disk, jobs
+if TYPE_CHECKING:
+    from retoma.db import Database, Transaction
 
 
 async def main(knobs: dict[str, Any]) -> None:
+    from retoma import db
+    from tests.chaos import jobs
+
     app = jobs.from_environment()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.stop)
     if mute_until := knobs.pop("mute_until", None):
@@ -31,11 +33,11 @@ async def main(knobs: dict[str, Any]) -> None:
 class MuteDatabase:
     """Lets no beat through before its gate opens: a runner that must find out by writing."""
 
-    def __init__(self, database: Database, gate: Path) -> None:
+    def __init__(self, database: "Database", gate: Path) -> None:
         self._database = database
         self._gate = gate
 
-    def write_now(self, fn: Callable[[Transaction], Any], *, verb: str) -> Any:
+    def write_now(self, fn: "Callable[[Transaction], Any]", *, verb: str) -> Any:
         while not self._gate.exists():
             self._database.wait_bell(0.05)
         return self._database.write_now(fn, verb=verb)
@@ -45,6 +47,11 @@ class MuteDatabase:
 
 
 def run(knobs: dict[str, Any]) -> None:
+    import structlog
+
+    from retoma.cli.processes import leave_anyway
+    from tests.chaos import disk
+
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     if disk.VARIABLE in os.environ:
         disk.watch()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from retoma import Retoma, State
 from retoma.engine import store
+from tests import nursery
 from tests.engine.aids import boot, claim, rows
 from tests.engine.test_batch_verbs import batch_of, dead, whole
 
@@ -28,13 +30,13 @@ asyncio.run(press(*sys.argv[1:]))
 
 async def pressed(url: str, batch: int, verb: str, crash: str = "") -> tuple[int, int]:
     """A process that calls the verb: how it ended, and how many jobs it says it moved."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", PRESS, url, str(batch), verb),
+    done = await asyncio.to_thread(
+        nursery.run,
+        [sys.executable, "-c", PRESS, url, str(batch), verb],
         env={**os.environ, "RETOMA_CRASHPOINT": crash},
-        stdout=asyncio.subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    out, _ = await process.communicate()
-    return process.returncode or 0, int(out or 0)
+    return done.returncode, int(done.stdout or 0)
 
 
 async def bury_all(app: Retoma, jobs: int) -> None:

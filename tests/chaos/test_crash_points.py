@@ -20,6 +20,7 @@ from retoma import db
 from retoma.db.crashpoint import Harm
 from retoma.engine import store
 from retoma.engine.states import State
+from tests import nursery
 from tests.chaos import crash_world, history, ledger
 from tests.chaos.history import History
 from tests.conftest import soaking
@@ -74,7 +75,7 @@ def possible(point: str, harm: Harm) -> bool:
 def live(url: str, folder: Path, armed: str = "") -> "subprocess.CompletedProcess[str]":
     """One process of the world, from its first line to its end or its death."""
     environment = os.environ | {"RETOMA_CRASHPOINT": armed}
-    return subprocess.run(
+    return nursery.run(
         [sys.executable, "-m", crash_world.__name__, url, str(folder)],
         cwd=ROOT,
         env=environment,

@@ -37,8 +37,13 @@ def database_url(postgres_url: str) -> str:
 
 @pytest.mark.parametrize(
     ("partition", "networks"),
-    [("cut_off", True), ("hang_up", True), ("cut_off", False)],
-    ids=["packets vanish", "connections reset", "packets vanish between processes"],
+    [
+        pytest.param("cut_off", True, id="packets vanish"),
+        pytest.param("hang_up", True, id="connections reset"),
+        pytest.param(
+            "cut_off", False, id="packets vanish between processes", marks=pytest.mark.soak
+        ),
+    ],
 )
 async def test_e18_a_host_cut_off_for_longer_than_its_lease_stops_and_comes_back_clean(
     new_world, database_url, partition, networks

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,10 @@ from retoma.db import adhoc, moment
 from retoma.engine import insights
 from retoma.engine.insights import RunnerSeen
 from retoma.engine.states import ENDED, State
-from tests import services
+from tests import nursery, services
 from tests.chaos import history, jobs, ledger
 from tests.chaos.history import Accepted, History
 from tests.chaos.ledger import Ledger
-from tests.chaos.nursery import Child, Nursery
 from tests.clock import TestClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -44,7 +44,7 @@ class Process:
     """A program of ours."""
 
     name: str
-    popen: "subprocess.Popen[bytes] | Child"
+    popen: "subprocess.Popen[bytes]"
     log: Path
 
     @property
@@ -76,7 +76,6 @@ class World:
     app: Retoma = field(init=False)
     told: Ledger = field(init=False)
     processes: list[Process] = field(init=False, default_factory=list)
-    nursery: Nursery | None = None
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -94,8 +93,6 @@ class World:
         words = self.last_words()
         for process in self.processes:
             process.kill()
-        if self.nursery is not None:
-            self.nursery.close()
         await self.app.close()
         if error is not None:
             error.add_note(
@@ -107,18 +104,8 @@ class World:
     def start_runner(self, name: str = "runner", *, crash: str = "", **knobs: Any) -> Process:
         """`crash`: where and how it is to die, as RETOMA_CRASHPOINT says it."""
         told = {"name": name, "tick": 1.0, **knobs}
-        if self.nursery is not None and not crash:
-            path = self.folder / f"{len(self.processes)}-{name}.log"
-            path.touch()
-            process = Process(name, self.nursery.bear(told, path), path)
-            self.processes.append(process)
-            return process
         armed = {"RETOMA_CRASHPOINT": crash} if crash else None
         return self.start(name, "tests.chaos.run_runner", told, armed)
-
-    def open_nursery(self) -> None:
-        """From now on runners are forked, not started: for those who kill many."""
-        self.nursery = Nursery(ROOT, self.environment)
 
     def start_submitter(self, name: str, **told: Any) -> Process:
         return self.start(name, "tests.chaos.run_submits", told)
@@ -129,18 +116,29 @@ class World:
         module: str,
         told: dict[str, Any],
         environment: dict[str, str] | None = None,
-        inside: Sequence[str] = (),
+        inside: str | None = None,
     ) -> Process:
-        """`inside`: what comes before the command, as where it is to run."""
+        """`inside`: a process in whose namespaces it is to live."""
         program = [sys.executable, "-m", module, json.dumps(told)]
-        return self.start_command(name, [*inside, *program], environment)
+        born = partial(nursery.Born, inside=inside)
+        return self._begin(born, name, program, environment)
 
     def start_command(
         self, name: str, command: Sequence[str], environment: dict[str, str] | None = None
     ) -> Process:
+        begin = partial(subprocess.Popen, preexec_fn=services.die_with_parent())
+        return self._begin(begin, name, command, environment)
+
+    def _begin(
+        self,
+        begin: Callable[..., Any],
+        name: str,
+        command: Sequence[str],
+        environment: dict[str, str] | None,
+    ) -> Process:
         path = self.folder / f"{len(self.processes)}-{name}.log"
         with path.open("wb") as log:
-            popen = subprocess.Popen(
+            popen = begin(
                 command,
                 cwd=ROOT,
                 env=os.environ | self.environment | (environment or {}),
@@ -148,7 +146,6 @@ class World:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=services.die_with_parent(),  # noqa: PLW1509  # one C call, no lock
             )
         process = Process(name, popen, path)
         self.processes.append(process)
@@ -175,19 +172,12 @@ class World:
         async def stopped_outside() -> bool:
             process.send(signal.SIGSTOP)
             await asyncio.sleep(LOOK)  # what the others are at ends meanwhile
-            if not await asyncio.to_thread(self._somebody_writes):
+            if not await asyncio.to_thread(somebody_writes, self.url):
                 return True
             process.send(signal.SIGCONT)
             return False
 
         await self.eventually(stopped_outside, f"{process.name} is outside a transaction")
-
-    def _somebody_writes(self) -> bool:
-        """Whether a lock is held that only the stopped one can still hold."""
-        if self.url.startswith("sqlite:"):
-            return turn_is_taken(Path(self.url.removeprefix("sqlite:///")))
-        with psycopg.connect(self.url) as connection:
-            return connection.execute(OPEN_TRANSACTION, [LOOK]).fetchone() is not None
 
     def kill(self, process: Process) -> None:
         """With -9, and told: stopped first, so that all it ever did lies before."""
@@ -330,6 +320,14 @@ class World:
         wrong = history.problems(found)
         assert not wrong, f"{len(wrong)} problems: " + "\n".join(wrong[:20])
         return found
+
+
+def somebody_writes(url: str) -> bool:
+    """Whether a lock is held that only one who was stopped can still hold."""
+    if url.startswith("sqlite:"):
+        return turn_is_taken(Path(url.removeprefix("sqlite:///")))
+    with psycopg.connect(url) as connection:
+        return connection.execute(OPEN_TRANSACTION, [LOOK]).fetchone() is not None
 
 
 def turn_is_taken(path: Path) -> bool:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from retoma import Retoma
 from retoma.cli import program
 from retoma.cli.exits import guarded
+from tests import nursery
 from tests.cli import stories
 
 PATIENCE = 60.0  # seconds; a busy machine starts a process slowly
@@ -30,6 +32,12 @@ class Said:
     err: str
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_logged() -> None:
+    """Before a verb says so, as in a new process: what ran here earlier may have said otherwise."""
+    structlog.reset_defaults()
+
+
 @pytest.fixture
 def verb(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     """`verb("jobs", "list")` as a person would type it."""
@@ -37,7 +45,7 @@ def verb(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     def run(*words: str) -> Said:
         code: Any = 0
         try:
-            guarded(lambda: program()(words, prog_name="retoma"))
+            guarded(lambda: program(words)(words, prog_name="retoma"))
         except SystemExit as left:
             code = left.code
         said = capsys.readouterr()
@@ -80,7 +88,7 @@ def started(
     *words: str, folder: Path, environment: dict[str, str] | None = None, **how: Any
 ) -> "subprocess.Popen[str]":
     """`retoma …` as a process of its own."""
-    return subprocess.Popen(
+    return nursery.Born(
         command(*words),
         cwd=folder,
         env={**os.environ, **(environment or {})},

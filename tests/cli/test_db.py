@@ -10,6 +10,7 @@ import pytest
 from retoma import db
 from retoma.cli.db import script
 from retoma.db import migrations
+from tests.databases import EMPTY
 
 
 @pytest.fixture
@@ -17,6 +18,7 @@ def _named(database_url, monkeypatch):
     monkeypatch.setenv("RETOMA_DATABASE_URL", database_url)
 
 
+@EMPTY
 @pytest.mark.usefixtures("_named")
 def test_up_and_down_and_where_it_stands(verb):
     up = json.loads(verb("db", "upgrade", "--json").out)
@@ -31,6 +33,43 @@ def test_up_and_down_and_where_it_stands(verb):
     assert "--yes" in refused.err
     assert up == still
     assert ([], up["known"]) == (down["applied"], down["pending"])
+    assert {} == up["applications"]
+
+
+@EMPTY
+@pytest.mark.usefixtures("_named")
+def test_the_applications_that_are_taken_in_get_their_tables_too(verb, monkeypatch):
+    monkeypatch.setenv("RETOMA_APPLICATIONS", "matches,quotes")
+    before = json.loads(verb("db", "upgrade", "--json").out)["applications"]
+    told = verb("db", "status")
+    monkeypatch.setenv("RETOMA_APPLICATIONS", "matches,documents")
+    after = json.loads(verb("db", "status", "--json").out)["applications"]
+
+    assert {"matches", "quotes"} == set(before)
+    assert all(each["applied"] == each["known"] != [] for each in before.values())
+    assert "quotes: applied: 1, " in told.out
+    assert "nothing is missing" in told.out
+    assert before["matches"] == after["matches"]
+    assert ([], True) == (after["documents"]["applied"], bool(after["documents"]["pending"]))
+
+
+@EMPTY
+@pytest.mark.usefixtures("_named")
+def test_the_tables_of_an_application_go_first_and_keep_what_they_hold(verb, tmp_path):
+    table = tmp_path / "lote.csv"
+    table.write_text("descricao\nMesa\n")
+    verb("db", "upgrade")
+    assert 0 == verb("quotes", "submit", str(table)).code
+    refused = verb("db", "downgrade", "--application", "quotes", "--to", "0")
+    unknown = verb("db", "downgrade", "--application", "nobody", "--to", "0", "--yes")
+    assert (2, 2) == (refused.code, unknown.code)
+    assert "quotes" in refused.err
+    only = verb("db", "downgrade", "--application", "quotes", "--to", "0", "--yes", "--json")
+    assert [] == json.loads(only.out)["applied"]
+    again = verb("quotes", "submit", str(table), "--json")
+    assert {"lote": 2, "quotes": 1} == json.loads(again.out)
+    down = verb("db", "downgrade", "--to", "0", "--yes", "--json")
+    assert [] == json.loads(down.out)["applied"]
 
 
 def by_hand(url: str, text: str) -> None:
@@ -43,6 +82,7 @@ def by_hand(url: str, text: str) -> None:
             server.execute(text)
 
 
+@EMPTY
 def test_the_sql_applied_by_hand_is_an_upgrade(database_url, verb):
     dialect = "sqlite" if database_url.startswith("sqlite") else "postgres"
     text = verb("db", "sql", "--dialect", dialect).out

@@ -15,7 +15,10 @@ from retoma.cli.processes import Listening
 async def main():
     os.environ["RETOMA_SANDBOX_PROXY"] = "ana:secret"
     started = await asyncio.gather(
-        Listening.start("sandbox", "ads"), Listening.start("sandbox", "proxy", "red")
+        Listening.start("sandbox", "ads"),
+        Listening.start("sandbox", "quotes"),
+        Listening.start("sandbox", "matches"),
+        Listening.start("sandbox", "proxy", "red"),
     )
     print(*(each.pid for each in started), flush=True)
     await asyncio.sleep(600)
@@ -24,11 +27,11 @@ asyncio.run(main())
 """
 
 
-def test_a_site_and_a_proxy_leave_when_their_parent_is_killed():
+def test_sites_and_a_proxy_leave_when_their_parent_is_killed():
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]
-        assert 2 == len(pids)
+        assert 4 == len(pids)
         parent.kill()
 
     wait_for(lambda: not any(lives(pid) for pid in pids), "they stay behind")

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import load
 from retoma.engine.states import State
+from tests import nursery
 from tests.cli.conftest import PATIENCE, pause, started, wait_for, with_app
 
 APP = """
@@ -65,7 +65,7 @@ def submit(folder: Path, kind: str, payloads: Sequence[object]) -> None:
         "    await app.close()\n"
         "asyncio.run(go())"
     )
-    subprocess.run(
+    nursery.run(
         [sys.executable, "-c", script, kind, json.dumps(payloads)], cwd=folder, check=True
     )
 

@@ -32,6 +32,7 @@ GUARDED = {
     "http": (
         *("httpx", "httpx2", "httpcore", "httpcore2", "requests", "niquests", "aiohttp"),
         *("urllib3", "urllib.request", "http.client", "ftplib", "smtplib", "websockets"),
+        "playwright",
     ),
     "threads": ("threading", "_thread", "concurrent.futures", "asyncio.to_thread"),
     "processes": (
@@ -62,6 +63,7 @@ class Door:
 
 
 DOORS: dict[str, Door] = {
+    "apps/beside.py": Door(("threads",), "a loop beside code that is not async"),
     "cli/exits.py": Door(("processes",), "SIGTERM while a program still reads itself in"),
     "cli/processes.py": Door(
         ("processes", "threads"),
@@ -83,15 +85,27 @@ DOORS: dict[str, Door] = {
     "outbound/policy.py": Door(("http",), "reads an address as whoever connects will read it"),
     "outbound/proxies.py": Door(("http",), "the environment's proxies, for who asks for them"),
     "outbound/resolver.py": Door(("sockets",), "names become addresses"),
+    "outbound/sdk.py": Door(
+        ("http", "threads"), "what an SDK asks goes our way; its import takes seconds"
+    ),
     "outbound/wire.py": Door(("http", "sockets"), "connections, each to an address looked at"),
     "dispatch/family.py": Door(("processes",), "a child of Celery's pool may have children"),
     "dispatch/inside.py": Door(("threads",), "a loop of ours beside the tasks of Celery"),
     "dispatch/sender.py": Door(("threads",), "whoever submits waits for no broker"),
+    "engine/children.py": Door(
+        ("processes", "threads"), "a pool of children, and whom the dead among them answer for"
+    ),
     "engine/isolate.py": Door(
         ("processes", "threads"), "sync steps run in children, or in a thread where asked for"
     ),
     "engine/ports.py": Door(("chance", "ids", "time"), "the engine's doors themselves"),
     "engine/pulse.py": Door(("threads",), "a beat must not wait for a busy loop"),
+    "chromium.py": Door(
+        ("http",), "a browser is started and ended; where it draws, it connects to nobody"
+    ),
+    "services/worker/browser.py": Door(
+        ("http",), "a browser connects by itself: to the proxy of its session, and nowhere else"
+    ),
 }
 
 

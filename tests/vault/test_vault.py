@@ -17,6 +17,7 @@ from retoma.engine.ports import Ids
 from retoma.secret import Secret
 from retoma.vault import Face, Place, SecretRef, Unreadable, Vault, given
 from retoma.vault.keys import KeyFile, Keys
+from tests import nursery
 from tests.access.aids import everything
 from tests.vault.aids import all_of, fill, key_file, place, vault_at
 
@@ -218,12 +219,12 @@ async def test_a_key_file_that_others_may_read_is_refused(database_url, home):
 async def test_two_processes_that_make_the_key_file_at_once_have_one_key(database_url, home):
     async with vault_at(database_url) as vault:
         children = [
-            await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.vault.run_vault", "put", database_url, str(n))
+            nursery.Born(
+                [sys.executable, "-m", "tests.vault.run_vault", "put", database_url, str(n)]
             )
             for n in range(3)
         ]
-        assert [0, 0, 0] == [await each.wait() for each in children]
+        assert [0, 0, 0] == [await asyncio.to_thread(each.wait) for each in children]
 
         key_file(vault._database, home)
         assert {str(n): f"CANARY-of-{n}" for n in range(3)} == await all_of(vault, "012")
@@ -363,18 +364,17 @@ async def test_a_rotation_that_broke_off_goes_on_where_it_stopped(database_url, 
 async def test_a_rotation_killed_in_the_middle_is_done_by_the_next(database_url, home, point):
     async with vault_at(database_url) as vault:
         plain = await fill(vault, 450)
-        command = (sys.executable, "-m", "tests.vault.run_vault", "rotate", database_url)
+        command = [sys.executable, "-m", "tests.vault.run_vault", "rotate", database_url]
         armed = {**os.environ, "RETOMA_CRASHPOINT": f"{point}=kill"}
 
-        killed = await asyncio.create_subprocess_exec(*command, env=armed)
-        assert -9 == await killed.wait()
+        killed = await asyncio.to_thread(nursery.run, command, env=armed)
+        assert -9 == killed.returncode
         some = {row: text for row, text in plain.items() if int(row) % 30 == 0}
         assert some == await all_of(Vault(vault._database, vault._ids), some)
-        again = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-        told, _ = await again.communicate()
+        again = await asyncio.to_thread(nursery.run, command, stdout=subprocess.PIPE)
 
         assert 0 == again.returncode
-        assert (250 if point.startswith("seal") else 450) == int(told)
+        assert (250 if point.startswith("seal") else 450) == int(again.stdout)
         assert some == await all_of(Vault(vault._database, vault._ids), some)
         assert 1 == len(key_file(vault._database, home).read_text().split())
 

@@ -2,22 +2,24 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from fastapi import APIRouter, FastAPI
 
 from retoma import Context, Park, Permanent, Retoma, Retry, settings
 from retoma.access import Access, Role
-from retoma.cli.serve import prepare
+from retoma.cli.listening import bound_to
+from retoma.cli.serve import Server, prepare
 from retoma.engine.ports import Clock
 from retoma.manifest import Application
 from retoma.settings import Settings
 from retoma.web import Bound, build_site
 
+House = TypeVar("House")
 ROOT_KEY = "CANARY-" + "k" * 40  # as RETOMA_API_KEY would have it
 BASE = "http://127.0.0.1"
 AT_ONCE = Retry(attempts=1, base=0, cap=0)
@@ -125,6 +127,52 @@ def code_of(response: httpx2.Response) -> tuple[int, str]:
 # — a server on a socket, in a thread of its own —
 
 
+@contextmanager
+def beside(house: AbstractAsyncContextManager[tuple[House, Server]]) -> Iterator[House]:
+    """A house that lives in a thread of its own; its server runs there until the block ends."""
+    ready = threading.Event()
+    made: list[House] = []
+    stop: list[Callable[[], object]] = []
+
+    async def live() -> None:
+        async with house as (built, server):
+            loop = asyncio.get_running_loop()
+            stop.append(lambda: loop.call_soon_threadsafe(server.stop))
+            made.append(built)
+            await server.run(ready.set)
+
+    def run() -> None:
+        try:
+            asyncio.run(live())
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert ready.wait(120)
+        assert made, "the house did not come up"
+        yield made[0]
+    finally:
+        if stop:
+            stop[0]()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def server_alone(app: Retoma, application: Application, url: str, **given: Any) -> Server:
+    """Without its own runner: that one would take back at once what a neighbour left."""
+    listening = bound_to("127.0.0.1", 0)
+    chosen = set_up(url, serve_port=listening.getsockname()[1], **given)
+    return Server(build_site(app, chosen, [application], bound=PATIENT), [listening])
+
+
+async def link_into(app: Retoma, origin: str) -> str:
+    """It signs Ana in, an admin."""
+    access = Access(await app.database(), app.clock, app.ids)
+    return f"{origin}/enter/{await access.invite('Ana', Role.ADMIN, 'cli')}"
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """Where it listens."""
@@ -138,26 +186,15 @@ def served(
     url: str, *, bound: Bound = PATIENT, routers: Sequence[APIRouter] = (), **given: Any
 ) -> Iterator[Served]:
     """The same server that `retoma serve` runs, beside the test."""
-    ready = threading.Event()
-    told: list[Any] = []
 
-    async def run() -> None:
-        app = stories(url)
+    @asynccontextmanager
+    async def house() -> AsyncIterator[tuple[Served, Server]]:
         chosen = set_up(url, **{"serve_port": 0, **given})
-        async with app:
+        async with stories(url) as app:
             server = await prepare(
                 app, chosen, [application(app)], bound=bound, routers=routers
             )
-            told[:] = [server, asyncio.get_running_loop()]
-            await server.run(ready.set)
+            yield Served(server.origin, server.site), server
 
-    thread = threading.Thread(target=lambda: asyncio.run(run()))
-    thread.start()
-    try:
-        assert ready.wait(60)
-        yield Served(told[0].origin, told[0].site)
-    finally:
-        if told:
-            told[1].call_soon_threadsafe(told[0].stop)
-        thread.join(30)
-        assert not thread.is_alive()
+    with beside(house()) as made:
+        yield made

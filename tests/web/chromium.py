@@ -10,12 +10,13 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.house.files import ROOT
 from tests.services import MissingService, installed_by_apt, say
@@ -60,6 +61,41 @@ def axe_source() -> str:
     if not AXE.is_file():
         raise MissingService("axe-core is missing: ./run test fetches it, or npm ci")
     return AXE.read_text(encoding="utf-8")
+
+
+def violations(page: Page, *rules: str) -> list[tuple[str, Any]]:
+    """What axe finds on this page, by all of its rules or by these. What it finds in order stays there."""
+    asked: dict[str, Any] = {"runOnly": rules} if rules else {}
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(axe_source())
+    found = page.evaluate(ASK_AXE, asked | {"resultTypes": ["violations"]})
+    return [(each["id"], [node["target"] for node in each["nodes"]][:3]) for each in found]
+
+
+ASK_AXE = "async (asked) => (await axe.run(document, asked)).violations"
+
+
+def looks_right(
+    page: Page, origin: str, rooms: Iterable[str], *, seen: Collection[str] = ()
+) -> None:
+    """For whoever cannot see it, and on a phone. `seen`: rooms that axe has looked at before."""
+    wide = page.viewport_size
+    found, broad = {}, []
+    for room in rooms:
+        page.goto(f"{origin}{room}")
+        if room not in seen:
+            found[room] = violations(page)
+        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            broad.append(room)
+        page.set_viewport_size(wide)  # type: ignore[arg-type]
+    assert ({}, []) == ({room: each for room, each in found.items() if each}, broad)
+
+
+def stays(page: Page) -> None:
+    """From here on it must not be loaded again."""
+    expect(page.locator("#signal")).to_have_attribute("data-is", "on")
+    page.evaluate("window.same = true")
 
 
 @contextmanager

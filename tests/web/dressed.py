@@ -6,7 +6,6 @@ import json
 import math
 import sqlite3
 import struct
-import subprocess
 import sys
 import zlib
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any
 from retoma import Retoma
 from retoma.access import Access, Role
 from retoma.codec import encode
+from tests import nursery
 
 WORD = "fornecedor-de-peças-" + "x0123456789" * 11  # nowhere to break it
 MUCH = 1_234_567
@@ -87,7 +87,7 @@ def dress(database: Path, ids: Mapping[str, Any]) -> None:
     """In a process of its own: whoever closes a file of SQLite's lets go of every lock that its
     process has on it, also those of the other library."""
     words = [sys.executable, "-m", "tests.web.dressed", str(database), json.dumps(dict(ids))]
-    subprocess.run(words, check=True)
+    nursery.run(words, check=True)
 
 
 def _dress(database: str, ids: dict[str, Any]) -> None:

@@ -7,23 +7,22 @@ that are too long and full of markup; a million of something.
 import asyncio
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page
 
 from retoma import Context, Park, Permanent, Retoma, Retry, Transient
-from retoma.access import Access, Role
-from retoma.cli.serve import prepare
+from retoma.cli.serve import Server, prepare
 from retoma.manifest import Application
-from tests.web.aids import PATIENT, served, set_up
+from tests.web.aids import PATIENT, beside, link_into, served, set_up
 from tests.web.chromium import browser, context, folder
 from tests.web.dressed import PNG, WORD, dress, furnish_last, furnish_more
 
+House = tuple[str, str, dict[str, Any]]  # where it is, a link into it, and its ids
 LONG = "cotação de peças " + "<b>muito</b> longa " * 9
 SNAPSHOT = "<h1>Loja fechada</h1><script>alert(1)</script>"
 SLOTS = 3
@@ -190,57 +189,32 @@ async def _hold_back(app: Retoma) -> None:
 
 
 @contextmanager
-def house(
-    url: str, *, hostile: str = SNAPSHOT, more: bool = False
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """A server and a runner that holds some jobs: where it is, a link into it, and its ids."""
-    ready = threading.Event()
-    told: dict[str, Any] = {}
+def house(url: str, *, hostile: str = SNAPSHOT, more: bool = False) -> Iterator[House]:
+    """A server and a runner that holds some jobs."""
+    with beside(_furnished(url, hostile, more=more)) as made:
+        yield made
 
-    async def live() -> None:
-        app = stories(url, hostile)
-        async with app:
-            ids = await furnish_more(app) if more else {}
-            ids |= await furnish(app)
-            kinds = Application(name="demo", kinds=list(app.kinds))
-            server = await prepare(app, set_up(url, serve_port=0), [kinds], bound=PATIENT)
-            access = Access(await app.database(), app.clock, app.ids)
-            token = await access.invite("Ana", Role.ADMIN, "cli")
-            runner = asyncio.create_task(
-                app.run(name="runner 1", slots=SLOTS, grace=0.1, let_go=0.1)
-            )
-            while len(held := await app.jobs(state="running")) < SLOTS:
-                await app.clock.sleep(0.05)
-            ids["running"] = held[0].id
-            if more:
-                await furnish_last(app, ids)
-            told.update(
-                ids=ids,
-                link=f"{server.origin}/enter/{token}",
-                origin=server.origin,
-                stop=server.stop,
-                loop=asyncio.get_running_loop(),
-            )
-            await server.run(ready.set)
-            app.stop()
-            await runner
 
-    def run() -> None:
-        try:
-            asyncio.run(live())
-        finally:
-            ready.set()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        assert ready.wait(120)
-        assert told, "the house did not come up"
-        yield told["origin"], told["link"], told["ids"]
-    finally:
-        if told:
-            told["loop"].call_soon_threadsafe(told["stop"])
-        thread.join(60)
+@asynccontextmanager
+async def _furnished(
+    url: str, hostile: str, *, more: bool
+) -> AsyncIterator[tuple[House, Server]]:
+    async with stories(url, hostile) as app:
+        ids = await furnish_more(app) if more else {}
+        ids |= await furnish(app)
+        kinds = Application(name="demo", kinds=list(app.kinds))
+        server = await prepare(app, set_up(url, serve_port=0), [kinds], bound=PATIENT)
+        runner = asyncio.create_task(
+            app.run(name="runner 1", slots=SLOTS, grace=0.1, let_go=0.1)
+        )
+        while len(held := await app.jobs(state="running")) < SLOTS:
+            await app.clock.sleep(0.05)
+        ids["running"] = held[0].id
+        if more:
+            await furnish_last(app, ids)
+        yield (server.origin, await link_into(app, server.origin), ids), server
+        app.stop()
+        await runner
 
 
 def take(where: Path, only: list[str]) -> None:
@@ -267,8 +241,7 @@ def take(where: Path, only: list[str]) -> None:
 
 async def _link(url: str, origin: str) -> str:
     async with Retoma(url) as app:
-        access = Access(await app.database(), app.clock, app.ids)
-        return f"{origin}/enter/{await access.invite('Ana', Role.ADMIN, 'cli')}"
+        return await link_into(app, origin)
 
 
 def _take_all(

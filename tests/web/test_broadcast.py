@@ -12,6 +12,7 @@ import pytest
 
 from retoma import Context, Retoma
 from retoma.db import Database, Unfit
+from retoma.engine import store
 from retoma.engine.insights import tail
 from retoma.engine.ports import Clock
 from retoma.web import broadcast
@@ -411,6 +412,22 @@ async def test_who_has_missed_too_much_begins_anew(database_url, monkeypatch):
 
         assert heard is not None
         assert "reset" == heard.name
+
+
+async def test_who_listens_while_the_database_is_restored_begins_anew(database_url):
+    told: dict[str, Any] = {"skip": 0, "actor": "me", "subject": "a", "details": "{}"}
+    async with (
+        live(database_url) as (database, broadcaster),
+        listening(broadcaster) as reader,
+    ):
+        await reader.next()
+        await database.write(lambda tx: store.reopen(tx, "second", **told), verb="restore")
+        heard = await reader.next()
+        await submit(database, 1)
+
+        assert heard is not None
+        assert ("reset", True) == (heard.name, str(heard.id).startswith("second/"))
+        assert [1] == [seq for _, seq in await reader.jobs(1)]
 
 
 async def test_closing_ends_every_stream_and_whoever_comes_later_too(database_url):

@@ -14,16 +14,17 @@ from typing import Any
 
 import httpx2
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, Route, expect
 
 from retoma import Retoma
 from retoma.db import Transaction
 from retoma.engine.store import alerts
 from retoma.engine.store.alerts import Cause, Rule
+from tests import nursery
 from tests.cli.conftest import wait_for
 from tests.web import screens
 from tests.web.aids import ROOT_KEY
-from tests.web.chromium import axe_source, browser, context
+from tests.web.chromium import browser, context, violations
 from tests.web.test_serve import LINK, Process, listening, process
 
 pytestmark = pytest.mark.timeout(300)  # on a fresh machine the first one fetches the browser
@@ -64,7 +65,7 @@ def someone(chromium: Browser) -> Iterator[Page]:
 
 @contextmanager
 def runner(folder: Path, url: str) -> Iterator["subprocess.Popen[bytes]"]:
-    child = subprocess.Popen(
+    child = nursery.Born(
         [sys.executable, "-m", "retoma", "runner", "--app", "served:app", "--slots", "20"],
         cwd=folder,
         env={
@@ -250,24 +251,19 @@ def visiting(
         yield theirs, theirs.new_page()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_on_any_page(chromium, furnished, theme):
+def test_axe_finds_nothing_on_any_page(chromium, furnished):
     origin, ids, _ = furnished
-    language = "pt_BR" if theme == "light" else "en"
-    # A theme changes colours alone: the other rules have been asked of the first.
-    rules = {} if theme == "light" else {"runOnly": ["color-contrast"]}
     found = {}
-    with visiting(chromium, furnished, theme=theme, language=language) as (_, page):
+    with visiting(chromium, furnished, language="pt_BR") as (_, page):
         for name, address in {**screens.PAGES, "sign-in": "/sign-in"}.items():
+            page.emulate_media(color_scheme="light")
             page.goto(origin + address.format(**ids))
-            page.evaluate(axe_source())
-            told = page.evaluate("(rules) => axe.run(document, rules)", rules)
-            found[name] = [
-                (each["id"], [node["target"] for node in each["nodes"]][:3])
-                for each in told["violations"]
-            ]
+            found[name] = violations(page)
+            # A theme changes colours alone.
+            page.emulate_media(color_scheme="dark")
+            found[name] += violations(page, "color-contrast")
 
-    assert {} == {name: violations for name, violations in found.items() if violations}
+    assert {} == {name: wrong for name, wrong in found.items() if wrong}
 
 
 def test_no_page_is_wider_than_a_phone_nor_breaks_its_own_rules(chromium, furnished):
@@ -312,6 +308,19 @@ def test_row_22_a_hostile_snapshot_executes_nothing(chromium, furnished):
     assert not [
         address for address in asked if "owned" in address or not address.startswith(origin)
     ]
+
+
+def test_a_slow_way_to_a_script_keeps_no_page_from_its_stream(chromium, furnished):
+    origin, _, _ = furnished
+
+    def late(route: Route) -> None:
+        page.wait_for_timeout(1_000)
+        route.continue_()
+
+    with visiting(chromium, furnished) as (_, page):
+        page.route("**/hx-sse*", late)
+        page.goto(f"{origin}/jobs")
+        expect(page.locator("#signal")).to_have_attribute("data-is", "on", timeout=15_000)
 
 
 def test_a_minute_without_an_event_is_said_and_a_stream_that_never_began_is_asked_for(

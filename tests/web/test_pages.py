@@ -494,7 +494,8 @@ def test_a_sentence_has_its_times_on_the_clock_of_the_house():
 
 
 @pytest.mark.parametrize(
-    ("share", "shown"), [(0, "0 %"), (1e-7, "0.1 %"), (0.999999, "99 %"), (1, "100 %")]
+    ("share", "shown"),
+    [(0, "0 %"), (1e-7, "0.1 %"), (0.57, "57 %"), (0.999999, "99 %"), (1, "100 %")],
 )
 def test_a_share_is_never_told_as_all_or_nothing_too_early(share, shown):
     assert shown == View(language=Language.EN, role=Role.VIEWER, timezone="UTC").percent(share)
@@ -512,6 +513,15 @@ def test_a_chart_has_every_point_also_where_nothing_happened():
     assert 60 == len(chart["at"]) == len(chart["done"])
     assert [0.0, 6.0, 15.0] == chart["done"][-3:], "of the last minute 20 seconds have passed"
     assert int(now.replace(second=0).timestamp()) == chart["at"][-1]
+
+
+def test_what_a_program_imports_is_named_by_what_it_is_too():
+    """A browser keeps both for ever: the one must not meet another's older part."""
+    assets = read_assets()
+    for name in ("intake.js", "texts.js"):
+        answer = assets.answer(name, "")
+        assert answer is not None
+        assert f' from "{assets.address("files.js")}";'.encode() in bytes(answer.body)
 
 
 def test_packed_assets_are_the_same_when_unpacked():

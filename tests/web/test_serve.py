@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx2
@@ -17,6 +18,7 @@ from starlette.responses import StreamingResponse
 
 from retoma.cli.exits import Exit
 from retoma.web import Anybody, router
+from tests import nursery
 from tests.cli.conftest import wait_for
 from tests.web.aids import ROOT_KEY, served
 
@@ -52,7 +54,7 @@ def process(folder: Path, url: str, *words: str, **environment: str) -> Iterator
     out, err = (folder / f"{name}-{len(list(folder.iterdir()))}.txt" for name in ("out", "err"))
     (folder / "served.py").write_text(APP)
     with out.open("w") as stdout, err.open("w") as stderr:
-        child = subprocess.Popen(
+        child = nursery.Born(
             [
                 sys.executable,
                 "-m",
@@ -93,7 +95,7 @@ def listening(server: Process) -> Process:
 
 
 def test_e29_it_serves_lets_in_by_its_link_and_leaves_in_order(database_url, tmp_path):
-    with process(tmp_path, database_url) as server:
+    with process(tmp_path, database_url, RETOMA_LEASE="600") as server:
         listening(server)
         wait_for(lambda: LINK.search(server.said), "it printed no link")
         with httpx2.Client(base_url=server.origin) as browser:
@@ -109,6 +111,12 @@ def test_e29_it_serves_lets_in_by_its_link_and_leaves_in_order(database_url, tmp
         assert Exit.OK == server.child.wait(60)
         assert (303, "admin", 421) == (entered.status_code, me["role"], refused.status_code)
         assert ("server", ["retoma.order@1"]) == (runner["name"], runner["knows"])
+        [beat, until] = [
+            datetime.fromisoformat(runner[at]) for at in ("beat_at", "lease_until")
+        ]
+        assert timedelta(seconds=1) > abs(until - beat - timedelta(seconds=600)), (
+            "its own runner keeps to the settings too"
+        )
         log = server.err.read_text()
         assert link.rpartition("/")[2] not in log
         assert ROOT_KEY not in log + server.said
@@ -158,7 +166,7 @@ def test_e27_the_correlation_goes_from_the_request_to_the_last_line_of_the_job(
         )
         assert 201 == made.status_code
         wait_for(lambda: '"request"' in server.err.read_text(), "the request was never logged")
-    runner = subprocess.run(
+    runner = nursery.run(
         [sys.executable, "-m", "retoma", "runner", "--app", "served:app", "--until-idle"],
         cwd=tmp_path,
         env={
@@ -216,7 +224,7 @@ def test_row_35_settings_that_break_a_rule_do_not_start(
     url_of_sqlite, tmp_path, environment, rule
 ):
     words = [] if "RETOMA_SERVE_PORT" in environment else ["--port", "0"]
-    done = subprocess.run(
+    done = nursery.run(
         [sys.executable, "-m", "retoma", "serve", *words],
         cwd=tmp_path,
         env={**os.environ, "RETOMA_DATABASE_URL": url_of_sqlite, **environment},
@@ -273,7 +281,7 @@ def test_an_answer_that_never_ends_does_not_keep_the_server(database_url):
 def test_a_runner_never_imports_the_web(module):
     code = (
         f"import sys, {module}; print(sorted(set(sys.modules) &"
-        " {'fastapi', 'starlette', 'uvicorn', 'retoma.web'}))"
+        " {'fastapi', 'starlette', 'uvicorn', 'retoma.web', 'numpy'}))"  # numpy is the embeddings'
     )
 
     done = subprocess.run(

@@ -1,5 +1,7 @@
 """Programs bring keys, browsers bring cookies; what a browser posts must come from a page of ours (§5.1, §5.2)."""
 
+from typing import Protocol
+
 import httpx2
 import pytest
 from fastapi import APIRouter, FastAPI
@@ -12,13 +14,23 @@ from retoma.web import Anybody, Operator, Viewer, build_site, router
 from retoma.web.pages import ROUTERS as PAGES
 from retoma.web.route import Route
 from retoma.web.site import ROUTERS, check_roles
-from tests.web.aids import BASE, World, client, code_of, set_up, world
+from tests.web.aids import BASE, client, code_of, set_up, world
 
 FORM = {"Origin": BASE, "Sec-Fetch-Site": "same-origin"}
 CSRF_ROUTE = "/api/jobs/1/cancel"
 
 
-async def signed_in(house: World, role: str = "operator") -> tuple[httpx2.AsyncClient, str]:
+class Doors(Protocol):
+    """A site, and somebody who may invite others into it."""
+
+    @property
+    def site(self) -> FastAPI: ...
+
+    @property
+    def admin(self) -> httpx2.AsyncClient: ...
+
+
+async def signed_in(house: Doors, role: str = "operator") -> tuple[httpx2.AsyncClient, str]:
     """A browser, and the token its pages know."""
     wanted = {"person": "Bia", "role": role}
     link = (await house.admin.post("/api/people", json=wanted)).json()["link"]

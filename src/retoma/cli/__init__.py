@@ -1,18 +1,28 @@
 """The command line: the verbs are declared in `verbs`, each by what it is about; the modules beside
 it do what they say, and are imported when that is wanted, so that `retoma --help` costs little."""
 
+import sys
+from collections.abc import Sequence
+from copy import copy
 from typing import Annotated, Any
 
 import typer
 
 from retoma.cli.verbs import (
+    ads,
     alerts,
+    audit,
+    backups,
     batches,
     dead,
+    documents,
     doors,
+    embeddings,
     gates,
     jobs,
+    matches,
     money,
+    quotes,
     sandbox,
     schedules,
     schema,
@@ -36,6 +46,7 @@ GROUPS = {
     "batches": batches.batches,
     "dead": dead.dead,
     "alerts": alerts.alerts,
+    "audit": audit.audit,
     "limits": gates.limits,
     "pools": gates.pools,
     "rates": gates.rates,
@@ -52,10 +63,16 @@ GROUPS = {
     "db": schema.database,
     "sandbox": sandbox.sandbox,
     "writer": writer.writer,
+    "ads": ads.ads,
+    "quotes": quotes.quotes,
+    "documents": documents.documents,
+    "matches": matches.matches,
 }
 for verb in (
     *(working.runner, working.serve, working.demo, working.up, working.doctor),
     *(money.costs, services.worker_service, writer.writer_service),
+    *(backups.backup, backups.restore, backups.upgrade),
+    *(embeddings.embed, embeddings.search),
 ):
     cli.command(verb.__name__.replace("_", "-"))(verb)
 for name, group in GROUPS.items():
@@ -70,12 +87,34 @@ def main() -> None:
     guarded(program())
 
 
-def program() -> Any:
-    """Every verb, explained in the language of whoever types it."""
-    made = typer.main.get_command(cli)
+def program(words: Sequence[str] | None = None) -> Any:
+    """Every verb, or the one that is typed; explained in the language of whoever types it."""
+    first = (sys.argv[1:] if words is None else words)[:1]
+    made: Any = typer.main.get_command(_narrowed(first))
+    _take_in(made, first)
     if chosen() is not Language.EN:
         _translate(made)
     return made
+
+
+def _narrowed(first: Sequence[str]) -> typer.Typer:
+    """With the one verb that was typed: to build all of them takes longer than most of them do."""
+    one = copy(cli)
+    one.registered_groups = [each for each in cli.registered_groups if each.name in first]
+    one.registered_commands = [each for each in cli.registered_commands if each.name in first]
+    return one if one.registered_groups or one.registered_commands else cli
+
+
+def _take_in(made: Any, words: Sequence[str]) -> None:
+    """The verbs of an application that another package brings, where the first word is its name."""
+    for name in words:
+        if name.startswith("-") or name in made.commands:
+            continue
+        from retoma.bootstrap import application_of
+        from retoma.manifest import installed, load
+
+        if name in installed() and (where := application_of(name).commands) is not None:
+            made.add_command(typer.main.get_group(load(where)), name)
 
 
 def _translate(command: Any) -> None:

@@ -7,7 +7,19 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
+from retoma.cli import (
+    ads_world,
+    documents_world,
+    embeddings_world,
+    matches_world,
+    quotes_world,
+)
+from retoma.cli.ads_world import AdsAccount
 from retoma.cli.demo_jobs import Ran, app, read_ledger
+from retoma.cli.documents_world import DocumentsAccount
+from retoma.cli.embeddings_world import EmbeddingsAccount
+from retoma.cli.matches_world import MatchesAccount
+from retoma.cli.quotes_world import QuotesAccount
 from retoma.cli.world import World
 from retoma.db import Transaction
 from retoma.engine import insights
@@ -52,6 +64,11 @@ class Account:
     seconds: float = 0.0
     events: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    ads: AdsAccount | None = None
+    quotes: QuotesAccount | None = None
+    documents: DocumentsAccount | None = None
+    matches: MatchesAccount | None = None
+    embeddings: EmbeddingsAccount | None = None
 
 
 async def account_of(place: World, batch: Batch) -> Account:
@@ -141,7 +158,9 @@ def print_account(account: Account, place: World) -> None:
     if not account.problems:
         console.print(
             f"checked in {account.seconds:g} s: every job ended, none was lost, no committed step"
-            " ran twice"
+            " ran twice; every mission completed, and its ads are stored; every quote has its"
+            " price and every document its label or its code, and no kept answer was paid again;"
+            " every match is stored whole"
         )
     console.print(
         f"look around: retoma jobs list --state dead --database {place.url}", soft_wrap=True
@@ -162,6 +181,15 @@ def _rows(account: Account) -> list[tuple[str, int, str]]:
         ("steps run", account.steps_run, "lines in a ledger outside the queue"),
         ("steps committed", account.steps_committed, "each of them ran once"),
         ("run again", account.steps_run_again, "had failed, or died before their commit"),
+        *(ads_world.rows_of(account.ads) if account.ads is not None else ()),
+        *(quotes_world.rows_of(account.quotes) if account.quotes is not None else ()),
+        *(documents_world.rows_of(account.documents) if account.documents is not None else ()),
+        *(matches_world.rows_of(account.matches) if account.matches is not None else ()),
+        *(
+            embeddings_world.rows_of(account.embeddings)
+            if account.embeddings is not None
+            else ()
+        ),
         ("dead letters", len(account.dead_letters), ""),
     ]
     return rows + [

@@ -34,6 +34,7 @@ class Board:
     clock: Clock
     began: float = field(init=False)
     events: list[str] = field(default_factory=list)
+    beside: str = ""  # what goes on next to the jobs, in a line
 
     def __post_init__(self) -> None:
         self.began = self.clock.now()
@@ -71,7 +72,8 @@ class Lines(Board):
     def look(self, progress: Progress) -> None:
         if self.seconds >= self.next_line:
             self.next_line = self.seconds + LINE_EVERY
-            print(f"{self.seconds:5.1f} s  {in_words(progress)}", flush=True)
+            told = filter(None, (in_words(progress), self.beside))
+            print(f"{self.seconds:5.1f} s  {' | '.join(told)}", flush=True)
 
 
 @dataclass(slots=True)
@@ -110,7 +112,8 @@ class Picture(Board):
             for state, n in self.progress.counts.items()
         )
         told = [Text(event, style="dim") for event in self.events[-EVENTS_SHOWN:]]
-        return Group(top, states, *told)
+        beside = [Text(self.beside, style="cyan")] if self.beside else []
+        return Group(top, states, *beside, *told)
 
 
 def board_for(*, quiet: bool) -> Board:

@@ -4,30 +4,54 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
-from retoma import db
+from retoma import db, settings
+from retoma.bootstrap import APPLICATIONS, application_of, rooms_of
 from retoma.cli.desk import must_exist, print_json, reachable, shown, url_of
 from retoma.cli.exits import Exit, Stop
 from retoma.db import Database, migrations
-from retoma.db.migrations import Migration, Status
+from retoma.db.migrations import Migration, Room, Status
 from retoma.db.statements import DIALECTS
 from retoma.engine.errors import BadInput
+from retoma.manifest import installed
 from retoma.words import say, speak
+
+Stands = dict[str, Status]  # by room; the first is what was asked about
 
 
 def upgrade(database: str | None, as_json: bool) -> None:
     url = url_of(database)
-    _say(url, as_json, _on(url, migrations.upgrade))
+    _say(url, as_json, _on(url, lambda opened: _each(opened, migrations.upgrade)))
 
 
 def status(database: str | None, as_json: bool) -> None:
     url = url_of(database)
     must_exist(url)
-    _say(url, as_json, _on(url, migrations.status))
+    _say(url, as_json, _on(url, lambda opened: _each(opened, migrations.status)))
 
 
-def downgrade(database: str | None, as_json: bool, *, to: int, yes: bool) -> None:
+async def _each(opened: Database, verb: Callable[..., Awaitable[Status]]) -> "Stands":
+    """The engine first: the tables of the applications that the settings name stand on its own."""
+    rooms = rooms_of(settings.read())
+    return {room.name: await verb(opened, room=room) for room in rooms}
+
+
+def downgrade(
+    database: str | None, as_json: bool, *, to: int, yes: bool, application: str | None
+) -> None:
     url = url_of(database)
     must_exist(url)
+    room = None if application is None else _room(application)
+    if not yes and room is not None:
+        raise Stop(
+            Exit.USAGE,
+            say(
+                "this takes the tables of {name} above migration {to} out of {url}; nothing was"
+                " changed. Say --yes if that is meant",
+                name=room.name,
+                to=to,
+                url=shown(url),
+            ),
+        )
     if not yes:
         raise Stop(
             Exit.USAGE,
@@ -38,7 +62,24 @@ def downgrade(database: str | None, as_json: bool, *, to: int, yes: bool) -> Non
                 url=shown(url),
             ),
         )
-    _say(url, as_json, _on(url, lambda opened: migrations.downgrade(opened, to=to)))
+    _say(url, as_json, _on(url, lambda opened: _down(opened, to, room)))
+
+
+async def _down(opened: Database, to: int, room: Room | None) -> "Stands":
+    """Where nothing of the engine stays, nothing can that stands on it: applications go first."""
+    if room is not None:
+        return {room.name: await migrations.downgrade(opened, to=to, room=room)}
+    for name in (*APPLICATIONS, *installed()) if to == 0 else ():
+        if (await migrations.status(opened, above := _room(name))).applied:
+            await migrations.downgrade(opened, to=0, room=above)
+    return {migrations.ENGINE.name: await migrations.downgrade(opened, to=to)}
+
+
+def _room(application: str) -> Room:
+    found = application_of(application)
+    if found.migrations is None:
+        raise BadInput(say("{name} has no tables", name=application))
+    return Room(found.name, found.migrations)
 
 
 def sql(database: str | None, as_json: bool, *, dialect: str | None, above: int) -> None:
@@ -97,8 +138,8 @@ def _record(dialect: str, migration: Migration) -> str:
     return f"INSERT INTO retoma_migrations VALUES ({values}, '{migration.checksum}', {now});"  # noqa: S608 — all ours
 
 
-def _on(url: str, verb: Callable[[Database], Awaitable[Status]]) -> Status:
-    async def done() -> Status:
+def _on(url: str, verb: Callable[[Database], Awaitable["Stands"]]) -> "Stands":
+    async def done() -> Stands:
         await reachable(db.open(url))
         opened = db.open(url)
         try:
@@ -109,24 +150,29 @@ def _on(url: str, verb: Callable[[Database], Awaitable[Status]]) -> Status:
     return asyncio.run(done())
 
 
-def _say(url: str, as_json: bool, status: Status) -> None:
+def _say(url: str, as_json: bool, stands: "Stands") -> None:
+    first, *others = stands.items()
     if as_json:
-        print_json(
-            {
-                "database": shown(url),
-                "dialect": _dialect(url),
-                "applied": list(status.applied),
-                "pending": list(status.pending),
-                "known": list(status.known),
-            }
-        )
+        told = {"database": shown(url), "dialect": _dialect(url), **_numbers(first[1])}
+        print_json({**told, "applications": {name: _numbers(each) for name, each in others}})
         return
-    print(speak("{url}: applied: {numbers}", url=shown(url), numbers=_listed(status.applied)))
-    if status.pending:
-        pending = _listed(status.pending)
-        print(speak("not yet applied: {numbers}: `retoma db upgrade`", numbers=pending))
-    else:
+    for name, status in ((shown(url), first[1]), *others):
+        applied = _listed(status.applied)
+        print(speak("{url}: applied: {numbers}", url=name, numbers=applied))
+        if status.pending:
+            pending = _listed(status.pending)
+            print(speak("not yet applied: {numbers}: `retoma db upgrade`", numbers=pending))
+    if not any(status.pending for status in stands.values()):
         print(speak("nothing is missing"))
+
+
+def _numbers(status: Status) -> dict[str, list[int]]:
+    numbers = {
+        "applied": status.applied,
+        "pending": status.pending,
+        "known": status.known,
+    }
+    return {name: list(each) for name, each in numbers.items()}
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

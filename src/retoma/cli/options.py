@@ -29,6 +29,10 @@ Codes = Annotated[
     list[str] | None,
     typer.Option(metavar="CODE", help="Only those with this code; may be given several times."),
 ]
+Budget = Annotated[
+    str | None, typer.Option(metavar="MONEY", help="Such as '25 USD': it stops there.")
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Watch it until it has ended.")]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="How many at most.")]
 Who = Annotated[str, typer.Argument(metavar="PERSON")]
 Key = Annotated[str, typer.Argument(metavar="KEY")]

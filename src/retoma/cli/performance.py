@@ -5,12 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from retoma.cli import world
+from retoma.cli import documents_world, embeddings_world, matches_world, quotes_world, world
 from retoma.cli.account import Account, account_of
+from retoma.cli.ads_world import AdsAccount, AdsWorld, in_words, install
 from retoma.cli.board import Board
 from retoma.cli.demo_jobs import Order, app, orders, report
+from retoma.cli.documents_world import DocumentsWorld
+from retoma.cli.embeddings_world import EmbeddingsWorld
 from retoma.cli.exits import Exit, Stop
+from retoma.cli.matches_world import MatchesWorld
 from retoma.cli.processes import RunnerProcess, stop_all
+from retoma.cli.quotes_world import QuotesWorld
 from retoma.cli.world import World
 from retoma.engine import insights
 from retoma.engine.batch import Batch, Progress
@@ -21,6 +26,8 @@ from retoma.words import say
 
 LOOK = 0.05  # seconds between two looks at the batch
 PATIENCE = 60.0  # seconds: by then something is wrong
+ADS_LOOK = 0.25
+ADS_PATIENCE = 120.0
 KILL_AT = 1 / 3  # of the jobs ended
 
 
@@ -29,24 +36,56 @@ def world_of(seed: int, jobs: int, pace: float) -> list[Order]:
 
 
 async def perform(
-    place: World, wanted: Sequence[Order], runners: list[RunnerProcess], board: Board
+    place: World,
+    wanted: Sequence[Order],
+    runners: list[RunnerProcess],
+    ads: AdsWorld,
+    others: tuple[QuotesWorld, DocumentsWorld, MatchesWorld, EmbeddingsWorld],
+    board: Board,
 ) -> Account:
     """From the submission to the account; `runners` grows by the one that is started."""
     app.url = place.url
+    install(app, place.folder)
+    quotes_world.install(app, place.folder)
+    documents_world.install(app)
+    matches_world.install(app)
+    embeddings_world.install(app)
+    quotes, documents, matches, embeddings = others
     async with app:
         with board:
             show = _Show(place, runners, board)
-            await show.go_on(wanted)
+            async with asyncio.TaskGroup() as group:
+                missions = group.create_task(show.scrape(ads))
+                lote = group.create_task(quotes.perform(app, board))
+                execution = group.create_task(documents.perform(app, board))
+                rounds = group.create_task(matches.perform(app, board))
+                texts = group.create_task(embeddings.perform(app, board))
+                group.create_task(show.go_on(wanted))
             left_badly = await stop_all(runners, world.GRACE * 2)
+            left_badly += [badly for each in others for badly in await each.stop()]
             board.say("every job has ended; the runners were told to leave")
+            await ads.stop()
         account = await account_of(place, show.batch)
     problems = [f"{name} did not leave in order" for name in left_badly]
     return replace(
         account,
+        ads=missions.result(),
+        quotes=lote.result(),
+        documents=execution.result(),
+        matches=rounds.result(),
+        embeddings=texts.result(),
         takeover_seconds=show.takeover_seconds,
         seconds=round(board.seconds, 1),
         events=board.events,
-        problems=account.problems + problems,
+        problems=[
+            *account.problems,
+            *problems,
+            *missions.result().problems,
+            *lote.result().problems,
+            *execution.result().problems,
+            *rounds.result().problems,
+            *texts.result().problems,
+        ],
     )
 
 
@@ -84,6 +123,34 @@ class _Show:
                     folder=self._place.folder,
                 ),
             ) from None
+
+    async def scrape(self, ads: AdsWorld) -> AdsAccount:
+        """The missions, from the first program of their world to the last ad in its table."""
+        try:
+            async with asyncio.timeout(ADS_PATIENCE):
+                await ads.start(app)
+                up = ads.size
+                self._board.say(
+                    f"ads: {up.workers} workers, {up.proxies} proxies and a writer are up"
+                )
+                await ads.begin(app, up.missions)
+                began = self._clock.now()
+                while not await ads.at_rest(app):
+                    self._board.beside = await in_words(app)
+                    await self._clock.sleep(ADS_LOOK)
+        except TimeoutError:
+            raise Stop(
+                Exit.FAILED,
+                say(
+                    "the missions had not ended after {patience:g} s; the logs are in {folder}",
+                    patience=ADS_PATIENCE,
+                    folder=self._place.folder,
+                ),
+            ) from None
+        self._board.beside = await in_words(app)
+        took = round(self._clock.now() - began, 1)
+        self._board.say(f"{up.missions} missions have ended, in {took:.1f} s")
+        return replace(await ads.account(app), seconds=took)
 
     async def _until(self, holds: Callable[[Progress], bool]) -> None:
         while not holds(await self._look()):

@@ -91,6 +91,11 @@ class Started:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
+    def freeze(self) -> None:
+        """Nothing is done any more, and nobody takes it for dead yet."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGSTOP)
+
     def stop(self) -> None:
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
@@ -165,7 +170,7 @@ async def _launched(
             os.close(log)
 
 
-async def stop_all(runners: Sequence[RunnerProcess], seconds: float) -> list[str]:
+async def stop_all(runners: Sequence[Started], seconds: float) -> list[str]:
     """Drain those that still run; whoever is not gone in time is killed. Who left badly."""
     told = [runner for runner in runners if runner.running]
     for runner in told:

@@ -1,4 +1,4 @@
-"""`retoma sandbox ads` and `retoma sandbox proxy`: pieces of the outside world, as programs."""
+"""`retoma sandbox ads`, `quotes` and the others: pieces of the outside world, as programs."""
 
 import asyncio
 import os
@@ -30,6 +30,60 @@ def ads(
 
     wrong = Faults(seed=seed, rate=faults, block_after=block_after)
     asyncio.run(_serve(Box(build_pages(Library(seed)), wrong, log_file=log), port, with_parent))
+
+
+def quotes(
+    *, port: int, seed: int, faults: float, pace: float, logs: Path | None, with_parent: bool
+) -> None:
+    from retoma.sandbox.quotes import Catalogue, build_services
+
+    services = build_services(Catalogue(seed), faults=faults, pace=pace, logs=logs)
+    asyncio.run(_serve(services, port, with_parent))
+
+
+def documents(
+    *, port: int, seed: int, faults: float, pace: float, log: Path | None, with_parent: bool
+) -> None:
+    from retoma.sandbox.documents import build_service
+
+    service = build_service(seed, faults=faults, pace=pace, log=log)
+    asyncio.run(_serve(service, port, with_parent))
+
+
+def embeddings(
+    *, port: int, seed: int, faults: float, pace: float, log: Path | None, with_parent: bool
+) -> None:
+    from retoma.sandbox.embeddings import build_service
+
+    service = build_service(seed, faults=faults, pace=pace, log=log)
+    asyncio.run(_serve(service, port, with_parent))
+
+
+def matches(
+    *,
+    port: int,
+    seed: int,
+    faults: float,
+    unfinished: float,
+    pace: float,
+    log: Path | None,
+    with_parent: bool,
+) -> None:
+    from retoma.sandbox.matches import Season, build_site
+
+    season = Season(seed, unfinished=unfinished)
+    site = build_site(season, faults=faults, pace=pace, log=log)
+    asyncio.run(_serve(site, port, with_parent))
+
+
+def papers(folder: Path, *, count: int, seed: int, odd: int) -> None:
+    from retoma.sandbox.documents import Odd, Papers
+
+    kinds: list[Odd] = [each for each in Odd if each is not Odd.HUGE]
+    wanted = {kind: len(range(place, odd, len(kinds))) for place, kind in enumerate(kinds)}
+    Papers(seed).write(folder, count, wanted)
+    told = {"count": count, "folder": folder, "odd": min(odd, count)}
+    print(speak("{count} documents lie in {folder}, {odd} of them odd", **told))
 
 
 async def _serve(app: Any, port: int, with_parent: bool) -> None:

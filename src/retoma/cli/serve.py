@@ -164,13 +164,22 @@ def _me() -> str:
 @asynccontextmanager
 async def own_runner(house: House) -> AsyncIterator[None]:
     """Runs the jobs of the house itself: orders that are too large to wait for."""
-    retoma, leaving = house.retoma, asyncio.Event()
+    retoma, told, leaving = house.retoma, house.settings, asyncio.Event()
 
     async def kept() -> None:
         # One that was drained begins anew: it leaves with the server.
         while not leaving.is_set():
             await retoma.run(
-                kinds=house.own, name="server", slots=SLOTS, grace=GRACE, let_go=GRACE / 2
+                kinds=house.own,
+                name="server",
+                host=told.host,
+                slots=SLOTS,
+                lease=told.lease,
+                beat=told.beat,
+                tick=told.tick,
+                grace=GRACE,
+                let_go=GRACE / 2,
+                keep=told.keep,
             )
 
     run = asyncio.create_task(kept())

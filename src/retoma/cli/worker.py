@@ -1,6 +1,7 @@
 """`retoma worker-service`: the scrape worker, as a program."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from retoma.outbound.client import PRIVATE_HOSTS
 from retoma.outbound.policy import private_hosts
 from retoma.secret import Secret
 from retoma.services.worker import ADAPTERS, Config, build_worker
+from retoma.services.worker.way import Way
 from retoma.web import Face
 from retoma.words import say
 
@@ -36,6 +38,8 @@ class Wanted:
     watch: float
     keep: str
     storage: str | None
+    browser: bool
+    chromium: str | None
     misbehave: bool
     with_parent: bool
 
@@ -78,6 +82,7 @@ def _config(wanted: Wanted) -> Config:
         site=wanted.site,
         adapter=adapter,
         folder=wanted.data.resolve(),
+        way=_browser(wanted.chromium) if wanted.browser else Way,
         keys=wanted.keys,
         limit=wanted.limit,
         watch=wanted.watch,
@@ -88,3 +93,21 @@ def _config(wanted: Wanted) -> Config:
         storage_keys=(access, secret) if access and secret else None,
         misbehaves=wanted.misbehave,
     )
+
+
+def _browser(chromium: str | None) -> Callable[..., Way]:
+    """The one that was named, else one on the PATH, else the one that playwright has installed."""
+    try:
+        from retoma.chromium import program  # noqa: PLC0415 — an extra
+        from retoma.services.worker.browser import (  # noqa: PLC0415 — an extra
+            BrowserWay,
+        )
+    except ImportError:
+        raise Stop(
+            Exit.UNAVAILABLE,
+            say("--browser needs playwright: pip install 'retoma[browser]'"),
+        ) from None
+    found = program(chromium)
+    if found is None and chromium is not None:
+        raise Stop(Exit.USAGE, say("--chromium: there is no program {name!r}", name=chromium))
+    return partial(BrowserWay, chromium=found)

@@ -16,6 +16,8 @@ HOME = Path(".retoma")
 LEDGER = "RETOMA_DEMO_LEDGER"  # where the demo's jobs write down what they do
 TICK = 0.25  # seconds: a person is watching, and a neighbour's death should show at once
 GRACE = 5.0
+ADS_KEY_FILE = "secret.key"  # seals what the ads orchestrator knows of workers and proxies
+PRIVATE = {"RETOMA_PRIVATE_HOSTS": "127.0.0.1"}  # all of this world is here
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,17 @@ class World:
     def ledger(self) -> Path:
         return self.folder / "ledger.txt"
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the runners of this world are told."""
+        return {
+            "RETOMA_TICK": str(TICK),
+            "RETOMA_GRACE": str(GRACE),
+            "RETOMA_APPLICATIONS": "ads",
+            "RETOMA_SECRET_KEY_FILE": str(self.folder / ADS_KEY_FILE),
+            **PRIVATE,
+        }
+
     async def start(self, name: str) -> RunnerProcess:
         """A real `retoma runner`, in a process of its own."""
         return await RunnerProcess.start(
@@ -41,11 +54,7 @@ class World:
                 *("--slots", str(self.slots)),
             ),
             name=name,
-            environment={
-                LEDGER: str(self.ledger),
-                "RETOMA_TICK": str(TICK),
-                "RETOMA_GRACE": str(GRACE),
-            },
+            environment={LEDGER: str(self.ledger), **self.environment},
             log_file=self.folder / f"{name.replace(' ', '-')}.log",
         )
 

@@ -1,5 +1,6 @@
 """What may go wrong with a site: on demand, by seed, and for a proxy that has asked too often."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ class Trouble(StrEnum):
 
     SLOW = "slow"  # answered, but late
     STATUS = "status"  # answered with this status in place of a page
+    HOLD = "hold"  # answered once its faults are taken back
     HANG = "hang"  # never answered
     CUT = "cut"  # the connection breaks in the middle of the page
 
@@ -39,6 +41,7 @@ class Fault:
     seconds: float = 1.0
     retry_after: int | None = None
     path: str = ""  # only below this one
+    about: str = ""  # only where the request says this, anywhere
     proxy: str | None = None  # only through this one
     after: int = 0  # requests that go well first
     times: int | None = 1  # None: until it is taken back
@@ -63,24 +66,35 @@ class Fault:
             )
         return made
 
-    def meets(self, proxy: str | None, path: str) -> bool:
-        return path.startswith(self.path) and self.proxy in (None, proxy)
+    def meets(self, proxy: str | None, path: str, text: str) -> bool:
+        return (
+            path.startswith(self.path)
+            and self.proxy in (None, proxy)
+            and self.about.casefold() in text.casefold()
+        )
 
 
 class Faults:
     """Decides, for each request in its turn, what becomes of it."""
 
     def __init__(
-        self, *, seed: int = 1, rate: float = 0.0, block_after: int | None = None
+        self,
+        *,
+        seed: int = 1,
+        rate: float = 0.0,
+        block_after: int | None = None,
+        by_chance: Sequence[tuple[str, dict[str, Any]]] = BY_CHANCE,
     ) -> None:
-        """`rate`: the share of requests to which chance brings trouble. `block_after`: how many
-        requests one proxy has; from then on it is blocked."""
+        """`rate`: the share of requests to which chance brings trouble, one of `by_chance`.
+        `block_after`: how many requests one proxy has; from then on it is blocked."""
         self._seed = seed
         self._rate = rate
         self._block_after = block_after
+        self._chances = by_chance
         self._armed: list[Fault] = []
         self._asked: Counter[str] = Counter()
         self._turn = 0
+        self._peace = asyncio.Event()
 
     def arm(self, fault: Fault) -> None:
         self._armed.append(fault)
@@ -89,14 +103,20 @@ class Faults:
         """All is well again, for blocked proxies too."""
         self._armed.clear()
         self._asked.clear()
+        self._peace.set()
+        self._peace = asyncio.Event()
 
-    def next(self, proxy: str | None, path: str) -> Fault | None:
+    async def peace(self) -> None:
+        """Until the faults of now are taken back."""
+        await self._peace.wait()
+
+    def next(self, proxy: str | None, path: str, text: str = "") -> Fault | None:
         self._turn += 1
-        return self._armed_for(proxy, path) or self._blocked(proxy) or self._by_chance()
+        return self._armed_for(proxy, path, text) or self._blocked(proxy) or self._by_chance()
 
-    def _armed_for(self, proxy: str | None, path: str) -> Fault | None:
+    def _armed_for(self, proxy: str | None, path: str, text: str) -> Fault | None:
         for place, fault in enumerate(self._armed):
-            if not fault.meets(proxy, path):
+            if not fault.meets(proxy, path, text):
                 continue
             if fault.after:
                 self._armed[place] = replace(fault, after=fault.after - 1)
@@ -119,5 +139,5 @@ class Faults:
         chance = Random(f"{self._seed}:{self._turn}")  # noqa: S311 — a world, not a secret
         if chance.random() >= self._rate:
             return None
-        trouble, how = chance.choice(BY_CHANCE)
+        trouble, how = chance.choice(self._chances)
         return Fault.of({"trouble": trouble, **how})

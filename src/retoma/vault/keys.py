@@ -216,6 +216,11 @@ class KeyFile:
             )
 
 
+def key_file(told: str | None, url: str, database: str) -> Path:
+    """The one that the settings name, or the default."""
+    return default_file(url, database) if told is None else Path(told)
+
+
 def default_file(url: str, database: str) -> Path:
     """Beside the file of an embedded database; else in this user's data folder, one for each."""
     parts = urlsplit(url)

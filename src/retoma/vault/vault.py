@@ -1,8 +1,9 @@
 """The vault: secrets of whatever table, put in by people, taken out only by who uses them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from retoma.codec import encode
 from retoma.db import Database, Transaction, crashpoint
@@ -14,8 +15,11 @@ from retoma.vault import store
 from retoma.vault.keys import EnvKeys, KeyFile, Keys, KeySource, default_file
 from retoma.vault.ref import SecretRef, Source, Unreadable
 from retoma.vault.seal import NONCE, Place, Stamp, opened, seal
+from retoma.vault.sign import Signer
 from retoma.vault.store import Face, Sealed, SecretSeen
 from retoma.words import say
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,11 @@ class Sealer:
         ref = seal(self._keys, stamp, place, value)
         shown = store.last4(value.reveal())
         store.put(tx, place, ref, key=key, last4=shown, actor=actor)
+
+    def remove(self, tx: Transaction, place: Place, *, actor: str) -> None:
+        """A place has no secret from now on, whether it had one or not."""
+        if store.find(tx, place) is not None:
+            store.remove(tx, place, actor=actor)
 
     def _key_that_seals(self, tx: Transaction) -> str:
         """Whichever the database says: with one that was turned away, nothing would ever open."""
@@ -104,22 +113,40 @@ class Vault:
 
     async def sealer(self) -> Sealer:
         """For whoever puts a secret in together with the row it belongs to. Use it at once."""
+        keys, id_ = await self._keys_to_use()
+        return Sealer(keys, id_, self._ids)
+
+    async def signer(self, purpose: str) -> Signer:
+        """For whoever signs something that leaves the house."""
+        keys, _ = await self._keys_to_use()
+        return Signer(keys, purpose)
+
+    async def _keys_to_use(self) -> tuple[Keys, str]:
+        """Those there are, or the first one."""
         source, id_ = await self._at_home()
         keys = source.load()
         if keys is None:
             await self._refuse_strange_keys()
             keys = source.make(self._ids)
         self._keys = keys
-        return Sealer(keys, id_, self._ids)
+        return keys, id_
 
     # — out —
 
     async def get(self, place: Place) -> Secret | None:
         """The secret itself; None where there is none. Unreadable where it does not open."""
-        ref = await self._database.read(lambda tx: store.find(tx, place))
-        if ref is None or ref.source is not Source.SEALED:
-            return None if ref is None else ref.read()
-        return await self._opened(place, ref)
+        return (await self.beside(place, lambda _: None))[1]
+
+    async def beside(
+        self, place: Place, look: Callable[[Transaction], T]
+    ) -> tuple[T, Secret | None]:
+        """What `look` reads, and the secret that belongs to it, at one instant."""
+        seen, ref = await self._database.read(lambda tx: (look(tx), store.find(tx, place)))
+        if ref is None:
+            return seen, None
+        if ref.source is not Source.SEALED:
+            return seen, ref.read()
+        return seen, await self._opened(place, ref)
 
     async def _opened(self, place: Place, ref: SecretRef) -> Secret:
         source, id_ = await self._at_home()

@@ -7,7 +7,7 @@ id and the headers that keep a browser from doing what it should not.
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from email.message import Message as MailMessage
@@ -69,7 +69,9 @@ class Places:
     """Which paths are not like the others, and under which names we are known."""
 
     hosts: frozenset[str] | None = None  # None: any
-    uploads: Sequence[str] = ()
+    uploads: Mapping[str, int | None] = field(
+        default_factory=dict
+    )  # bytes; None: as all have it
     streams: Sequence[str] = ()  # answers that never end
 
 
@@ -122,8 +124,7 @@ class Bounds:
             return
 
     def _time(self, scope: Scope) -> AbstractAsyncContextManager[object]:
-        unhurried = (*self._places.streams, *self._places.uploads)
-        if _is_below(scope["path"], unhurried):
+        if self._upload(scope) is not None or _is_below(scope["path"], self._places.streams):
             return nullcontext()
         return asyncio.timeout(self._bound.seconds)
 
@@ -165,12 +166,12 @@ class Bounds:
     async def _body(
         self, scope: Scope, headers: Mapping[str, str], receive: Receive
     ) -> Receive:
-        upload = _is_below(scope["path"], self._places.uploads)
-        most = self._bound.upload if upload else self._bound.body
+        upload = self._upload(scope)
+        most = self._bound.body if upload is None else upload
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
             raise _too_large(most)
-        if upload:
+        if upload is not None:
             return _counting(receive, most)
         try:
             async with asyncio.timeout(self._bound.seconds):
@@ -187,6 +188,15 @@ class Bounds:
         if raw and scope["method"] in UNSAFE:
             self._check_media(scope["path"], headers.get("content-type", ""), raw)
         return _replayed(raw, receive)
+
+    def _upload(self, scope: Scope) -> int | None:
+        """How many bytes may come there as they come; None: nothing comes so. There, and not below
+        it: whoever takes a body whole must not be sent a large one."""
+        uploads = self._places.uploads
+        if scope["method"] not in UNSAFE or scope["path"] not in uploads:
+            return None
+        most = uploads[scope["path"]]
+        return self._bound.upload if most is None else most
 
     def _check_media(self, path: str, content_type: str, raw: bytes) -> None:
         message = MailMessage()
@@ -342,5 +352,5 @@ def _too_slow() -> Refusal:
     )
 
 
-def _is_below(path: str, places: Sequence[str]) -> bool:
+def _is_below(path: str, places: Iterable[str]) -> bool:
     return any(path == place or path.startswith(f"{place}/") for place in places)

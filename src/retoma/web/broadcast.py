@@ -340,6 +340,10 @@ class Broadcaster:
         # Who joins from here on hears from the next poll on, and is told so by this cursor.
         self._cursor = new
         audience = tuple(self._listeners)
+        if not tail.of_one_life(old, new):  # restored meanwhile: whoever listens begins anew
+            for listener in audience:
+                listener.tell(_with_ids([message("reset", {})], new, new))
+            return
         try:
             async for part in self._parts(old, new):
                 self._tell(audience, part, old, new if part.next is None else None)

@@ -1,5 +1,6 @@
 """How money looks on the wire: what was spent and saved, budgets, prices. Amounts are text, never floats."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -35,6 +36,26 @@ class CostShown(Shown):
     model: str
     spent: TotalShown
     saved: TotalShown = Field(description="Not paid again, because a step was kept.")
+
+
+class CostsShown(Shown):
+    """What one account came to, of all providers together and of each."""
+
+    spent: TotalShown
+    saved: TotalShown = Field(description="Not paid again, because a step was kept.")
+    by_provider: dict[str, TotalShown] = Field(description="What of it was spent with whom.")
+
+
+def costs_shown(seen: Sequence[CostSeen]) -> CostsShown:
+    providers = sorted({each.provider for each in seen})
+    return CostsShown(
+        spent=_total(Total.sum(each.spent for each in seen)),
+        saved=_total(Total.sum(each.saved for each in seen)),
+        by_provider={
+            name: _total(Total.sum(each.spent for each in seen if each.provider == name))
+            for name in providers
+        },
+    )
 
 
 def cost_shown(seen: CostSeen) -> CostShown:

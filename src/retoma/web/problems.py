@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from retoma.codec import Misfit, Undecodable, Unstorable
@@ -103,11 +104,28 @@ class Refusal(Exception):
         Exception.__init__(self, self.code)
 
 
+def unanswered(error: Exception) -> Refusal:
+    """What is said to whoever asked for what no route answers."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    match status:
+        case HTTPStatus.NOT_FOUND:
+            refusal = Refusal("not_found", say("there is nothing at this address"))
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            refusal = Refusal("method_not_allowed", say("this address does not do that"))
+        case _:
+            refusal = Refusal("bad_request", say("the request cannot be read"))
+    if isinstance(error, HTTPException):
+        refusal.headers.update(error.headers or {})
+    return refusal
+
+
 def refusal_of(error: Exception) -> Refusal | None:
     """What an error of ours is to whoever asked; None: it is nobody's fault but our own."""
     match error:
         case Refusal():
             return error
+        case HTTPException():  # a body that came as it is, and FastAPI could not read
+            return unanswered(error)
         case Misfit():
             return _misfit(error)
         case RetomaError():

@@ -28,7 +28,7 @@ from retoma.web.notices import notice_kinds
 from retoma.web.orders import order_kind
 from retoma.web.pages import ROUTERS as PAGES
 from retoma.web.pages import Pages, Screens, told
-from retoma.web.problems import CODES, Refusal
+from retoma.web.problems import CODES
 from retoma.web.route import Route, router
 from retoma.web.routes import (
     alerts,
@@ -92,7 +92,8 @@ def build_site(
     site = _Site(house, lives)
     site.state.pages = Pages(house, Screens(house.broadcaster, retoma.clock), settings)
     for each in (*ROUTERS, *PAGES, *routers, *_of(applications), _about(site)):
-        site.include_router(each)
+        # As they are: included, each route would be made anew for every site, and none of ours differs.
+        site.router.routes.extend(each.routes)
     site.add_exception_handler(HTTPException, _not_ours)
     check_roles(site)
     house.queries = dict(queries_of(site))
@@ -116,14 +117,18 @@ class _Site(FastAPI):
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
-            lifespan=_lifespan(house, lives),
+            lifespan=lifespan_of(house, lives),
             redirect_slashes=False,
         )
         self.state.house = house
 
     def build_middleware_stack(self) -> ASGIApp:
         house: House = self.state.house
-        uploads = [path for each in house.applications for path in each.uploads]
+        uploads = dict(
+            (each, None) if isinstance(each, str) else each
+            for application in house.applications
+            for each in application.uploads
+        )
         bound = house.bound
         if house.face.public_url is not None:
             # Whoever asks, it is the proxy's address that we see.
@@ -158,7 +163,9 @@ def _of(applications: Sequence[Application]) -> Iterator[APIRouter]:
                 yield load(address)
 
 
-def _lifespan(house: House, lives: Sequence[Life]) -> Any:
+def lifespan_of(house: House, lives: Sequence[Life]) -> Any:
+    """Each begins before a request is answered; the last to begin is the first to end."""
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
@@ -195,16 +202,7 @@ def _about(site: FastAPI) -> APIRouter:
 
 async def _not_ours(request: Request, error: Exception) -> Response:
     """What no route answers: nothing is there, or not so."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-    match status:
-        case HTTPStatus.NOT_FOUND:
-            refusal = Refusal("not_found", say("there is nothing at this address"))
-        case HTTPStatus.METHOD_NOT_ALLOWED:
-            refusal = Refusal("method_not_allowed", say("this address does not do that"))
-        case _:
-            refusal = Refusal("bad_request", say("the request cannot be read"))
-    refusal.headers.update(headers)
+    refusal = problems.unanswered(error)
     return told(request, problems.response(refusal, visit_at(request)))
 
 

@@ -11,7 +11,7 @@ database = group("The schema of the database.")
 
 @database.command("upgrade")
 def db_upgrade(database: Database = None, json: AsJson = False) -> None:
-    """Bring the schema to what this retoma needs. Safe at any time, by any number at once."""
+    """Bring the schema to what retoma and the applications that are taken in need. Safe at any time."""
     from retoma.cli.db import upgrade
 
     upgrade(database, json)
@@ -29,13 +29,16 @@ def db_status(database: Database = None, json: AsJson = False) -> None:
 def db_downgrade(
     to: Annotated[int, typer.Option(min=0, help="The last migration to keep; 0: none.")],
     yes: Annotated[bool, typer.Option("--yes", help="Yes, drop what is above it.")] = False,
+    application: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only its tables, such as quotes.")
+    ] = None,
     database: Database = None,
     json: AsJson = False,
 ) -> None:
     """Undo migrations, newest first. What they hold is dropped: asks for --yes."""
     from retoma.cli.db import downgrade
 
-    downgrade(database, json, to=to, yes=yes)
+    downgrade(database, json, to=to, yes=yes, application=application)
 
 
 @database.command("sql")

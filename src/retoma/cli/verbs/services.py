@@ -38,6 +38,17 @@ def worker_service(
             metavar="URL", help="s3://bucket/prefix?endpoint=… for results; else here."
         ),
     ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser", help="Read the site in a headless Chromium.")
+    ] = False,
+    chromium: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROGRAM",
+            envvar="RETOMA_CHROMIUM",
+            help="Which Chromium; else one on the PATH.",
+        ),
+    ] = None,
     misbehave: Annotated[
         bool, typer.Option("--misbehave", help="Listen to POST /misbehave: for tests.")
     ] = False,
@@ -62,6 +73,8 @@ def worker_service(
             watch=watch,
             keep=keep,
             storage=storage,
+            browser=browser,
+            chromium=chromium,
             misbehave=misbehave,
             with_parent=with_parent,
         )

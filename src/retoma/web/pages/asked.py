@@ -1,13 +1,32 @@
-"""What an address may ask of a page. A field that was left empty asks nothing."""
+"""What an address may ask of a page, and what a form says. A field that was left empty says nothing."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Query
-from pydantic import BeforeValidator, Field
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from retoma.engine.states import State
 from retoma.web.wire import LARGEST, MARK
 from retoma.words import say
+
+B = TypeVar("B", bound=BaseModel)
+
+
+def filled(shape: type[B], told: Mapping[str, Any]) -> B:
+    """What a form says, held against what the API takes; a field left empty says nothing."""
+    return shaped(
+        shape, {name: each for name, each in told.items() if each not in (None, "", [])}
+    )
+
+
+def shaped(shape: type[B], told: Mapping[str, Any]) -> B:
+    """The same, where a field left empty is emptied."""
+    try:
+        return shape.model_validate(told)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None
 
 
 def _given(value: Any) -> Any:

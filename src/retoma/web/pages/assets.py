@@ -5,6 +5,7 @@ file for as long as it is the same, and a new one is loaded at once.
 """
 
 import gzip
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,6 +24,7 @@ FETCHED: Final = (
     *("vendor/htmx.min.js", "vendor/hx-sse.min.js"),
     *("vendor/uPlot.iife.min.js", "vendor/uPlot.min.css"),
 )
+IMPORTED: Final = re.compile(rb'(?<= from ")\./([a-z]+\.js)(?=";)')
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
@@ -75,7 +77,14 @@ class Assets:
 
 def read_assets() -> Assets:
     root = resources.files("retoma.web.pages") / "static"
-    return Assets({asset.name: asset for asset in _below(root, "")})
+    found = {asset.name: asset for asset in _below(root, "")}
+    return Assets({name: _linked(asset, found) for name, asset in found.items()})
+
+
+def _linked(asset: Asset, found: Mapping[str, Asset]) -> Asset:
+    """What it imports is named by what that is, too; what is imported imports nothing itself."""
+    raw = IMPORTED.sub(lambda name: found[name[1].decode()].address.encode(), asset.raw)
+    return asset if raw == asset.raw else _packed(asset.name, asset.media, raw)
 
 
 def _below(folder: Traversable, prefix: str) -> Iterator[Asset]:
@@ -83,7 +92,9 @@ def _below(folder: Traversable, prefix: str) -> Iterator[Asset]:
         if each.is_dir():
             yield from _below(each, f"{prefix}{each.name}/")
         elif (media := MEDIA.get(each.name.rpartition(".")[2])) is not None:
-            raw = each.read_bytes()
-            packed = gzip.compress(raw, 9, mtime=0)
-            mark = sha256(raw).hexdigest()[:12]
-            yield Asset(f"{prefix}{each.name}", media, raw, packed, mark)
+            yield _packed(f"{prefix}{each.name}", media, each.read_bytes())
+
+
+def _packed(name: str, media: str, raw: bytes) -> Asset:
+    packed = gzip.compress(raw, 9, mtime=0)
+    return Asset(name, media, raw, packed, sha256(raw).hexdigest()[:12])

@@ -15,6 +15,7 @@ from retoma.web.house import AVisit
 from retoma.web.many import do_to_batch
 from retoma.web.orders import Order
 from retoma.web.pages.asked import CodeOf, CursorOf, StateOf
+from retoma.web.pages.bars import parts_of
 from retoma.web.pages.jobs import job_rows, query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
@@ -180,15 +181,7 @@ def told(progress: Progress) -> dict[str, Any]:
 
 
 def _bar(progress: Progress) -> list[tuple[State, float, float]]:
-    """Its parts from 0 to 1000: which, where it begins, how wide it is."""
-    begin, parts = 0.0, []
-    for state in PARTS:
-        n = progress.counts.get(state, 0)
-        if n:
-            width = max(n * 1000 / progress.total, 4.0)  # one of a million is seen too
-            parts.append((state, begin, width))
-            begin += width
-    return parts
+    return parts_of(((each, progress.counts.get(each, 0)) for each in PARTS), progress.total)
 
 
 def batch_screen(

@@ -119,6 +119,8 @@ def leads(alert: Alert) -> str:
             return "/gates"
         case Rule.BUDGET:
             return "/jobs" + query_of({"state": State.WAITING})
+        case Rule.APPLICATION:
+            return "/" + alert.subject.partition(".")[0]
 
 
 def bars(found: Sequence[Durations]) -> list[tuple[Durations, float, float]]:

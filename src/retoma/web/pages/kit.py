@@ -45,7 +45,9 @@ class Pages:
             for state, word in each.words.items()
         )
         self.menu = tuple(
-            (address, word) for each in house.applications for word, address in each.menu
+            (each.title or each.name, tuple((address, word) for word, address in each.menu))
+            for each in house.applications
+            if each.menu
         )
         self._templates = Environment(
             loader=ChoiceLoader([PackageLoader("retoma.web.pages"), self._theirs()]),

@@ -172,7 +172,7 @@ class View:
 
     def percent(self, share: float) -> str:
         """Never 100 % before all of it is, nor 0 % once something is."""
-        hundredths = share * 100
+        hundredths = round(share * 100, 9)  # 0.57 is 57 of them, not 56.99…
         if 0 < hundredths < 1:
             return self._local(f"{max(hundredths, 0.1):.1f} %")
         return f"{int(hundredths)} %"
@@ -203,10 +203,10 @@ class View:
         if seconds < MINUTE:
             return f"{int(seconds)} s"
         if seconds < HOUR:
-            return f"{int(seconds // MINUTE)} min {int(seconds % MINUTE)} s"
+            return _both(seconds // MINUTE, "min", seconds % MINUTE, "s")
         if seconds < DAY:
-            return f"{int(seconds // HOUR)} h {int(seconds % HOUR // MINUTE)} min"
-        return f"{int(seconds // DAY)} d {int(seconds % DAY // HOUR)} h"
+            return _both(seconds // HOUR, "h", seconds % HOUR // MINUTE, "min")
+        return _both(seconds // DAY, "d", seconds % DAY // HOUR, "h")
 
     def between(self, begin: datetime | None, end: datetime | None) -> str:
         return "" if begin is None or end is None else self.lasts(end - begin)
@@ -254,3 +254,8 @@ def _amount(amount: Decimal) -> str:
 @lru_cache(maxsize=8)
 def _zone(name: str) -> ZoneInfo:
     return ZoneInfo(name)
+
+
+def _both(many: float, large: str, rest: float, small: str) -> str:
+    """`2 h 5 min`; a round one says no more than it must."""
+    return f"{int(many)} {large} {int(rest)} {small}" if int(rest) else f"{int(many)} {large}"

@@ -104,7 +104,10 @@ function untick() {
   count();
 }
 
-document.addEventListener("change", ({ target }) => {
+document.addEventListener("change", async ({ target }) => {
+  // A file is read here and stands where it would have been pasted; it is not sent as a file.
+  const into = target.dataset?.into && target.form?.elements[target.dataset.into];
+  if (into && target.files?.length) into.value = await target.files[0].text();
   if (target.matches("[data-tick-all]")) {
     for (const box of boxes()) box.checked = target.checked;
   }

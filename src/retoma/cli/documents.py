@@ -1,0 +1,262 @@
+"""`retoma documents …`: files become an execution; how it stands, what failed, go on, try again."""
+
+import csv
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from retoma.access import Role
+from retoma.apps.documents import APP, store
+from retoma.apps.documents.api.execucoes import HEADINGS, line_told, result_told
+from retoma.apps.documents.api.how import time_told
+from retoma.apps.documents.api.recuperacao import described, message_of
+from retoma.apps.documents.contents import Contents
+from retoma.apps.documents.intake import Intake, Taken
+from retoma.apps.documents.model import (
+    ROUTE,
+    DocumentStatus,
+    Label,
+    ProjectRules,
+    meaning_of,
+)
+from retoma.apps.documents.store.documents import Which
+from retoma.apps.documents.store.executions import NewDocument, Stand
+from retoma.apps.tools import Tools
+from retoma.cli.apps import ask_in, bar, print_page, shown_cell
+from retoma.cli.batches import watch
+from retoma.cli.desk import ACTOR, clean, console, print_json, table
+from retoma.db import Transaction
+from retoma.web.files import cell
+from retoma.words import Said, chosen, say, speak, tell
+
+T = TypeVar("T")
+
+PAGE = 1_000  # documents read at a time
+LISTED = 20  # executions
+LINE = ("id", "nome", "status", "progresso", "total")
+FAILED = ("codigo", "arquivo", "erro_codigo", "erro_mensagem", "tentativas", "ultimo_erro_em")
+SHOWN = ("codigo", "status", "rotulo", "confianca", "erro_codigo", "justificativa")
+
+
+def documents(
+    database: str | None,
+    verb: Callable[[Tools], Awaitable[T]],
+    *,
+    interrupted: Said | None = None,
+) -> T:
+    """One verb on a database that has the documents application in it."""
+    return ask_in(APP, database, verb, interrupted=interrupted)
+
+
+def looked(database: str | None, look: Callable[[Transaction], T]) -> T:
+    """What is read in one transaction: it adds up."""
+
+    async def go(tools: Tools) -> T:
+        return await (await tools.retoma.database()).read(look)
+
+    return documents(database, go)
+
+
+# — projects —
+
+
+def add_project(database: str | None, as_json: bool, name: str, labels: Sequence[str]) -> None:
+    rules = ProjectRules(labels=tuple(_label(each) for each in labels))
+
+    async def go(tools: Tools) -> int:
+        return await tools.retoma.write(
+            lambda tx: store.projects.add_project(tx, name, rules, actor=ACTOR)
+        )
+
+    made = documents(database, go)
+    if as_json:
+        print_json({"id": made, "nome": name})
+    else:
+        print(speak("project {id}: {name}", id=made, name=clean(name)))
+
+
+def _label(told: str) -> Label:
+    name, _, why = told.partition(":")
+    return Label(name.strip(), why.strip())
+
+
+def list_projects(database: str | None, as_json: bool) -> None:
+    found = looked(database, lambda tx: store.projects.list_projects(tx, before=None, n=PAGE))
+    told = [
+        {"id": each.id, "nome": each.name, "rotulos": list(each.rules.names)} for each in found
+    ]
+    _table(("id", "nome", "rotulos"), told, as_json, none=say("no project yet"))
+
+
+# — executions —
+
+
+def classify(
+    database: str | None,
+    as_json: bool,
+    paths: Sequence[Path],
+    *,
+    project: str,
+    name: str | None,
+    budget: str | None,
+    manifest: Path | None,
+    wait: bool,
+) -> None:
+    async def go(tools: Tools) -> tuple[int, Taken]:
+        opened = await tools.retoma.database()
+        wanted = await opened.read(lambda tx: store.projects.find_project(tx, project))
+        with bar(speak("files kept"), quiet=as_json) as seen:
+            taken = await Intake(Contents(tools.retoma)).paths(paths, manifest, seen)
+        if not taken.incoming:
+            _tell_left_out(taken, sys.stderr)
+        papers = [
+            NewDocument(each.codigo, each.name, each.sha256, each.size)
+            for each in taken.incoming
+        ]
+        how: dict[str, Any] = {"name": name, "budget": budget, "actor": ACTOR}
+        made = await tools.retoma.write(
+            lambda tx: store.executions.add_execution(tx, wanted, papers, **how)
+        )
+        return made, taken
+
+    left = say("nothing was begun; files that came in are dropped a day later")
+    execution, taken = documents(database, go, interrupted=left)
+    _tell_taken(execution, taken, as_json=as_json, wait=wait)
+    if wait:
+        watch(database, as_json, execution)
+
+
+def _tell_taken(execution: int, taken: Taken, *, as_json: bool, wait: bool) -> None:
+    n = len(taken.incoming)
+    if as_json:
+        left = [{"arquivo": each.name, "codigo": each.code} for each in taken.left_out]
+        if not wait:
+            print_json({"execucao": execution, "documentos": n, "deixados": left})
+        return
+    print(speak("execution {execution}: {n} documents", execution=execution, n=n))
+    _tell_left_out(taken, sys.stdout)
+
+
+def _tell_left_out(taken: Taken, out: TextIO) -> None:
+    for each in taken.left_out:
+        told = speak("left out: {name} ({code})", name=clean(each.name), code=each.code)
+        print(told, meaning_of(each.code, chosen()), file=out)
+
+
+def status(database: str | None, as_json: bool, execution: int | None) -> None:
+    if execution is None:
+        lines = looked(database, _newest)
+        _table(LINE, lines, as_json, none=say("no execution yet"))
+    else:
+        print_page(looked(database, lambda tx: _standing(tx, execution)), as_json)
+
+
+def _newest(tx: Transaction) -> list[dict[str, Any]]:
+    found = store.executions.list_executions(tx, before=None, n=LISTED)
+    return [line_told(tx, each).model_dump(mode="json") for each in found]
+
+
+def _standing(tx: Transaction, execution: int) -> dict[str, Any]:
+    told = store.executions.execution_seen(tx, execution)
+    line = line_told(tx, told)
+    holds = store.executions.holds_of(tx, execution)
+    return {
+        **line.model_dump(mode="json"),
+        "mensagem": tell(message_of(line)),
+        "rota_origem": ROUTE,
+        "ultimo_heartbeat": time_told(told["ultimo_heartbeat"]),
+        "ultimo_codigo_processado": told["ultimo_codigo_processado"],
+        "motivos": {tell(described(why)): n for why, n, _ in holds},
+        "rotulos": store.documents.count_labels(tx, execution),
+    }
+
+
+def errors(database: str | None, as_json: bool, execution: int) -> None:
+    which = Which(status=DocumentStatus.ERRO)
+    told = [
+        {name: each[name] for name in FAILED} for each in _results(database, execution, which)
+    ]
+    _table(FAILED, told, as_json, none=say("no document has failed"))
+
+
+def results(database: str | None, as_json: bool, execution: int, *, as_csv: bool) -> None:
+    told = _results(database, execution, Which())
+    if as_csv:
+        writer = csv.writer(sys.stdout)
+        writer.writerow(HEADINGS)
+        writer.writerows([cell(each[name]) for name in HEADINGS] for each in told)
+    else:
+        _table(SHOWN, told, as_json, none=say("no documents"))
+
+
+def _results(database: str | None, execution: int, which: Which) -> list[dict[str, Any]]:
+    """All of them, as the API shows them to anybody."""
+
+    def look(tx: Transaction) -> list[dict[str, Any]]:
+        store.executions.stand_of(tx, execution)
+        told: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] | None = None
+        while rows is None or len(rows) == PAGE:
+            after = told[-1]["id"] if told else 0
+            rows = store.documents.list_results(tx, execution, which, after=after, n=PAGE)
+            told += rows
+        return [result_told(each, Role.VIEWER).model_dump() for each in told]
+
+    return looked(database, look)
+
+
+# — steering —
+
+
+def resume(database: str | None, as_json: bool, execution: int, *, anyway: bool) -> None:
+    async def go(tools: Tools) -> tuple[Stand, bool]:
+        house = tools.retoma
+        moved = await house.write(
+            lambda tx: store.executions.resume(tx, execution, actor=ACTOR, anyway=anyway)
+        )
+        await house.take_back(actor=ACTOR)
+        batch = await house.batch(execution)
+        if not (await batch.progress()).finished:
+            await batch.resume(actor=ACTOR)
+        opened = await house.database()
+        stand = await opened.read(lambda tx: store.executions.stand_of(tx, execution))
+        return stand, moved is not None
+
+    _tell_stand(execution, *documents(database, go), as_json=as_json)
+
+
+def reprocess(database: str | None, as_json: bool, execution: int) -> None:
+    async def go(tools: Tools) -> tuple[Stand, bool]:
+        return await tools.retoma.write(
+            lambda tx: store.executions.reprocess(tx, execution, actor=ACTOR)
+        )
+
+    _tell_stand(execution, *documents(database, go), as_json=as_json)
+
+
+def _tell_stand(execution: int, stand: Stand, changed: bool, *, as_json: bool) -> None:
+    if as_json:
+        told = {"id": execution, "status": stand.status, "alterada": changed}
+        print_json({**told, "geracao": stand.generation, "reprocessados": stand.reprocessed})
+        return
+    how = {"execution": execution, "status": stand.status}
+    said = speak("execution {execution} is {status}", **how)
+    print(said if changed else f"{said}; {speak('nothing was to be changed')}")
+
+
+# — answering —
+
+
+def _table(
+    names: Sequence[str], told: Sequence[Mapping[str, Any]], as_json: bool, *, none: Said
+) -> None:
+    if as_json:
+        print_json(told)
+    elif not told:
+        print(tell(none))
+    else:
+        page = table(*names)
+        for each in told:
+            page.add_row(*(shown_cell(each[name]) for name in names))
+        console().print(page)

@@ -1,0 +1,161 @@
+"""`retoma quotes …`: lotes from a table, how far they are, what is stuck; adoption."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from retoma.apps.quotes import APP, store
+from retoma.apps.quotes.adopt import Adoption
+from retoma.apps.quotes.adopt import adopt as take_over
+from retoma.apps.quotes.api.lotes import BIGGEST, read_table
+from retoma.apps.quotes.api.system import (
+    recover_one,
+    stats_told,
+    status_told,
+    stuck_of,
+    stuck_told,
+)
+from retoma.apps.tools import Tools
+from retoma.cli.ads import secret_of
+from retoma.cli.apps import ask_in, print_page, shown_cell
+from retoma.cli.batches import watch
+from retoma.cli.desk import ACTOR, clean, console, must_exist, print_json, table
+from retoma.cli.exits import Exit, Stop
+from retoma.words import say, speak, tell
+
+T = TypeVar("T")
+
+STUCK = ("id", "batch_request_id", "processing_checkpoint", "worker_id", "last_progress")
+COUNTED = (
+    *("found", "history", "open", "already", "left", "at_work", "renumbered"),
+    *("analyses", "searches", "tested", "lotes"),
+)
+
+
+def quotes(database: str | None, verb: Callable[[Tools], Awaitable[T]]) -> T:
+    """One verb on a database that has the quotes application in it."""
+    return ask_in(APP, database, verb)
+
+
+# — lotes —
+
+
+def submit(
+    database: str | None,
+    as_json: bool,
+    file: str,
+    *,
+    name: str | None,
+    budget: str | None,
+    wait: bool,
+) -> None:
+    wanted = read_table(_content(file))
+    called = name or (None if file == "-" else Path(file).stem)
+    added = quotes(
+        database,
+        lambda tools: tools.retoma.write(
+            lambda tx: store.add_lote(tx, wanted, name=called, budget=budget, actor=ACTOR)
+        ),
+    )
+    lote = added.lote or 0
+    if not as_json:
+        print(speak("lote {lote}: {n} quotes", lote=lote, n=len(added.quotes)))
+    elif not wait:
+        print_json({"lote": lote, "quotes": len(added.quotes)})
+    if wait:
+        watch(database, as_json, lote)
+
+
+def _content(file: str) -> bytes:
+    """No more of it than is taken: a mistaken file may be endless."""
+    if file == "-":
+        return sys.stdin.buffer.read(BIGGEST + 1)
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(BIGGEST + 1)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise Stop(Exit.USAGE, say("{file}: {why}", file=file, why=why)) from error
+
+
+def status(database: str | None, as_json: bool, lote: int | None) -> None:
+    if lote is None:
+        print_page(quotes(database, stats_told).model_dump(mode="json"), as_json)
+    else:
+        told = quotes(database, lambda tools: status_told(tools, lote))
+        print_page(told.model_dump(mode="json"), as_json)
+
+
+def show(database: str | None, as_json: bool, quote: int) -> None:
+    async def look(tools: Tools) -> dict[str, Any]:
+        opened = await tools.retoma.database()
+        return await opened.read(lambda tx: store.quote_seen(tx, quote))
+
+    print_page(quotes(database, look), as_json)
+
+
+# — what is stuck —
+
+
+def stuck(database: str | None, as_json: bool) -> None:
+    found = [each.model_dump() for each in quotes(database, stuck_told)]
+    if as_json:
+        print_json(found)
+    elif not found:
+        print(speak("no quote is stuck"))
+    else:
+        page = table(*STUCK)
+        for each in found:
+            page.add_row(*(shown_cell(each[name]) for name in STUCK))
+        console().print(page)
+
+
+def recover(database: str | None, as_json: bool, quote: int | None) -> None:
+    async def go(tools: Tools) -> dict[str, int]:
+        if quote is not None:
+            await recover_one(tools, quote, ACTOR)
+            return {"recovered": 1, "stuck_count": len(await stuck_of(tools))}
+        taken = await tools.retoma.take_back(actor=ACTOR)
+        return {"recovered": taken, "stuck_count": len(await stuck_of(tools))}
+
+    told = quotes(database, go)
+    if as_json:
+        print_json(told)
+    else:
+        print(
+            speak(
+                "{n} taken up again, {stuck} stuck",
+                n=told["recovered"],
+                stuck=told["stuck_count"],
+            )
+        )
+
+
+# — adoption —
+
+
+def adopt(database: str | None, as_json: bool, dsn: str, *, apply: bool, **how: Any) -> None:
+    url = secret_of(dsn) or ""
+    must_exist(url)
+
+    def go(tools: Tools) -> Awaitable[Adoption]:
+        return take_over(tools.retoma, url, actor=ACTOR, apply=apply, **how)
+
+    told = quotes(database, go)
+    if as_json:
+        print_json(asdict(told))
+        return
+    print_page({name: getattr(told, name) for name in COUNTED}, as_json)
+    for note in told.notes:
+        print(clean(tell(note)))
+    if told.at_work:
+        print(
+            speak("{n} are at work there: stop that first, then run this again", n=told.at_work)
+        )
+    print(
+        speak("taken over")
+        if apply
+        else speak("a dry run: nothing was changed; --apply does it")
+    )

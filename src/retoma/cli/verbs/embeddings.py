@@ -1,0 +1,40 @@
+"""`retoma embed` and `retoma search`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retoma.cli.options import AsJson, Database
+
+Collection = Annotated[str, typer.Option(metavar="NAME", help="The name of a collection.")]
+
+
+def embed(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Texts in UTF-8, at any depth.")
+    ],
+    collection: Collection,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Watch until all are embedded.")
+    ] = True,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Have the texts of a folder embedded; here and now where no runner is at work."""
+    from retoma.cli.embeddings import embed
+
+    embed(database, json, folder, collection, wait=wait)
+
+
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT")],
+    collection: Collection,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 10,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """What is nearest to a question in a collection."""
+    from retoma.cli.embeddings import search
+
+    search(database, json, text, collection, limit=limit)

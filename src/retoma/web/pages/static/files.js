@@ -1,0 +1,57 @@
+// What forms that take files have in common: what was dropped on them, how large it is, words with their values.
+
+export function sized(bytes) {
+  const units = ["B", "kB", "MB", "GB"];
+  const at = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), 3);
+  const number = new Intl.NumberFormat(document.documentElement.lang, { maximumFractionDigits: 1 });
+  return `${number.format(bytes / 1024 ** at)} ${units[at]}`;
+}
+
+// With a function: what a file is called may look like a pattern.
+export function filled(text, values) {
+  return text.replace(/%(\w+)/g, (_, name) => values[name]);
+}
+
+function read(entry) {
+  return new Promise((resolve, reject) => entry.file(resolve, reject));
+}
+
+// A folder tells of a hundred at a time.
+async function* below(entry) {
+  if (entry.isFile) {
+    yield [entry.fullPath.slice(1), await read(entry)];
+    return;
+  }
+  const reader = entry.createReader();
+  for (;;) {
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!some.length) return;
+    for (const each of some) yield* below(each);
+  }
+}
+
+async function dropped(data) {
+  // All entries first: what was dropped is gone after the first wait.
+  const entries = [...data.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.length) return [...data.files].map((file) => [file.name, file]);
+  const found = [];
+  for (const entry of entries) {
+    for await (const each of below(entry)) found.push(each);
+  }
+  return found;
+}
+
+// `add` is given every file that is dropped, and every one below a folder, each with its name.
+export function takeDrops(zone, add) {
+  for (const over of ["dragenter", "dragover"]) {
+    zone.addEventListener(over, (event) => {
+      event.preventDefault();
+      zone.classList.add("over");
+    });
+  }
+  for (const away of ["dragleave", "drop"]) zone.addEventListener(away, () => zone.classList.remove("over"));
+  zone.addEventListener("drop", async (event) => {
+    event.preventDefault();
+    add(await dropped(event.dataTransfer));
+  });
+}

@@ -1,0 +1,97 @@
+"""What is born ready behaves as what is started."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests import nursery
+from tests.nursery import Born
+
+BOTH = pytest.mark.parametrize("start", [subprocess.Popen, Born], ids=["started", "born"])
+ASK = "import os, sys; print(os.environ.get('A'), os.getcwd(), sys.argv[1:], os.getsid(0) == os.getpid())"
+
+
+def told(start, code, *words, **how):
+    child = start(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True, **how
+    )
+    out, _ = child.communicate(timeout=60)
+    return child.returncode, out.strip()
+
+
+@BOTH
+@pytest.mark.parametrize("session", [True, False])
+def test_it_has_what_it_was_given(start, tmp_path, session):
+    how = {"env": {**os.environ, "A": "b"}, "cwd": tmp_path, "start_new_session": session}
+
+    assert (0, f"b {tmp_path} ['x y'] {session}") == told(start, ASK, "x y", **how)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("raise SystemExit(3)", 3),
+        ("raise SystemExit('a word')", 1),
+        ("raise KeyError", 1),
+        ("raise KeyboardInterrupt", -signal.SIGINT),
+        ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
+        ("import os; os._exit(4)", 4),
+    ],
+)
+def test_its_end_is_told(start, code, end):
+    assert (end, "") == told(start, code, stderr=subprocess.DEVNULL)
+
+
+@BOTH
+def test_what_waits_for_its_end_is_done_before(start):
+    code = (
+        "import atexit, threading, time; atexit.register(print, 'left');"
+        "threading.Timer(0.05, print, ['worked']).start()"
+    )
+
+    assert (0, "worked\nleft") == told(start, code)
+
+
+@BOTH
+def test_it_reads_what_it_is_told_and_has_no_file_of_ours(start):
+    code = "import json, os; print(json.dumps([input(), sorted(map(int, os.listdir('/proc/self/fd')))]))"
+    child = start(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+    out, _ = child.communicate("hello\n", timeout=60)
+
+    assert ["hello", [0, 1, 2, 3]] == json.loads(out)  # the last one lists
+
+
+@BOTH
+def test_a_signal_reaches_it_and_it_is_waited_for(start):
+    child = start([sys.executable, "-c", "import time; time.sleep(100)"])
+
+    assert child.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(0.01)
+    child.terminate()
+    assert -signal.SIGTERM == child.wait(60)
+    child.kill()  # nobody is there
+
+
+def test_a_module_is_its_main_and_its_crash_points_are_its_own():
+    environment = {**os.environ, "RETOMA_CRASHPOINT": "here=kill"}
+    code = "from retoma.db import crashpoint; print(crashpoint.armed('here'))"
+
+    done = nursery.run(
+        [sys.executable, "-m", "retoma", "--version"], capture_output=True, check=True
+    )
+
+    assert done.stdout.startswith(b"retoma ")
+    assert (0, "True") == told(Born, code, env=environment)
+    assert (0, "False") == told(Born, code)
