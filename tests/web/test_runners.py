@@ -1,9 +1,11 @@
 """A runner is drained over the API: heard at once by the bell, and by the next beat where it is lost (E29)."""
 
 import asyncio
+import threading
 
 from retoma import Context
 from retoma.engine import store
+from retoma.engine.ports import Clock
 from retoma.engine.pulse import Pulse
 from retoma.engine.states import State
 from retoma.engine.testing import FakeClock
@@ -112,6 +114,29 @@ async def test_a_bell_that_is_lost_is_made_up_for_by_the_beat(database_url):
             lambda tx: store.move_runner(tx, "me", "lost", actor="test"), verb="test"
         )
         assert not pulse.beat()
+
+
+async def test_e29_who_was_told_to_leave_before_it_listened_hears_of_it(database_url):
+    async with world(database_url) as house:
+        database = await house.app.database()
+        await boot(database, "me")
+        await house.app.drain_runner("me", actor="Olga")
+        heard = threading.Event()
+        pulse = Pulse(
+            database,
+            "me",
+            Clock(),
+            **SLOW,
+            on_bell=lambda _: None,
+            on_lost=lambda: None,
+            on_drain=heard.set,
+        )
+
+        pulse.start()
+        told = await asyncio.to_thread(heard.wait, 20)
+        pulse.stop()
+
+        assert told
 
 
 async def test_what_wishes_nothing_is_no_boot(database_url):

@@ -18,6 +18,7 @@ from retoma.engine.store.runners import BEAT_RUNNER
 from retoma.engine.store.verb import verb
 from retoma.words import say
 
+LOCK_JOB = verb("lock_job")
 PROMOTE_JOB = verb("promote_job")
 
 
@@ -49,6 +50,11 @@ def _claimed(tx: Transaction, me: store.Boot, queue: str, job: int) -> Claim:
     if claim is None:
         raise IllegalMove(say("job {job} cannot be claimed now", job=job))
     return claim
+
+
+def wait_for(tx: Transaction, job: int) -> None:
+    """Until nobody is in the middle of a move of it: who takes it up next sees where it stands."""
+    tx.run(LOCK_JOB, job=job)
 
 
 def recover(tx: Transaction, me: store.Boot) -> int:

@@ -7,7 +7,7 @@ is refused means this boot is over. Between beats the thread listens for the bel
 import threading
 from collections.abc import Callable
 
-from retoma.db import Database, DatabaseError
+from retoma.db import EVERYTHING, Database, DatabaseError
 from retoma.engine import store
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
@@ -84,8 +84,9 @@ class Pulse:
             if topics:
                 self._on_bell(topics)
             asked = self._clock.now()
-            wanted_gone = f"{store.DRAIN}{self._boot}" in topics
-            if asked >= next_beat or self._trouble != self._told or wanted_gone:
+            # Who has only begun to listen may have been told to leave before.
+            told = not topics.isdisjoint({f"{store.DRAIN}{self._boot}", EVERYTHING})
+            if asked >= next_beat or self._trouble != self._told or told:
                 if not self.beat():
                     self._on_lost()
                     return

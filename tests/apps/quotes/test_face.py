@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from multiprocessing import get_context
+from threading import Event
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from retoma.apps.quotes.face import (
     Session,
     SessionMaker,
 )
+from retoma.engine import lone
 from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.states import State
 from tests import nursery
@@ -146,6 +148,50 @@ async def test_h12_h13_killed_half_way_it_is_resumed_and_two_at_once_are_one(
         assert "DONE" == told["status"]
         types = [str(each.type) for each in await there.app.events(told["job"])]
         assert (2, 1, 1) == (types.count("claimed"), types.count("lost"), types.count("done"))
+
+
+async def test_h12_whoever_comes_while_it_is_being_claimed_is_told_who_has_it(
+    database_url, tmp_path, monkeypatch
+):
+    """The first has claimed and not committed when the second asks."""
+    claimed, asked = Event(), Event()
+    take, waits = lone.take, lone.wait_for
+
+    def slow_take(tx, me, *about):
+        found = take(tx, me, *about)
+        if me.name == "first":
+            claimed.set()
+            asked.wait(10)
+            Event().wait(0.3)  # for whoever does not wait to look
+        return found
+
+    def seen_wait(tx, job):
+        if claimed.is_set():
+            asked.set()
+        waits(tx, job)
+
+    monkeypatch.setattr(lone, "take", slow_take)
+    monkeypatch.setattr(lone, "wait_for", seen_wait)
+    one, two = SessionMaker(database_url), SessionMaker(database_url)
+    async with world(database_url, tmp_path) as there:
+        number = await there.quote(2)
+        mine, theirs = one(), two()
+        first = CheckpointManager(mine, worker_id="first")
+        ours = quote_in(theirs, number)
+        winner = asyncio.create_task(
+            asyncio.to_thread(first.can_resume, quote_in(mine, number))
+        )
+        await asyncio.to_thread(claimed.wait, 10)
+        if "sqlite" in database_url:
+            asked.set()  # its one writer keeps the second from asking at all
+
+        with pytest.raises(QuoteTaken, match="at work with first"):
+            await asyncio.to_thread(CheckpointManager(theirs).can_resume, ours)
+
+        assert not await winner
+        mine.close()
+    one.close()
+    two.close()
 
 
 async def test_h13_a_manager_that_is_late_can_write_nothing(

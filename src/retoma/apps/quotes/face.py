@@ -501,6 +501,7 @@ def _taken(tx: Transaction, me: Boot, job: int) -> tuple[Claim, Memory]:
     found = get_job(tx, job)
     if found.state is State.RUNNING and found.runner != me.id:
         lone.recover(tx, me)
+    lone.wait_for(tx, job)  # somebody in the act of claiming it is told of as who has it
     return lone.take(tx, me, LEASE, found.queue, job)
 
 
