@@ -74,6 +74,16 @@ async def test_e6_what_may_have_happened_is_never_said_not_to_have(status, kind)
         assert kind is type(failed.value)
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(500, Unsure), (504, Unsure), (503, Transient), (429, Throttled), (404, Permanent)],
+)
+async def test_e6_a_question_that_is_paid_for_is_a_deed_too(status, kind):
+    with pytest.raises(kind) as failed:
+        await asked(status, paid=True)
+    assert kind is type(failed.value)
+
+
 async def test_a_purpose_may_have_a_table_of_its_own():
     own = {404: Sort(Transient, "ERROR404"), 500: Sort(Permanent, "ERROR500")}
 

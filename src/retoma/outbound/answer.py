@@ -18,7 +18,7 @@ class Answer:
     body: bytes = field(repr=False)
     url: str = field(repr=False)  # after the last redirect; may hold a key
     where: str
-    changed: bool = False  # it was asked for something that changes things
+    changed: bool = False  # it was asked for something that changes things, or is paid for
 
     def json(self) -> Any:
         """The body as JSON; what cannot be read is a failure of the other side."""

@@ -47,7 +47,7 @@ class Call:
     headers: dict[str, str] = field(repr=False)
     content: bytes = field(default=b"", repr=False)
     proxy: Proxy | None = None
-    maybe: bool = False  # it changes something and was sent: it may have happened
+    maybe: bool = False  # it is a deed and was sent: it may have happened
 
     @property
     def host(self) -> str:
@@ -56,6 +56,11 @@ class Call:
     @property
     def port(self) -> int:
         return port_of(self.url)
+
+    @property
+    def is_deed(self) -> bool:
+        """Whether it matters how often it arrives."""
+        return self.policy.paid or self.method not in SAFE
 
     @property
     def where(self) -> str:
@@ -74,7 +79,7 @@ class Call:
         )
 
     def sent(self) -> None:
-        self.maybe = self.maybe or self.method not in SAFE
+        self.maybe = self.maybe or self.is_deed
 
     def failed(self, sort: Sort, what: str, wait: float | None = None) -> Failure:
         """The failure that the house knows; Unsure where it may have happened all the same."""

@@ -17,7 +17,7 @@ from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
 from retoma.engine.traces import TRACES, Side, Traces
 from retoma.outbound.answer import Answer
-from retoma.outbound.call import REDIRECTS, SAFE, Call, Failure, prepare
+from retoma.outbound.call import REDIRECTS, Call, Failure, prepare
 from retoma.outbound.policy import (
     Blocked,
     Policy,
@@ -285,7 +285,7 @@ class Outbound:
     def _sorted(self, call: Call, response: httpx2.Response) -> Failure:
         status = response.status_code
         sort = sort_of(status, call.policy.answers)
-        if sort.known and call.method not in SAFE:
+        if sort.known and call.is_deed:
             call.maybe = False  # the deed itself was refused, not what a redirect led to
         wait = asked_wait(response.headers, self._clock.wall())
         return call.failed(sort, f"answered {status}", wait)

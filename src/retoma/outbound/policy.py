@@ -33,7 +33,8 @@ class Policy:
 
     `hosts` are names, `*.example.org` for all below a name, or `*`. Those in `private` may also be
     at private and loopback addresses, because the operator said so; none may be at a metadata
-    service or another special address. `answers` says what a status means to this purpose.
+    service or another special address. `answers` says what a status means to this purpose. Where
+    asking is `paid` for, also a GET that was sent and not answered may have happened.
     """
 
     purpose: str
@@ -51,6 +52,7 @@ class Policy:
     connections: int = 20
     environment: bool = False  # whether HTTPS_PROXY and its like are heard
     answers: Mapping[int, Sort] = field(default_factory=dict, hash=False)
+    paid: bool = False
 
     def __post_init__(self) -> None:
         # Frozen from outside; this is still the making of it.

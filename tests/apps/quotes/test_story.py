@@ -126,6 +126,29 @@ async def test_shops_that_are_away_end_no_quote(database_url, tmp_path):
         assert (1, 1) == (there.calls("anthropic"), there.calls("serpapi"))
 
 
+async def test_q1_a_search_that_broke_off_is_unknown_and_not_told_as_failed(
+    database_url, tmp_path
+):
+    """It was sent and may be paid for: it is done again as what nobody knows, not as what never was."""
+    async with world(database_url, tmp_path) as there:
+        quote = await there.quote(number(there, vehicle=False))
+        faults = f"{there.settings.fipe_url}/serpapi/_sandbox/faults"
+        async with httpx2.AsyncClient() as client:
+            (await client.post(faults, json={"trouble": "cut"})).raise_for_status()
+        await there.drained()
+        seen = await there.seen(quote)
+        events = await there.app.events(seen["job"])
+        told = [
+            each.type
+            for each in events
+            if (each.details or {}).get("step") == C.SHOPPING_SEARCH_START
+        ]
+
+        assert "DONE" == seen["status"]
+        assert ["step_begun", "step_begun", "step_saved"] == told
+        assert 2 == there.calls("serpapi")
+
+
 @pytest.mark.parametrize(
     ("setting", "vehicle"),
     [("anthropic_url", False), ("serpapi_url", False), ("fipe_url", True)],

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from retoma.apps.quotes.model import NotAPrice, Offer, Plan, read_price
-from retoma.engine.errors import Permanent
+from retoma.engine.errors import Permanent, Unsure
 from retoma.outbound import Outbound, Policy, Sort
 from retoma.secret import Secret
 
@@ -26,20 +26,24 @@ class Shopping:
 
     async def search(self, plan: Plan) -> dict[str, Any]:
         """What it answers; nothing found is an answer too."""
-        policy = _policy(self.base)
         asked = {"engine": "google_shopping", "q": plan.query, "hl": "pt-br", "gl": "br"}
-        answer = await self.out.get(
-            policy,
-            self.base.rstrip("/") + "/search.json",
-            params={**asked, "api_key": self.key},
-        )
-        told = answer.json()
+        told = await self._told({**asked, "api_key": self.key})
         if not isinstance(told, dict):
             raise Permanent("serpapi: the answer is no object", code="bad_answer")
         return {
             "error": told.get("error"),
             "shopping_results": told.get("shopping_results") or [],
         }
+
+    async def _told(self, asked: dict[str, Any]) -> Any:
+        """Unsure where nobody knows whether it was paid for; of one too large that is known."""
+        url = self.base.rstrip("/") + "/search.json"
+        try:
+            return (await self.out.get(_policy(self.base), url, params=asked)).json()
+        except Unsure as error:
+            if error.code != "too_large":
+                raise
+            raise Permanent(str(error), code=error.code) from None
 
 
 @lru_cache(maxsize=4)
@@ -51,6 +55,7 @@ def _policy(base: str) -> Policy:
         most_bytes=5 * MIB,
         answers={404: Sort(Permanent, "wrong_address")},
         connections=AT_ONCE,
+        paid=True,
     )
 
 
