@@ -13,6 +13,7 @@ from time import perf_counter
 
 from rich.console import Console
 
+from bench import performance
 from bench.compare import Comparison, compare
 from bench.comparisons import FULL, QUICK, comparisons
 from bench.page import write_page
@@ -40,8 +41,20 @@ def main(arguments: Sequence[str]) -> int:
     if asked.plot:
         write_plot(results, asked.plot)
     if asked.page:
-        write_page(results, asked.page, where)
+        put_into(asked.page, results, typed(arguments), where)
     return 0 if all(result.ours is not None for result in results) else 1
+
+
+def put_into(page: Path, results: Sequence[Result], command: str, where: str) -> None:
+    """The page itself says, by its marks, what is wanted of a run."""
+    if performance.BEGIN in page.read_text():
+        performance.write_performance(results, page, command, where)
+    else:
+        write_page(results, page, where)
+
+
+def typed(arguments: Sequence[str]) -> str:
+    return " ".join(["./run bench", *arguments])
 
 
 def describe(places: Places, *, quick: bool) -> str:
@@ -71,7 +84,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--page",
         type=Path,
         metavar="FILE",
-        help="also put what many machines cost into this page: docs/howto/many-machines.md",
+        help="also put the figures into this page: docs/performance.md, which keeps those of"
+        " other runs, or what many machines cost into docs/howto/many-machines.md",
     )
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help="only rows whose name begins so"

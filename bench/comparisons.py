@@ -44,6 +44,7 @@ GROWTH = 1.3  # and no more, whatever stands behind or before
 KEPT = 0.85  # of its pace
 THINGS = reach.THINGS  # in a pool, and jobs at a time
 QUOTES_AT_ONCE = 400  # in one runner
+LEASE = 60  # seconds, as it is unless somebody says otherwise
 IDLE = 30  # statements a minute of a runner with nothing to do
 
 
@@ -384,12 +385,19 @@ def memories(scale: Scale) -> list[Comparison]:
 
 def reclaims(scale: Scale) -> list[Comparison]:
     return [
+        *(
+            Comparison(
+                rows=(Row(f"reclaim_same_host_{make}", "s", (AtMost(2),)),),
+                ours=reclaim.reclaim(at, CALLERS),
+                rounds=scale.reclaim_rounds,
+            )
+            for make, at in PLACES.items()
+        ),
         Comparison(
-            rows=(Row(f"reclaim_same_host_{make}", "s", (AtMost(2),)),),
-            ours=reclaim.reclaim(at, CALLERS),
-            rounds=scale.reclaim_rounds,
-        )
-        for make, at in PLACES.items()
+            rows=(Row("reclaim_other_host_postgres", "s", (AtMost(LEASE + 5),)),),
+            ours=reclaim.reclaim(ours.on_postgres, CALLERS, host="another"),
+            rounds=scale.long_rounds,
+        ),
     ]
 
 

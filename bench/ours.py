@@ -166,15 +166,15 @@ async def fill_queue(url: str, kind: str, jobs: int) -> float:
         return perf_counter() - began
 
 
-def work(url: str, slots: int) -> None:
-    run(work_until_idle(url, slots))
+def work(url: str, slots: int, host: str = "") -> None:
+    run(work_until_idle(url, slots, host))
 
 
-async def work_until_idle(url: str, slots: int) -> None:
+async def work_until_idle(url: str, slots: int, host: str) -> None:
     from bench.jobs import make_bench
 
     async with make_bench(url).app as app:
-        await app.run(slots=slots, until_idle=True)
+        await app.run(slots=slots, host=host, until_idle=True)
 
 
 def submit(url: str, jobs: int, callers: int) -> float:

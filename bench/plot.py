@@ -18,6 +18,7 @@ WIDTH = LEFT + LENGTH + 160
 TOP = 48
 COLOURS = {"ours": "#1b6e53", "floor": "#9aa5ad"}
 PEER = "#d9a441"
+TITLE = "retoma beside the floor and its peers"
 MET = {True: "met", False: "not met", None: ""}
 
 
@@ -25,7 +26,7 @@ def write_plot(results: Sequence[Result], file: Path) -> None:
     file.write_text(drawn(results))
 
 
-def drawn(results: Sequence[Result]) -> str:
+def drawn(results: Sequence[Result], title: str = TITLE) -> str:
     shapes: list[str] = []
     y = TOP
     for result in results:
@@ -37,7 +38,7 @@ def drawn(results: Sequence[Result]) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}"'
             f' viewBox="0 0 {WIDTH} {y}" font-family="sans-serif" font-size="11">',
             f'<rect width="{WIDTH}" height="{y}" fill="#ffffff"/>',
-            text(12, 24, "retoma beside the floor and its peers", size=15),
+            text(12, 24, title, size=15),
             *shapes,
             "</svg>",
             "",

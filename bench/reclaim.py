@@ -1,4 +1,4 @@
-"""From the death of a runner to the last of its jobs at work again, on the same host."""
+"""From the death of a runner to the last of its jobs at work again."""
 
 import time
 from typing import Any
@@ -19,15 +19,18 @@ LAST = "SELECT max(at) FROM events WHERE type = 'claimed' AND epoch = 2"
 # --- In the parent
 
 
-def reclaim(at: Address, jobs: int) -> Measure:
-    """Seconds after kill -9 until another runner has begun all of its jobs."""
+def reclaim(at: Address, jobs: int, host: str = "") -> Measure:
+    """Seconds after kill -9 until another runner has begun all of its jobs.
+
+    `host`: what the other one's machine is called; it cannot see then that the process is gone.
+    """
 
     def measure(places: Places) -> Figures:
         url = at(places)
         call(f"{ours.HERE}:fill", url=url, kind="patient", jobs=jobs)
         with beside(f"{ours.HERE}:work", url=url, slots=jobs) as first:
             call(f"{HERE}:wait_held", url=url, jobs=jobs, epoch=1)
-            with beside(f"{ours.HERE}:work", url=url, slots=jobs):
+            with beside(f"{ours.HERE}:work", url=url, slots=jobs, host=host):
                 call(f"{HERE}:wait_for_runners", url=url, runners=2)
                 died = time.time()
                 first.kill()

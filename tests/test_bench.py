@@ -2,11 +2,12 @@
 
 import json
 import re
+from fnmatch import fnmatchcase
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench import api, history
+from bench import api, history, performance
 from bench.compare import AtLeast, AtMost, NoLess
 from bench.comparisons import FULL, QUICK, comparisons
 from bench.machines import COST, PROCESSES
@@ -157,3 +158,80 @@ def test_what_is_ideal_is_played_over_the_slots_in_order():
     assert 3.0 == played([3.0, 1.0, 1.0, 1.0], 2)
     assert 4.0 == played([1.0, 1.0, 1.0, 3.0], 2)
     assert 6.0 == played([3.0, 1.0, 1.0, 1.0], 1)
+
+
+PERFORMANCE = ROOT / "docs" / "performance.md"
+
+
+def row(name, ours, *, met=None):
+    return Result(
+        name=name,
+        unit="jobs/s",
+        ours=ours,
+        floor=None,
+        peers={"PgQueuer": 10_000.0},
+        bar="a bar",
+        met=met,
+    )
+
+
+def test_a_run_brings_its_rows_to_the_page_and_leaves_those_of_other_runs(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{performance.BEGIN}\nold\n{performance.END}\nafter\n")
+
+    performance.write_performance(
+        [row("drain_postgres_1", 9_000.0, met=False), row("drain_postgres_2", 30_000.0)],
+        page,
+        "./run bench --only drain_postgres",
+        "PostgreSQL 15",
+    )
+    performance.write_performance(
+        [row("drain_postgres_1", 15_000.0, met=True)], page, "./run bench", "PostgreSQL 15"
+    )
+
+    text = page.read_text()
+    assert ("before", "after") == (text.split()[0], text.split()[-1])
+    assert "old" not in text.split()
+    assert "9,000" not in text
+    one = next(line for line in text.splitlines() if "`drain_postgres_1`" in line)
+    assert "15,000 jobs/s | PgQueuer 10,000 | 1.50 \N{MULTIPLICATION SIGN} PgQueuer" in one
+    assert one.endswith("| met | 1 |")
+    assert "30,000 jobs/s" in text  # of the first run
+    assert "| 2 | `./run bench --only drain_postgres` |" in text
+    assert "not measured" in text  # every other bar
+    ET.fromstring((tmp_path / "images" / "performance-throughput.svg").read_text())  # noqa: S314  # our own
+
+
+def test_of_many_rows_under_one_bar_the_worst_is_shown_and_one_that_fails_fails_it(tmp_path):
+    names = [f"growth_{question}_sqlite" for question in history.QUESTIONS]
+    results = [row(name, 1.0, met=True) for name in names]
+    results[3] = row(names[3], 1.7, met=False)
+    known = {
+        each.name: (each, performance.Run(command="", date="", where="")) for each in results
+    }
+
+    [bar] = [each for each in performance.BARS if "growth_*_sqlite" in each.rows]
+    lines = {line.row: line.met for line in performance.bar_lines(bar, known)}
+
+    assert {"growth_*_postgres": None, names[3]: False} == lines
+
+
+def test_every_bar_of_the_page_is_measured_by_a_row():
+    names = list(performance.rows_by_name())
+
+    for bar in performance.BARS:
+        for wanted in bar.rows:
+            found = [name for name in names if fnmatchcase(name, wanted)]
+            assert found, wanted
+            assert all(performance.rows_by_name()[name].bars for name in found), wanted
+
+
+def test_the_page_on_performance_is_what_was_measured():
+    known = performance.read_known(performance.facts_of(PERFORMANCE))
+
+    again = "python -m bench.performance docs/performance.md"
+    assert performance.page_with(PERFORMANCE.read_text(), known) == PERFORMANCE.read_text(), (
+        again
+    )
+    for name, picture in performance.pictures(known).items():
+        assert picture == (PERFORMANCE.parent / name).read_text(), again

@@ -84,11 +84,12 @@ def test_every_block_says_what_it_is():
 def test_the_pages_that_must_be_there_are_run():
     names = {page.relative_to(DOCS).as_posix() for page in pages()}
 
-    concepts = {f"concepts/{name}.md" for name in ("leases", "epochs", "steps", "generations")}
+    ideas = ("leases", "epochs", "steps", "generations", "pools", "remote-jobs")
+    concepts = {f"concepts/{name}.md" for name in ideas}
     names_of_howtos = (
         *("first-job", "tests", "postgresql"),
         *("remote-jobs", "pools-rates-breakers", "call-services", "celery", "many-machines"),
-        "own-application",
+        *("own-application", "dead-letters", "upgrade", "backup", "deploy"),
     )
     howto = {f"howto/{name}.md" for name in names_of_howtos}
     assert concepts | howto <= names
