@@ -10,7 +10,7 @@ from tests.scrape import Labels, Scrape
 Vector = Mapping[Labels, float]
 TOKEN = re.compile(
     r"\s*(?:(?P<name>[a-zA-Z_]\w*)|(?P<number>[\d.]+)|(?P<text>\"[^\"]*\")|(?P<range>\[\d+m\])"
-    r"|(?P<sign>>=|==|=~|[(){},=/>]))"
+    r"|(?P<sign>>=|==|=~|!=|[(){},=/>]))"
 )
 COMPARES: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -106,16 +106,21 @@ class _Reader:
             if labels in before
         }
 
-    def _matchers(self) -> dict[str, str]:
+    def _matchers(self) -> list[tuple[str, str, str]]:
         if not self._tokens or self._tokens[0] != "{":
-            return {}
-        said = self._list("{", "}")
-        return {name: text[1:-1] for name, _, text in zip(*[iter(said)] * 3, strict=True)}
+            return []
+        said = [each for each in self._list("{", "}") if each != ","]
+        return [
+            (name, sign, text[1:-1]) for name, sign, text in zip(*[iter(said)] * 3, strict=True)
+        ]
 
     @staticmethod
-    def _selected(name: str, matchers: Mapping[str, str], scrape: Scrape) -> Vector:
-        wanted = set(matchers.items())
-        return {its: n for its, n in scrape.get(name, {}).items() if wanted <= its}
+    def _selected(name: str, matchers: list[tuple[str, str, str]], scrape: Scrape) -> Vector:
+        return {
+            its: n
+            for its, n in scrape.get(name, {}).items()
+            if all(((label, text) in its) is (sign == "=") for label, sign, text in matchers)
+        }
 
     def _list(self, first: str, last: str) -> list[str]:
         self._expect(first)

@@ -154,12 +154,17 @@ async def test_nothing_fires_where_nothing_is_wrong(database_url):
         assert set() == await firing(app, before)
 
 
-async def test_high_stuck_quotes_fires_above_ten(database_url, test_clock):
+@pytest.mark.parametrize(
+    ("kind", "rule"), [("quotes.quote", "HighStuckQuotes"), ("work", "HighStuckJobs")]
+)
+async def test_stuck_jobs_fire_above_ten_by_the_name_of_their_kind(
+    database_url, test_clock, kind, rule
+):
     async with Retoma(database_url) as app:
         database = await app.database()
-        await boot(database, "me", lease=1e6)
-        await submit(database, 11)
-        await claim(database, "me", slots=11)
+        await boot(database, "me", lease=1e6, knows=[f"{kind}@1"])
+        await submit(database, 11, kind=kind)
+        await claim(database, "me", slots=11, queues=[kind], knows=[f"{kind}@1"])
         at_once = await firing(app)
         test_clock.jump(601)
         await change(database, "UPDATE jobs SET progress_at = (SELECT clock()) WHERE id = 11")
@@ -169,7 +174,7 @@ async def test_high_stuck_quotes_fires_above_ten(database_url, test_clock):
 
         assert set() == at_once
         assert set() == ten
-        assert {"HighStuckQuotes"} == eleven
+        assert {rule} == eleven
 
 
 @pytest.mark.parametrize(("took", "expected"), [(60, set()), (140, {"SlowProcessing"})])

@@ -68,13 +68,13 @@ async def test_more_than_ten_stuck_jobs_are_told_of_until_they_move(database_url
         held += await claim(database, "me", slots=1)
         test_clock.jump(11 * MINUTE)
         for _ in range(2):
-            assert ["HighStuckQuotes work"] == await look()
+            assert ["HighStuckJobs work"] == await look()
 
         for each in held:
             await settle(database, "me", each.held, settlement.skipped("enough"))
         for _ in range(2):
             assert [] == await look()
-        assert once("HighStuckQuotes work") == await history(database)
+        assert once("HighStuckJobs work") == await history(database)
         [found] = await app.alerts(in_force=False)
         assert "11 jobs of work are held and do not move" == sentence(found)
         assert ("warning", {"jobs": 11}) == (found.severity, found.details)

@@ -31,6 +31,7 @@ EVERY = 30.0  # seconds between two looks
 HAND_OVER = 10.0  # seconds between two looks for what is to be told
 MOST = 200  # budgets
 LONGEST = 30 * 86_400.0  # seconds of silence
+QUOTE = "quotes.quote"  # the kind whose specification has a name for its stuck jobs
 NOTIFY = "retoma.notify."  # how the kinds that tell somebody are called
 
 # The first three are those of seed 000.
@@ -159,7 +160,11 @@ def find(tx: Transaction, zone: str, knobs: Mapping[str, Any] = DEFAULTS) -> Fou
 
 def _stuck(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
     most, stuck = knobs[STUCK.name], insights.stuck_by_kind(tx)
-    return {Cause(Rule.STUCK, kind): {"jobs": n} for kind, n in stuck.items() if n > most}
+    return {
+        Cause(Rule.STUCK_QUOTES if kind == QUOTE else Rule.STUCK, kind): {"jobs": n}
+        for kind, n in stuck.items()
+        if n > most
+    }
 
 
 def _slow(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
@@ -231,7 +236,7 @@ def sentence(alert: Alert) -> Said:
 
 def _sentence(rule: Rule, subject: str, details: Mapping[str, Any]) -> Said:
     match rule:
-        case Rule.STUCK:
+        case Rule.STUCK | Rule.STUCK_QUOTES:
             return say(
                 "{jobs} jobs of {kind} are held and do not move",
                 kind=subject,

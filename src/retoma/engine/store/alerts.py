@@ -38,9 +38,10 @@ ACTOR = "alerts"
 class Rule(StrEnum):
     """What is looked for; the first three have the names of the quotes' own specification."""
 
-    STUCK = "HighStuckQuotes"
+    STUCK_QUOTES = "HighStuckQuotes"
     SLOW = "SlowProcessing"
     NO_RUNNER = "WorkerHealthCheck"
+    STUCK = "HighStuckJobs"  # the first of them, of any other kind
     DEAD = "DeadLetters"
     BATCH = "BatchFinished"
     BREAKER = "BreakerOpen"
@@ -57,6 +58,7 @@ class Severity(StrEnum):
 
 
 SEVERITIES: Mapping[Rule, Severity] = {
+    Rule.STUCK_QUOTES: Severity.WARNING,
     Rule.STUCK: Severity.WARNING,
     Rule.SLOW: Severity.WARNING,
     Rule.NO_RUNNER: Severity.CRITICAL,

@@ -105,7 +105,7 @@ class BoardScreen:
 def leads(alert: Alert) -> str:
     """The address at which somebody sees more of it."""
     match alert.rule:
-        case Rule.STUCK:
+        case Rule.STUCK | Rule.STUCK_QUOTES:
             return "#board-stuck"
         case Rule.SLOW:
             return "/jobs" + query_of({"kind": alert.subject})
