@@ -225,6 +225,26 @@ async def test_m5_in_the_writers_hands_it_is_canceled_at_once_and_the_writer_fol
         assert len(writer.log) == 1
 
 
+async def test_m5_a_canceled_mission_whose_ads_are_refused_waits_for_no_person(
+    database_url, tmp_path
+):
+    """What was stored is counted, and that is its end: nobody is asked to let it go on."""
+    writer = FakeWriter(statuses=["processing"], failed=1_000)
+    async with world(database_url, tmp_path, workers=[FakeWorker()], writers=[writer]) as house:
+        [mission] = await under_way(house)
+        async with working_until(house, lambda: named(house, mission, "writer_job_id")):
+            assert await house.cancel(mission) == "canceled"
+            writer.statuses = ["completed"]
+        after = await canceled_for_good(house, mission, "armazenamento")
+        assert "writer_failed" in after
+        assert await house.rows("SELECT state FROM jobs WHERE kind = 'ads.storage'") == [
+            ("skipped",)
+        ]
+        assert await house.rows("SELECT success_count, failed_count FROM ads_missions") == [
+            (500, 1_000)
+        ]
+
+
 @pytest.mark.parametrize("late", [False, True])
 async def test_m5_a_writer_that_fails_a_canceled_mission_is_told_of_and_asked_no_more(
     database_url, tmp_path, late

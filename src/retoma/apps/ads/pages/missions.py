@@ -84,16 +84,18 @@ class BankScreen:
             for each in missions
         }
         following = stamp.write(missions[-1]["id"] if len(found) > PAGE else None)
-        pager = self.pages.render(
-            "ads/missions_pager.html",
+        filtered = self.search != MissionSearch()
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_SUCH_MISSION if filtered else NO_MISSIONS,
+            way=(say("Clear"), BANK) if filtered else (say("Generate missions"), "/ads/import"),
             following=following and address(self.search, following),
             first=self.cursor and address(self.search),
-            empty=not rows,
-            filtered=self.search != MissionSearch(),
         )
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
 
 def address(search: MissionSearch, cursor: str | None = None) -> str:

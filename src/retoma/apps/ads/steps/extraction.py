@@ -81,7 +81,7 @@ class Extraction:
         self, ctx: Context, mission: Mission, worker: Worker, place: Place
     ) -> dict[str, Any]:
         client = WorkerClient(self.hands.tools.out, worker)
-        scraping = _Scraping(self.hands, ctx, mission, client, place)
+        scraping = Scraping(self.hands, ctx, mission, client, place)
         interval, timeout = await self.hands.knobs("polling_job", "timeout_job")
         remote = Remote(
             send=scraping.send,
@@ -140,7 +140,7 @@ class Extraction:
         return data_url(worker.storage_domain, job_id, storage_scheme(worker))
 
 
-class _Scraping:
+class Scraping:
     """A scrape as its worker is spoken to about it. Makes no steps: it is asked after the story too."""
 
     def __init__(
@@ -168,7 +168,9 @@ class _Scraping:
         if knows or await heard(self._client.session_status()) != "scraping":
             return handle
         # It scrapes, and cannot say for whom: its session has to end before anybody sends again.
-        await self._hands.write(lambda tx: store.lose_session(tx, self._session, "ERROR100"))
+        await self._hands.noted(
+            self._ctx, lambda tx: store.lose_session(tx, self._session, "ERROR100")
+        )
         raise Transient("the worker scrapes and cannot say for whom", code=UNHEARD)
 
     async def ask(self, handle: str) -> RemoteStatus:

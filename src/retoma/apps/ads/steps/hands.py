@@ -29,7 +29,7 @@ class Hands:
 
     tools: Tools
 
-    async def noted(self, ctx: Context, fn: Callable[[LentTransaction], None]) -> None:
+    async def noted(self, ctx: Context, fn: Callable[[LentTransaction], object]) -> None:
         """What is seen while remote work is asked after: also when the story has ended, or is to.
 
         So it is no step; but who no longer holds the job notes nothing.
@@ -77,9 +77,6 @@ class Hands:
 
     async def read(self, fn: Callable[[Transaction], T]) -> T:
         return await (await self.tools.retoma.database()).read(fn)
-
-    async def write(self, fn: Callable[[Any], T]) -> T:
-        return await self.tools.retoma.write(fn)
 
 
 def error_wait(error: Transient | Permanent) -> float | None:

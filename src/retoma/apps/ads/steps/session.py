@@ -72,7 +72,7 @@ class Session:
     async def _watched(self, ctx: Context, session: int, client: WorkerClient) -> str | None:
         """Why it is to end; None while it goes on."""
         before = await self.hands.read(lambda tx: store.look_at_session(tx, session))
-        status = await self._heard(session, client)
+        status = await self._heard(ctx, session, client)
         seen = await self.hands.read(lambda tx: store.look_at_session(tx, session))
         if seen.lost is not None:
             return seen.lost
@@ -94,15 +94,15 @@ class Session:
             return "stopped"
         return None if seen.work else "finished"
 
-    async def _heard(self, session: int, client: WorkerClient) -> str | None:
+    async def _heard(self, ctx: Context, session: int, client: WorkerClient) -> str | None:
         """What the worker says of its session; None where it says nothing."""
         try:
             status = await client.session_status()
         except (Transient, Permanent):
             status = None
         silent = int(status is None)
-        await self.hands.write(
-            lambda tx: tx.run(store.HEAR_SESSION, session=session, silent=silent)
+        await self.hands.noted(
+            ctx, lambda tx: tx.run(store.HEAR_SESSION, session=session, silent=silent)
         )
         return status
 

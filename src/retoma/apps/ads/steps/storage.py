@@ -148,7 +148,11 @@ class Storage:
     async def _refused(self, ctx: Context, mission: str, found: Written, turn: str) -> Any:
         """More than chance explains: what was stored is stored, and a person looks at the rest."""
         text = f"{found.failed} de {found.total} anúncios recusados"
-        await ctx.write("refused", write_refused, mission, ctx.job, found, text, key=turn)
+        verdict = await ctx.write(
+            "refused", write_refused, mission, ctx.job, found, text, key=turn
+        )
+        if verdict is not None and verdict.action == UNWANTED:
+            return Skip("it was canceled, and its ads were refused")
         return Park(text, ParkReason.CONFIG)
 
     async def _late(self, ctx: Context, mission: str, unwound: Unwound, turn: str) -> None:
@@ -202,11 +206,15 @@ def write_failed(tx: Any, mission: str, writer: str, code: str, message: str) ->
     return verdict
 
 
-def write_refused(tx: Any, mission: str, job: int, found: Written, text: str) -> None:
+def write_refused(
+    tx: Any, mission: str, job: int, found: Written, text: str
+) -> store.Verdict | None:
+    """None where an older version of ours has kept no verdict."""
     told = {"writer_job_id": found.job_id, "error": text}
-    store.failed(tx, mission, "ERROR303", text, Event.WRITER_FAILED, told)
+    verdict = store.failed(tx, mission, "ERROR303", text, Event.WRITER_FAILED, told)
     store.keep_counts(tx, mission, job, found)
     store.leave_writer(tx, mission)
+    return verdict
 
 
 def write_late(tx: Any, mission: str, text: str) -> None:

@@ -87,7 +87,7 @@ def tell_progress(
 
 
 def holds(tx: Transaction, job: int, epoch: int) -> bool:
-    """Whether this very claim still runs: who has lost the job writes nothing."""
+    """Whether this very claim still runs: who has lost the job, or is lost, writes nothing."""
     return tx.one(HOLD_CLAIM, job=job, epoch=epoch) is not None
 
 
