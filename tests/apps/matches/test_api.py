@@ -186,7 +186,11 @@ async def test_repairs(database_url):
         )
         assert 403 == (await vera.get(f"/api/scrape/tasks/{task['id']}/snapshot")).status_code
         replayed = (await olga.post("/api/scrape/replay", json={"apply": True})).json()
-        assert (0, 0) == (replayed["readable"], replayed["promoted"])
+        assert (0, 0, None) == tuple(
+            replayed[name] for name in ("readable", "promoted", "next")
+        )
+        foreign = await olga.post("/api/scrape/replay", json={"cursor": "AAAA"})
+        assert 422 == foreign.status_code
         nonsense = await olga.post("/api/scrape/replay", json={"layouts": "cubist"})
         assert 422 == nonsense.status_code
 

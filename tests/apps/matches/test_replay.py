@@ -1,6 +1,7 @@
 """After a layout has changed: what was kept is read again, and nothing is asked of the site for it."""
 
 from retoma.apps.matches import store
+from retoma.apps.matches.replay import FIRST, Replay, Which
 from retoma.apps.matches.store.runs import watch
 from retoma.sandbox.matches import Layout, Odd
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, house, stored_as
@@ -72,6 +73,33 @@ async def test_a_rounds_page_is_read_again_too(database_url):
         await there.drained()
         assert (await there.seen(run))["complete"]
         assert 1 == there.asked()[f"/{LEAGUE}/2026/rodada/1"]
+
+
+async def test_pages_are_read_a_bite_at_a_time_each_once(database_url):
+    """However many were refused, nobody waits for all of them; those of rounds come first."""
+    async with house(database_url) as there:
+        run, _ = await there.start()
+        await there.app.write(lambda tx: store.runs.discovered(tx, run, refs(there)))
+        there.site.world.draw(Layout.MODERN)
+        other, _ = await there.start(2)
+        await there.drained()
+        tasks = sorted(each["id"] for each in (await there.tasks(run)).values())
+        replay = Replay(there.app, there.settings.matches_url)
+
+        sizes, read, place = [], [], FIRST
+        while place is not None:
+            some, place = await replay.bite(Which(), place, 4, apply=False, actor=WHO)
+            sizes.append(len(some))
+            read += [(each.what, each.id) for each in some]
+
+        rounds = [("round", run), ("round", other)]
+        assert [*rounds, *(("task", id_) for id_ in tasks)] == read
+        assert [4, 4, 4, 0] == sizes
+        assert 12 == await replay.count(Which())
+        assert (1, 10) == (
+            await replay.count(Which(task=tasks[3])),
+            await replay.count(Which(run=run)) - 1,
+        )
 
 
 async def test_a_page_whose_bytes_are_gone_is_told_of(database_url):

@@ -23,7 +23,7 @@ from retoma.db import migrations
 from retoma.engine.errors import IllegalMove, NotFound
 from retoma.engine.ports import Clock
 from retoma.sandbox.matches import Match, Odd
-from tests.apps.matches.aids import LEAGUE, WHO, House, house
+from tests.apps.matches.aids import LEAGUE, WHO, House, Watched, house
 from tests.apps.quotes.aids import serving
 
 ROOM = migrations.Room("matches", "retoma.apps.matches.migrations")
@@ -269,6 +269,26 @@ async def test_a_round_that_cannot_be_read_is_told_of(database_url):
         await there.drained()
         assert 3 == len(tried)
         assert [True] * 3 == [(await there.seen(run))["complete"] for run in runs]
+
+
+async def test_ten_are_tried_again_by_as_few_statements_as_one(database_url):
+    async with house(database_url) as there:
+        for match in (*there.truth(1), there.truth(2)[0]):
+            there.site.world.make_odd(LEAGUE, match.key, Odd.SCORE_100)
+        runs = [await there.scraped(number) for number in (1, 2)]
+        asked: list[int] = []
+
+        def again(tx: Any, run: int) -> list[int]:
+            told: list[None] = []
+            watched: Any = Watched(tx, lambda: told.append(None), lambda: None)
+            moved = store.runs.retry_failed(watched, run=run, actor=WHO)
+            asked.append(len(told))
+            return moved
+
+        moved = [await there.app.write(partial(again, run=run)) for run in runs]
+        assert [10, 1] == [len(each) for each in moved]
+        assert asked[0] == asked[1]
+        assert [[], []] == [await there.app.write(partial(again, run=run)) for run in runs]
 
 
 async def test_what_is_no_run_or_task_is_refused(database_url):

@@ -6,7 +6,7 @@ of the site for it. A round's page that is read after all has its matches looked
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from retoma.apps.matches import store
 from retoma.apps.matches.model import MatchStatus, PageRefused
@@ -15,6 +15,7 @@ from retoma.apps.matches.schemas import MatchPage, RoundPage
 from retoma.apps.matches.sites import Site, site_of
 from retoma.apps.matches.steps import checked_layouts
 from retoma.apps.matches.store.tasks import DeadRound, DeadTask
+from retoma.db import Transaction as Reading
 from retoma.engine.errors import IllegalMove, NotFound
 from retoma.library import Retoma
 
@@ -36,6 +37,30 @@ class Reread:
     promoted: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which pages are read again, and by which parsers; else by those of the knob."""
+
+    code: str | None = None
+    league: str | None = None
+    run: int | None = None
+    task: int | None = None
+    layouts: str | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        return {"code": self.code, "league": self.league, "run": self.run}
+
+
+class Place(NamedTuple):
+    """The pages of rounds come first, then those of tasks, each by its number."""
+
+    what: str
+    id: int
+
+
+FIRST: Final = Place("round", 0)
+
+
 class Replay:
     """Reads the dead letters of current runs again."""
 
@@ -44,30 +69,52 @@ class Replay:
         self._origin = origin
 
     async def of_code(
-        self,
-        code: str | None,
-        *,
-        league: str | None = None,
-        layouts: str | None = None,
-        run: int | None = None,
-        task: int | None = None,
-        apply: bool = False,
-        actor: str,
+        self, code: str | None, *, apply: bool = False, actor: str, **which: Any
     ) -> list[Reread]:
-        """`apply`: what can be read is stored. `layouts`: by these, not by those of the knob."""
-        told = layouts or (await self._retoma.knobs.get("matches.layouts")).value
+        """All there are, bite by bite; for whoever need not answer anybody meanwhile."""
+        found: list[Reread] = []
+        place: Place | None = FIRST
+        wanted = Which(code=code, **which)
+        while place is not None:
+            some, place = await self.bite(wanted, place, BITE, apply=apply, actor=actor)
+            found += some
+        return found
+
+    async def bite(
+        self, which: Which, after: Place, n: int, *, apply: bool, actor: str
+    ) -> tuple[list[Reread], Place | None]:
+        """The next of them, and after which the rest comes; None: there are no more. `apply`: what can
+        be read is stored."""
+        told = which.layouts or (await self._retoma.knobs.get("matches.layouts")).value
         reading = _Reading(self._origin, checked_layouts(told))
-        which: dict[str, Any] = {"code": code, "league": league, "run": run, "n": BITE}
-        found = [] if task is not None else await self._rounds(reading, which, apply, actor)
-        after = 0
+        rounds, tasks = await self._dead(which, after, n)
+        found = [await self._round(reading, each, apply, actor) for each in rounds]
+        found += [await self._task(reading, each, apply, actor) for each in tasks]
+        if len(found) < n:
+            return found, None
+        return found, Place("task", tasks[-1].id) if tasks else Place("round", rounds[-1].run)
+
+    async def count(self, which: Which) -> int:
+        """How many pages there are."""
         database = await self._retoma.database()
-        while True:
-            some = partial(store.tasks.dead_tasks, after=after, task=task, **which)
-            dead = await database.read(some)
-            found += [await self._task(reading, each, apply, actor) for each in dead]
-            if len(dead) < BITE:
-                return found
-            after = dead[-1].id
+        return await database.read(
+            partial(store.tasks.count_dead, task=which.task, **which.parameters())
+        )
+
+    async def _dead(
+        self, which: Which, after: Place, n: int
+    ) -> tuple[list[DeadRound], list[DeadTask]]:
+        def read(tx: Reading) -> tuple[list[DeadRound], list[DeadTask]]:
+            how, rounds = which.parameters(), list[DeadRound]()
+            if after.what == "round" and which.task is None:
+                rounds = store.tasks.dead_rounds(tx, after=after.id, n=n, **how)
+            if len(rounds) == n:
+                return rounds, []
+            last, left = after.id if after.what == "task" else 0, n - len(rounds)
+            tasks = store.tasks.dead_tasks(tx, after=last, n=left, task=which.task, **how)
+            return rounds, tasks
+
+        return await (await self._retoma.database()).read(read)
 
     async def _task(
         self, reading: "_Reading", dead: DeadTask, apply: bool, actor: str
@@ -92,19 +139,6 @@ class Replay:
         except IllegalMove as moved:
             return told("moved", {"why": str(moved)})
         return told("stored", after, promoted=True)
-
-    async def _rounds(
-        self, reading: "_Reading", which: dict[str, Any], apply: bool, actor: str
-    ) -> list[Reread]:
-        database = await self._retoma.database()
-        found: list[Reread] = []
-        after = 0
-        while True:
-            dead = await database.read(partial(store.tasks.dead_rounds, after=after, **which))
-            found += [await self._round(reading, each, apply, actor) for each in dead]
-            if len(dead) < BITE:
-                return found
-            after = dead[-1].run
 
     async def _round(
         self, reading: "_Reading", dead: DeadRound, apply: bool, actor: str

@@ -1,7 +1,7 @@
 """The document's interface of repairs: pages that were refused, seen, read again, accepted with a reason."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Response
 from pydantic import Field, JsonValue, StrictBool, StrictStr
@@ -10,16 +10,19 @@ from retoma.apps.matches import store
 from retoma.apps.matches.api.how import LeagueName, TaskId, read, routes
 from retoma.apps.matches.api.scrapes import TaskShown, task_told
 from retoma.apps.matches.model import MatchStatus, SchemaInvalid
-from retoma.apps.matches.replay import Replay, Reread
+from retoma.apps.matches.replay import FIRST, Place, Replay, Reread, Which
 from retoma.apps.matches.schemas import MatchPage, from_json
 from retoma.apps.matches.words import in_words
 from retoma.codec import encode
 from retoma.engine.errors import BadInput, NotFound
-from retoma.web import AHouse, Operator
+from retoma.web import AHouse, House, Operator
+from retoma.web.cursor import Cursor
 from retoma.web.files import TEXT_FILE, text_file
 from retoma.web.problems import Flaw, Refusal
-from retoma.web.wire import Body, CodeName, Id, Shown, Why
+from retoma.web.wire import MARK, Body, CodeName, Id, Shown, Why
 from retoma.words import say
+
+MOST: Final = 200  # pages that are read in one request
 
 
 class ReplayAsked(Body):
@@ -33,6 +36,18 @@ class ReplayAsked(Body):
         None
     )
     apply: StrictBool = False
+    cursor: Annotated[StrictStr, Field(max_length=MARK)] | None = Field(
+        None, description="`next` of the answer before; nothing: from the first page on."
+    )
+
+    def which(self) -> Which:
+        return Which(
+            code=self.code,
+            league=self.league,
+            run=self.job_id,
+            task=self.task_id,
+            layouts=self.layouts,
+        )
 
 
 class RereadShown(Shown):
@@ -51,9 +66,12 @@ class RereadShown(Shown):
 
 
 class ReplayShown(Shown):
+    """Some of them; the next are asked for with `next` as the cursor."""
+
     pages: list[RereadShown]
     readable: int
     promoted: int
+    next: str | None
 
 
 class Accepted(Body):
@@ -65,21 +83,23 @@ class Accepted(Body):
 
 @routes.post("/api/scrape/replay")
 async def replay(body: ReplayAsked, who: Operator, house: AHouse) -> ReplayShown:
-    """Dead letters' pages are read again as they were kept: no request is made for them."""
-    reread = await Replay(house.retoma, house.settings.matches_url).of_code(
-        body.code,
-        league=body.league,
-        layouts=body.layouts,
-        run=body.job_id,
-        task=body.task_id,
-        apply=body.apply,
-        actor=who.name,
+    """Dead letters' pages are read again as they were kept, 200 at a time: no request is made for them."""
+    which = body.which()
+    stamp = Cursor("replay", str(which))
+    after = Place(*(stamp.read(body.cursor, str, int) or FIRST))
+    reread, following = await replay_of(house).bite(
+        which, after, MOST, apply=body.apply, actor=who.name
     )
     return ReplayShown(
         pages=[_told(each) for each in reread],
         readable=sum(each.change in ("stored", "discovered") for each in reread),
         promoted=sum(each.promoted for each in reread),
+        next=stamp.write(*(following or [None])),
     )
+
+
+def replay_of(house: House) -> Replay:
+    return Replay(house.retoma, house.settings.matches_url)
 
 
 @routes.get("/api/scrape/tasks/{task}/snapshot", response_class=Response, responses=TEXT_FILE)

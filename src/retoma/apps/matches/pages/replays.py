@@ -8,7 +8,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from retoma.apps.matches import APP, api
-from retoma.apps.matches.api.repair import ReplayAsked, RereadShown
+from retoma.apps.matches.api.repair import ReplayAsked, ReplayShown, RereadShown
 from retoma.apps.matches.pages.looks import (
     PAGE,
     evidence_told,
@@ -30,7 +30,7 @@ from retoma.words import Said, say
 
 routes = page_router()
 
-SHOWN: Final = 200  # pages; all that can be read are stored all the same
+MOST: Final = 10  # bites that one click stores; what is left is shown again
 CODES: Final = ("LAYOUT_CHANGED", "SCHEMA_INVALID")
 CHOICES: Final = next(each.choices for each in APP.knobs if each.name == "layouts")
 # How what became of a page is told, and the colour of it.
@@ -77,8 +77,8 @@ async def show(
         "matches/replay.html",
         asked=asked,
         shown=shown,
-        lines=[_line(who.view, each) for each in shown.pages[:SHOWN]],
-        more=max(len(shown.pages) - SHOWN, 0),
+        lines=[_line(who.view, each) for each in shown.pages],
+        more=await _more(who, asked, shown),
         layouts=CHOICES,
         now=(await who.house.retoma.knobs.get("matches.layouts")).value,
         leagues=[each.league for each in SITES.values()],
@@ -98,10 +98,28 @@ async def promote(actor: Operator, who: ALooker, request: Request) -> Response:
         _number(form.one("tarefa")),
         form.one("leitores"),
     )
-    done = await api.repair.replay(asked.model_copy(update={"apply": True}), actor, who.house)
-    if not done.promoted:
+    if not await _promoted(who, actor, asked):
         raise BadInput(say("no page can be read by these parsers; nothing was changed"))
     return led(who, _back(asked))
+
+
+async def _more(who: ALooker, asked: ReplayAsked, shown: ReplayShown) -> int:
+    """How many there are that are not shown."""
+    if shown.next is None:
+        return 0
+    return await api.repair.replay_of(who.house).count(asked.which()) - len(shown.pages)
+
+
+async def _promoted(who: ALooker, actor: Operator, asked: ReplayAsked) -> int:
+    """How many were stored: each in a transaction of its own, so that no click is in vain."""
+    stored, cursor = 0, None
+    for _ in range(MOST):
+        body = asked.model_copy(update={"apply": True, "cursor": cursor})
+        done = await api.repair.replay(body, actor, who.house)
+        stored, cursor = stored + done.promoted, done.next
+        if cursor is None:
+            break
+    return stored
 
 
 def _asked(

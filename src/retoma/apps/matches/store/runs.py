@@ -8,7 +8,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final
 
 from retoma.apps.matches.model import COMPLETE, DISCOVERY, MATCH, TaskStatus
@@ -19,8 +18,6 @@ from retoma.db import Call
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.errors import NotFound
-from retoma.engine.states import State
-from retoma.engine.store.bulk import Picked
 from retoma.engine.transaction import Transaction
 from retoma.words import say, speak
 
@@ -52,7 +49,6 @@ COLUMNS: Final = (
 MOST_AGAIN: Final = 5_000  # jobs that one call tries again
 MOST_FIELDS: Final = 100  # of pages that were refused, in alerts
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-ENDED: Final = (State.DEAD, State.SKIPPED, State.CANCELED)
 CLOSED: Final = frozenset({TaskStatus.FAILED, TaskStatus.SKIPPED})
 
 
@@ -231,19 +227,13 @@ def retry_failed(
 
 def _again(tx: Transaction, jobs: Sequence[int], actor: str) -> list[int]:
     """Those of them that have ended; whoever was moved meanwhile is left as it is."""
-    by_state: dict[State, list[Picked]] = {}
-    for job in jobs:
-        found = tx.inside(partial(engine.get_job, job=job))
-        picked = Picked(job, found.code, found.queue, found.kind, found.batch)
-        by_state.setdefault(found.state, []).append(picked)
-    moved: list[int] = []
-    for was, picked_ones in by_state.items():
-        if was in ENDED:
-            tx.inside(
-                partial(engine.again_jobs, picked=picked_ones, offset=0, was=was, actor=actor)
-            )
-            moved += [each.id for each in picked_ones]
-    return sorted(moved)
+
+    def order(inner: Reading) -> engine.Ordered:
+        command = engine.Command(verb=engine.Verb.RETRY, actor=actor, since=engine.now(inner))
+        return engine.order_jobs(inner, command, jobs, 0)
+
+    left = {each.job for each in tx.inside(order).left}
+    return sorted(set(jobs) - left)
 
 
 def retry_missing(tx: Transaction, of: Round, *, actor: str) -> Tried:

@@ -17,6 +17,7 @@ from retoma.engine.errors import IllegalMove, NotFound, Transient
 from retoma.engine.transaction import Transaction
 from retoma.words import say
 
+COUNT_DEAD = verb("count_dead")
 DEAD_ROUNDS = verb("dead_rounds")
 DEAD_TASKS = verb("dead_tasks")
 END_TASK = verb("end_task")
@@ -164,6 +165,14 @@ def dead_rounds(
         DeadRound(run, Round(in_, season, round_), snapshot, job, json_of(error))
         for run, in_, season, round_, snapshot, job, error in tx.all(DEAD_ROUNDS, **how)
     ]
+
+
+def count_dead(
+    tx: Reading, *, code: str | None, league: str | None, run: int | None, task: int | None
+) -> int:
+    """How many of both there are."""
+    [(n,)] = tx.all(COUNT_DEAD, code=code, league=league, run=run, task=task)
+    return int(n)
 
 
 def promote(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str) -> Stored:
