@@ -54,13 +54,18 @@ def put_into(page: Path, results: Sequence[Result], command: str, where: str) ->
 
 
 def typed(arguments: Sequence[str]) -> str:
-    return " ".join(["./run bench", *arguments])
+    """What brought the figures; not where they were put."""
+    kept = list(arguments)
+    if "--page" in kept:
+        place = kept.index("--page")
+        del kept[place : place + 2]
+    return " ".join(["./run bench", *kept])
 
 
 def describe(places: Places, *, quick: bool) -> str:
     """What a reader of the figures must know: the server, how busy the machine was, and how much was done."""
     load = f"{os.cpu_count()} cores for the runners and the server together, load {os.getloadavg()[0]:.1f} before"
-    return f"{places.describe()}; {load}; {'few jobs, one round' if quick else 'the full size'}"
+    return f"{places.describe()}; {load}; {'few jobs' if quick else 'the full size'}"
 
 
 def table_console() -> Console:

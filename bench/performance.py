@@ -22,6 +22,7 @@ BEGIN, END = "<!-- bars -->", "<!-- /bars -->"
 IMAGES = "images"  # beside the page
 PEERS = ("pgqueuer", "huey", "dbos", "celery", "procrastinate", "absurd-sdk")
 TIMES = "\N{MULTIPLICATION SIGN}"
+SHARE = "last/first tenth"  # a unit: what it is of is said beside it
 OPEN = "–"  # noqa: RUF001  # in a cell: nothing to tell
 
 
@@ -228,8 +229,9 @@ def bar_lines(bar: Bar, known: Known) -> Iterator[Line]:
         matching = [name for name in rows if fnmatchcase(name, wanted)]
         measured = [name for name in matching if name in known]
         if not measured:
-            bound = " and ".join(map(str, rows[matching[0]].bars))
-            yield Line(says=says, row=wanted, result=None, run=None, bar=bound)
+            yield Line(
+                says=says, row=wanted, result=None, run=None, bar=bound(rows[matching[0]])
+            )
             continue
         name = worst(measured, known)
         result, run = known[name]
@@ -243,9 +245,17 @@ def bar_lines(bar: Bar, known: Known) -> Iterator[Line]:
             row=name,
             result=result,
             run=run,
-            bar=result.bar or OPEN,
+            bar=bound(rows[name]),
             ratios=ratios(rows[name], result),
         )
+
+
+def bound(row: Row) -> str:
+    """A ratio needs no unit, a figure does."""
+    return " and ".join(
+        str(bar) if isinstance(bar, AtLeast) or row.unit == SHARE else f"{bar} {row.unit}"
+        for bar in row.bars
+    )
 
 
 def of_all(verdicts: Sequence[bool | None]) -> bool | None:
