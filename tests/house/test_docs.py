@@ -5,13 +5,19 @@ import re
 from pathlib import Path
 
 import pytest
+import typer.main
 
+from retoma.cli import cli
 from tests.house.files import ROOT, kept_files
+from tests.house.pages import verbs_of
 
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
 SHOWN_BY = re.compile(r"\]\((tests/[^)]*)\)")  # a test that shows what is claimed
 DECISIONS = ROOT / "docs" / "decisions"
 MAP = ROOT / "docs" / "README.md"
+TYPED = re.compile(r"(?:^|[`$(/&] ?)retoma((?: [a-z][a-z-]*)+)", re.MULTILINE)
+VERBS = {verb for verb, _ in verbs_of(typer.main.get_command(cli), "retoma")}
+OF_READERS = {"interviews"}  # an application that a how-to writes
 READMES = ("README.md", "README.pt-BR.md")
 
 
@@ -73,6 +79,32 @@ def test_a_claim_without_a_test_is_seen(tmp_path):
     gone = ("tests/test_gone.py#test_good", "tests/test_it.py", "tests/test_it.py#test_gone")
     for link in (*gone, "tests/test_it.py#test_empty", "tests/test_it.py#helper"):
         assert not demands(link, tmp_path), link
+
+
+def test_every_verb_that_a_page_types_is_there():
+    pages = [path for path in kept_files() if path.suffix == ".md"]
+
+    found = {page.name: unknown_verbs(page.read_text()) for page in pages}
+    assert {} == {name: verbs for name, verbs in found.items() if verbs}
+
+
+def test_a_verb_that_is_not_there_is_seen():
+    text = "`retoma dead list`, `retoma runners`, `retoma dead bury 7`\n$ retoma walk\n"
+
+    assert ["dead bury", "walk"] == unknown_verbs(text)
+
+
+def unknown_verbs(text: str) -> list[str]:
+    """What follows `retoma` begins with a verb; what follows that verb is its own business."""
+    told = [said for said in TYPED.findall(text) if said.split()[0] not in OF_READERS]
+    return [said.strip() for said in told if not known(f"retoma{said}")]
+
+
+def known(typed: str) -> bool:
+    """A verb with or without more behind it, or a group of verbs that is spoken of as a whole."""
+    return any(
+        f"{typed} ".startswith(f"{verb} ") or verb.startswith(f"{typed} ") for verb in VERBS
+    )
 
 
 def demands(link: str, root: Path) -> bool:
