@@ -86,7 +86,7 @@ def search(
     question = Question(collection=checked_name(collection), text=text, most=limit)
 
     async def find(tools: Tools) -> Found:
-        return await tools.one(Searcher).find(question)
+        return await tools.one(Searcher).find(question, actor=ACTOR)
 
     found = ask_in(APP, database, find)
     if as_json:

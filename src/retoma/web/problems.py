@@ -60,6 +60,7 @@ CODES: Final[Mapping[str, HTTPStatus]] = {
     "database_unfit": HTTPStatus.SERVICE_UNAVAILABLE,
     "too_slow": HTTPStatus.SERVICE_UNAVAILABLE,
     "unsure": HTTPStatus.SERVICE_UNAVAILABLE,
+    "provider_away": HTTPStatus.SERVICE_UNAVAILABLE,
     "database_full": HTTPStatus.INSUFFICIENT_STORAGE,
 }
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from retoma import Retoma
-from retoma.apps.embeddings import APP, store
+from retoma.apps.embeddings import APP, questions, store
 from retoma.apps.embeddings.model import Model, NewDocument, checked_rule
 from retoma.apps.embeddings.providers import Embedded, ItemRefused, NGrams, Used
+from retoma.apps.embeddings.questions import Questions
 from retoma.apps.embeddings.steps import Documents, kinds_of, model_of
 from retoma.apps.embeddings.store.documents import Added
+from retoma.apps.embeddings.vectors import Searcher
 from retoma.apps.tools import Tools
 from retoma.db import adhoc
 from retoma.engine.ports import Clock
@@ -41,6 +43,7 @@ class Counting:
     )  # a word, and the code it is refused by
     fails: list[Exception] = field(default_factory=list)  # what the next calls raise
     tokens: int = 0
+    usd: float | None = None  # of a call
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
         self.calls.append([*texts])
@@ -55,7 +58,7 @@ class Counting:
             )
             for text, item in zip(texts, made.items, strict=True)
         ]
-        return Embedded(items, Used(self.model, input_tokens=self.tokens))
+        return Embedded(items, Used(self.model, self.tokens, self.usd))
 
     @property
     def asked(self) -> Counter[str]:
@@ -97,6 +100,10 @@ class House:
         cut = checked_rule(**rule) if rule else None
         await self.app.write(lambda tx: store.collections.change(tx, to, model, cut, actor=WHO))
         return await self.app.write(lambda tx: store.collections.reembed(tx, to, actor=WHO))
+
+    def searcher(self) -> Searcher:
+        """As another process would have it, with the same provider."""
+        return Searcher(self.app.tools["embeddings"], self.provider)
 
     async def remove(self, document: int) -> None:
         await self.app.write(lambda tx: store.documents.remove(tx, document, actor=WHO))
@@ -152,5 +159,6 @@ async def house(
 def install(app: Retoma, tools: Tools, provider: Counting) -> Documents:
     """The application as it is, with this provider in the place of the one the settings name."""
     story = Documents(tools, provider)
-    app.install(replace(APP, stories=None, kinds=kinds_of(tools, story)), tools)
+    kinds = [*kinds_of(tools, story), *questions.kinds_of(Questions(tools, provider))]
+    app.install(replace(APP, stories=None, kinds=kinds), tools)
     return story

@@ -71,6 +71,14 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, and its hash by the model it is asked of."""
+
+    text: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """By what a text becomes a vector; vectors of two models are never compared."""
 

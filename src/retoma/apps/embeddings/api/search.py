@@ -7,8 +7,10 @@ from pydantic import Field, StrictInt, StrictStr
 from retoma.apps.embeddings.api.how import routes, tools_of
 from retoma.apps.embeddings.model import checked_name
 from retoma.apps.embeddings.vectors import Question, Searcher
-from retoma.web import AHouse, Viewer
+from retoma.engine.errors import Transient
+from retoma.web import AHouse, Refusal, Viewer
 from retoma.web.wire import LARGEST, Body, Shown
+from retoma.words import say
 
 
 class Search(Body):
@@ -52,8 +54,9 @@ class FoundShown(Shown):
 
 
 @routes.post("/api/embeddings/search")
-async def search(body: Search, _: Viewer, house: AHouse) -> FoundShown:
-    """By the model of the collection; 409 where the settings name another by now."""
+async def search(body: Search, who: Viewer, house: AHouse) -> FoundShown:
+    """By the model of the collection; 409 where the settings name another by now, or where the question costs
+    money and a budget for it is spent."""
     question = Question(
         collection=checked_name(body.collection),
         text=body.text,
@@ -62,4 +65,9 @@ async def search(body: Search, _: Viewer, house: AHouse) -> FoundShown:
         documents=body.documents,
         least=body.min_score,
     )
-    return FoundShown.model_validate(await tools_of(house).one(Searcher).find(question))
+    searcher = tools_of(house).one(Searcher)
+    try:
+        return FoundShown.model_validate(await searcher.find(question, actor=who.name))
+    except Transient as error:
+        said = say("who makes vectors of texts does not answer now: ask again later")
+        raise Refusal("provider_away", said) from error

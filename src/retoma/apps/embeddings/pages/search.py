@@ -32,7 +32,7 @@ Most = Annotated[Annotated[int, Field(ge=1, le=100)] | None, Blank, Query()]
 
 @routes.get("/embeddings/busca")
 async def show(
-    _: Viewer,
+    me: Viewer,
     who: ALooker,
     q: Asked = None,
     colecao: InCollection = None,
@@ -52,7 +52,7 @@ async def show(
             "most": quantos or HITS[1],
             "least": LEAST,
         }
-        found, why = await _found(who, chosen, wanted)
+        found, why = await _found(who, me.name, chosen, wanted)
     return who.answer(
         "embeddings/search.html",
         page=SEARCH,
@@ -70,13 +70,13 @@ async def show(
 
 
 async def _found(
-    who: Looker, collection: str, wanted: dict[str, object]
+    who: Looker, actor: str, collection: str, wanted: dict[str, object]
 ) -> tuple[Found | None, str | None]:
     """What was found, or why nothing could be looked for."""
     searcher = tools_of(who.house).one(Searcher)
     try:
         question = Question(collection=collection, **wanted)  # type: ignore[arg-type]
-        return await searcher.find(question), None
+        return await searcher.find(question, actor=actor), None
     except Refused as error:
         return None, who.view.tell(error.args[0])
     except Transient:

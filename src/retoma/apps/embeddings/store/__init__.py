@@ -1,5 +1,5 @@
 """The rows of the embeddings application, by named SQL."""
 
-from retoma.apps.embeddings.store import chunks, collections, documents, jobs
+from retoma.apps.embeddings.store import chunks, collections, documents, jobs, questions
 
-__all__ = ["chunks", "collections", "documents", "jobs"]
+__all__ = ["chunks", "collections", "documents", "jobs", "questions"]

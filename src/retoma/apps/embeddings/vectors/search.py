@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retoma.apps.embeddings.providers import ItemRefused, Provider, build_provider
+from retoma.apps.embeddings.providers.provider import unfit
+from retoma.apps.embeddings.questions import Questions
 from retoma.apps.embeddings.vectors.matrix import Matrix, Near, Rows
 from retoma.apps.embeddings.vectors.spans import spans_of
 from retoma.apps.tools import Tools
@@ -26,6 +28,7 @@ from retoma.db import Database, Row, Statement, Transaction, moment, statement
 from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.words import say
 
+ACTOR: Final = "search"
 MOST: Final = 100  # hits
 LONGEST: Final = 10_000  # characters of a question
 MOST_DOCUMENTS: Final = 1_000  # in one filter
@@ -117,14 +120,16 @@ class Searcher:
     ) -> None:
         self._retoma = tools.retoma
         self._provider = provider or tools.one(build_provider)
+        self._questions = Questions(tools, provider) if provider else tools.one(Questions)
         self._memory = memory or tools.settings.embeddings_memory
         self._at_once = at_once
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
 
-    async def find(self, question: Question) -> Found:
+    async def find(self, question: Question, *, actor: str = ACTOR) -> Found:
+        """`actor`: in whose name it is paid for, where a question costs money."""
         database = await self._retoma.database()
         collection = await self._collection(database, question.collection)
-        query = await self._vector(question.text)
+        query = await self._vector(question.text, actor)
         kept = self._of(collection)
         async with kept.one:
             fits = await self._freshen(database, collection, kept)
@@ -152,11 +157,17 @@ class Searcher:
             )
         return int(row[0])
 
-    async def _vector(self, text: str) -> NDArray[Any]:
-        [item] = (await self._provider.embed([text])).items
+    async def _vector(self, text: str, actor: str) -> NDArray[Any]:
+        item = unfit(text, LONGEST) or await self._embedded(text, actor)
         if isinstance(item, ItemRefused):
             raise BadInput(say("this cannot be searched for: {why}", why=item.message))
         return np.frombuffer(item, dtype="<f4")
+
+    async def _embedded(self, text: str, actor: str) -> bytes | ItemRefused:
+        if self._provider.paid:
+            return await self._questions.vector_of(text, actor=actor)
+        [item] = (await self._provider.embed([text])).items
+        return item
 
     # — what is kept —
 

@@ -1,0 +1,33 @@
+"""Vectors of questions: kept for a week beside those of chunks, each once for its content."""
+
+from datetime import timedelta
+from typing import Final
+
+from retoma.apps.embeddings.model import Asked, Model
+from retoma.apps.embeddings.store.rows import verb
+from retoma.db import Transaction as Reading
+from retoma.engine.transaction import Transaction
+
+GET_VECTOR = verb("get_vector")
+KEEP_QUESTION = verb("keep_question")
+
+KEPT: Final = timedelta(days=7)
+
+
+def get(tx: Reading, hash_: str) -> bytes | None:
+    """The vector of a text, whoever it was made for."""
+    row = tx.one(GET_VECTOR, hash=hash_)
+    return None if row is None else bytes(row[0])
+
+
+def keep(tx: Transaction, asked: Asked, model: Model, vector: bytes, job: int) -> None:
+    tx.run(
+        KEEP_QUESTION,
+        hash=asked.hash,
+        vector=vector,
+        job=job,
+        model=model.name,
+        version=model.version,
+        dims=model.dims,
+        kept=KEPT.total_seconds(),
+    )
