@@ -20,6 +20,7 @@ RUN = ("python", "sh", "console", "toml")
 READ = ("text", "mermaid")  # for people, not for machines
 ADDRESS = "RETOMA_DATABASE_URL"
 BROKER = "CELERY_BROKER_URL"
+PATIENCE = 300  # seconds for one block: a bound for what hangs, not for a machine that is busy
 PLAIN = ("first-job.md",)  # every process of it starts from nothing, as a reader's does
 
 
@@ -61,6 +62,7 @@ CASES = [
 ]
 
 
+@pytest.mark.timeout(3 * PATIENCE)
 @pytest.mark.parametrize(("page", "database"), CASES)
 def test_every_block_of_a_page_works(page, database, tmp_path, request):
     reader = Reader(tmp_path, plain=page.name in PLAIN)
@@ -191,7 +193,7 @@ class Reader:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
         self.ran += 1

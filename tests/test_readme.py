@@ -32,7 +32,7 @@ def transcript(commands: list[str], folder: Path) -> str:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,  # for what hangs, not for a machine that is busy
         )
         assert "Traceback" not in done.stderr, done.stderr
         shown += f"$ {command}\n{done.stdout}"
