@@ -117,6 +117,7 @@ def _looker(pages: Any) -> Looker:
         person=None,
         session=None,
         theme="",
+        toured=True,
         path="/runners",
         query={},
         htmx=False,

@@ -60,7 +60,7 @@ async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url
     """With nothing to show it says what to do; hostile names are text. A viewer has no buttons and no pages."""
     async with site_of(database_url) as site:
         assert "Nenhuma rodada foi raspada ainda. Comece" in await site.seen(HOME)
-        assert "Nenhuma partida assim está gravada" in await site.seen(STORED, site.viewer)
+        assert "Ainda não há partida gravada" in await site.seen(STORED, site.viewer)
         assert "Nenhuma página recusada está assim" in await site.seen(REPLAY)
         (high, lost, well, *_), tasks = await broken_round(site)
         await site.house.start(2)

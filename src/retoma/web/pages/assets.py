@@ -13,6 +13,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Final
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 MEDIA: Final[Mapping[str, str]] = {
@@ -24,6 +25,9 @@ FETCHED: Final = (
     *("vendor/htmx.min.js", "vendor/hx-sse.min.js"),
     *("vendor/uPlot.iife.min.js", "vendor/uPlot.min.css"),
 )
+ICONS: Final = "icons.svg"  # what we draw, each as a symbol
+SYMBOL: Final = re.compile(rb'<symbol id="([a-z]+)"')
+ANY_ICON: Final = "app"
 IMPORTED: Final = re.compile(rb'(?<= from ")\./([a-z]+\.js)(?=";)')
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 
@@ -60,6 +64,15 @@ class Assets:
     def address(self, name: str) -> str:
         """Where a page finds it."""
         return self._found[name].address
+
+    def icon(self, name: str) -> Markup:
+        """A drawing in the colour of the text; nothing for whoever has it read aloud. An application
+        that we have not drawn has the one of all."""
+        sprite = self._found[ICONS]
+        drawn = name if name.encode() in SYMBOL.findall(sprite.raw) else ANY_ICON
+        return Markup(
+            '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"/></svg>'
+        ).format(sprite.address, drawn)
 
     def answer(self, name: str, accepted: str) -> Response | None:
         """The file, packed for whoever takes it so; None: there is none."""

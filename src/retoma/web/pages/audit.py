@@ -16,7 +16,7 @@ from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Name, TextOf, Words
 from retoma.web.pages.job import text_of
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import page_router, streamed
 from retoma.web.pages.view import View
@@ -29,6 +29,10 @@ routes = page_router()
 
 PAGE: Final = 50  # lines
 PAUSE: Final = 1.0  # seconds between two drawings
+NO_SUCH_DEED: Final = say("Nobody did such a thing. Clear the filter to see what was done.")
+NO_DEEDS: Final = say(
+    "Nobody has done anything yet. Whatever people do appears here by itself."
+)
 
 ActorOf = Annotated[Words | None, Blank, Query()]
 VerbOf = Annotated[Name | None, Blank, Query()]
@@ -65,16 +69,18 @@ class AuditScreen:
         if page.next is not None:
             at, *rest = page.next
             following = stamp.write(at.isoformat(), *rest)
-        pager = self.pages.render(
-            "audit_pager.html",
+        filtered = self.search != AuditSearch()
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_SUCH_DEED if filtered else NO_DEEDS,
+            way=(say("Clear"), "/audit") if filtered else None,
             following=following and self._link(following),
             first=self.cursor and self._link(),
-            empty=not rows,
-            filtered=self.search != AuditSearch(),
         )
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
     def _row(self, line: AuditLine) -> Markup:
         details = None if line.details in (None, {}) else text_of(line.details)

@@ -16,8 +16,8 @@ from retoma.web.many import do_to_batch
 from retoma.web.orders import Order
 from retoma.web.pages.asked import CodeOf, CursorOf, StateOf
 from retoma.web.pages.bars import parts_of
-from retoma.web.pages.jobs import job_rows, query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.jobs import NO_SUCH_JOB, job_rows, query_of
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -32,6 +32,9 @@ routes = page_router()
 PAGE: Final = 50  # rows
 LIST: Final = 25  # batches, each with its counts
 SILENCE: Final = 60  # seconds without an event after which a page says so
+NO_BATCHES: Final = say(
+    "No batches yet. Jobs that are submitted together, as with `app.submit_many`, appear here by themselves."
+)
 # Of a bar, from left to right: what has ended, what is at it, what waits for a person.
 PARTS: Final = (
     *(State.DONE, State.SKIPPED, State.CANCELED, State.DEAD),
@@ -72,14 +75,15 @@ class BatchesScreen:
         }
         following = stamp.write(found[-1].id if len(found) == LIST else None)
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        pager = self.pages.render(
-            "batches_pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not found,
+            nothing=NO_BATCHES,
             following=following and "/batches" + query_of({"cursor": following}),
             first=self.cursor and "/batches",
-            empty=not found,
         )
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
 
 def batches_screen(who: ALooker, cursor: CursorOf = None) -> BatchesScreen:
@@ -145,15 +149,16 @@ class BatchScreen:
             self.search, before=before[0] if before else None, limit=PAGE
         )
         following = stamp.write(page.next)
-        pager = self.pages.render(
-            "pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not page.jobs,
+            nothing=NO_SUCH_JOB,
+            way=(say("Clear"), f"/batches/{self.search.batch}"),
             following=following and self._link(self.search.state, cursor=following),
             first=self.cursor and self._link(self.search.state),
-            empty=not page.jobs,
-            filtered=True,
         )
-        return [job_rows(self.pages, self.view, page.jobs), drawn("pager", pager)]
+        return [job_rows(self.pages, self.view, page.jobs), turns]
 
     async def _why(self, batch: Batch, progress: Progress) -> str | None:
         """Where nothing of it runs although it should: what holds the next one."""

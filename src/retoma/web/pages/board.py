@@ -14,10 +14,11 @@ from retoma.engine import store
 from retoma.engine.alerts import sentence
 from retoma.engine.insights import Durations, Minute
 from retoma.engine.states import State
-from retoma.engine.store.alerts import Alert, Rule
+from retoma.engine.store.alerts import Alert, Rule, Severity
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
+from retoma.web.pages.rooms import Room, rooms_of
 from retoma.web.pages.route import page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.sign_in import Viewer
@@ -28,10 +29,12 @@ routes = page_router()
 PAUSE: Final = 1.5  # seconds between two drawings: it asks many things
 STUCK: Final = 10  # rows
 ALERTS: Final = 20
+LOOKED_AT: Final = 200  # alerts, of which those are shown
+NEWS: Final = 3  # alerts that ask nothing of anybody, before the others are folded away
 LIMITS: Final = 50
 GONE: Final = ("gone", "lost")
 DRAWN: Final = (
-    *("tiles", "alerts", "stuck", "funnel", "durations", "runners", "gates"),
+    *("rooms", "tiles", "alerts", "stuck", "funnel", "durations", "runners", "gates"),
     "schedules",
 )
 CHARTED: Final = (State.WAITING, State.DONE, State.DEAD)
@@ -57,7 +60,7 @@ class BoardScreen:
         return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
-        given = {**await self._work(), **await self._house()}
+        given = {**await self._work(), **await self._house(), "rooms": await self._rooms()}
         return [
             drawn(f"board-{name}", self.pages.render(f"board_{name}.html", self.view, **given))
             for name in DRAWN
@@ -77,14 +80,24 @@ class BoardScreen:
             "last": self.last,
         }
 
+    async def _rooms(self) -> list[Room]:
+        house = self.pages.house
+        now: datetime = await (await house.retoma.database()).read(store.now)
+        moved = await house.retoma.throughput(last="1h")
+        counts = await house.retoma.counts_by_kind()
+        return rooms_of(house.applications, counts, moved, now)
+
     async def _house(self) -> dict[str, Any]:
         retoma = self.pages.house.retoma
         limits = await retoma.limits(limit=LIMITS)
-        alerts = await retoma.alerts(limit=ALERTS)
+        # Many batches may have finished since something broke: that stands first all the same.
+        raised = await retoma.alerts(limit=LOOKED_AT)
+        alerts = sorted(raised, key=lambda each: each.severity is Severity.INFO)[:ALERTS]
         return {
             "alerts": [
                 (each, tell(sentence(each), self.view.language), leads(each)) for each in alerts
             ],
+            "folded": max(sum(each.severity is Severity.INFO for each in alerts) - NEWS, 0),
             "runners": [each for each in await retoma.runners() if each.state not in GONE],
             "breakers": await retoma.breakers.list(),
             "limits": [each for each in limits if each.used],

@@ -14,7 +14,7 @@ from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where
 from retoma.web.pages.asked import BatchOf, CodeOf, CursorOf, FingerprintOf, KindOf, TextOf
 from retoma.web.pages.jobs import SEARCH, counted, outcome, query_of, ticked
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -27,6 +27,8 @@ routes = page_router()
 PAGE: Final = 50  # rows
 GROUPS: Final = 20
 CANARY: Final = 5  # jobs that go first
+NO_SUCH_LETTER: Final = say("No dead letter is like that. Clear the filter to see the others.")
+NO_LETTERS: Final = say("No dead letters. What ends badly appears here by itself.")
 FILTERS: Final = ("kind", "batch", "code", "fingerprint", "text")
 
 
@@ -82,16 +84,18 @@ class DeadScreen:
             if job.id in causes
         }
         following = stamp.write(page.next)
-        pager = self.pages.render(
-            "dead_pager.html",
+        filtered = self.search != Search(letters=True)
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_SUCH_LETTER if filtered else NO_LETTERS,
+            way=(say("Clear"), "/dead") if filtered else None,
             following=following and self._link(self.search.fingerprint, cursor=following),
             first=self.cursor and self._link(self.search.fingerprint),
-            empty=not rows,
-            filtered=self.search != Search(letters=True),
         )
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
     def _link(self, fingerprint: str | None, cursor: str | None = None) -> str:
         asked = {name: getattr(self.search, name) for name in FILTERS}

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from retoma.access import Session
 from retoma.web.house import AHouse
-from retoma.web.pages.kit import THEME, THEMES, ALooker, pages_of
+from retoma.web.pages.kit import THEME, THEMES, TOUR, ALooker, pages_of
 from retoma.web.pages.route import form_of, local, page_router
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import (
@@ -83,7 +83,9 @@ async def prefer(request: Request, house: AHouse) -> Response:
     form = await form_of(request)
     answer = RedirectResponse(local(form.one("next")), status_code=303)
     language, theme = form.one("language"), form.one("theme") or ""
-    if language in list(Language):
+    if form.one("tour"):
+        _keep(answer, request, TOUR, "over")
+    elif language in list(Language):
         _keep(answer, request, LANGUAGE, str(language))
     elif theme in THEMES:
         _keep(answer, request, THEME, theme)

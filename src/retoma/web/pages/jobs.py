@@ -23,7 +23,7 @@ from retoma.web.pages.asked import (
     StateOf,
     TextOf,
 )
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import PAUSE, Concern, Region
 from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -38,6 +38,10 @@ PAGE: Final = 50  # rows
 SEARCH: Final = 2.0  # seconds between two drawings of what has no index: it reads thousands
 FILTERS: Final = ("state", "kind", "batch", "code", "checkpoint", "text")
 VERBS: Final = ("retry", "cancel", "resume", "skip")
+NO_SUCH_JOB: Final = say("No job is like that. Clear the filter to see the others.")
+NO_JOBS: Final = say(
+    "No jobs yet. Submit one from your code or at `POST /api/jobs`; `retoma up` shows a world at work."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +85,16 @@ class JobsScreen:
         return drawn("states", html)
 
     def _pager(self, following: str | None, *, empty: bool) -> Region:
-        html = self.pages.render(
-            "pager.html",
+        filtered = self.search != Search()
+        return pager(
+            self.pages,
             self.view,
+            empty=empty,
+            nothing=NO_SUCH_JOB if filtered else NO_JOBS,
+            way=(say("Clear"), "/jobs") if filtered else None,
             following=following and address(self.search, cursor=following),
             first=self.cursor and address(self.search),
-            empty=empty,
-            filtered=self.search != Search(),
         )
-        return drawn("pager", html)
 
     def _link(self, state: State | None) -> str:
         return address(replace(self.search, state=state))

@@ -19,15 +19,27 @@ from retoma.web.pages.assets import read_assets
 from retoma.web.pages.live import Region, Screens, Shown
 from retoma.web.pages.view import View
 from retoma.web.sign_in import PERSON, SESSION
+from retoma.words import say
 
 THEME: Final = "retoma_theme"  # a cookie; without it as the browser's owner likes it
 THEMES: Final = ("light", "dark")
+TOUR: Final = "retoma_tour"  # a cookie; with it the three sentences of the first day are over
 HTMX: Final = "hx-request"
+FURTHER: Final = say("None among those that were looked at: look further back.")
 # The same as everywhere, and a frame of ours: what evidence is looked at in.
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the menu: what it is called, and its pages, the first of which is its own."""
+
+    name: str
+    title: str
+    pages: tuple[tuple[str, str], ...]  # (address, word)
 
 
 class Pages:
@@ -45,7 +57,11 @@ class Pages:
             for state, word in each.words.items()
         )
         self.menu = tuple(
-            (each.title or each.name, tuple((address, word) for word, address in each.menu))
+            Section(
+                each.name,
+                each.title or each.name,
+                tuple((address, word) for word, address in each.menu),
+            )
             for each in house.applications
             if each.menu
         )
@@ -57,7 +73,13 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        self._templates.globals.update(asset=self.assets.address, missing=self.assets.missing)
+        self._templates.globals.update(
+            asset=self.assets.address, icon=self.assets.icon, missing=self.assets.missing
+        )
+
+    def menu_with(self, engine: str, rooms: tuple[tuple[str, str], ...]) -> tuple[Section, ...]:
+        """The applications, and what is under all of them."""
+        return (*self.menu, Section("engine", engine, rooms))
 
     def _theirs(self) -> PrefixLoader:
         """The templates of each application, by its name: `shop/orders.html`."""
@@ -84,6 +106,7 @@ class Looker:
     person: Person | None
     session: Session | None
     theme: str
+    toured: bool
     path: str
     query: Mapping[str, str]
     htmx: bool
@@ -120,16 +143,47 @@ class Looker:
             },
         )
 
-    def at(self, addresses: Iterable[str]) -> str | None:
-        """Which of these pages this one is, or is below; where several are, the nearest."""
+    def at(self, menu: Iterable[Section]) -> str | None:
+        """Which page of the menu this one is, or is below; where several are, the nearest."""
+        addresses = [address for section in menu for address, _ in section.pages]
         over = [each for each in addresses if f"{self.path}/".startswith(f"{each}/")]
-        return max(over, key=len, default="/" if self.path == "/" else None)
+        return max(over, key=len, default=None)
+
+    def within(self, menu: Iterable[Section]) -> Section | None:
+        """The part of the menu in which this page is."""
+        here = self.at(menu := tuple(menu))
+        return next((each for each in menu if here in dict(each.pages)), None)
 
     def asked(self, **other: object) -> str:
         """What the address asks, with something else in it; None takes a thing out."""
         wanted = {**self.query, **other}
         kept = {name: str(value) for name, value in wanted.items() if value not in (None, "")}
         return f"?{urlencode(kept)}" if kept else ""
+
+
+def pager(
+    pages: Pages,
+    view: View,
+    *,
+    empty: bool,
+    nothing: str,
+    way: tuple[str, str] | None = None,
+    first: str | None = None,
+    following: str | None = None,
+    by_age: bool = True,
+) -> Region:
+    """What stands below a list: the way on and back; where nothing is in it, `nothing` says so, and the
+    `way` (a word and an address) leads to what changes that."""
+    html = pages.render(
+        "pager.html",
+        view,
+        nothing=(FURTHER if following else nothing) if empty else None,
+        way=None if following else way,
+        first=first,
+        following=following,
+        by_age=by_age,
+    )
+    return drawn("pager", html)
 
 
 def pages_of(request: Request) -> Pages:
@@ -152,6 +206,7 @@ def looker_at(request: Request) -> Looker:
         person=person,
         session=request.scope.get(SESSION),
         theme=theme if theme in THEMES else "",
+        toured=TOUR in request.cookies,
         path=request.url.path,
         query=dict(request.query_params),
         htmx=HTMX in request.headers,

@@ -13,7 +13,7 @@ from retoma.engine.store.pool import ItemSeen
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Words
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, called, drawn
+from retoma.web.pages.kit import ALooker, Pages, called, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -26,6 +26,7 @@ routes = page_router()
 
 PAGE: Final = 100  # things
 PAUSE: Final = 1.0  # seconds between two drawings
+NO_THINGS: Final = say("Nothing is in this pool. Code declares it: `app.pools.declare`.")
 
 PoolOf = Annotated[Words | None, Blank, Query()]
 
@@ -61,15 +62,17 @@ class PoolsScreen:
         left = await self.pages.house.retoma.pools.items(pool, after=after, limit=PAGE + 1)
         rows = {called("thing", each.name): self._row(each) for each in left[:PAGE]}
         following = stamp.write(left[PAGE - 1].name if len(left) > PAGE else None)
-        pager = self.pages.render(
-            "things_pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_THINGS,
             following=following and pool_link(pool, following),
             first=self.cursor and pool_link(pool),
-            empty=not rows,
+            by_age=False,
         )
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
     def _row(self, thing: ItemSeen) -> Markup:
         return self.pages.render(

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from retoma.engine.cron import Cron
 from retoma.engine.store import Schedule
 from retoma.library import Retoma
-from retoma.web.pages.kit import ALooker, Pages, called, drawn
+from retoma.web.pages.kit import ALooker, Pages, called, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -23,6 +23,7 @@ routes = page_router()
 
 TICKS: Final = 3  # that are told ahead
 PAUSE: Final = 1.0  # seconds between two drawings
+NO_SCHEDULES: Final = say("No schedules. What code declares with `app.schedule` appears here.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class SchedulesScreen:
             for each in found
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        pager = self.pages.render("schedules_pager.html", self.view, empty=not found)
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        turns = pager(self.pages, self.view, empty=not found, nothing=NO_SCHEDULES)
+        return [drawn("rows", table, rows), turns]
 
 
 def ticks(schedule: Schedule) -> list[datetime]:

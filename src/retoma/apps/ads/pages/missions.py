@@ -22,7 +22,7 @@ from retoma.engine.transaction import Transaction
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -36,6 +36,11 @@ PAGE: Final = 50  # rows
 LINES: Final = 300  # of what happened to a mission, the newest
 ITEMS: Final = 50  # ads of it that were refused, the first
 BANK: Final = "/ads/missions"
+NO_SUCH_MISSION: Final = say("No mission is like that.")
+NO_MISSIONS: Final = say(
+    "No missions yet: the first is made with New mission, many by a range of days;"
+    " in a shell: `retoma ads generate`."
+)
 OPEN: Final = (Status.QUEUED, Status.RUNNING)
 BAD: Final = ("mission_failed", "session_failed", "scrape_failed", "writer_failed")
 

@@ -38,7 +38,7 @@ from retoma.apps.documents.store.documents import Which
 from retoma.engine.errors import NotFound
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, Number
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
 from retoma.web.pages.view import View
@@ -62,6 +62,12 @@ HELD: Final = (
     "no_runner",
 )  # what whoever resumes it can do something about
 ALL: Final = Which()
+NO_SUCH_EXECUTION: Final = say("No execution is like that now.")
+NO_EXECUTIONS: Final = say(
+    "No executions yet. Make a project with its labels, then drop files in;"
+    " in a shell: `retoma documents classify FOLDER --project NAME`."
+)
+NO_SUCH_DOCUMENT: Final = say("No document of this execution is like that now.")
 
 StatusOf = Annotated[DocumentStatus | None, Blank, Query()]
 StandOf = Annotated[ExecutionStatus | None, Blank, Query()]
@@ -102,25 +108,23 @@ class ExecutionsScreen:
             for each in page.items
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        pager = self.pages.render(
-            "documents/pager.html",
+        filtered = bool(self.project or self.status)
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_SUCH_EXECUTION if filtered else NO_EXECUTIONS,
+            way=(say("Clear"), f"{PAGE}/")
+            if filtered
+            else (say("New execution"), f"{PAGE}/nova"),
             following=page.next and self._link(page.next),
             first=self.cursor and self._link(),
-            back=self.view.tell(say("Newest")),
-            on=self.view.tell(say("Older")),
-            empty=None if rows else self.view.tell(self._nothing()),
         )
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
     def _link(self, cursor: str | None = None) -> str:
         asked = {"projeto": self.project, "status": self.status, "cursor": cursor}
         return f"{PAGE}/{query_of(asked)}"
-
-    def _nothing(self) -> Said:
-        if self.project or self.status:
-            return say("No execution is like that now. Look at all of them.")
-        return say("No executions yet. Make a project with its labels, then drop files in.")
 
 
 def executions_screen(
@@ -238,18 +242,17 @@ class ExecutionScreen:
         )
         rows = result_rows(self.pages, self.view, self.execution, page.items)
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        pager = self.pages.render(
-            "documents/pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_SUCH_DOCUMENT,
+            way=(say("Clear"), f"{PAGE}/execucao/{self.execution}#resultados"),
             following=page.next and self.link(cursor=page.next),
             first=self.cursor and self.link(),
-            back=self.view.tell(say("First")),
-            on=self.view.tell(say("More")),
-            empty=None
-            if rows
-            else self.view.tell(say("No document of this execution is like that now.")),
+            by_age=False,
         )
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
     def link(self, cursor: str | None = None, **other: object) -> str:
         """This page, with something else asked of it."""

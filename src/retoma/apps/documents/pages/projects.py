@@ -23,7 +23,7 @@ from retoma.engine.errors import BadInput
 from retoma.web import House
 from retoma.web.pages.asked import CursorOf, filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -34,6 +34,7 @@ routes = page_router()
 
 PROJECTS: Final = f"{PAGE}/projeto"
 LIST: Final = 50
+NO_PROJECTS: Final = say("No projects yet. A project says which labels a document can have.")
 MOST: Final = 200  # that may be chosen of
 BLANK: Final = 3  # labels more than there are, in a form
 NUMBERS: Final = ("max_caracteres", "max_retries_documento", "max_retries_execucao")
@@ -79,17 +80,16 @@ class ProjectsScreen:
             for each in page.items
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        nothing = say("No projects yet. A project says which labels a document can have.")
-        pager = self.pages.render(
-            "documents/pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_PROJECTS,
+            way=(say("New project"), f"{PROJECTS}/novo"),
             following=page.next and PROJECTS + query_of({"cursor": page.next}),
             first=self.cursor and PROJECTS,
-            back=self.view.tell(say("Newest")),
-            on=self.view.tell(say("Older")),
-            empty=None if rows else self.view.tell(nothing),
         )
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
 
 def projects_screen(who: ALooker, cursor: CursorOf = None) -> ProjectsScreen:

@@ -29,7 +29,7 @@ from retoma.db import Transaction
 from retoma.engine.states import State
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
 from retoma.web.pages.view import View
@@ -98,17 +98,20 @@ class CollectionScreen:
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         more = len(found) > ROWS
-        pager = self.pages.render(
-            "embeddings/pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=say("No document is like that now."),
+            way=(say("Clear"), address(self.name)),
             following=self.link(after=found[ROWS - 1]["id"]) if more else None,
-            first=self.after and self.link(),
-            empty=None if rows else self.view.tell(say("No document is like that now.")),
+            first=self.link() if self.after else None,
+            by_age=False,
         )
         return [
             drawn("collection-head", head),
             drawn("rows", table, rows),
-            drawn("pager", pager),
+            turns,
         ]
 
     def _look(self, tx: Transaction) -> tuple[Collection, Progress, list[dict[str, Any]]]:

@@ -22,7 +22,7 @@ from retoma.apps.embeddings.store.rows import time_of, verb
 from retoma.db import Row, Transaction
 from retoma.web.pages.asked import Blank, Name
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import page_router, streamed
 from retoma.web.pages.runners import STANDS
@@ -34,6 +34,9 @@ routes = page_router()
 
 RUNNER_PACES: Final = verb("runner_paces")
 LIST: Final = 25  # collections, each with its counts
+NO_COLLECTIONS: Final = say(
+    "No collections yet. Hand texts in; in a shell: `retoma embed FOLDER --collection NAME`."
+)
 RUNNERS: Final = 20
 SHORTEST: Final = 1.0  # seconds of work that a pace is told of
 
@@ -110,19 +113,22 @@ class CollectionsScreen:
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         more = len(found) > LIST
-        pager = self.pages.render(
-            "embeddings/pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_COLLECTIONS,
+            way=(say("Hand texts in"), f"{PAGE}/nova"),
             following=PAGE + query_of({"depois": found[LIST - 1][0].name}) if more else None,
-            first=self.after and PAGE,
-            empty=None if rows else self.view.tell(say("No collections yet. Hand texts in.")),
+            first=PAGE if self.after else None,
+            by_age=False,
         )
         runners = self.pages.render(
             "embeddings/runners.html", self.view, runners=paces, words=STANDS
         )
         return [
             drawn("rows", table, rows),
-            drawn("pager", pager),
+            turns,
             drawn("embedding-runners", runners),
         ]
 

@@ -19,7 +19,7 @@ from retoma.web.house import AVisit
 from retoma.web.many import do_where
 from retoma.web.pages.asked import Blank, CodeOf, Number
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
 from retoma.web.pages.view import View
@@ -30,6 +30,10 @@ routes = page_router()
 
 DOCUMENTS_OF_JOBS: Final = verb("documents_of_jobs")
 ROWS: Final = 50
+NOTHING_FAILED: Final = say(
+    "Nothing has failed. A document whose text cannot be embedded appears here."
+)
+NO_SUCH_FAILURE: Final = say("Nothing failed by this error.")
 
 Before = Annotated[Number | None, Blank]
 
@@ -83,14 +87,16 @@ class DeadScreen:
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         count = await retoma.count(search)
         head = self.pages.render("embeddings/dead_head.html", self.view, count=count)
-        pager = self.pages.render(
-            "embeddings/pager.html",
+        turns = pager(
+            self.pages,
             self.view,
-            following=page.next and self._link(page.next),
-            first=self.before and self._link(),
-            empty=None if rows else self.view.tell(say("Nothing has failed.")),
+            empty=not rows,
+            nothing=NOTHING_FAILED if self.code is None else NO_SUCH_FAILURE,
+            way=None if self.code is None else (say("Clear"), DEAD),
+            following=self._link(page.next) if page.next else None,
+            first=self._link() if self.before else None,
         )
-        return [drawn("dead-head", head), drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("dead-head", head), drawn("rows", table, rows), turns]
 
     async def _documents(self, jobs: Sequence[int]) -> dict[int, DeadDocument]:
         def look(tx: Transaction) -> dict[int, DeadDocument]:

@@ -17,6 +17,7 @@ from retoma.apps.matches.pages.looks import (
     ANYONE,
     CONCERN,
     KINDS,
+    PAGE,
     STATISTICS,
     STORED,
     league_name,
@@ -26,7 +27,7 @@ from retoma.apps.matches.pages.looks import (
 from retoma.apps.matches.sites import SITES
 from retoma.web.pages.asked import Blank, CursorOf, Name
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import page_router, streamed
 from retoma.web.pages.view import View
@@ -37,6 +38,10 @@ routes = page_router()
 
 ROWS: Final = 50
 WIDTH: Final = 100.0  # of a statistic, both sides together
+NO_SUCH_MATCH: Final = say("No match like that is stored.")
+NO_MATCHES: Final = say(
+    "No match is stored yet. Scrape a round: each match appears here once it is whole."
+)
 HAND: Final = "job "  # whoever is not called so has stored it as a person
 
 RoundOf = Annotated[Annotated[int, Field(ge=1, le=1_000)] | None, Blank, Query()]
@@ -94,14 +99,18 @@ class MatchesScreen:
             for each in page.items
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        pager = self.pages.render(
-            "matches/pager.html",
+        filtered = self._link() != STORED
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_SUCH_MATCH if filtered else NO_MATCHES,
+            way=(say("Clear"), STORED) if filtered else (say("Scrape a round"), PAGE),
             following=page.next and self._link(page.next),
             first=self.cursor and self._link(),
-            empty=None if rows else self.view.tell(say("No match like that is stored.")),
+            by_age=False,
         )
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
     def _link(self, cursor: str | None = None) -> str:
         asked = {

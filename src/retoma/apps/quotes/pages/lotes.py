@@ -19,7 +19,7 @@ from retoma.web.many import do_to_batch
 from retoma.web.orders import Order
 from retoma.web.pages.asked import Blank, CursorOf
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -35,7 +35,9 @@ LIST: Final = 25  # lotes, each with its counts
 PAGE: Final = 50  # quotes
 SILENCE: Final = 60  # seconds without an event after which a page says so
 LOTES: Final = "/quotes/lotes"
-NO_LOTES: Final = say("No lotes yet. Import a CSV, or paste what is to be quoted.")
+NO_LOTES: Final = say(
+    "No lotes yet. Import a CSV, or paste what is to be quoted; in a shell: `retoma quotes submit FILE.csv`."
+)
 NO_QUOTES: Final = say("No quote of this lote is like that now.")
 ANYONE: Any = None  # the roles were asked for by the route
 
@@ -70,14 +72,16 @@ class LotesScreen:
             for each in page.items
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        pager = self.pages.render(
-            "quotes/pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_LOTES,
+            way=(say("Import CSV"), "/quotes/import"),
             following=page.next and LOTES + query_of({"cursor": page.next}),
             first=self.cursor and LOTES,
-            empty=None if rows else self.view.tell(NO_LOTES),
         )
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
 
 def lotes_screen(who: ALooker, cursor: CursorOf = None) -> LotesScreen:
@@ -148,14 +152,16 @@ class LoteScreen:
         )
         rows = quote_rows(self.pages, self.view, page.items)
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        pager = self.pages.render(
-            "quotes/pager.html",
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=NO_QUOTES,
+            way=(say("Clear"), self._link(None)),
             following=page.next and self._link(self.status, page.next),
             first=self.cursor and self._link(self.status),
-            empty=None if rows else self.view.tell(NO_QUOTES),
         )
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
     def _link(self, status: QuoteStatus | None, cursor: str | None = None) -> str:
         return f"{LOTES}/{self.lote}{query_of({'status': status, 'cursor': cursor})}"

@@ -23,7 +23,7 @@ from retoma.engine.store.cost import CostSeen
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.job import BAD, PICTURES
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
 from retoma.web.pages.view import View
@@ -62,22 +62,25 @@ class QuotesScreen:
         )
         rows = quote_rows(self.pages, self.view, page.items, mixed=True)
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        pager = self.pages.render(
-            "quotes/pager.html",
+        nothing, *way = self._nothing()
+        turns = pager(
+            self.pages,
             self.view,
+            empty=not rows,
+            nothing=nothing,
+            way=(way[0], way[1]),
             following=page.next and address(self.status, page.next),
             first=self.cursor and address(self.status),
-            empty=None if rows else self._nothing(),
         )
-        return [drawn("rows", table, rows), drawn("pager", pager)]
+        return [drawn("rows", table, rows), turns]
 
-    def _nothing(self) -> str:
+    def _nothing(self) -> tuple[str, str, str]:
+        """Why the list is empty; what to do about it, and where."""
         if self.status is None:
-            return self.view.tell(
-                say("No quotes yet. Import a CSV, or paste what is to be quoted.")
-            )
-        said = say("No quote is {status} now. Look at all of them.", status=self.status)
-        return self.view.tell(said)
+            why = say("No quotes yet. Import a CSV, or paste what is to be quoted.")
+            return why, say("New quote"), "/quotes/import#new"
+        why = say("No quote is {status} now.", status=self.status)
+        return why, say("Clear"), QUOTES
 
 
 def address(status: QuoteStatus | None, cursor: str | None = None) -> str:
