@@ -30,6 +30,7 @@ from retoma.engine.kind import Kind, Kinds, LogFields, job
 from retoma.engine.knob import Declared
 from retoma.engine.money import money
 from retoma.engine.once import Once
+from retoma.engine.pauses import PausesDesk
 from retoma.engine.ports import Clock, Ids, chance
 from retoma.engine.reach import BreakersDesk, KnobsDesk, Pools, RatesDesk
 from retoma.engine.retention import Keep, Retention, Retired
@@ -159,6 +160,11 @@ class Retoma:
         return KnobsDesk(self._open, ACTOR, self._knobs)
 
     @property
+    def pauses(self) -> PausesDesk:
+        """Applications, kinds and queues of which nothing is claimed for a while."""
+        return PausesDesk(self._open, ACTOR, self.kinds, self._clock)
+
+    @property
     def costs(self) -> Costs:
         """What was spent and saved."""
         return Costs(self._open, self.timezone)
@@ -246,7 +252,7 @@ class Retoma:
         self.tools[application.name] = tools
         made = [] if application.stories is None else load(application.stories)(tools)
         for kind in (*application.own_kinds(), *made):
-            self.kinds.add(kind)
+            self.kinds.add(kind, application.name)
         if application.watch is not None:
             self.kinds.watches[application.name] = load(application.watch)
         if application.mend is not None:

@@ -158,6 +158,9 @@ jobs.state text COLLATE C NOT NULL DEFAULT 'waiting'::text
 jobs.traceparent text
 jobs.turn bigint
 jobs.version integer NOT NULL
+kinds.application text COLLATE C NOT NULL
+kinds.name text COLLATE C NOT NULL
+kinds.queue text COLLATE C NOT NULL
 knobs.changed_at timestamp with time zone NOT NULL
 knobs.changed_by text COLLATE C NOT NULL
 knobs.name text COLLATE C NOT NULL
@@ -175,6 +178,11 @@ pace.minute timestamp with time zone NOT NULL
 pace.ms double precision NOT NULL
 pace.n bigint NOT NULL
 pace.state text COLLATE C NOT NULL
+pauses.actor text NOT NULL
+pauses.name text COLLATE C NOT NULL
+pauses.scope text COLLATE C NOT NULL
+pauses.since timestamp with time zone NOT NULL
+pauses.why text
 people.created_at timestamp with time zone NOT NULL
 people.id bigint NOT NULL IDENTITY
 people.name text COLLATE C NOT NULL
@@ -368,12 +376,15 @@ job_evidence: FOREIGN KEY (sha256) REFERENCES evidence(sha256)
 jobs: CHECK (((state = 'running'::text) = (runner IS NOT NULL)))
 jobs: PRIMARY KEY (id)
 jobs: CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'parked'::text, 'done'::text, 'skipped'::text, 'dead'::text, 'canceled'::text])))
+kinds: PRIMARY KEY (name)
 knobs: PRIMARY KEY (name)
 limits: CHECK ((cap >= 0))
 limits: PRIMARY KEY (key)
 limits: CHECK ((used >= 0))
 meta: PRIMARY KEY (name)
 pace: PRIMARY KEY (kind, minute, state, code, bucket)
+pauses: PRIMARY KEY (scope, name)
+pauses: CHECK ((scope = ANY (ARRAY['application'::text, 'kind'::text, 'queue'::text])))
 people: PRIMARY KEY (id)
 people: CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text])))
 places_left: PRIMARY KEY (place)
@@ -457,10 +468,12 @@ CREATE INDEX jobs_not_due ON retoma.jobs USING btree (queue, run_at) WHERE ((sta
 CREATE UNIQUE INDEX jobs_pkey ON retoma.jobs USING btree (id)
 CREATE INDEX jobs_suspect ON retoma.jobs USING btree (queue, priority, turn, id) WHERE ((state = 'waiting'::text) AND (turn IS NOT NULL) AND (aside IS NULL) AND (lost >= 2))
 CREATE INDEX jobs_waiting ON retoma.jobs USING btree (queue, priority, turn, id) WHERE ((state = 'waiting'::text) AND (turn IS NOT NULL) AND (aside IS NULL) AND (lost < 2))
+CREATE UNIQUE INDEX kinds_pkey ON retoma.kinds USING btree (name)
 CREATE UNIQUE INDEX knobs_pkey ON retoma.knobs USING btree (name)
 CREATE UNIQUE INDEX limits_pkey ON retoma.limits USING btree (key)
 CREATE UNIQUE INDEX meta_pkey ON retoma.meta USING btree (name)
 CREATE UNIQUE INDEX pace_pkey ON retoma.pace USING btree (kind, minute, state, code, bucket)
+CREATE UNIQUE INDEX pauses_pkey ON retoma.pauses USING btree (scope, name)
 CREATE UNIQUE INDEX people_name ON retoma.people USING btree (name) WHERE (removed_at IS NULL)
 CREATE UNIQUE INDEX people_pkey ON retoma.people USING btree (id)
 CREATE UNIQUE INDEX places_left_pkey ON retoma.places_left USING btree (place)

@@ -254,6 +254,11 @@ CREATE INDEX jobs_suspect ON jobs (queue, priority, turn, id)
     WHERE state = 'waiting' AND turn IS NOT NULL AND aside IS NULL AND lost >= 2
 CREATE INDEX jobs_waiting ON jobs (queue, priority, turn, id)
     WHERE state = 'waiting' AND turn IS NOT NULL AND aside IS NULL AND lost < 2
+CREATE TABLE kinds (
+    name         text PRIMARY KEY,
+    application  text NOT NULL,
+    queue        text NOT NULL
+) STRICT
 CREATE TABLE knobs (
     name        text PRIMARY KEY,
     value       text NOT NULL,
@@ -275,6 +280,14 @@ CREATE TABLE pace (
     n       integer NOT NULL,
     ms      real NOT NULL,
     PRIMARY KEY (kind, minute, state, code, bucket)
+) STRICT
+CREATE TABLE pauses (
+    scope  text NOT NULL CHECK (scope IN ('application', 'kind', 'queue')),
+    name   text NOT NULL,
+    since  integer NOT NULL,
+    actor  text NOT NULL,
+    why    text,
+    PRIMARY KEY (scope, name)
 ) STRICT
 CREATE TABLE people (
     id          INTEGER PRIMARY KEY,

@@ -19,7 +19,7 @@ from retoma.engine.held_loop import LoopWatch
 from retoma.engine.job import Claim, Held
 from retoma.engine.log import get_logger
 from retoma.engine.runner import LOOK, House, Life
-from retoma.engine.store import hints
+from retoma.engine.store import hints, pauses
 from retoma.engine.store.claim import claim_job
 from retoma.engine.store.duties import lay_down_duty
 from retoma.engine.store.hints import Again, Hint
@@ -209,10 +209,14 @@ class HintedLife(Life):
                 attempt.stop(Why.RELEASE)
 
     async def hint_again(self, again: Again, queue: str | None) -> list[Hint]:
-        queues = self._kinds.queues() if queue is None else [queue]
-        return await self._database.write(
-            lambda tx: hints.hint_jobs(tx, queues, self._boot.knows, again), verb="hint"
-        )
+        def hint(tx: Transaction) -> list[Hint]:
+            paused = pauses.known(tx)
+            queues, knows = self._kinds.but(paused.queues, paused.kinds)
+            if queue is not None:
+                queues = [] if queue in paused.queues else [queue]
+            return hints.hint_jobs(tx, queues, knows, again)
+
+        return await self._database.write(hint, verb="hint")
 
     # — what the whole house needs —
 

@@ -112,8 +112,10 @@ class Kinds:
         self._by_tag: dict[str, Kind] = {}
         self.watches: dict[str, Watch] = {}  # what applications look for, by their names
         self.mends: dict[str, Mend] = {}  # what they set right themselves
+        self._owners: dict[str, str] = {}  # whose manifest a kind stands in, by its name
 
-    def add(self, kind: Kind) -> None:
+    def add(self, kind: Kind, application: str | None = None) -> None:
+        """`application`: in whose manifest it stands, if it does."""
         if kind.tag in self._by_tag:
             raise BadInput(
                 say(
@@ -134,6 +136,8 @@ class Kinds:
                     )
                 )
         self._by_tag[kind.tag] = kind
+        if application is not None:
+            self._owners[kind.name] = application
 
     def of(self, job: "Kind | Callable[..., Any] | str") -> Kind:
         """The kind behind a decorated function, or the newest of a name."""
@@ -174,6 +178,20 @@ class Kinds:
 
     def queues(self) -> list[str]:
         return sorted({kind.queue for kind in self})
+
+    def belong(self) -> list[tuple[str, str, str]]:
+        """Of each kind its name, its application and the queue of its newest version."""
+        newest = {kind.name: kind for kind in sorted(self, key=lambda each: each.version)}
+        return [
+            (name, self._owners.get(name, kind.account), kind.queue)
+            for name, kind in sorted(newest.items())
+        ]
+
+    def but(self, queues: frozenset[str], kinds: frozenset[str]) -> tuple[list[str], list[str]]:
+        """The queues and tags that are left without these: a queue of which no kind is left is none."""
+        left = [kind for kind in self if kind.name not in kinds]
+        asked = {kind.queue for kind in left} - queues
+        return sorted(asked), sorted(kind.tag for kind in left)
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._by_tag.values())

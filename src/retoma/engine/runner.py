@@ -43,7 +43,8 @@ from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
 from retoma.engine.retention import FOREVER, Keep, Retention, Watched
 from retoma.engine.schedule import TIMEZONE
 from retoma.engine.stalls import StallWatch
-from retoma.engine.store import Around, Boot, Found, Spot
+from retoma.engine.store import Around, Boot, Found, Spot, pauses
+from retoma.engine.store.pauses import Belongs, Known
 from retoma.engine.traces import Traces
 from retoma.engine.trouble import Trouble
 from retoma.engine.watchdog import Watchdog
@@ -209,6 +210,9 @@ class Life:
         self._bite = max(self._knobs.slots // PARTS, 1)
         self._hints = _Hints(self._clock, self._database.dialect == "postgres")
         self._gates = _Gates()
+        self._pauses = Known()
+        self._queues, self._knows = self._kinds.queues(), self._kinds.tags()
+        self._unheard = False  # of a change of pauses
         self._holds = self._kinds.holding()
         # Who works for it.
         self._boot = self._new_boot(house)
@@ -343,11 +347,12 @@ class Life:
 
     async def _begin(self) -> None:
         """A first boot that cannot be is told to whoever started it; a later one waits."""
+        belong = [Belongs._make(each) for each in self._kinds.belong()]
         while True:
             try:
                 self._tools.database_id = await self._database.write(
                     lambda tx: store.boot_runner(
-                        tx, self._boot, self._knobs.lease, self._kinds.at_once()
+                        tx, self._boot, self._knobs.lease, self._kinds.at_once(), belong
                     ),
                     verb="boot",
                 )
@@ -390,6 +395,9 @@ class Life:
                 next_due = now + (NEVER if seen.due is None else seen.due)
                 more = more or seen.waiting or self._recall
                 sweep = await self._must_sweep(seen)
+                self._unheard |= seen.pauses != self._pauses.change
+            if self._unheard and await self._hear_of_pauses():
+                next_due, more = now, True
             looked = seen is not None
             if now >= self._duties.next():
                 self._duties.begin()  # beside the loop: nobody's start waits for the counters
@@ -403,7 +411,8 @@ class Life:
                 more = found is not None and (found.more or len(found.claims) >= free)
                 if rung or due:
                     next_due = now + await self._until_due(found, asked=due)
-                if found is not None and (found.claims or found.more):
+                self._unheard |= found is not None and found.unheard
+                if self._unheard or (found is not None and (found.claims or found.more)):
                     continue
                 looked = looked or found is not None
             if self._until_idle and looked and await self._idle():
@@ -415,8 +424,8 @@ class Life:
         """All that a tick asks where there is nothing to do; None: no answer came."""
         me, host = self._boot.id, self._boot.process.host
         about = {
-            "queues": self._kinds.queues(),
-            "knows": self._boot.knows,
+            "queues": self._queues,
+            "knows": self._knows,
             "duties": self._duties.names,
         }
         with self._outliving("look"):
@@ -426,6 +435,17 @@ class Life:
             self._duties.want(around.duties)
             return around
         return None
+
+    async def _hear_of_pauses(self) -> bool:
+        """What is paused is not asked for from now on, what was resumed is; whether an answer came."""
+        with self._outliving("pauses"):
+            self._pauses = await self._database.read(pauses.known, patience=0)
+            self._queues, self._knows = self._kinds.but(self._pauses.queues, self._pauses.kinds)
+            self._hints.forget()
+            self._unheard = False
+            return True
+        await self._clock.sleep(0.1)
+        return False
 
     def _until_tick(self, seen: Around | None) -> float:
         """Seconds to the next look around: no later than somebody's lease ends."""
@@ -462,10 +482,9 @@ class Life:
         due = found.next_due
         if not asked:
             await self._clock.give_way()  # what has just been claimed begins first
-            queues = self._kinds.queues()
             with self._outliving("due"):
                 due = await self._database.read(
-                    lambda tx: store.next_due(tx, queues), patience=0
+                    lambda tx: store.next_due(tx, self._queues), patience=0
                 )
         return NEVER if due is None else due
 
@@ -473,7 +492,7 @@ class Life:
         """Take up what waits, in a sweep also what the lost left; None: no answer came."""
         spots = [
             Spot(queue, self._hints.after(queue), self._holding(queue))
-            for queue in self._kinds.queues()
+            for queue in self._queues
         ]
         # Not in a sweep: taking back has locked limits already, and there is one order for them.
         meet = 0 if sweep else self._gates.meet(free)
@@ -481,6 +500,7 @@ class Life:
             "slots": free,
             "suspects": int(self._suspect is None and free > 0),
             "promote": promote,
+            "pauses": self._pauses.change,
         }
 
         # Only where it is thrown: how often is asked must not change what chance says (E23).
@@ -491,7 +511,7 @@ class Life:
                 self._duties.take(tx)
                 self._watchdog.recover(tx)
                 store.open_gates(tx)
-            me, knows = self._boot.id, self._boot.knows
+            me, knows = self._boot.id, self._knows
             if meet:
                 return store.claim_past_gates(
                     tx, me, spots, knows, meet=meet, holds=self._holds, dice=dice, **how
@@ -588,8 +608,7 @@ class Life:
         if await self._duties.done(Duty.SCHEDULE):
             self._rung = True  # a tick may have submitted something
             return False
-        queues, knows = self._kinds.queues(), self._boot.knows
-        if await self._database.read(lambda tx: store.any_open(tx, queues, knows)):
+        if await self._database.read(lambda tx: store.any_open(tx, self._queues, self._knows)):
             return False
         if not await self._database.read(store.any_gate_open):
             return True

@@ -40,7 +40,7 @@ from retoma.engine.ports import Process, chance
 from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import DeadReason, State
-from retoma.engine.store import Boot, boot_runner, move_runner
+from retoma.engine.store import Boot, boot_runner, move_runner, pauses
 from retoma.engine.transaction import Transaction as Writing
 from retoma.library import Retoma
 from retoma.outbound import Outbound
@@ -140,6 +140,8 @@ class QueueClaim:
                 say("a batch is of 1 to {most} jobs, not {size}", most=MOST, size=batch_size)
             )
         home = self._at_home()
+        if home.read(partial(pauses.holding, kind=KIND, queue=KIND)) is not None:
+            return []  # each of them would be refused, one by one
         name = worker_id or home.worker
         tried: set[int] = set()
         taken: list[int] = []

@@ -14,10 +14,11 @@ from retoma.engine.insights.held import QUIET
 from retoma.engine.insights.page import at, sql
 from retoma.engine.insights.runners import RunnerSeen, list_runners
 from retoma.engine.states import State
-from retoma.engine.store import breaker, budget, cost
+from retoma.engine.store import breaker, budget, cost, pauses
 from retoma.engine.store.breaker import BreakerSeen
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen, Scope
+from retoma.engine.store.pauses import Known
 
 METER_HELD = sql("meter_held")
 METER_LIMITS = sql("meter_limits")
@@ -79,6 +80,7 @@ class Meter:
     breakers: Sequence[BreakerSeen] = ()
     costs: Sequence[CostSeen] = ()  # by kind, provider and model
     budgets: Sequence[BudgetSeen] = ()  # of applications and providers
+    pauses: Sequence[tuple[str, str]] = ()  # what somebody paused: its scope and its name
 
     def ended(self, kind: str, end: End) -> int:
         """How many claims of a kind ended so; each ends once (E9)."""
@@ -100,6 +102,7 @@ def read_meter(tx: Transaction, zone: str) -> Meter:
     [(told,)] = tx.all(NOW)
     now = at(told)
     held, stuck = _held(tx)
+    paused = pauses.known(tx)
     runners = [(each, _since(each.beat_at, now)) for each in list_runners(tx)]
     return Meter(
         jobs=moves.jobs,
@@ -109,13 +112,14 @@ def read_meter(tx: Transaction, zone: str) -> Meter:
         did=moves.did,
         held=held,
         stuck=stuck,
-        lines=_lines(tx.all(METER_LINES, most=MOST), runners, now),
+        lines=_lines(_asked_for(tx, paused), runners, now),
         runners=runners,
         pools={(pool, stands): int(n) for pool, stands, n in tx.all(METER_POOLS)},
         limits=[LimitNow(*row) for row in tx.all(METER_LIMITS, most=MOST)][:MOST],
         breakers=breaker.list_breakers(tx),
         costs=cost.list_costs(tx, Scope.KIND, zone),
         budgets=budget.standing_budgets(tx, zone, limit=MOST),
+        pauses=paused.pauses,
     )
 
 
@@ -125,11 +129,11 @@ def stuck_by_kind(tx: Transaction) -> Mapping[str, int]:
 
 
 def read_lines(tx: Transaction) -> list[Line]:
-    """The queues in which jobs are due."""
+    """The queues in which jobs are due; what is paused waits because somebody wants it to."""
     [(told,)] = tx.all(NOW)
     now = at(told)
     runners = [(each, _since(each.beat_at, now)) for each in list_runners(tx)]
-    return _lines(tx.all(METER_LINES, most=MOST), runners, now)
+    return _lines(_asked_for(tx, pauses.known(tx)), runners, now)
 
 
 class _Moves:
@@ -168,6 +172,11 @@ def _held(tx: Transaction) -> tuple[Counter[tuple[str, str]], Counter[str]]:
         held[kind, checkpoint] += int(n)
         stuck[kind] += int(still)
     return held, stuck
+
+
+def _asked_for(tx: Transaction, paused: Known) -> list[Row]:
+    rows = tx.all(METER_LINES, most=MOST)
+    return [row for row in rows if not paused.holds(row[0], row[2].rpartition("@")[0])]
 
 
 def _since(then: datetime, now: datetime) -> float:

@@ -13,9 +13,10 @@ from retoma.engine.insights.page import at, sql
 from retoma.engine.insights.runners import RunnerSeen, list_runners
 from retoma.engine.job import REMOTE, Job
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
-from retoma.engine.store import get_job
+from retoma.engine.store import get_job, pauses
 from retoma.engine.store.breaker import list_breakers
 from retoma.engine.store.budget import get_budget
+from retoma.engine.store.pauses import SCOPES, Pause
 from retoma.words import Said, say
 
 EXPLAIN_JOB = sql("explain_job")
@@ -153,6 +154,9 @@ def _why_waiting(case: _Case) -> Said:
         )
     if case.paused_at is not None:
         return _paused(case)
+    resting = pauses.holding(case.tx, job.kind, job.queue)
+    if resting is not None:
+        return _resting(resting)
     if job.aside is not None:
         return _set_aside(case)
     if not job.due and job.run_at is not None and job.run_at > case.now:
@@ -186,6 +190,19 @@ def _paused(case: _Case) -> Said:
         batch=case.job.batch,
         name=case.batch_name,
         since=_clock(case.paused_at),
+    )
+
+
+def _resting(pause: Pause) -> Said:
+    return say(
+        "its {scope} {name} is paused since {since} by {actor}{why}: it goes on with"
+        " `retoma resume {verb} {name}`",
+        scope=SCOPES[pause.scope],
+        name=pause.name,
+        since=_clock(pause.since),
+        actor=pause.actor,
+        why=say(" ({why})", why=pause.why) if pause.why else say(""),
+        verb=str(pause.scope),
     )
 
 

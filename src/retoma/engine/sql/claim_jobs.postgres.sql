@@ -2,10 +2,12 @@
 -- Twin: all queues in one statement, rows skipped where another runner holds them.
 -- (priority, turn, id) >= the hint: without it a claim walks the dead entries of its own past.
 -- What has a gate before it is left where it stands; a last row of nothing says that some was met.
+-- Nothing for one who has not heard of the latest pause: a last row with a 1 says so (decision 0057).
 WITH queues AS MATERIALIZED (
     SELECT * FROM json_to_recordset(CAST(:queues AS json))
         AS q(queue text, priority integer, turn bigint, id bigint, holding text[])
     WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+      AND (SELECT value FROM meta WHERE name = 'pauses') = CAST(:pauses AS text)
 ), plain AS MATERIALIZED (
     SELECT w.place, w.gated FROM queues q CROSS JOIN LATERAL (
         SELECT ctid AS place, id, priority, turn, limit_key IS NOT NULL OR coalesce(batch = ANY(
@@ -55,4 +57,8 @@ FROM taken
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-WHERE EXISTS (SELECT FROM plain WHERE gated) OR EXISTS (SELECT FROM suspect WHERE gated);
+WHERE EXISTS (SELECT FROM plain WHERE gated) OR EXISTS (SELECT FROM suspect WHERE gated)
+UNION ALL
+SELECT NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+WHERE (SELECT value FROM meta WHERE name = 'pauses') <> CAST(:pauses AS text);

@@ -3,6 +3,7 @@
 -- queue's first rows are a list of ids that `IN` looks up. No hint: there are no dead entries here.
 -- CROSS JOIN keeps the order: after ANALYZE a temp table is taken for larger than jobs.
 -- What has a gate before it is left where it stands; a last row of nothing says that some was met.
+-- Nothing for one who has not heard of the latest pause: a last row with a 1 says so (decision 0057).
 CREATE TEMP TABLE IF NOT EXISTS picked (id INTEGER PRIMARY KEY, gated integer);
 
 DELETE FROM temp.picked;
@@ -19,6 +20,7 @@ FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
       AND w.kind || '@' || w.version IN (SELECT value FROM json_each(:knows))
     ORDER BY w.priority, w.turn, w.id LIMIT :slots)
 WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+  AND (SELECT value FROM meta WHERE name = 'pauses') = :pauses
 ORDER BY j.priority, j.turn, j.id LIMIT :slots;
 
 INSERT INTO temp.picked
@@ -33,6 +35,7 @@ FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
       AND w.kind || '@' || w.version IN (SELECT value FROM json_each(:knows))
     ORDER BY w.priority, w.turn, w.id LIMIT :suspects)
 WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+  AND (SELECT value FROM meta WHERE name = 'pauses') = :pauses
 ORDER BY j.priority, j.turn, j.id LIMIT :suspects;
 
 INSERT INTO events (job, seq, epoch, type, at, actor)
@@ -60,4 +63,8 @@ WHERE NOT p.gated
 UNION ALL
 SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-WHERE EXISTS (SELECT 1 FROM temp.picked WHERE gated);
+WHERE EXISTS (SELECT 1 FROM temp.picked WHERE gated)
+UNION ALL
+SELECT NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+WHERE (SELECT value FROM meta WHERE name = 'pauses') <> :pauses;

@@ -34,4 +34,5 @@ SELECT EXISTS (
        coalesce(
            (SELECT minute FROM tallies LIMIT 1), (SELECT at FROM charges LIMIT 1)) AS fold,
        (SELECT min(next_at) FROM schedules WHERE paused_at IS NULL) AS schedule,
+       (SELECT value FROM meta WHERE name = 'pauses') AS pauses,
        (SELECT clock()) AS now;

@@ -3,6 +3,7 @@
 WITH queues AS MATERIALIZED (
     SELECT * FROM json_to_recordset(CAST(:queues AS json)) AS q(queue text)
     WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+      AND (SELECT value FROM meta WHERE name = 'pauses') = CAST(:pauses AS text)
 ), plain AS MATERIALIZED (
     SELECT w.* FROM queues q CROSS JOIN LATERAL (
         SELECT id, lost, batch, limit_key, kind, version, epoch, priority, turn FROM jobs

@@ -12,6 +12,7 @@ SELECT j.id FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
       AND w.kind || '@' || w.version IN (SELECT value FROM json_each(:knows))
     ORDER BY w.priority, w.turn, w.id LIMIT :meet)
 WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+  AND (SELECT value FROM meta WHERE name = 'pauses') = :pauses
 ORDER BY j.priority, j.turn, j.id LIMIT :meet;
 
 INSERT INTO temp.met
@@ -22,6 +23,7 @@ SELECT j.id FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
       AND w.kind || '@' || w.version IN (SELECT value FROM json_each(:knows))
     ORDER BY w.priority, w.turn, w.id LIMIT :suspects)
 WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
+  AND (SELECT value FROM meta WHERE name = 'pauses') = :pauses
 ORDER BY j.priority, j.turn, j.id LIMIT :suspects;
 
 SELECT j.id, j.lost >= 2, j.batch, j.limit_key, j.kind || '@' || j.version, j.epoch > 0

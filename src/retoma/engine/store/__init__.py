@@ -1,7 +1,18 @@
 """Every write on a job. Two families: a runner's carry its boot and each row's epoch; an operator's
 compare and set the state they read. Zero rows is an answer."""
 
-from retoma.engine.store import alerts, breaker, budget, cost, knobs, pool, price, rate, reuse
+from retoma.engine.store import (
+    alerts,
+    breaker,
+    budget,
+    cost,
+    knobs,
+    pauses,
+    pool,
+    price,
+    rate,
+    reuse,
+)
 from retoma.engine.store.answers import Asked, forget_answers, keep_answer, take_answer
 from retoma.engine.store.bulk import (
     Bite,
@@ -262,6 +273,7 @@ __all__ = [
     "pack",
     "pause_batch",
     "pause_schedule",
+    "pauses",
     "place_emptied",
     "places_left",
     "pool",

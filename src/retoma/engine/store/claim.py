@@ -11,9 +11,11 @@ from retoma.engine.gate import Met, admit, parted
 from retoma.engine.job import Claim, Held, Memory, SavedStep, StepId
 from retoma.engine.states import StepState
 from retoma.engine.store import gates, pool
+from retoma.engine.store.pauses import known
 from retoma.engine.store.verb import verb
 
 NOTHING_BEFORE = (-(2**31), -(2**63), 0)  # (priority, turn, id): the start of every queue
+NEVER_PAUSED = "0"  # how often pauses have changed where nobody has ever paused anything
 ANY_OPEN = verb("any_open")
 CANCELS = verb("cancels")
 CLAIM_JOBS = verb("claim_jobs")
@@ -44,6 +46,7 @@ class Found:
     next_due: float | None = None  # seconds until something scheduled wants its turn, if asked
     gated: bool = False  # jobs with a gate before them were met, whether it is shut or not
     more: bool = False  # and there may be others behind them
+    unheard: bool = False  # pauses have changed, and the asker has not heard of it
 
 
 def claim_jobs(
@@ -55,13 +58,14 @@ def claim_jobs(
     slots: int,
     suspects: int,
     promote: bool,
+    pauses: str = NEVER_PAUSED,
 ) -> Found:
     """Hand over at most `slots` jobs, and `suspects` more that must run alone of their sort.
 
     What was scheduled and is due stands in line only before a claim that promotes; it also tells
-    when the next is due.
+    when the next is due. `pauses`: the change of them that the asker has heard of.
     """
-    params = _asking(boot, spots, knows, slots=slots, suspects=suspects)
+    params = _asking(boot, spots, knows, slots=slots, suspects=suspects, pauses=pauses)
     claim = Call(CLAIM_JOBS, params)
     if not promote:
         [claimed] = tx.finish(claim)
@@ -82,13 +86,14 @@ def claim_past_gates(
     meet: int,
     holds: Mapping[str, Sequence[str]] = MappingProxyType({}),
     dice: int = 1,
+    pauses: str = NEVER_PAUSED,
 ) -> Found:
     """As `claim_jobs`, through gates: of the first `meet` that wait run those that may, and those
     that may not are set aside. Locks jobs, then batches, then limits by key, then things.
 
     `holds`: the pools of which a kind needs a thing; it is held from the claim on.
     """
-    params = _asking(boot, spots, knows, slots=slots, suspects=suspects)
+    params = _asking(boot, spots, knows, slots=slots, suspects=suspects, pauses=pauses)
     if promote:
         tx.run(PROMOTE_JOBS, **params)
     met = [Met._make(row) for row in tx.all(MEET_JOBS, **params, meet=meet)]
@@ -100,6 +105,7 @@ def claim_past_gates(
         _seconds_until(tx.all(NEXT_DUE, **params)) if promote else None,
         gated=shut or any(claim.limit_key or claim.tag in holds for claim in claims),
         more=sum(not each.suspect for each in met) >= meet,
+        unheard=not met and known(tx).change != pauses,
     )
 
 
@@ -157,7 +163,13 @@ def _claim_met(
 
 
 def _asking(
-    boot: str, spots: Sequence[Spot], knows: Sequence[str], *, slots: int, suspects: int
+    boot: str,
+    spots: Sequence[Spot],
+    knows: Sequence[str],
+    *,
+    slots: int,
+    suspects: int,
+    pauses: str,
 ) -> dict[str, Any]:
     queues = [
         {"queue": spot.queue, "priority": p, "turn": t, "id": i}
@@ -171,14 +183,15 @@ def _asking(
         "knows": json.dumps(list(knows)),
         "slots": slots,
         "suspects": suspects,
+        "pauses": pauses,
     }
 
 
 def _found(rows: list[Row], next_due: float | None = None) -> Found:
-    gated = bool(rows) and rows[-1][0] is None
-    if gated:
-        rows.pop()
-    return Found([Claim(*row) for row in rows], next_due, gated=gated, more=gated)
+    met = rows.pop() if rows and rows[-1][0] is None else None
+    gated, unheard = met is not None and met[1] is None, met is not None and met[1] is not None
+    claims = [Claim(*row) for row in rows]
+    return Found(claims, next_due, gated=gated, more=gated, unheard=unheard)
 
 
 def next_due(tx: Transaction, queues: Sequence[str]) -> float | None:

@@ -26,6 +26,7 @@ class Around:
     due: float | None  # when something scheduled wants its turn
     lease_ends: float | None  # when the first lease of the others does
     duties: Mapping[str, float | None]  # when these want to be done
+    pauses: str  # how often they have changed
 
     @property
     def lease_over(self) -> bool:
@@ -50,7 +51,7 @@ def look_around(
         "duties": json.dumps(list(duties)),
     }
     [[row]] = tx.finish(Call(LOOK_AROUND, asked))
-    waiting, aside, cancels, left_over, duty_free, held, beside, *times, now = row
+    waiting, aside, cancels, left_over, duty_free, held, beside, *times, pauses, now = row
     due, lease_ends, fold, schedule = (_seconds(at, now) for at in times)
     return Around(
         waiting=bool(waiting),
@@ -63,6 +64,7 @@ def look_around(
         due=None if due is None else max(due, 0.0),
         lease_ends=lease_ends,
         duties={"fold": fold, "schedule": schedule},
+        pauses=pauses,
     )
 
 

@@ -12,7 +12,8 @@ from retoma.engine.gate import Limit
 from retoma.engine.job import Held
 from retoma.engine.ports import Process
 from retoma.engine.states import State
-from retoma.engine.store import alerts, gates
+from retoma.engine.store import alerts, gates, pauses
+from retoma.engine.store.pauses import Belongs
 from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
 from retoma.words import say
@@ -56,10 +57,17 @@ class Beat(IntEnum):
 
 
 def boot_runner(
-    tx: Transaction, me: Boot, lease: float, limits: Iterable[tuple[str, Limit]] = ()
+    tx: Transaction,
+    me: Boot,
+    lease: float,
+    limits: Iterable[tuple[str, Limit]] = (),
+    kinds: Sequence[Belongs] = (),
 ) -> str:
-    """A new life, which also says what its code lets run at once; the id of this database."""
+    """A new life, which also says what its code lets run at once, and where its kinds belong; the id
+    of this database."""
     gates.declare_kinds(tx, limits)
+    if kinds:
+        pauses.declare(tx, kinds)
     new = tx.run(
         BOOT_RUNNER,
         boot=me.id,
