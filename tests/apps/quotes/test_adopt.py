@@ -234,6 +234,7 @@ def test_what_was_paid_for_is_read_in_the_shapes_it_has():
         "http://a.b/c",
         {"link": "https://d.e", "price": "R$ 1.234,50"},
         {"url": "ftp://f"},
+        {"url": "http://[f"},
         7,
     ]
     pages.append({"url": "https://g.h", "price": 0})
@@ -244,6 +245,9 @@ def test_what_was_paid_for_is_read_in_the_shapes_it_has():
     bads: list[dict[str, Any]] = [
         {"claude_payload_json": "text"},
         {"claude_payload_json": {"content": []}},
+        {"claude_payload_json": {**plan, "input_tokens": "many"}},
+        {"claude_payload_json": {**plan, "usage": [1]}},
+        {"claude_payload_json": {"content": [{"name": "search_plan", "input": 7}]}},
     ]
     for bad in bads:
         with pytest.raises(Unreadable):

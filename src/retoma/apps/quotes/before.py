@@ -9,8 +9,6 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
 from retoma.apps.quotes.clients.analysis import TOOLS, Asked
 from retoma.apps.quotes.model import NotAPrice, Offer, Tested, read_price
 
@@ -62,15 +60,15 @@ def read_before(was: Mapping[str, Any]) -> Before:
 def _asked(told: Any) -> Asked:
     if not isinstance(told, Mapping):
         raise Unreadable(ANALYSIS)
-    usage = told.get("usage") or {}
-    tokens = [
-        int(told.get(name) or usage.get(name) or 0)
-        for name in ("input_tokens", "output_tokens")
-    ]
-    tool, said = _used(told)
     try:
+        usage = told.get("usage") or {}
+        tokens = [
+            int(told.get(name) or usage.get(name) or 0)
+            for name in ("input_tokens", "output_tokens")
+        ]
+        tool, said = _used(told)
         read = TOOLS[tool].model_validate({**said}, strict=False)
-    except (KeyError, TypeError, ValidationError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise Unreadable(ANALYSIS) from None
     model = told.get("model") if tool == "search_plan" or "usage" in told else None
     named = model if isinstance(model, str) else "adopted"
@@ -113,9 +111,10 @@ def _tested(told: Any) -> Tested | None:
     """None where nobody could say which page that was."""
     given: dict[str, Any] = dict(told) if isinstance(told, Mapping) else {"url": told}
     url = given.get("url") or given.get("link")
-    if not isinstance(url, str) or urlsplit(url).scheme not in ("http", "https"):
+    host = _host_of(url)
+    if not isinstance(url, str) or host is None:
         return None
-    store = str(given.get("store") or urlsplit(url).netloc)[:100]
+    store = str(given.get("store") or host)[:100]
     page = partial(Tested, url[:LONGEST], store, str(given.get("title") or "")[:300])
     if given.get("price") is None:
         return page(code=str(given.get("code") or "tested_before")[:100])
@@ -124,3 +123,12 @@ def _tested(told: Any) -> Tested | None:
     except NotAPrice as error:
         return page(code=error.code)
     return page(price=price, method=str(given.get("method") or "adopted")[:100])
+
+
+def _host_of(url: Any) -> str | None:
+    """None where it is no address of a page."""
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+    except ValueError:
+        return None
+    return parts.netloc if parts and parts.scheme in ("http", "https") else None

@@ -66,7 +66,7 @@ def _named(told: Any) -> Mapping[str, str]:
     if not isinstance(told, list):
         raise Transient("fipe: the answer is no list", code="bad_answer")
     found = {}
-    for each in told:
+    for each in filter(lambda each: isinstance(each, dict), told):
         code, name = str(each.get("codigo")), each.get("nome")
         if isinstance(name, str) and re.fullmatch(r"[0-9A-Za-z-]{1,20}", code):
             found[code] = name
