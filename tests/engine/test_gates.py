@@ -476,7 +476,8 @@ async def test_pause_and_unpause_many_at_a_time_change_it_once(database_url):
         assert [] == await rows(await app.database(), ASIDE)
         await drain(app, slots=500)
         assert {State.DONE: 1_200} == await batch.counts()
-        verbs = "SELECT verb FROM audit WHERE verb LIKE 'batch.%' AND verb <> 'batch.finished'"
+        verbs = """SELECT verb FROM audit
+            WHERE verb LIKE 'batch.%' AND verb <> 'batch.finished' ORDER BY id"""
         assert [("batch.paused",), ("batch.unpaused",)] == await rows(
             await app.database(), verbs
         )

@@ -93,6 +93,11 @@ class Ear:
         self.last = heard.id or self.last
         return heard
 
+    async def to_the_end(self) -> None:
+        """Whatever is still told; raises Cut where the stream does not end as it should."""
+        while await self.next() is not None:
+            pass
+
     async def problem(self) -> dict[str, Any]:
         """The answer of somebody who was refused."""
         body = await self._reader.readexactly(int(self.headers["content-length"]))
