@@ -20,7 +20,7 @@ async def test_e29_a_drained_runner_finishes_or_gives_back_and_its_process_ends(
 
         asked = await world.app.drain_runner(boot, actor="Olga")
         again = await world.app.drain_runner(boot, actor="Rui")
-        await world.eventually(lambda: ended(runner), "it has left", patience=20)
+        await world.eventually(lambda: ended(runner), "it has left")
 
         assert 0 == runner.popen.returncode
         assert (boot, "drained", "alive") == (asked.boot, asked.name, asked.state)

@@ -34,7 +34,7 @@ async def test_e30_a_segfault_a_hanging_and_a_hungry_child_cost_only_themselves(
 async def test_e30_a_held_loop_writes_its_stacks_and_leaves(new_world, kind):
     """E10 E30: others take over, and find in each timeline where the loop was held."""
     async with new_world() as world:
-        runner = world.start_runner("held", slots=4, loop_limit=0.8)
+        runner = world.start_runner("held", slots=4, loop_limit=3.0)
         beside = await world.submit_all("waits", [1, 2])
         await world.wait_held(beside)
         job = await world.submit(kind, 1)

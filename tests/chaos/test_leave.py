@@ -13,7 +13,7 @@ LEFT_AT = adhoc("SELECT at FROM audit WHERE verb = 'runner.leaving'")
 async def test_sigterm_finishes_or_gives_back_and_loses_no_attempt(new_world):
     """E29 E9: short work is done, long work is given back without counting, the rest waits."""
     async with new_world() as world:
-        runner = world.start_runner("leaving", slots=8, grace=1.0)
+        runner = world.start_runner("leaving", slots=8, grace=5.0)
         long = await world.submit_all("hold", [GATE] * 4)
         await world.wait_held(long)
         short = await world.submit_all("chain", [{"steps": 2, "ms": 150}] * 4)
@@ -21,7 +21,7 @@ async def test_sigterm_finishes_or_gives_back_and_loses_no_attempt(new_world):
         waiting = await world.submit_all("chain", [{"steps": 1}] * 4)
 
         runner.send(signal.SIGTERM)
-        await world.eventually(lambda: ended(runner), "the runner has left", patience=10)
+        await world.eventually(lambda: ended(runner), "the runner has left")
 
         assert 0 == runner.popen.returncode
         found = await world.verdict(finished=False)
@@ -57,7 +57,7 @@ async def test_e29_stories_that_do_not_let_go_are_given_back_by_the_leaving_runn
         await world.wait_held(jobs)
 
         runner.send(signal.SIGTERM)
-        await world.eventually(lambda: ended(runner), "the runner has left", patience=15)
+        await world.eventually(lambda: ended(runner), "the runner has left")
 
         assert 0 == runner.popen.returncode
         found = await world.verdict(finished=False)

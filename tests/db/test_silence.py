@@ -18,7 +18,7 @@ ADD = adhoc("INSERT INTO notes VALUES (:id) RETURNING id")
 IDS = adhoc("SELECT id FROM notes ORDER BY id")
 SLOW = adhoc("SELECT pg_sleep(:seconds)")
 BOOTED = adhoc("SELECT count(*) FROM audit WHERE verb = 'runner.booted'")
-PATIENCE = 30.0  # seconds of a loaded machine: nobody waits that long who is not stuck
+PATIENCE = 60.0  # seconds of a loaded machine: nobody waits that long who is not stuck
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from retoma.dispatch.sender import WAITING, Sender
 from retoma.engine.store.hints import Hint
 
-NOBODY_WAITS_LONGER = 20.0  # seconds
+NOBODY_WAITS_LONGER = 60.0  # seconds
 
 
 class Broker:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 AT_ONCE = Retry(base=0, cap=0)  # three attempts, nobody waits between them
 
 
-async def eventually(ask: Callable[[], Awaitable[T]], within: float = 20.0) -> T:
+async def eventually(ask: Callable[[], Awaitable[T]], within: float = 60.0) -> T:
     """What it answers once the answer is not empty."""
     async with asyncio.timeout(within):
         while True:
@@ -38,7 +38,7 @@ async def running(app: Retoma, **knobs: Any) -> AsyncIterator["asyncio.Task[None
         yield task
     finally:
         app.stop()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await task
 
 

@@ -188,7 +188,7 @@ async def test_a_step_that_came_home_before_the_timeout_is_kept(database_url):
             calls.append(1)
             return "receipt"
 
-        @app.job(timeout=0.3, retry=AT_ONCE)
+        @app.job(timeout=3.0, retry=AT_ONCE)
         async def story(ctx: Context) -> str:
             receipt = await ctx.step("pay", pay)
             if ctx.attempt == 1:

@@ -413,7 +413,7 @@ async def test_jobs_without_a_gate_run_past_those_whose_gate_is_shut(database_ur
         await app.submit_many(slow, range(3_000))
         behind = await app.submit_many("quick", range(20), priority=5)
 
-        async with asyncio.timeout(30), running(app, slots=10, tick=30):
+        async with asyncio.timeout(90), running(app, slots=10, tick=600):
             await eventually(lambda: _ended(behind, State.DONE, 20))
             [[_, aside]] = await rows(database, ASIDE)
             await change(database, "UPDATE jobs SET state = 'done' WHERE aside IS NOT NULL")

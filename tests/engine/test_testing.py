@@ -100,7 +100,7 @@ async def test_with_a_fake_clock_nobody_waits_for_snoozes_and_retries(database_u
             return "done"
 
         job = await app.submit(story, delay="30d")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await drain(app)
 
         found = await app.get(job.id)

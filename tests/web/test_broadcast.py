@@ -20,7 +20,7 @@ from retoma.web.broadcast import Broadcaster, Everything, Guard, Listener, nobod
 from retoma.web.stream import EventStream
 from tests.engine.aids import eventually, submit
 
-PATIENCE = 20
+PATIENCE = 60  # seconds of a loaded machine
 
 
 @pytest.fixture(autouse=True)

@@ -82,7 +82,7 @@ async def test_who_was_drained_begins_no_new_life_although_its_boot_is_lost_mean
             await (await house.app.database()).write(
                 lambda tx: store.move_runner(tx, me, "lost", actor="test"), verb="test"
             )
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await run
 
         assert [me] == [each.boot for each in await house.app.runners()]

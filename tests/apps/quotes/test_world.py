@@ -171,7 +171,7 @@ async def test_timeouts_services_that_hang_refuse_or_fail_cost_a_try_and_no_seco
         world.trouble("shops", "cut")
         world.trouble("shops", "slow", seconds=0.2, times=5)
         await found.lote([world.number() for _ in range(6)])
-        found.start("patient", slots=3, patience=1.5)
+        found.start("patient", slots=3, patience=5.0)
         await found.until_ended()
         met = {
             (service, each["fault"], each["status"])
