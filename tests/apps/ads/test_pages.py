@@ -117,10 +117,10 @@ async def test_menu_errors_and_settings_are_where_people_look_for_them(database_
         await site.app.knobs.set("ads.session_limit", 7, actor="Ana")
         admin = text_of(await site.admin.get("/ads", headers=PT))
         viewer = text_of(await site.viewer.get("/ads", headers=PT))
-        shown = "<b>7</b><span><code>session_limit</code></span>"
+        shown = '<b>7</b><span title="session_limit">Missões por sessão</span>'
         assert f'<a class="tile" href="/settings">{shown}' in admin
         assert f'<div class="tile">{shown}' in viewer
-        assert "<b>2</b><span><code>max_retries</code></span>" in viewer
+        assert '<b>2</b><span title="max_retries">' in viewer
 
 
 def test_the_path_of_a_mission_shows_what_is_passed_reached_and_ahead():

@@ -179,7 +179,7 @@ def _replays(page: Page, there: House) -> None:
     row = page.locator("[id^=dead-]", has_text="podre.txt")
     expect(row).to_contain_text("refused")
     there.peace()
-    row.get_by_role("button", name="Repetir o trabalho").click()
+    row.get_by_role("button", name="Tentar de novo o job").click()
     expect(page.locator("#pager")).to_contain_text("Nada falhou.")
     assert page.evaluate("window.same") is True
     page.goto(f"{there.origin}/embeddings")

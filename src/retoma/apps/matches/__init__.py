@@ -22,7 +22,7 @@ APP = Application(
             "classic",
             KnobType.CHOICE,
             choices=("classic", "modern", "modern,classic"),
-            why="leitores das páginas, o mais novo primeiro",
+            why=say("readers of the pages, the newest first"),
         ),
         Knob(
             "proxies",
@@ -30,7 +30,7 @@ APP = Application(
             KnobType.TEXT,
             0,
             200,
-            why="pool de proxies por onde as páginas são pedidas; vazio: nenhum",
+            why=say("pool of proxies by which pages are asked for; empty: none"),
         ),
     ),
 )

@@ -26,7 +26,7 @@ APP = Application(
     migrations="retoma.apps.quotes.migrations",
     refers=(("quotes", "job"),),
     knobs=(
-        Knob("max_products", 10, KnobType.INT, 1, 100, why="páginas testadas por cotação"),
-        Knob("stores_at_once", 4, KnobType.INT, 1, 50, why="lojas consultadas ao mesmo tempo"),
+        Knob("max_products", 10, KnobType.INT, 1, 100, why=say("pages tried for a quote")),
+        Knob("stores_at_once", 4, KnobType.INT, 1, 50, why=say("shops asked at the same time")),
     ),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -15,6 +16,7 @@ from retoma.apps.ads.api.orchestrator import OrchestratorShown
 from retoma.apps.ads.api.things import ProxyShown, WorkerShown
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.looks import CONCERN, knob, path_of, read, worker_rows
+from retoma.apps.ads.pages.words import field_name
 from retoma.apps.ads.store.watch import watch
 from retoma.db import Row
 from retoma.web.pages.kit import ALooker, Pages, drawn
@@ -103,6 +105,7 @@ class ControlScreen:
             self.view,
             state=state,
             knobs=knobs,
+            called=partial(field_name, self.view),
             started=state.wish == "started",
             all_in_error=bool(active)
             and all(each.status is WorkerStatus.ERROR for each in active),

@@ -1,7 +1,7 @@
 """The Banco de Missões and one mission: looked for, ticked, queued, canceled; what happened to it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
@@ -16,6 +16,7 @@ from retoma.apps.ads.api.how import time_told
 from retoma.apps.ads.api.missions import LANGUAGE, NewMission, NewMissions, Ticked
 from retoma.apps.ads.model import Checkpoint, MediaType, Status
 from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, path_of, read
+from retoma.apps.ads.pages.words import details, event_name, field_name
 from retoma.apps.ads.store import MissionSearch
 from retoma.engine.errors import IllegalMove, NotFound
 from retoma.engine.transaction import Transaction
@@ -157,6 +158,7 @@ class Line:
 
     at: datetime | None
     event: str
+    word: str
     said: str
     more: str
     bad: bool
@@ -197,7 +199,8 @@ class MissionScreen:
             ),
             "resendable": _resendable(mission),
             "refused": [(each.index, each.error, _json(each.data)) for each in refused],
-            "lines": [_line(*each) for each in reversed(told)][:LINES],
+            "lines": [self._line(*each) for each in reversed(told)][:LINES],
+            "called": partial(field_name, self.view),
         }
         return [
             drawn(
@@ -206,6 +209,18 @@ class MissionScreen:
             )
             for part in ("head", "facts", "refused", "timeline")
         ]
+
+    def _line(self, at: Any, event: str, said: Any) -> Line:
+        told = store.json_of(said) or {}
+        rest = {name: value for name, value in told.items() if isinstance(value, dict | list)}
+        return Line(
+            at=time_told(at),
+            event=event,
+            word=event_name(self.view, event),
+            said=details(self.view, told),
+            more=_json(rest) if rest else "",
+            bad=event in BAD,
+        )
 
 
 def _resendable(mission: dict[str, Any]) -> bool:
@@ -220,22 +235,8 @@ def _resendable(mission: dict[str, Any]) -> bool:
     )
 
 
-def _line(at: Any, event: str, details: Any) -> Line:
-    told = store.json_of(details) or {}
-    plain = [f"{name}: {value}" for name, value in _plain(told)]
-    rest = {name: value for name, value in told.items() if isinstance(value, dict | list)}
-    more = _json(rest) if rest else ""
-    return Line(time_told(at), event, " · ".join(plain), more, event in BAD)
-
-
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def _plain(told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in told.items():
-        if value is not None and not isinstance(value, dict | list):
-            yield name, value
 
 
 def mission_screen(mission: api.missions.MissionId, who: ALooker) -> MissionScreen:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from retoma.apps.ads.api import reports as api
 from retoma.apps.ads.model import Checkpoint, Event
 from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, read
+from retoma.apps.ads.pages.words import details, event_name
 from retoma.apps.ads.store import reports
 from retoma.apps.ads.store.reports import Failure, Happened
 from retoma.web.pages.asked import Blank
@@ -209,6 +210,8 @@ class ReportsScreen:
             mission=self.mission,
             told=told,
             stretches=stretches(told),
+            event_name=event_name,
+            details=details,
         )
         return drawn("report-timeline", html)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from fastapi import Depends, Request
@@ -24,6 +25,7 @@ from retoma.apps.ads.api.things import (
     WriterShown,
 )
 from retoma.apps.ads.pages.looks import CONCERN, knob, worker_rows
+from retoma.apps.ads.pages.words import field_name
 from retoma.apps.ads.store import Sort
 from retoma.web.pages.asked import CursorOf, filled, shaped
 from retoma.web.pages.jobs import query_of
@@ -37,6 +39,12 @@ from retoma.web.wire import Body
 from retoma.words import Said, say
 
 routes = page_router()
+
+TITLES: Final = {
+    Sort.WORKERS: say("Workers"),
+    Sort.PROXIES: say("Proxies"),
+    Sort.WRITERS: say("Writers"),
+}
 
 PAGE: Final = 50  # rows
 NEW: Final[Mapping[Sort, type[Body]]] = {
@@ -165,7 +173,13 @@ def _offer(sort: Sort) -> None:
         values = {name: found[name] for name in fields}
         secret = sort.secret
         return who.answer(
-            "ads/thing.html", thing=found, values=values, secret=secret, sort=sort
+            "ads/thing.html",
+            thing=found,
+            values=values,
+            secret=secret,
+            sort=sort,
+            list_title=TITLES[sort],
+            called=partial(field_name, who.view),
         )
 
     @routes.post(f"{here}/{{id_}}")

@@ -15,6 +15,7 @@ from retoma.web.pages.bars import parts_of
 from retoma.web.pages.kit import Pages
 from retoma.web.pages.live import Concern
 from retoma.web.pages.view import View
+from retoma.words import Said, say
 
 CONCERN: Final = Concern(kinds=(KIND,), pause=0.5)
 
@@ -25,6 +26,18 @@ LOOKS: Final[Mapping[QuoteStatus, str]] = {
     QuoteStatus.DONE: "done",
     QuoteStatus.ERROR: "dead",
     QuoteStatus.CANCELED: "canceled",
+}
+# What the analysis of a description answers with; what has no word here is told by its own name.
+FIELDS: Final[Mapping[str, Said]] = {
+    "tool": say("Quoted as"),
+    "brand": say("Brand"),
+    "model": say("Model of it"),
+    "year": say("Year"),
+    "fuel": say("Fuel"),
+    "query": say("Looked for"),
+    "category": say("Category"),
+    "must_have": say("Must have"),
+    "must_not": say("Must not have"),
 }
 # Of a bar, from left to right: what has ended, then what is at it.
 PARTS: Final = (

@@ -11,7 +11,7 @@ from retoma.apps.quotes import api
 from retoma.apps.quotes.api.how import QuoteId
 from retoma.apps.quotes.api.quotes import QuoteShown
 from retoma.apps.quotes.model import QuoteStatus
-from retoma.apps.quotes.pages.looks import CONCERN, LOOKS, money, quote_rows, reais
+from retoma.apps.quotes.pages.looks import CONCERN, FIELDS, LOOKS, money, quote_rows, reais
 from retoma.apps.quotes.pages.lotes import ANYONE, PAGE, StatusOf
 from retoma.apps.quotes.pages.plot import Plot, plot_of
 from retoma.apps.quotes.pages.sources import WHY, Source, sources_of
@@ -146,6 +146,7 @@ class QuoteScreen:
             "open": quote.status in OPEN and not (seen and seen.job.cancel_at),
             "trail": _trail(quote, seen),
             "said": _said(quote),
+            "fields": FIELDS,
             "sources": sources,
             "why": WHY,
             "reais": lambda price: reais(self.view, price),

@@ -1,0 +1,105 @@
+"""What the fields and events of the document are called where people read them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from retoma.apps.ads.model import Event
+from retoma.web.pages.view import View
+from retoma.words import Said, say
+
+MILLISECONDS: Final = "_ms"  # how the name of a length of time ends
+
+FIELDS: Final[Mapping[str, Said]] = {
+    "ads_count": say("Ads"),
+    "api_key": say("API key"),
+    "canceled_by": say("Canceled by"),
+    "created_at": say("Created"),
+    "created_by": say("Created by"),
+    "data_url": say("Where the ads are"),
+    "date_end": say("Last day"),
+    "date_start": say("First day"),
+    "duration_ms": say("Took"),
+    "error_code": say("Code"),
+    "error_message": say("Why"),
+    "failed_count": say("Refused ads"),
+    "finished_at": say("End"),
+    "generation": say("Generation"),
+    "host": say("Host"),
+    "languages": say("Languages"),
+    "max_retries": say("Retries before it fails"),
+    "media_type": say("Media type"),
+    "mission_id": say("Mission"),
+    "name": say("Name"),
+    "new_proxy": say("Proxy after"),
+    "old_proxy": say("Proxy before"),
+    "password": say("Password"),
+    "port": say("Port"),
+    "proxy_id": say("Id of the proxy"),
+    "proxy_name": say("Proxy"),
+    "proxy_used": say("Proxy"),
+    "queued_at": say("Queued"),
+    "queued_by": say("Queued by"),
+    "reason": say("Reason"),
+    "retry_count": say("Retries"),
+    "session_limit": say("Missions in a session"),
+    "started_at": say("Started"),
+    "storage_domain": say("Storage domain"),
+    "success_count": say("Stored ads"),
+    "total_duration_ms": say("Took in all"),
+    "url": say("Address"),
+    "username": say("User name"),
+    "vendor": say("Vendor"),
+    "worker_data_url": say("Where the ads are"),
+    "worker_id": say("Id of the worker"),
+    "worker_job_id": say("Job at the worker"),
+    "worker_name": say("Worker"),
+    "writer_id": say("Writer"),
+    "writer_job_id": say("Job at the writer"),
+}
+EVENTS: Final[Mapping[str, Said]] = {
+    Event.MISSION_QUEUED: say("In the queue"),
+    Event.MISSION_ASSIGNED: say("Given to a worker"),
+    Event.MISSION_CANCELED: say("Mission canceled"),
+    Event.SESSION_STARTED: say("Session started"),
+    Event.SESSION_READY: say("Session ready"),
+    Event.SESSION_FAILED: say("Session failed"),
+    Event.SESSION_TERMINATED: say("Session ended"),
+    Event.SCRAPE_STARTED: say("Extraction started"),
+    Event.SCRAPE_PROGRESS: say("Extraction goes on"),
+    Event.SCRAPE_COMPLETED: say("Extraction completed"),
+    Event.SCRAPE_FAILED: say("Extraction failed"),
+    Event.SCRAPE_EMPTY: say("Extraction found no ads"),
+    Event.WRITER_STARTED: say("Storage started"),
+    Event.WRITER_PROGRESS: say("Storage goes on"),
+    Event.WRITER_COMPLETED: say("Storage completed"),
+    Event.WRITER_FAILED: say("Storage failed"),
+    Event.MISSION_COMPLETED: say("Mission completed"),
+    Event.MISSION_FAILED: say("Mission failed"),
+    Event.RETRY_TRIGGERED: say("Retry"),
+    Event.PROXY_ROTATED: say("Proxy changed"),
+}
+
+
+def field_name(view: View, name: str) -> str:
+    """What nobody has a word for is called by its own name."""
+    return view.tell(FIELDS.get(name, name))
+
+
+def event_name(view: View, event: str) -> str:
+    return view.tell(EVENTS.get(event, event))
+
+
+def details(view: View, told: Mapping[str, Any]) -> str:
+    """What fits a line, in words."""
+    return " · ".join(f"{name} {value}" for name, value in _plain(view, told))
+
+
+def _plain(view: View, told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in told.items():
+        if value is None or isinstance(value, dict | list):
+            continue
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and name.endswith(MILLISECONDS):
+            yield field_name(view, name), view.lasts(value / 1000)
+        else:
+            yield field_name(view, name), view.number(value) if number else str(value)
