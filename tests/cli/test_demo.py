@@ -1,135 +1,212 @@
 """`retoma demo` is real, and its account would not hide a broken promise."""
 
+import io
 import json
 import signal
 import subprocess
-from datetime import UTC, datetime
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
+from rich.console import Console
 
-from retoma.cli import world
-from retoma.cli.account import Told, problems
-from retoma.cli.demo_jobs import Mood, Ran, orders
+from retoma.cli import account, world
+from retoma.cli.account import Account, Life, Row, Seen, Witness
+from retoma.cli.board import Bar, Board
 from retoma.cli.exits import Exit, Stop
-from retoma.engine.events import EventType
-from retoma.engine.insights import Event, StepSeen
-from retoma.engine.job import Job
 from retoma.engine.states import State
+from retoma.words import say
 from tests.cli.conftest import PATIENCE, command, started, wait_for
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NAMES = ("ads", "documents", "embeddings", "matches", "quotes")
+# Two documents: one has its label, one is corrupt; one answer was paid for, and is kept.
+WELL = Witness(
+    wanted={"A": "contract", "B": "corrupt"},
+    found=[("A", "contract"), ("B", "corrupt")],
+    paid=Counter({"A": 1}),
+    kept=1,
+)
+ENDED = Bar(2, {State.DONE: 1, State.DEAD: 1})
+ROW = Row(submitted=2, done=1, dead_letters={"corrupt": 1}, paid_calls=1)
+LIFE = Life(job=1, state=State.DONE, generation=1, events=5, last=5, done=1)
 
 
-def told(state: State = State.DONE, committed: int = 2, seqs: tuple[int, ...] = (1, 2)) -> Told:
-    """One job that committed its step `send` under an epoch."""
-    return Told(
-        Job(id=1, kind="report", state=state),
-        [Event(seq, None, EventType.SUBMITTED, NOON, "me", None) for seq in seqs],
-        [StepSeen("send", 1, "", "saved", 1, committed, NOON, "null")],
-    )
-
-
-def ran(*epochs: int) -> list[Ran]:
-    return [Ran(1, epoch, "send") for epoch in epochs]
-
-
-def test_a_step_that_ran_before_its_runner_died_may_run_again():
-    assert [] == problems(1, [told()], ran(1, 2))
+def test_what_went_well_is_no_problem():
+    assert [] == account.of_things("documents", WELL)
+    assert [] == account.of_numbers("documents", ROW, ENDED, WELL)
+    assert [] == account.of_lives([LIFE])
 
 
 @pytest.mark.parametrize(
-    ("submitted", "facts", "ledger", "complaint"),
+    ("change", "complaint"),
     [
-        (1, told(), ran(2, 3), "ran again after its commit"),
-        (1, told(), ran(2, 2), "ran 2 times"),
-        (1, told(), ran(1), "ran 0 times"),
-        (2, told(), ran(2), "2 jobs were submitted and 1 are there"),
-        (1, told(state=State.RUNNING), ran(2), "has not ended"),
-        (1, told(seqs=(1, 3)), ran(2), "gap"),
+        ({"found": [("A", "contract")]}, "B was lost"),
+        ({"found": [*WELL.found, ("A", "contract")]}, "A is there 2 times"),
+        ({"found": [*WELL.found, ("C", "letter")]}, "nobody has asked for C"),
+        ({"found": [("A", "letter"), ("B", "corrupt")]}, "A ended with letter"),
+        ({"paid": Counter({"A": 2})}, "1 answers were paid for again, and only 0"),
+        ({"paid": Counter({"A": 1, "B": 1})}, "paid for 2 answers, and 1 are kept"),
+        ({"kept": 0}, "paid for 1 answers, and 0 are kept"),
+        ({"also": ["a page was asked for again"]}, "a page was asked for again"),
     ],
 )
-def test_a_broken_promise_is_seen(submitted, facts, ledger, complaint):
-    (found,) = problems(submitted, [facts], ledger)
+def test_a_thing_that_was_lost_or_doubled_is_seen(change, complaint):
+    (found,) = account.of_things("documents", replace(WELL, **change))
 
     assert complaint in found
 
 
-def test_a_seed_makes_a_world_and_two_orders_of_it_are_hopeless():
-    first, same, other = (orders(Random(seed), 50, 0.1) for seed in (1, 1, 2))
+def test_an_answer_on_its_way_to_who_was_killed_may_be_paid_for_again():
+    again = replace(WELL, paid=Counter({"A": 2}), may_repeat=1)
 
-    assert first == same
-    assert first != other
-    assert {Mood.GONE: 1, Mood.BROKEN: 1} == {
-        mood: sum(order.mood is mood for order in first) for mood in (Mood.GONE, Mood.BROKEN)
-    }
+    assert [] == account.of_things("documents", again)
+    assert 1 == again.paid_again
 
 
-@pytest.mark.timeout(300)
-def test_the_demo_kills_a_runner_and_every_promise_holds(tmp_path):
+@pytest.mark.parametrize(
+    ("row", "bar", "complaint"),
+    [
+        (ROW, replace(ENDED, wanted=3), "3 were submitted and 2 are there"),
+        (ROW, replace(ENDED, wanted=1), "1 were submitted and 2 are there"),
+        (ROW, replace(ENDED, counts={State.DONE: 1, State.WAITING: 1}), "1 have not ended"),
+        (replace(ROW, dead_letters={}), ENDED, "1 are not done, and 0 have a reason"),
+        (replace(ROW, paid_calls=3), ENDED, "3 paid calls are not 1 answers"),
+    ],
+)
+def test_numbers_that_do_not_agree_are_seen(row, bar, complaint):
+    found = account.of_numbers("documents", row, bar, WELL)
+
+    assert any(complaint in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("life", "complaint"),
+    [
+        (replace(LIFE, state=State.RUNNING), "still held"),
+        (replace(LIFE, last=6), "gap"),
+        (replace(LIFE, done=2), "done 2 times"),
+    ],
+)
+def test_a_broken_timeline_is_seen(life, complaint):
+    (found,) = account.of_lives([life])
+
+    assert complaint in found
+
+
+def test_a_row_counts_all_kinds_of_its_application_and_no_others():
+    seen = Seen(
+        retried={"documents.document": 2, "quotes.quote": 8},
+        recovered={"documents.document": 3},
+        dead={"documents.document": {"corrupt": 1}, "quotes.quote": {"no_price": 1}},
+        read_back={"documents.document": 4},
+        refused={"documents.tidy": 1},
+        lives=[],
+    )
+    kinds = ["documents.document", "documents.tidy"]
+
+    row = account.row_of(seen, kinds, ENDED, replace(WELL, reused=5, retried=1))
+
+    assert row == replace(ROW, retried=3, recovered=3, refused_writes=1, saved_calls=9)
+
+
+def test_the_total_is_the_sum_and_reasons_are_added_up():
+    told = Account(
+        applications={"documents": ROW, "quotes": replace(ROW, dead_letters={"no_price": 2})},
+        seconds=1.0,
+        takeover_seconds=0.5,
+        events=[],
+        problems=[],
+    )
+
+    assert 4 == told.total.submitted
+    assert {"corrupt": 1, "no_price": 2} == told.total.dead_letters
+    assert 3 == told.total.dead
+
+
+def test_a_terminal_has_a_bar_for_each_application_and_a_pipe_has_lines():
+    screen, pipe = io.StringIO(), io.StringIO()
+    for out, terminal in ((screen, True), (pipe, False)):
+        console = Console(file=out, force_terminal=terminal, width=100, highlight=False)
+        with Board(console) as board:
+            board.look({"Quotes": Bar(4, {State.DONE: 1, State.RUNNING: 2}), "Ads": Bar(2)})
+            board.tell(say("{name} killed", name="runner 2"))
+        assert 1 / 6 == board.share
+
+    drawn = screen.getvalue()
+    assert all(
+        word in drawn for word in ("Quotes", "━", "1 of 4", "2 running", "0 of 2", "killed")
+    )
+    assert 1 == len(pipe.getvalue().splitlines())
+    assert "\x1b" not in pipe.getvalue()
+
+
+def test_nobody_sees_a_quiet_board_and_it_keeps_what_happened(capsys):
+    with Board(None) as board:
+        board.look({"Quotes": Bar(1)})
+        board.tell(say("runner 2 killed"))
+
+    assert "" == capsys.readouterr().out
+    assert "runner 2 killed" in board.events[0]
+
+
+@pytest.mark.timeout(420)
+def test_the_demo_kills_a_runner_and_a_worker_and_every_promise_holds(tmp_path):
     done = subprocess.run(
         command("demo", "--fast", "--json"),
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
-        timeout=4 * PATIENCE,
+        timeout=6 * PATIENCE,
     )
 
     assert 0 == done.returncode, done.stderr
-    account = json.loads(done.stdout)
-    assert account["ok"]
-    assert account["submitted"] == account["done"] + 2
-    assert {"exhausted", "permanent"} == {each["reason"] for each in account["dead_letters"]}
-    assert 0 < account["taken_over"]
-    assert 0 < account["retried"]
-    assert account["steps_committed"] <= account["steps_run"]
-    assert any("killed" in event for event in account["events"])
-    ads = account["ads"]
-    assert (3, 3) == (ads["missions"], ads["completed"])
-    assert 0 < ads["stored"]
-    quotes = account["quotes"]
-    assert (24, 24) == (quotes["quotes"], quotes["done"])
-    assert 24 <= quotes["paid_calls"]
-    assert quotes["paid_again"] <= quotes["taken_over"]
-    documents = account["documents"]
-    assert (12, 11, {"corrupt": 1}) == (
-        *(documents["documents"], documents["labelled"], documents["explained"]),
+    told = json.loads(done.stdout)
+    rows, total = told["applications"], told["total"]
+    assert (True, []) == (told["ok"], told["problems"])
+    assert list(NAMES) == sorted(rows)
+    assert (3, 24, 12, 10, 24) == (
+        *(rows[name]["submitted"] for name in ("ads", "quotes", "documents", "matches")),
+        rows["embeddings"]["submitted"],
     )
-    assert documents["paid_again"] <= documents["taken_over"]
-    matches = account["matches"]
-    assert (10, 10, 0) == (
-        *(matches["matches"], matches["scraped"] + matches["replayed"]),
-        matches["asked_again"],
-    )
-    texts = account["embeddings"]
-    assert (24, 240, 2) == (texts["documents"], texts["chunks"], texts["found"])
-    assert texts["vectors"] < texts["chunks"]
+    assert total["submitted"] == total["done"] + 1
+    assert {"corrupt": 1} == rows["documents"]["dead_letters"]
+    assert total["submitted"] == sum(row["submitted"] for row in rows.values())
+    assert 0 < total["recovered"]
+    assert 0 < total["retried"]
+    assert 0 < rows["embeddings"]["saved_calls"]
+    assert 24 <= rows["quotes"]["paid_calls"]
+    said = "\n".join(told["events"])
+    assert "jobs taken over in" in said
+    assert "worker-1 killed" in said
+    assert "worker-1 is back" in said
+    assert "the site has another layout" in said
 
 
 def test_an_interrupted_demo_leaves_no_process_behind(tmp_path):
     demo = started("demo", folder=tmp_path)
-    logs = tmp_path / ".retoma" / "demo"
-    wait_for(lambda: len(list(logs.glob("*.log"))) == 2, "two runners start")
-    runners = children_of(demo.pid)
-    assert 2 <= len(runners)  # and programs of the ads world
+    wait_for(lambda: len(children_of(demo.pid)) > 1, "its programs start")
+    programs = children_of(demo.pid)
 
     demo.send_signal(signal.SIGINT)
     demo.communicate(timeout=PATIENCE)
 
     assert 130 == demo.returncode
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in runners), "they are gone")
+    wait_for(
+        lambda: not any(Path(f"/proc/{pid}").exists() for pid in programs), "they are gone"
+    )
 
 
+@pytest.mark.timeout(300)
 def test_up_goes_on_where_it_stopped_and_ctrl_c_drains_it(tmp_path):
-    for time_around in (1, 2):
+    for awaited in ("quotes: a lote of 40", "of 40 go on"):
         up = started("up", folder=tmp_path)
         assert up.stdout is not None
         before = []
         for line in up.stdout:
             before.append(line)
-            if f"batch {time_around}:" in line:
+            if awaited in line:
                 break
         assert any("/enter/retoma_link_" in line for line in before)
         up.send_signal(signal.SIGINT)

@@ -1,45 +1,53 @@
-"""The ads of the demo: a site, proxies, workers and a writer, each a program of ours, and missions for them.
+"""The ads: a site, proxies, workers and a writer, each a program of ours, and missions for them.
 
-One of the proxies is given with a wrong password, and one of the workers fails its first scrapes. Where all
-of it listens is written down, so that the next `retoma up` finds what this one has left.
+One of the proxies is given with a wrong password, and one of the workers fails its first scrapes; half way a
+worker is killed. Where all of it listens is written down, so that the next `retoma up` finds what this one has
+left. The library says which ads there are, and the table that the writer fills which were brought home.
 """
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from retoma import db, settings
 from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import MediaType
+from retoma.apps.ads.store import EXTRACTION
 from retoma.bootstrap import build_tools
-from retoma.cli.exits import Exit, Stop
-from retoma.cli.processes import Listening, stop_all
-from retoma.cli.world import ADS_KEY_FILE, PRIVATE
-from retoma.db import verbatim
+from retoma.cli.account import Witness
+from retoma.cli.board import Bar, Board
+from retoma.cli.boxed_world import LOOK, WHO, BoxedWorld, Counts
+from retoma.cli.world import World
+from retoma.db import Transaction, verbatim
+from retoma.engine.ports import Ids
+from retoma.engine.states import State
+from retoma.engine.transaction import Transaction as Writing
 from retoma.library import Retoma
-from retoma.manifest import Application
 from retoma.outbound import Outbound
 from retoma.sandbox.ads import Library, Wanted
 from retoma.secret import Secret
 from retoma.services.writer import Desk
 from retoma.services.writer import Wanted as Profile
-from retoma.settings import Settings
 from retoma.vault import Vault
-from retoma.words import say
+from retoma.words import Said, say
 
-WHO: Final = "demo"
 COLOURS: Final = ("red", "blue", "green", "amber")
 LAYOUTS: Final = ("gallery", "archive")
 FAILS: Final = 2  # scrapes of the failing worker: no mission can meet so many of them in a row
 POLL: Final = 0.5  # seconds: a person is watching
-REST: Final = 10.0  # seconds for a program to leave
 FIRST_DAY: Final = date(2025, 3, 1)
 ONE_DAY: Final = timedelta(days=1)
 LANGUAGES: Final = ("pt", "en")
+STATES: Final = {
+    "pending": State.WAITING,
+    "queued": State.WAITING,
+    "running": State.RUNNING,
+    "completed": State.DONE,
+}
 TABLE: Final = verbatim(
     "CREATE TABLE IF NOT EXISTS ads (id text PRIMARY KEY, title text, advertiser text, text text,"
     " language text, media_type text, url text, qtd_ads integer, date text)"
@@ -48,7 +56,11 @@ STORED: Final = verbatim("SELECT id FROM ads")
 MISSIONS: Final = verbatim(
     "SELECT date_start, status, ads_count, error_code, retry_count FROM missions"
 )
-TROUBLES: Final = verbatim("SELECT count(*) FROM ads_logs WHERE event = 'session_failed'")
+SESSIONS: Final = verbatim("SELECT count(*) FROM ads_sessions WHERE ended_at IS NULL")
+AT_WORK: Final = verbatim(
+    "SELECT w.name FROM workers w JOIN missions m ON m.id = w.current_mission_id"
+    " WHERE m.status = 'running' AND m.worker_job_id IS NOT NULL ORDER BY w.name"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,167 +72,103 @@ class AdsSize:
     missions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdsAccount:
-    """What became of the missions; `problems` is what should not have."""
+@dataclass(frozen=True, slots=True)
+class Mission:
+    """What the house says of one."""
 
-    missions: int
-    completed: int
-    stored: int  # ads
-    retried: int
-    sessions_failed: int
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
+    day: date
+    status: str
+    ads: int
+    code: str | None
+    retries: int
 
 
-class AdsWorld:
+class AdsWorld(BoxedWorld):
     """Around one house, in one folder of it."""
 
-    def __init__(self, folder: Path, size: AdsSize, seed: int) -> None:
+    application = APP
+    kind = EXTRACTION
+
+    def __init__(self, place: World, size: AdsSize, seed: int) -> None:
+        super().__init__(place, seed)
         self.size = size
-        self.programs: dict[str, Listening] = {}
-        self._folder = folder / "ads"
-        self._key_file = folder / ADS_KEY_FILE
-        self._seed = seed
-        self._ports: dict[str, int] = {}
-        self._key = ""
+        self._key_file = self._folder / "key"
+        self._known = False  # whether the house was told of these programs the last time
 
     @property
-    def settings(self) -> Settings:
-        return settings.read(secret_key_file=str(self._key_file))
+    def addresses(self) -> Mapping[str, str]:
+        return {}  # the house has them in its tables
 
     # — the programs —
 
-    async def start(self, app: Retoma) -> None:
-        """All of them listen when this returns, and the house knows them."""
-        known = self._remembered(app)
-        site = asyncio.ensure_future(
-            self._begin("site", "sandbox", "ads", "--seed", self._seed)
-        )
+    async def start(self) -> None:
+        self._remember_ports()
+        self._known = self._key_file.exists()
         async with asyncio.TaskGroup() as group:
             for name in COLOURS[: self.size.proxies]:
-                group.create_task(self._begin(name, "sandbox", "proxy", name))
-            own = f"sqlite:///{self._folder / 'writer.db'}"
-            group.create_task(self._begin("writer", "writer-service", "--database", own))
-            origin = (await site).origin
+                group.create_task(self._run(name, "sandbox", "proxy", name))
+            group.create_task(
+                self._run("writer", "writer-service", "--database", self._writers)
+            )
+            site = await self._run("site", "sandbox", "ads", "--seed", str(self._seed))
             for n in range(self.size.workers):
-                group.create_task(self._begin_worker(n, origin))
-        self._remember()
-        await self._profile(own)
-        if not known:
-            await self._introduce(app)
+                group.create_task(self._run_worker(n, site.origin))
 
-    async def _begin_worker(self, n: int, site: str) -> None:
-        name = self._worker(n)
+    async def _run_worker(self, n: int, site: str) -> None:
+        name = _worker(n)
         data = self._folder / name
         fails = 0 < n == self.size.workers - 1
         if fails and not data.exists():
             data.mkdir(mode=0o700)
             told = {"session": [], "scrape": ["fails"] * FAILS, "marked": {}}
             (data / "misbehave.json").write_text(json.dumps(told), encoding="utf-8")
-        await self._begin(
+        await self._run(
             name,
             *("worker-service", "--site", site, "--adapter", LAYOUTS[n % len(LAYOUTS)]),
             *("--data", str(data), "--watch", "2", *(("--misbehave",) if fails else ())),
         )
 
-    async def _begin(self, name: str, *words: Any) -> Listening:
+    async def _run(self, name: str, *words: str) -> Any:
+        key = self._key()
         environment = {
-            "RETOMA_API_KEY": self._key,
-            "RETOMA_SANDBOX_PROXY": f"{WHO}:{self._key}",
-            "RETOMA_SECRET_KEY_FILE": str(self._key_file),
+            "RETOMA_API_KEY": key,
+            "RETOMA_SANDBOX_PROXY": f"{WHO}:{key}",
+            "RETOMA_SECRET_KEY_FILE": str(self._place.key_file),
             "RETOMA_APPLICATIONS": "",
-            **PRIVATE,
         }
-        try:
-            self.programs[name] = await Listening.start(
-                *(*map(str, words), "--port", str(self._ports.get(name, 0))),
-                environment=environment,
-                log_file=self._folder / f"{name}.log",
-            )
-        except RuntimeError:
-            raise Stop(
-                Exit.UNAVAILABLE,
-                say(
-                    "{name} of the ads world did not come up; its log is in {folder}",
-                    name=name,
-                    folder=self._folder,
-                ),
-            ) from None
-        return self.programs[name]
+        return await self._launch(name, *words, environment=environment)
 
-    async def stop(self) -> None:
-        await stop_all(list(self.programs.values()), REST)
+    def _key(self) -> str:
+        """By which all of them know each other: made once."""
+        if not self._key_file.exists():
+            self._key_file.touch(mode=0o600)
+            self._key_file.write_text(Ids().new() + Ids().new(), encoding="utf-8")
+        return self._key_file.read_text(encoding="utf-8")
 
-    def kill(self) -> None:
-        for each in self.programs.values():
-            each.kill()
-
-    # — what is kept for the next time —
-
-    def _remembered(self, app: Retoma) -> bool:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        file = self._folder / "world.json"
-        if not file.exists():
-            self._key = app.ids.new() + app.ids.new()
-            return False
-        told = json.loads(file.read_text(encoding="utf-8"))
-        self._key, self._ports = told["key"], told["ports"]
-        return True
-
-    def _remember(self) -> None:
-        file = self._folder / "world.json"
-        ports = {name: int(each.server.split(":")[1]) for name, each in self.programs.items()}
-        file.touch(mode=0o600)
-        file.write_text(json.dumps({"key": self._key, "ports": ports}), encoding="utf-8")
-
-    @staticmethod
-    def _worker(n: int) -> str:
-        return f"worker-{n + 1}"
-
-    # — what the house knows —
-
-    async def _profile(self, own: str) -> None:
-        """What the writer may be asked for: this table, from these workers."""
-        target = db.open(self._target)
-        await target.write(lambda tx: tx.for_caller(TABLE), verb="demo")
-        target.close()
-        retoma = Retoma(own)
-        desk = Desk(
-            retoma,
-            lambda database: Vault(database, retoma.ids, key_file=self._key_file),
-            Outbound(private=frozenset({"127.0.0.1"})),
-        )
-        wanted = Profile(
-            name="ads",
-            table="ads",
-            schema="public",
-            conflict_key="id",
-            json_path="ads",
-            origins=[
-                each.origin for name, each in self.programs.items() if name.startswith("worker")
-            ],
-        )
-        async with retoma:
-            await desk.ready()
-            await desk.add(wanted, Secret(self._target), {}, actor=WHO)
-            await desk.close()
+    @property
+    def _writers(self) -> str:
+        return f"sqlite:///{self._folder / 'writer.db'}"
 
     @property
     def _target(self) -> str:
         return f"sqlite:///{self._folder / 'ads.db'}"
 
-    async def _introduce(self, app: Retoma) -> None:
-        tools = build_tools(app, self.settings)
+    # — what the house knows —
+
+    async def introduce(self, app: Retoma) -> None:
+        await self._profile()
+        if self._known:
+            return
+        tools = build_tools(app, settings.read())
         secrets = store.Secrets(await (await tools.vault()).sealer(), WHO)
         await tools.close()
-        key = Secret(self._key)
+        key = Secret(self._key())
 
-        def add(tx: Any) -> None:
+        def add(tx: Writing) -> None:
             for n in range(self.size.workers):
-                each = self.programs[self._worker(n)]
+                each = self.programs[_worker(n)]
                 at = {"url": each.origin, "storage_domain": each.server}
-                store.add_worker(tx, secrets, name=self._worker(n), api_key=key, **at)
+                store.add_worker(tx, secrets, name=_worker(n), api_key=key, **at)
             for place, name in enumerate(COLOURS[: self.size.proxies]):
                 bad = place > 0 and place == self.size.proxies - 1
                 host, _, port = self.programs[name].server.partition(":")
@@ -240,90 +188,121 @@ class AdsWorld:
             await app.knobs.set(f"ads.{knob}", POLL)
         await app.write(add)
 
+    async def _profile(self) -> None:
+        """What the writer may be asked for: this table, from these workers."""
+        target = db.open(self._target)
+        await target.write(lambda tx: tx.for_caller(TABLE), verb="demo")
+        target.close()
+        retoma = Retoma(self._writers)
+        desk = Desk(
+            retoma,
+            lambda database: Vault(database, retoma.ids, key_file=self._place.key_file),
+            Outbound(private=frozenset({"127.0.0.1"})),
+        )
+        wanted = Profile(
+            name="ads",
+            table="ads",
+            schema="public",
+            conflict_key="id",
+            json_path="ads",
+            origins=[self.programs[_worker(n)].origin for n in range(self.size.workers)],
+        )
+        async with retoma:
+            await desk.ready()
+            await desk.add(wanted, Secret(self._target), {}, actor=WHO)
+            await desk.close()
+
     # — missions —
 
-    async def begin(self, app: Retoma, n: int) -> None:
-        """So many more, each for the day after the last one; and *Iniciar*."""
-        last = max((day for day, *_ in await _missions(app)), default=FIRST_DAY - ONE_DAY)
-        days = [last + ONE_DAY * (each + 1) for each in range(n)]
+    async def begin(self, app: Retoma) -> None:
+        """Each for the day after the last one; and *Iniciar*."""
+        missions = await (await app.database()).read(_missions)
+        last = max((each.day for each in missions), default=FIRST_DAY - ONE_DAY)
+        days = [last + ONE_DAY * (each + 1) for each in range(self.size.missions)]
         wanted = [store.NewMission(each, each, MediaType.ALL, LANGUAGES) for each in days]
         ids = await app.write(lambda tx: store.add_missions(tx, wanted, actor=WHO))
         await app.write(lambda tx: store.queue_missions(tx, ids, actor=WHO))
         await app.write(lambda tx: store.start(tx, actor=WHO))
+        self.begun += len(ids)
 
-    async def at_rest(self, app: Retoma) -> bool:
-        """Every mission has ended, and every session with them."""
-        row = await (await app.database()).read(lambda tx: tx.one(store.COUNT_MISSIONS))
-        return row is not None and not any(row[2:5])
-
-    async def account(self, app: Retoma) -> AdsAccount:
-        """What the house says of its missions, held against the library and the table of ads."""
-        missions = await _missions(app)
-        database = await app.database()
-        [(lost,)] = (await database.read(lambda tx: tx.for_caller(TROUBLES)))[0]
-        stored = await self._stored()
-        library = Library(self._seed)
-        wanted = {
-            ad.id
-            for day, *_ in missions
-            for ad in library.find(Wanted(start=day, end=day, languages=frozenset(LANGUAGES)))
-        }
-        completed = [each for each in missions if each[1] == "completed"]
-        found = [
-            f"the mission of {day} ended {status}, {code}"
-            for day, status, _, code, _ in missions
-            if status != "completed"
-        ]
-        if stored != wanted:
-            found.append(f"{len(wanted)} ads are in the library and {len(stored)} are stored")
-        if sum(each[2] or 0 for each in completed) != len(stored):
-            found.append("the missions have counted other ads than are stored")
-        return AdsAccount(
-            missions=len(missions),
-            completed=len(completed),
-            stored=len(stored),
-            retried=sum(each[4] or 0 for each in missions),
-            sessions_failed=lost,
-            problems=found,
+    def told(self) -> Said:
+        return say(
+            "ads: missions {n}, workers {workers}, proxies {proxies}, a site and a writer",
+            n=self.size.missions,
+            workers=self.size.workers,
+            proxies=self.size.proxies,
         )
 
-    async def _stored(self) -> set[str]:
+    def stands(self, tx: Transaction, counts: Counts) -> Bar:  # noqa: ARG002 — missions are no jobs
+        """At rest when every mission has ended, and every session with them."""
+        states = Counter(STATES.get(each.status, State.DEAD) for each in _missions(tx))
+        [(sessions,)] = tx.for_caller(SESSIONS)[0]
+        return Bar(self.begun, states, sessions)
+
+    async def misfortune(self, app: Retoma, board: Board) -> None:
+        """A worker is killed over a scrape; started again, it goes on with it."""
+        name = await self._one_at_work(app, board)
+        self.programs[name].kill()
+        await self.programs[name].ended()
+        board.tell(say("ads: {name} killed with kill -9, at work", name=name))
+        killed = board.clock.now()
+        await self._run_worker(int(name.rpartition("-")[2]) - 1, self.programs["site"].origin)
+        took = f"{board.clock.now() - killed:.1f}"
+        board.tell(say("ads: {name} is back after {took} s", name=name, took=took))
+
+    async def _one_at_work(self, app: Retoma, board: Board) -> str:
+        database = await app.database()
+        while not (found := (await database.read(lambda tx: tx.for_caller(AT_WORK)))[0]):
+            if any(each.status == "completed" for each in await database.read(_missions)):
+                return _worker(0)  # between two scrapes: as good
+            await board.clock.sleep(LOOK)
+        return str(found[0][0])
+
+    async def witness(self, app: Retoma, recovered: int) -> Witness:  # noqa: ARG002 — nothing is paid
+        missions = await (await app.database()).read(_missions)
+        stored = await self._stored()
+        library = Library(self._seed)
+        there = [
+            ad.id
+            for each in missions
+            for ad in library.find(
+                Wanted(start=each.day, end=each.day, languages=frozenset(LANGUAGES))
+            )
+        ]
+        counted = sum(each.ads for each in missions)
+        return Witness(
+            wanted={
+                **{f"the mission of {each.day}": "completed" for each in missions},
+                **dict.fromkeys(there, "stored"),
+            },
+            found=[
+                *(
+                    (f"the mission of {each.day}", each.code or each.status)
+                    for each in missions
+                ),
+                *((ad, "stored") for ad in stored),
+            ],
+            retried=sum(each.retries for each in missions),
+            also=[f"the missions have counted {counted} ads, and {len(stored)} are stored"]
+            if counted != len(stored)
+            else [],
+        )
+
+    async def _stored(self) -> list[str]:
         target = db.open(self._target)
         try:
             found = await target.read(lambda tx: tx.for_caller(STORED))
-            return {row[0] for row in found[0]}
+            return [row[0] for row in found[0]]
         finally:
             target.close()
 
 
-def install(app: Retoma, folder: Path) -> Sequence[Application]:
-    """The ads orchestrator, in a house of the demo."""
-    chosen = settings.read(secret_key_file=str(folder / ADS_KEY_FILE))
-    app.install(APP, build_tools(app, chosen))
-    return [APP]
+def _worker(n: int) -> str:
+    return f"worker-{n + 1}"
 
 
-async def in_words(app: Retoma) -> str:
-    """How the missions stand, in a line."""
-    counts: dict[str, int] = {}
-    for _, status, *_ in await _missions(app):
-        counts[status] = counts.get(status, 0) + 1
-    return "ads: " + " · ".join(f"{n} {status}" for status, n in sorted(counts.items()))
-
-
-async def _missions(
-    app: Retoma,
-) -> "list[tuple[date, str, int | None, str | None, int | None]]":
-    database = await app.database()
-    rows = (await database.read(lambda tx: tx.for_caller(MISSIONS)))[0]
-    return [(date.fromisoformat(row[0]), *row[1:]) for row in rows]
-
-
-def rows_of(account: AdsAccount) -> Sequence[tuple[str, int, str]]:
-    """For the table at the end of a demo."""
-    remark = f"{account.completed} completed, {account.retried} retries in all"
+def _missions(tx: Transaction) -> list[Mission]:
     return [
-        ("missions", account.missions, remark),
-        ("ads stored", account.stored, "as many as the library has for these days"),
-        ("sessions lost", account.sessions_failed, "by the proxy with the wrong password"),
+        Mission(date.fromisoformat(day), status, ads or 0, code, retries or 0)
+        for day, status, ads, code, retries in tx.for_caller(MISSIONS)[0]
     ]

@@ -1,8 +1,12 @@
-"""What a person sees while a world is at work: a live board, plain lines, or nothing."""
+"""What a person sees while a world is at work: a bar for each application, and what happens, in plain words.
 
+Drawn in place on a terminal; plain lines in a pipe or a log; nothing where nobody reads.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -10,13 +14,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from retoma.engine.batch import Progress
 from retoma.engine.ports import Clock
-from retoma.engine.states import State
+from retoma.engine.states import ENDED, State
+from retoma.words import Said, speak, tell
 
-EVENTS_SHOWN = 8
-LINE_EVERY = 1.0  # seconds between two plain lines of progress
-COLOURS = {
+EVENTS_SHOWN: Final = 12
+LINE_EVERY: Final = 5.0  # seconds between two plain lines of progress
+REFRESH: Final = 8  # drawings in a second
+COLOURS: Final = {
     State.WAITING: "dim",
     State.RUNNING: "cyan",
     State.PARKED: "yellow",
@@ -27,19 +32,51 @@ COLOURS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How far one application is. `open`: what it still has to do beside them, before it rests."""
+
+    wanted: int
+    counts: Mapping[State, int] = field(default_factory=dict)
+    open: int = 0
+
+    @property
+    def total(self) -> int:
+        return max(self.wanted, sum(self.counts.values()))
+
+    @property
+    def ended(self) -> int:
+        return sum(n for state, n in self.counts.items() if state in ENDED)
+
+    @property
+    def finished(self) -> bool:
+        return self.ended == self.total and not self.open
+
+    def states(self) -> list[tuple[State, int]]:
+        return [(state, self.counts[state]) for state in State if self.counts.get(state)]
+
+
 @dataclass(slots=True)
 class Board:
-    """Keeps what happened; the base shows nothing."""
+    """Keeps how far everybody is and what happened; shows it on `console`, None: to nobody."""
 
-    clock: Clock
-    began: float = field(init=False)
+    console: Console | None
+    clock: Clock = field(default_factory=Clock)
+    bars: dict[str, Bar] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
-    beside: str = ""  # what goes on next to the jobs, in a line
+    began: float = field(init=False)
+    _live: Live | None = field(init=False, default=None)
+    _next_line: float = field(init=False, default=LINE_EVERY)
 
     def __post_init__(self) -> None:
         self.began = self.clock.now()
 
     def __enter__(self) -> Self:
+        if self.console is not None and self.console.is_terminal:
+            self._live = Live(
+                console=self.console, get_renderable=self._draw, refresh_per_second=REFRESH
+            )
+            self._live.start()
         return self
 
     def __exit__(
@@ -47,83 +84,60 @@ class Board:
         kind: type[BaseException] | None,
         error: BaseException | None,
         stack: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     @property
     def seconds(self) -> float:
         return self.clock.now() - self.began
 
-    def say(self, event: str) -> None:
-        self.events.append(f"{self.seconds:5.1f} s  {event}")
+    @property
+    def share(self) -> float:
+        """Of everything that was submitted, how much has ended."""
+        total = sum(bar.total for bar in self.bars.values())
+        return sum(bar.ended for bar in self.bars.values()) / total if total else 0.0
 
-    def look(self, progress: Progress) -> None: ...
+    def tell(self, event: Said) -> None:
+        """Something has happened."""
+        self.events.append(f"{self.seconds:5.1f} s  {tell(event)}")
+        self._line(self.events[-1])
 
+    def look(self, bars: Mapping[str, Bar]) -> None:
+        """So far everybody is now."""
+        self.bars = dict(bars)
+        if self.seconds >= self._next_line:
+            self._next_line = self.seconds + LINE_EVERY
+            told = " | ".join(f"{name} {_ended(bar)}" for name, bar in self.bars.items())
+            self._line(f"{self.seconds:5.1f} s  {told}")
 
-@dataclass(slots=True)
-class Lines(Board):
-    """For a pipe or a log: a line when something happens, and one a second."""
+    def _line(self, text: str) -> None:
+        if self.console is not None and self._live is None:
+            print(text, file=self.console.file, flush=True)
 
-    next_line: float = 0.0
-
-    def say(self, event: str) -> None:
-        Board.say(self, event)
-        print(self.events[-1], flush=True)
-
-    def look(self, progress: Progress) -> None:
-        if self.seconds >= self.next_line:
-            self.next_line = self.seconds + LINE_EVERY
-            told = filter(None, (in_words(progress), self.beside))
-            print(f"{self.seconds:5.1f} s  {' | '.join(told)}", flush=True)
-
-
-@dataclass(slots=True)
-class Picture(Board):
-    """For a terminal: drawn in place."""
-
-    console: Console = field(default_factory=Console)
-    progress: Progress = field(default_factory=lambda: Progress({}))
-    live: Live = field(init=False)
-
-    def __post_init__(self) -> None:
-        Board.__post_init__(self)
-        self.live = Live(console=self.console, get_renderable=self.draw, refresh_per_second=12)
-
-    def __enter__(self) -> Self:
-        self.live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.live.stop()
-
-    def look(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def draw(self) -> Group:
-        top = Table.grid(padding=(0, 1), expand=True)
-        top.add_column(ratio=1)
-        top.add_column(justify="right", no_wrap=True)
-        ended, total = self.progress.ended, self.progress.total
-        top.add_row(
-            ProgressBar(total=max(total, 1), completed=ended),
-            f"{ended} of {total} · {self.seconds:.1f} s",
-        )
-        states = Text(" · ").join(
-            Text(f"{n} {state}", style=COLOURS[state])
-            for state, n in self.progress.counts.items()
-        )
-        told = [Text(event, style="dim") for event in self.events[-EVENTS_SHOWN:]]
-        beside = [Text(self.beside, style="cyan")] if self.beside else []
-        return Group(top, states, *beside, *told)
+    def _draw(self) -> Group:
+        rows = Table.grid(padding=(0, 1), expand=True)
+        rows.add_column(style="bold", no_wrap=True)
+        rows.add_column(ratio=1)
+        rows.add_column(justify="right", no_wrap=True)
+        rows.add_column(ratio=1, no_wrap=True)
+        for name, bar in self.bars.items():
+            drawn = ProgressBar(total=max(bar.total, 1), completed=bar.ended)
+            rows.add_row(name, drawn, _ended(bar), _states(bar))
+        told = [Text(event, style="dim", no_wrap=True) for event in self.events[-EVENTS_SHOWN:]]
+        return Group(rows, Text(f"{self.seconds:5.1f} s", style="cyan"), *told)
 
 
 def board_for(*, quiet: bool) -> Board:
-    clock = Clock()
-    if quiet:
-        return Board(clock)
-    console = Console(highlight=False)
-    return Picture(clock, console=console) if console.is_terminal else Lines(clock)
+    return Board(None if quiet else Console(highlight=False))
 
 
-def in_words(progress: Progress) -> str:
-    states = " · ".join(f"{n} {state}" for state, n in progress.counts.items())
-    return f"{progress.ended} of {progress.total} ended ({states})"
+def _ended(bar: Bar) -> str:
+    return speak("{ended} of {total}", ended=bar.ended, total=bar.total)
+
+
+def _states(bar: Bar) -> Text:
+    return Text(" · ").join(
+        Text(f"{n} {state}", style=COLOURS[state]) for state, n in bar.states()
+    )

@@ -1,212 +1,157 @@
-"""An application in the demo: the services it needs in a box, runners of its own, and one that is killed over it."""
+"""One application in a world: the programs it needs, what is asked of it, and the truth about it.
 
-import asyncio
-import contextlib
+All five have this shape: `start` (its programs listen), `addresses` (by which runners find them), `introduce`
+(what the house must know), `begin` (one more batch), `stands` (how far it is), `misfortune` (what befalls it
+half way, beside its `faults`), `mend` (what a person does about it), `witness` (what came of it, for the account).
+"""
+
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final
 
-from retoma.cli.board import Board
+from retoma.cli.account import Witness
+from retoma.cli.board import Bar, Board
 from retoma.cli.exits import Exit, Stop
-from retoma.cli.fleet import Fleet
-from retoma.cli.processes import Listening, RunnerProcess, stop_all
+from retoma.cli.processes import Listening
 from retoma.cli.world import PRIVATE, World
 from retoma.db import Transaction
-from retoma.engine import insights
-from retoma.engine.batch import Batch
-from retoma.engine.ports import Clock
 from retoma.engine.states import State
 from retoma.library import Retoma
-from retoma.words import say
+from retoma.manifest import Application
+from retoma.outbound import Outbound, Policy
+from retoma.words import Said, say
 
-LOOK: Final = 0.1
-PATIENCE: Final = 120.0  # seconds: by then something is wrong
-REST: Final = 10.0  # seconds for a program to leave
-KILL_AT: Final = 1 / 3  # of a batch ended
-
-A = TypeVar("A")  # the account of what became of it
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What a runner that was killed had in its hands, and what of it was paid for and kept."""
-
-    held: int
-    kept: int
+WHO: Final = "demo"
+LOOK: Final = 0.1  # seconds between two looks at something that is waited for
+HERE: Final = "127.0.0.1"
+BOX: Final = "services"  # of those that have all of them in one program
+Counts = Mapping[str, Mapping[State, int]]  # of jobs, by their kind
 
 
-class Boxed(ABC, Generic[A]):
-    """Around one house, in one folder of it: the programs, and what is done with them."""
+class BoxedWorld(ABC):
+    """Around one house, in one folder of it."""
 
-    name: ClassVar[str]  # of the application and of its box
-    kind: ClassVar[str]
-    paid_steps: ClassVar[Sequence[str]]
-    slots: ClassVar[int]
+    application: ClassVar[Application]
+    kind: ClassVar[str]  # of the jobs that are counted
+    faults: ClassVar[Sequence[tuple[str, Mapping[str, Any]]]] = ()  # (service, what goes wrong)
 
-    def __init__(self, place: World, seed: int, pace: float) -> None:
-        self.services: Listening | None = None
-        self.runners: list[RunnerProcess] = []
+    def __init__(self, place: World, seed: int, pace: float = 0.0) -> None:
+        self.programs: dict[str, Listening] = {}
+        self.begun = 0  # things that were submitted, since this began
         self._place = place
+        self._seed = seed
+        self._pace = pace
         self._folder = place.folder / self.name
-        self._words: tuple[str, ...] = ("--seed", str(seed), "--pace", str(pace))
+        self._ports: dict[str, int] = {}
 
     @property
-    @abstractmethod
+    def name(self) -> str:
+        return self.application.name
+
+    # — its programs —
+
+    async def start(self) -> None:
+        """All of them listen when this returns; where they did the last time, if nobody else does now."""
+        self._remember_ports()
+        await self._launch(BOX, "sandbox", self.name, *self._words(), anywhere=True)
+
+    def _words(self) -> tuple[str, ...]:
+        """What its box is told."""
+        told = ("--seed", str(self._seed), "--pace", str(self._pace))
+        return (*told, "--log", str(self.log_file))
+
+    @property
     def log_file(self) -> Path:
         """Where the box writes down who came."""
+        return self._folder / "log.jsonl"
+
+    @property
+    def origin(self) -> str:
+        return self.programs[BOX].origin
 
     @property
     @abstractmethod
     def addresses(self) -> Mapping[str, str]:
         """By which a runner finds the services, as it would find the real ones."""
 
-    @abstractmethod
-    async def begin(self, app: Retoma) -> Batch:
-        """One more batch, of what nobody has asked about yet."""
-
-    @abstractmethod
-    def told(self) -> str:
-        """What begins, in a line."""
-
-    @abstractmethod
-    async def show(self, app: Retoma, board: Board) -> A:
-        """From the first program to the account of what became of it."""
-
-    # — the programs —
-
-    async def start(self) -> None:
-        """The services listen when this returns; where they did the last time, for whoever was told
-        of their pages then."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        kept = self._folder / "port"
-        before = kept.read_text(encoding="utf-8").strip() if kept.exists() else ""
-        for port in dict.fromkeys((before or "0", "0")):
-            with contextlib.suppress(RuntimeError):  # somebody else listens there now
-                self.services = await self._listening(port)
-                kept.write_text(self.services.server.partition(":")[2], encoding="utf-8")
-                return
+    async def _launch(
+        self,
+        name: str,
+        *words: str,
+        environment: Mapping[str, str] | None = None,
+        anywhere: bool = False,
+    ) -> Listening:
+        """`anywhere`: on another port, where somebody has taken its own."""
+        before = self._ports.get(name, 0)
+        for port in (before, 0) if before and anywhere else (before,):
+            with suppress(RuntimeError):  # it did not come up there
+                self.programs[name] = await Listening.start(
+                    *(*words, "--port", str(port)),
+                    environment={**PRIVATE, **(environment or {})},
+                    log_file=self._folder / f"{name}.log",
+                )
+                self._keep_port(name)
+                return self.programs[name]
         raise Stop(
             Exit.UNAVAILABLE,
             say(
-                "the services of the {name} did not come up; see {folder}",
+                "{program} of the {name} did not come up; its log is in {folder}",
+                program=name,
                 name=self.name,
                 folder=self._folder,
             ),
         )
 
-    async def _listening(self, port: str) -> Listening:
-        return await Listening.start(
-            *("sandbox", self.name, *self._words, "--port", port, "--log", str(self.log_file)),
-            log_file=self._folder / "services.log",
-        )
+    def _remember_ports(self) -> None:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        file = self._folder / "ports.json"
+        if file.exists():
+            self._ports = json.loads(file.read_text(encoding="utf-8"))
 
-    async def start_runner(self, name: str) -> RunnerProcess:
-        """A `retoma runner` of this application and nothing else."""
-        runner = await RunnerProcess.start(
-            ("--database", self._place.url, "--slots", str(self.slots)),
-            name=name,
-            environment={
-                **self._place.environment,
-                "RETOMA_APPLICATIONS": self.name,
-                **PRIVATE,
-                **self.addresses,
-            },
-            log_file=self._place.folder / f"{name.replace(' ', '-')}.log",
-        )
-        self.runners.append(runner)
-        return runner
+    def _keep_port(self, name: str) -> None:
+        self._ports[name] = int(self.programs[name].server.rpartition(":")[2])
+        file = self._folder / "ports.json"
+        file.write_text(json.dumps(self._ports), encoding="utf-8")
 
-    @property
-    def origin(self) -> str:
-        assert self.services is not None  # noqa: S101 — they are started first
-        return self.services.origin
+    async def arm(self) -> None:
+        """What goes wrong from now on, a few times."""
+        for service, fault in self.faults:
+            await self._post(f"{service}/_sandbox/faults", fault)
 
-    def fleet(self, clock: Clock) -> Fleet:
-        return Fleet(self.start_runner, clock)
+    async def _post(self, path: str, told: Mapping[str, Any]) -> None:
+        """A wish of ours to the box: for trouble, or for another world."""
+        async with Outbound(private=frozenset({HERE})) as out:
+            policy = Policy.toward("the sandbox", self.origin)
+            await out.post(policy, f"{self.origin}{path}", json=dict(told))
 
-    async def stop(self) -> list[str]:
-        """Who left badly."""
-        badly = await stop_all(self.runners, REST)
-        if self.services is not None:
-            await stop_all([self.services], REST)
-        return badly
+    # — what it does —
 
-    def kill(self) -> None:
-        for each in (*self.runners, *([] if self.services is None else [self.services])):
-            each.kill()
-
-    async def perform(self, app: Retoma, board: Board) -> A:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await self.show(app, board)
-        except TimeoutError:
-            raise Stop(
-                Exit.FAILED,
-                say(
-                    "the {name} had not ended after {patience:g} s; the logs are in {folder}",
-                    name=self.name,
-                    patience=PATIENCE,
-                    folder=self._place.folder,
-                ),
-            ) from None
-
-    async def killed(self, app: Retoma, victim: RunnerProcess) -> Left:
-        """-9; what it had in its hands."""
-        victim.freeze()  # once it is dead its neighbours take over what it held, at once
-        left = await self._left(app, victim)
-        victim.kill()
-        await victim.ended()
-        return left
-
-    async def _left(self, app: Retoma, victim: RunnerProcess) -> Left:
-        def look(tx: Transaction) -> Left:
-            boots = {each.boot for each in insights.list_runners(tx) if each.pid == victim.pid}
-            running = insights.list_jobs(
-                tx, kind=self.kind, state=State.RUNNING, limit=insights.PAGE
-            )
-            held = [job.id for job in running if job.runner in boots]
-            steps = [step for job in held for step in insights.job_steps(tx, job)]
-            kept = [
-                step for step in steps if step.state == "saved" and step.name in self.paid_steps
-            ]
-            return Left(len(held), len(kept))
-
-        return await (await app.database()).read(look)
-
-
-class BoxedWorld(Boxed[A]):
-    """One whose work is a batch."""
+    async def introduce(self, app: Retoma) -> None:  # noqa: B027 — most need nothing
+        """Tell the house what it must know before anything begins."""
 
     @abstractmethod
-    async def account(self, app: Retoma, batch: Batch, left: Left, seconds: float) -> A: ...
+    async def begin(self, app: Retoma) -> None:
+        """One more batch, of what nobody has asked for yet."""
 
     @abstractmethod
-    def summary(self, account: A) -> str:
-        """What became of it, in a line."""
+    def told(self) -> Said:
+        """What begins, in a line."""
 
-    async def show(self, app: Retoma, board: Board) -> A:
-        """A batch from its submission to its end; a runner is killed in the middle of it."""
-        await self.start()
-        victim = await self.start_runner(f"{self.name} 1")
-        batch = await self.begin(app)
-        began = board.clock.now()
-        board.say(f"{self.name}: {self.told()}")
-        await self._until(board.clock, batch, KILL_AT)
-        left = await self.killed(app, victim)
-        board.say(f"{victim.name} killed with kill -9, {left.held} {self.name} in its hands")
-        await self.start_runner(f"{self.name} 2")
-        await self._until(board.clock, batch, 1)
-        took = round(board.clock.now() - began, 1)
-        account = await self.account(app, batch, left, took)
-        board.say(self.summary(account))
-        return account
+    def stands(self, tx: Transaction, counts: Counts) -> Bar:  # noqa: ARG002 — ads asks it
+        return Bar(self.begun, counts.get(self.kind, {}))
 
-    async def _until(self, clock: Clock, batch: Batch, share: float) -> None:
-        while (await batch.progress()).share < share:
-            await clock.sleep(LOOK)
+    async def misfortune(self, app: Retoma, board: Board) -> None:  # noqa: B027 — nor this
+        """What befalls it half way."""
+
+    async def mend(self, app: Retoma, board: Board) -> None:  # noqa: B027 — nor that
+        """What a person does when all has ended."""
+
+    @abstractmethod
+    async def witness(self, app: Retoma, recovered: int) -> Witness:
+        """What came of it, by the database and by its services. `recovered`: jobs that were taken over."""
 
 
 def lines_of(file: Path) -> list[dict[str, Any]]:

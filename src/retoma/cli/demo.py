@@ -1,143 +1,196 @@
-"""`retoma demo`: a batch at work, a runner killed in the middle, and a checked account of it.
-
-The runners are started before anything else is imported: they boot while this process reads on.
-"""
+"""`retoma demo`: five applications at work on this machine; a runner is killed, and a service; all of it is accounted for."""
 
 import asyncio
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Mapping
+from dataclasses import asdict
+from typing import Any, Final
 
-from retoma.cli import world
+from retoma import logs
+from retoma.cli import account, world
+from retoma.cli.account import Account, print_account
+from retoma.cli.ads_world import AdsSize
+from retoma.cli.board import Bar, Board, board_for
+from retoma.cli.boxed_world import LOOK
+from retoma.cli.desk import print_json
+from retoma.cli.documents_world import DocumentsSize
+from retoma.cli.embeddings_world import EmbeddingsSize
 from retoma.cli.exits import Exit, Stop
+from retoma.cli.matches_world import MatchesSize
 from retoma.cli.processes import RunnerProcess
+from retoma.cli.quotes_world import QuotesSize
+from retoma.cli.stage import Size, Stage
 from retoma.cli.world import World
+from retoma.engine import insights
+from retoma.engine.job import Job
+from retoma.engine.states import State
+from retoma.library import Retoma
 from retoma.words import say
 
-if TYPE_CHECKING:
-    from retoma.cli.account import Account
-    from retoma.cli.ads_world import AdsWorld
-    from retoma.cli.documents_world import DocumentsWorld
-    from retoma.cli.embeddings_world import EmbeddingsWorld
-    from retoma.cli.matches_world import MatchesWorld
-    from retoma.cli.quotes_world import QuotesWorld
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """How large a demo is."""
-
-    jobs: int
-    pace: float  # seconds of a step, about
-    slots: int  # of each runner
-    workers: int  # of ads
-    proxies: int
-    missions: int
-    quotes: int
-    documents: int
-    odd: int  # among the documents
-    rounds: int  # of ten matches
-    texts: int  # of ten chunks
-    slowness: float  # of the services of all; 1: as slow as the real ones
-
-
-NORMAL = Size(
-    jobs=300,
-    pace=0.25,
-    slots=14,
-    workers=3,
-    proxies=4,
-    missions=12,
-    quotes=40,
-    documents=30,
-    odd=5,
-    rounds=3,
-    texts=200,
-    slowness=0.3,
+SLOTS: Final = 24  # of each runner
+PATIENCE: Final = 240.0  # seconds: by then something is wrong
+KILL_AT: Final = 1 / 3  # of everything ended
+NORMAL: Final = Size(
+    ads=AdsSize(workers=3, proxies=4, missions=12),
+    quotes=QuotesSize(quotes=200, pace=0.1),
+    documents=DocumentsSize(documents=300, odd=10, pace=0.1),
+    matches=MatchesSize(rounds=3, pace=0.3),
+    embeddings=EmbeddingsSize(documents=200, pace=0.3),
 )
-FAST = Size(
-    jobs=120,
-    pace=0.04,
-    slots=14,
-    workers=1,
-    proxies=1,
-    missions=3,
-    quotes=24,
-    documents=12,
-    odd=1,
-    rounds=1,
-    texts=24,
-    slowness=0.05,
+FAST: Final = Size(
+    ads=AdsSize(workers=1, proxies=1, missions=3),
+    quotes=QuotesSize(quotes=24, pace=0.05),
+    documents=DocumentsSize(documents=12, odd=1, pace=0.05),
+    matches=MatchesSize(rounds=1, pace=0.05),
+    embeddings=EmbeddingsSize(documents=24, pace=0.05),
 )
 
 
 def run(*, fast: bool, as_json: bool, seed: int) -> None:
-    size = FAST if fast else NORMAL
-    with world.opened("demo", slots=size.slots, anew=True) as place:
-        account = asyncio.run(_demo(place, size, seed, quiet=as_json))
-    _tell(account, place, as_json=as_json)
-    if account.problems:
+    logs.configure("error")  # the board has the screen
+    with world.opened("demo", slots=SLOTS, anew=True) as place:
+        size, board = FAST if fast else NORMAL, board_for(quiet=as_json)
+        stage = Stage(place, size.worlds(place, seed), board)
+        told = asyncio.run(_in_time(_Demo(stage).play(), place))
+    if as_json:
+        print_json({"ok": not told.problems, **asdict(told), "total": asdict(told.total)})
+    else:
+        print_account(told, stage.titles)
+    if told.problems:
         raise Stop(
             Exit.FAILED,
-            say("the demo broke a promise: {problems}", problems="; ".join(account.problems)),
+            say("the demo broke a promise: {problems}", problems="; ".join(told.problems)),
         )
 
 
-async def _demo(place: World, size: Size, seed: int, *, quiet: bool) -> "Account":
-    runners: list[RunnerProcess] = []
-    ads: AdsWorld | None = None
-    quotes: QuotesWorld | None = None
-    documents: DocumentsWorld | None = None
-    matches: MatchesWorld | None = None
-    embeddings: EmbeddingsWorld | None = None
+async def _in_time(play: Coroutine[Any, Any, Account], place: World) -> Account:
     try:
-        for name in ("runner 1", "runner 2"):
-            runners.append(await place.start(name))  # noqa: PERF401 — each at once in the list
-        from retoma.cli import (
-            ads_world,
-            documents_world,
-            embeddings_world,
-            matches_world,
-            quotes_world,
+        async with asyncio.timeout(PATIENCE):
+            return await play
+    except TimeoutError:
+        raise Stop(
+            Exit.FAILED,
+            say(
+                "not all had ended after {patience:g} s; the logs are in {folder}",
+                patience=PATIENCE,
+                folder=place.folder,
+            ),
+        ) from None
+
+
+class _Demo:
+    """One performance."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._board: Board = stage.board
+        self._takeover = 0.0  # seconds
+
+    async def play(self) -> Account:
+        """From the first program to the account."""
+        with self._board:
+            async with self._stage.opened():
+                await self._submit()
+                await self._live_through_it()
+                for each in self._stage.worlds:
+                    await each.mend(self._stage.app, self._board)
+                bars = await self._stage.look()
+                in_order = await self._stage.stop_runners()
+                self._board.tell(say("all has ended; the runners were told to leave"))
+                return await self._account(bars, in_order)
+
+    async def _submit(self) -> None:
+        for each in self._stage.worlds:
+            await each.arm()
+            await each.begin(self._stage.app)
+            self._board.tell(each.told())
+
+    async def _live_through_it(self) -> None:
+        """Until everything has ended, whatever happens meanwhile."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._look_on())
+            group.create_task(self._lose_a_runner())
+            for each in self._stage.worlds:
+                group.create_task(each.misfortune(self._stage.app, self._board))
+
+    async def _look_on(self) -> None:
+        dead: set[str] = set()
+        while not all(bar.finished for bar in (await self._stage.look()).values()):
+            await self._tell_of_dead(dead)
+            await self._board.clock.sleep(LOOK)
+
+    async def _tell_of_dead(self, known: set[str]) -> None:
+        """Each reason once, when it is first met."""
+        codes = await (await self._stage.app.database()).read(insights.count_codes)
+        for code in codes.keys() - known:
+            known.add(code)
+            self._board.tell(say("the first dead letter for this reason: {code}", code=code))
+
+    # — a runner is killed —
+
+    async def _lose_a_runner(self) -> None:
+        board, app = self._board, self._stage.app
+        await self._stage.until(lambda: board.share >= KILL_AT)
+        victim, orphans = await self._one_at_work()
+        victim.kill()
+        killed = board.clock.now()
+        await victim.ended()
+        n = len(orphans)
+        board.tell(
+            say("{name} killed with kill -9, {n} jobs in its hands", name=victim.name, n=n)
         )
-        from retoma.cli.board import board_for
-        from retoma.cli.performance import perform, world_of
-
-        wanted = world_of(seed, size.jobs, size.pace)
-        ads = ads_world.AdsWorld(
-            place.folder, ads_world.AdsSize(size.workers, size.proxies, size.missions), seed
+        while orphans := [each for each in orphans if await _is_orphan(app, each)]:
+            await board.clock.sleep(LOOK)
+        self._takeover = round(board.clock.now() - killed, 1)
+        board.tell(
+            say(
+                "{name} killed · {n} jobs taken over in {seconds:g} s",
+                name=victim.name,
+                n=n,
+                seconds=self._takeover,
+            )
         )
-        lote = quotes_world.QuotesSize(size.quotes, size.slowness)
-        quotes = quotes_world.QuotesWorld(place, lote, seed)
-        files = documents_world.DocumentsSize(size.documents, size.odd, size.slowness)
-        documents = documents_world.DocumentsWorld(place, files, seed)
-        season = matches_world.MatchesSize(size.rounds, size.slowness)
-        matches = matches_world.MatchesWorld(place, season, seed)
-        texts = embeddings_world.EmbeddingsSize(size.texts)
-        embeddings = embeddings_world.EmbeddingsWorld(place, texts, seed)
-        board = board_for(quiet=quiet)
-        others = (quotes, documents, matches, embeddings)
-        return await perform(place, wanted, runners, ads, others, board)
-    finally:
-        if embeddings is not None:
-            embeddings.kill()
-        if matches is not None:
-            matches.kill()
-        if documents is not None:
-            documents.kill()
-        if quotes is not None:
-            quotes.kill()
-        if ads is not None:
-            ads.kill()
-        for runner in runners:
-            runner.kill()
-            await runner.ended()
+
+    async def _one_at_work(self) -> tuple[RunnerProcess, list[Job]]:
+        """The last one that holds jobs, frozen over them: once it is dead its neighbour takes them, at once."""
+        while not all(bar.finished for bar in self._board.bars.values()):
+            for runner in reversed(self._stage.fleet.alive.values()):
+                runner.freeze()
+                if held := await self._held_by(runner):
+                    return runner, held
+                runner.thaw()
+            await self._board.clock.sleep(LOOK)
+        raise Stop(Exit.FAILED, say("all was done before a runner could be killed at work"))
+
+    async def _held_by(self, runner: RunnerProcess) -> list[Job]:
+        app = self._stage.app
+        boots = {each.boot for each in await app.runners() if each.pid == runner.pid}
+        running = await app.jobs(state=State.RUNNING, limit=insights.PAGE)
+        return [job for job in running if job.runner in boots]
+
+    # — the account —
+
+    async def _account(self, bars: Mapping[str, Bar], in_order: bool) -> Account:
+        stage, board = self._stage, self._board
+        seen = await (await stage.app.database()).read(account.seen)
+        rows, problems = {}, account.of_lives(seen.lives)
+        for each in stage.worlds:
+            kinds, bar = stage.kinds_of(each.name), bars[each.name]
+            witness = await each.witness(stage.app, account.recovered_of(seen, kinds))
+            row = rows[each.name] = account.row_of(seen, kinds, bar, witness)
+            problems += account.of_things(each.name, witness)
+            problems += account.of_numbers(each.name, row, bar, witness)
+        if not in_order:
+            problems.append("a runner did not leave in order")
+        return Account(
+            applications=rows,
+            seconds=round(board.seconds, 1),
+            takeover_seconds=self._takeover,
+            events=board.events,
+            problems=problems,
+        )
 
 
-def _tell(account: "Account", place: World, *, as_json: bool) -> None:
-    from retoma.cli.account import print_account
-    from retoma.cli.desk import print_json
-
-    if as_json:
-        print_json({"ok": not account.problems, **asdict(account)})
-    else:
-        print_account(account, place)
+async def _is_orphan(app: Retoma, job: Job) -> bool:
+    """Neither running anew nor ended."""
+    now = await app.get(job.id)
+    return now.epoch == job.epoch and not now.ended

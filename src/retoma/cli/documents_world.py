@@ -1,46 +1,45 @@
-"""The documents of the demo: files on the disk, a model in a box, runners of their own, one of which dies over them.
+"""The documents: files on the disk, some of them odd, and a model in a box.
 
 What each file should come to is known from its making, and held against what it came to; what the model's own
 log says was asked is held against what had to be.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from retoma import settings
 from retoma.apps.documents import APP, store
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.intake import Intake
 from retoma.apps.documents.model import KIND, Label, ProjectRules
 from retoma.apps.documents.steps import CLASSIFY
-from retoma.apps.documents.store.documents import Which
 from retoma.apps.documents.store.executions import NewDocument
-from retoma.bootstrap import build_tools
-from retoma.cli.boxed_world import BoxedWorld, Left, lines_of
+from retoma.cli.account import Witness
+from retoma.cli.boxed_world import WHO, BoxedWorld, lines_of
 from retoma.cli.world import World
-from retoma.db import verbatim
-from retoma.engine.batch import Batch
-from retoma.engine.transaction import Transaction
+from retoma.db import Transaction, verbatim
+from retoma.engine.transaction import Transaction as Writing
 from retoma.library import Retoma
-from retoma.manifest import Application
-from retoma.sandbox.documents import KEY, LABELS, MODEL, Odd, Paper, Papers
+from retoma.sandbox.documents import KEY, LABELS, MODEL, Odd, Papers
+from retoma.words import Said, say
 
-WHO: Final = "demo"
 PROJECT: Final = "demo"
 # A second try after five seconds is shown; a third would only be waited for.
 RULES: Final = ProjectRules(
     labels=tuple(Label(name, why) for name, why in LABELS.items()), max_retries_documento=1
 )
-USELESS: Final = (
-    Odd.PROSE,
-    Odd.UNKNOWN_LABEL,
-)  # answers that are paid for, and asked for again
+# Answers that are paid for, and asked for again.
+USELESS: Final = (Odd.PROSE, Odd.UNKNOWN_LABEL)
 ODD: Final = (Odd.CORRUPT, Odd.PROSE, Odd.INJECTION, Odd.SCANNED, Odd.UNKNOWN_LABEL)
+AWAY: Final = {"trouble": "status", "status": 502, "after": 2, "times": 1}
 DOCUMENTS: Final = verbatim("SELECT count(*) FROM documents")
 PROJECTS: Final = verbatim("SELECT max(id) FROM document_projects WHERE removed_at IS NULL")
+ENDS: Final = verbatim(
+    "SELECT codigo, coalesce(rotulo, erro_codigo, status) FROM resultados_classificacao"
+)
+KEPT: Final = verbatim("SELECT count(*) FROM steps WHERE state = 'saved' AND name = :step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +51,20 @@ class DocumentsSize:
     pace: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentsAccount:
-    """What became of an execution; `problems` is what should not have."""
-
-    documents: int
-    labelled: int
-    explained: dict[str, int]  # documents without a label, by their code
-    paid_calls: int
-    paid_again: int
-    kept: int  # answers to the killed runner's documents that were read back
-    taken_over: int
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
-
-
-class DocumentsWorld(BoxedWorld[DocumentsAccount]):
+class DocumentsWorld(BoxedWorld):
     """Around one house, in one folder of it."""
 
-    name = "documents"
+    application = APP
     kind = KIND
-    paid_steps = (CLASSIFY,)
-    slots = 6
+    faults = (("", AWAY),)
 
     def __init__(self, place: World, size: DocumentsSize, seed: int) -> None:
         super().__init__(place, seed, size.pace)
         self.size = size
         self._papers = Papers(seed)
-        self._made: dict[str, Paper] = {}
-
-    @property
-    def log_file(self) -> Path:
-        return self._folder / "openrouter.jsonl"
+        self._made: dict[
+            str, str
+        ] = {}  # each document, and its label or the code of its trouble
 
     @property
     def addresses(self) -> Mapping[str, str]:
@@ -93,22 +74,22 @@ class DocumentsWorld(BoxedWorld[DocumentsAccount]):
             "RETOMA_OPENROUTER_MODEL": MODEL,
         }
 
-    async def begin(self, app: Retoma) -> Batch:
+    async def begin(self, app: Retoma) -> None:
         database = await app.database()
         [(before,)] = (await database.read(lambda tx: tx.for_caller(DOCUMENTS)))[0]
         [(project,)] = (await database.read(lambda tx: tx.for_caller(PROJECTS)))[0]
-        folder = self._written(before)
-        taken = await Intake(Contents(app)).paths([folder])
+        taken = await Intake(Contents(app)).paths([self._written(before)])
         wanted = [
             NewDocument(each.name.rpartition(".")[0], each.name, each.sha256, each.size)
             for each in taken.incoming
         ]
 
-        def begin(tx: Transaction) -> int:
+        def begin(tx: Writing) -> None:
             of = project or store.projects.add_project(tx, PROJECT, RULES, actor=WHO)
-            return store.executions.add_execution(tx, of, wanted, actor=WHO)
+            store.executions.add_execution(tx, of, wanted, actor=WHO)
 
-        return await app.batch(await app.write(begin))
+        await app.write(begin)
+        self.begun += len(wanted)
 
     def _written(self, first: int) -> Path:
         """Files that nobody has handed in yet."""
@@ -120,76 +101,32 @@ class DocumentsWorld(BoxedWorld[DocumentsAccount]):
             odd = ODD[place % len(ODD)] if not between and place < self.size.odd else None
             paper = self._papers.make(first + n, odd)
             (folder / paper.name).write_bytes(paper.content)
-            self._made[paper.codigo] = paper
+            self._made[paper.codigo] = str(paper.label or paper.code)
         return folder
 
-    def told(self) -> str:
-        return f"{self.size.documents} files, {self.size.odd} of them odd, and a model"
-
-    async def account(
-        self, app: Retoma, batch: Batch, left: Left, seconds: float
-    ) -> DocumentsAccount:
-        database = await app.database()
-        results = await database.read(
-            lambda tx: store.documents.list_results(
-                tx, batch.id, Which(), after=0, n=self.size.documents
-            )
-        )
-        log = [each for each in lines_of(self.log_file) if each["paid"]]
-        asked = Counter(each["item"] for each in log if each["odd"] not in USELESS)
-        again = asked.total() - len(asked)
-        problems = self._problems(results)
-        if again > left.held:
-            problems.append(
-                f"{again} answers were paid again and {left.held} documents were taken over"
-            )
-        codes = Counter(each["erro_codigo"] for each in results if each["rotulo"] is None)
-        return DocumentsAccount(
-            documents=len(results),
-            labelled=sum(each["rotulo"] is not None for each in results),
-            explained=dict(codes),
-            paid_calls=len(log),
-            paid_again=again,
-            kept=left.kept,
-            taken_over=left.held,
-            seconds=seconds,
-            problems=problems,
+    def told(self) -> Said:
+        size = self.size
+        return say(
+            "documents: {n} files, {odd} of them odd, and a model",
+            n=size.documents,
+            odd=size.odd,
         )
 
-    def _problems(self, results: Sequence[dict[str, Any]]) -> list[str]:
-        """Each has its label, or the code that says why it has none."""
-        found = []
-        for each in results:
-            paper = self._made[each["codigo"]]
-            ended = each["rotulo"] or each["erro_codigo"]
-            if ended != (paper.label or paper.code):
-                found.append(f"{paper.codigo} ended with {ended}")
-        missing = self.size.documents - len(results)
-        return [*found, *([f"{missing} documents are missing"] if missing else [])]
+    async def witness(self, app: Retoma, recovered: int) -> Witness:
+        def read(tx: Transaction) -> tuple[list[tuple[str, str]], int]:
+            [(kept,)] = tx.for_caller(KEPT, step=CLASSIFY)[0]
+            return [(row[0], row[1]) for row in tx.for_caller(ENDS)[0]], kept
 
-    def summary(self, account: DocumentsAccount) -> str:
-        return (
-            f"{account.documents} documents have ended, in {account.seconds:.1f} s:"
-            f" {account.labelled} with a label, {sum(account.explained.values())} with a code"
+        found, kept = await (await app.database()).read(read)
+        useful = [
+            str(line["item"])
+            for line in lines_of(self.log_file)
+            if line.get("paid") and line["odd"] not in USELESS
+        ]
+        return Witness(
+            wanted=self._made,
+            found=found,
+            paid=Counter(useful),
+            kept=kept,
+            may_repeat=recovered,
         )
-
-
-def install(app: Retoma) -> Sequence[Application]:
-    """Documents, in a house of the demo."""
-    app.install(APP, build_tools(app, settings.read()))
-    return [APP]
-
-
-def rows_of(account: DocumentsAccount) -> Sequence[tuple[str, int, str]]:
-    """For the table at the end of a demo."""
-    codes = ", ".join(f"{n} {code}" for code, n in sorted(account.explained.items()))
-    return [
-        ("documents", account.documents, f"{account.labelled} with a label; {codes}"),
-        ("answers paid", account.paid_calls, "by the model's own log"),
-        (
-            "taken over",
-            account.taken_over,
-            f"documents of the runner that was killed; {account.kept} answers were there already",
-        ),
-        ("paid again", account.paid_again, "were on their way just then"),
-    ]

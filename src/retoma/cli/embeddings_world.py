@@ -1,12 +1,12 @@
-"""The texts of the demo: contracts that say the same clauses, runners of their own, one of which dies over them.
+"""The texts: contracts that say the same clauses, and an endpoint in a box that makes vectors of them.
 
 What each contract says is known from its making: how many chunks there are, how many of them are not the same,
-and which contract a question must find. Vectors are made by our own n-grams: no box, no keys.
+and which contract a question must find. The endpoint's own log says that each text was asked for once.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
@@ -14,19 +14,18 @@ from retoma import settings
 from retoma.apps.embeddings import APP, store
 from retoma.apps.embeddings.chunks import Rule
 from retoma.apps.embeddings.model import KIND, Model, NewDocument
-from retoma.apps.embeddings.providers import NGrams
+from retoma.apps.embeddings.providers import OpenAI
 from retoma.apps.embeddings.vectors import Question, Searcher
 from retoma.bootstrap import build_tools
-from retoma.cli.boxed_world import BoxedWorld, Left
+from retoma.cli.account import Witness
+from retoma.cli.boxed_world import WHO, BoxedWorld, lines_of
 from retoma.cli.world import World
-from retoma.db import verbatim
-from retoma.engine.batch import Batch
-from retoma.engine.states import State
-from retoma.engine.transaction import Transaction
+from retoma.db import Transaction, verbatim
+from retoma.engine.transaction import Transaction as Writing
 from retoma.library import Retoma
-from retoma.manifest import Application
+from retoma.sandbox.embeddings import DIMS, KEY, MODEL
+from retoma.words import Said, say
 
-WHO: Final = "demo"
 COLLECTION: Final = "contratos"
 # A clause is a paragraph, and a chunk: two of them are longer than one may be.
 RULE: Final = Rule(400, 0)
@@ -38,71 +37,62 @@ WORDS: Final = (
     *("contratante", "contratada", "obrigação", "valor", "mensal", "imóvel", "veículo", "obra"),
 )
 SAID: Final = 36  # words of a clause: 280 to 380 characters
+AWAY: Final = {"trouble": "status", "status": 503, "after": 2, "times": 1}
 DOCUMENTS: Final = verbatim("SELECT count(*) FROM embeddings_documents")
+ENDS: Final = verbatim(
+    "SELECT d.name, CASE WHEN d.embedded_at IS NULL THEN 'not embedded' ELSE d.chunks || ' chunks' END"
+    " FROM embeddings_documents d"
+)
 VECTORS: Final = verbatim("SELECT count(*) FROM embeddings_vectors")
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsSize:
-    """How many contracts there are."""
+    """How many contracts there are, and how slow the endpoint is: 1 is as slow as a real one."""
 
     documents: int
+    pace: float
+
+    @property
+    def chunks(self) -> int:
+        return self.documents * CLAUSES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingsAccount:
-    """What became of the texts; `problems` is what should not have."""
-
-    documents: int
-    chunks: int
-    vectors: int  # of texts that are not the same
-    found: int  # questions that found their contract
-    taken_over: int
-    seconds: float = 0.0
-    problems: list[str] = field(default_factory=list)
-
-
-class EmbeddingsWorld(BoxedWorld[EmbeddingsAccount]):
+class EmbeddingsWorld(BoxedWorld):
     """Around one house, in one folder of it."""
 
-    name = "embeddings"
+    application = APP
     kind = KIND
-    paid_steps = ()
-    slots = 8
+    faults = (("", AWAY),)
 
     def __init__(self, place: World, size: EmbeddingsSize, seed: int) -> None:
-        super().__init__(place, seed, 0.0)
+        super().__init__(place, seed, size.pace)
         self.size = size
-        self._seed = seed
         self._said: dict[str, list[str]] = {}
 
     @property
-    def log_file(self) -> Path:
-        return self._folder / "nobody.jsonl"
-
-    @property
     def addresses(self) -> Mapping[str, str]:
-        return {}
+        return {
+            "RETOMA_EMBEDDINGS_PROVIDER": "openai",
+            "RETOMA_EMBEDDINGS_URL": f"{self.origin}/v1",
+            "RETOMA_EMBEDDINGS_KEY": KEY,
+            "RETOMA_EMBEDDINGS_MODEL": MODEL,
+            "RETOMA_EMBEDDINGS_DIMS": str(DIMS),
+        }
 
-    async def start(self) -> None:
-        """There is nobody to ask."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-
-    async def begin(self, app: Retoma) -> Batch:
-        """Contracts that nobody has handed in yet."""
+    async def begin(self, app: Retoma) -> None:
         database = await app.database()
         [(before,)] = (await database.read(lambda tx: tx.for_caller(DOCUMENTS)))[0]
         wanted = [self._contract(before + n) for n in range(self.size.documents)]
-        model = Model(NGrams.model, NGrams.version, NGrams.dims)
+        model = Model(MODEL, OpenAI.version, DIMS)
 
-        def begin(tx: Transaction) -> int | None:
+        def begin(tx: Writing) -> None:
             store.collections.find_or_add(tx, COLLECTION, model, RULE, actor=WHO)
             of = store.collections.lock(tx, COLLECTION)
-            return store.documents.add(tx, of.id, COLLECTION, wanted, actor=WHO).batch
+            store.documents.add(tx, of.id, COLLECTION, wanted, actor=WHO)
 
-        batch = await app.write(begin)
-        assert batch is not None  # noqa: S101 — none of these was there before
-        return await app.batch(batch)
+        await app.write(begin)
+        self.begun += len(wanted)
 
     def _contract(self, n: int) -> NewDocument:
         chance = Random(f"{self._seed}:{n}")  # noqa: S311 — a world, not a secret
@@ -117,72 +107,39 @@ class EmbeddingsWorld(BoxedWorld[EmbeddingsAccount]):
         chance = Random(f"{self._seed}:{number}")  # noqa: S311 — a world, not a secret
         return f"Cláusula {number}: {' '.join(chance.choices(WORDS, k=SAID))}."
 
-    def told(self) -> str:
-        n = self.size.documents
-        return f"{n} contracts of {CLAUSES} clauses, half of them said by many"
-
-    async def account(
-        self, app: Retoma, batch: Batch, left: Left, seconds: float
-    ) -> EmbeddingsAccount:
-        database = await app.database()
-        progress = await database.read(
-            lambda tx: store.collections.progress(tx, store.collections.get(tx, COLLECTION))
+    def told(self) -> Said:
+        size = self.size
+        return say(
+            "embeddings: {chunks} chunks of {n} contracts, half of them said by many",
+            chunks=size.chunks,
+            n=size.documents,
         )
-        [(vectors,)] = (await database.read(lambda tx: tx.for_caller(VECTORS)))[0]
-        account = EmbeddingsAccount(
-            documents=progress.embedded,
-            chunks=progress.chunks,
-            vectors=vectors,
-            found=await self._found(app),
-            taken_over=left.held,
-            seconds=seconds,
-        )
-        account.problems.extend(self._problems(account))
-        ended = await batch.counts()
-        if {*ended} != {State.DONE}:
-            account.problems.append(f"contracts have ended otherwise: {ended}")
-        return account
 
-    async def _found(self, app: Retoma) -> int:
+    async def witness(self, app: Retoma, recovered: int) -> Witness:
+        def read(tx: Transaction) -> tuple[list[tuple[str, str]], int]:
+            [(vectors,)] = tx.for_caller(VECTORS)[0]
+            return [(row[0], row[1]) for row in tx.for_caller(ENDS)[0]], vectors
+
+        log = lines_of(self.log_file)  # before we ask ourselves
+        found, vectors = await (await app.database()).read(read)
+        paid = Counter(text for line in log if line.get("paid") for text in line["inputs"])
+        every = [clause for said in self._said.values() for clause in said]
+        return Witness(
+            wanted={name: f"{len(said)} chunks" for name, said in self._said.items()},
+            found=found,
+            paid=paid,
+            kept=vectors,
+            may_repeat=recovered * CLAUSES,
+            reused=len(every) - len({*every}),
+            also=await self._not_found(app),
+        )
+
+    async def _not_found(self, app: Retoma) -> list[str]:
         """Of two contracts, by words that only they say."""
         searcher = Searcher(build_tools(app, settings.read()))
-        found = 0
+        lost = []
         for name in (min(self._said), max(self._said)):
             asked = Question(collection=COLLECTION, text=self._said[name][-1], most=1)
-            found += [name] == [hit.name for hit in (await searcher.find(asked)).hits]
-        return found
-
-    def _problems(self, account: EmbeddingsAccount) -> list[str]:
-        every = [clause for said in self._said.values() for clause in said]
-        wanted = {
-            "documents": (len(self._said), account.documents),
-            "chunks": (len(every), account.chunks),
-            "vectors": (len({*every}), account.vectors),
-            "questions": (2, account.found),
-        }
-        return [
-            f"{actual} {name} and not {expected}"
-            for name, (expected, actual) in wanted.items()
-            if expected != actual
-        ]
-
-    def summary(self, account: EmbeddingsAccount) -> str:
-        return (
-            f"{account.documents} contracts are embedded, in {account.seconds:.1f} s:"
-            f" {account.chunks} chunks, {account.vectors} texts"
-        )
-
-
-def install(app: Retoma) -> Sequence[Application]:
-    """Embeddings, in a house of the demo."""
-    app.install(APP, build_tools(app, settings.read()))
-    return [APP]
-
-
-def rows_of(account: EmbeddingsAccount) -> Sequence[tuple[str, int, str]]:
-    """For the table at the end of a demo."""
-    return [
-        ("chunks", account.chunks, f"of {account.documents} contracts, found again by search"),
-        ("texts embedded", account.vectors, "each once, however many contracts say it"),
-        ("taken over", account.taken_over, "contracts of the runner that was killed"),
-    ]
+            if [name] != [hit.name for hit in (await searcher.find(asked)).hits]:
+                lost.append(f"{name} is not found by its own words")
+        return lost

@@ -96,6 +96,11 @@ class Started:
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGSTOP)
 
+    def thaw(self) -> None:
+        """It goes on as if nothing had been."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""A small world on this machine: a folder, a database in it, runners at work on the demo's jobs."""
+"""A small world on this machine: a folder, a database in it, and what its programs are told."""
 
 import fcntl
 import os
@@ -13,10 +13,9 @@ from retoma.cli.processes import RunnerProcess
 from retoma.words import say
 
 HOME = Path(".retoma")
-LEDGER = "RETOMA_DEMO_LEDGER"  # where the demo's jobs write down what they do
 TICK = 0.25  # seconds: a person is watching, and a neighbour's death should show at once
 GRACE = 5.0
-ADS_KEY_FILE = "secret.key"  # seals what the ads orchestrator knows of workers and proxies
+KEY_FILE = "secret.key"  # seals what the ads orchestrator knows of workers and proxies
 PRIVATE = {"RETOMA_PRIVATE_HOSTS": "127.0.0.1"}  # all of this world is here
 
 
@@ -25,36 +24,32 @@ class World:
     """Where it is and how wide it is."""
 
     folder: Path
-    slots: int
+    slots: int  # of each runner
 
     @property
     def url(self) -> str:
         return f"sqlite:///{self.folder / 'work.db'}"
 
     @property
-    def ledger(self) -> Path:
-        return self.folder / "ledger.txt"
+    def key_file(self) -> Path:
+        return self.folder / KEY_FILE
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the runners of this world are told."""
+        """What everybody in this world is told, as a machine would tell it."""
         return {
+            "RETOMA_DATABASE_URL": self.url,
             "RETOMA_TICK": str(TICK),
             "RETOMA_GRACE": str(GRACE),
-            "RETOMA_APPLICATIONS": "ads",
-            "RETOMA_SECRET_KEY_FILE": str(self.folder / ADS_KEY_FILE),
+            "RETOMA_SECRET_KEY_FILE": str(self.key_file),
             **PRIVATE,
         }
 
     async def start(self, name: str) -> RunnerProcess:
         """A real `retoma runner`, in a process of its own."""
         return await RunnerProcess.start(
-            (
-                *("--app", "retoma.cli.demo_jobs:app", "--database", self.url),
-                *("--slots", str(self.slots)),
-            ),
+            ("--slots", str(self.slots)),
             name=name,
-            environment={LEDGER: str(self.ledger), **self.environment},
             log_file=self.folder / f"{name.replace(' ', '-')}.log",
         )
 

@@ -1,0 +1,145 @@
+"""Where a demo plays, and `retoma up`: five applications with their programs, runners kept alive, a board.
+
+The same programs and the same way in as anywhere else: what they need to know is in the environment, a house
+is built of it, and applications are taken in by their names.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from retoma import settings
+from retoma.bootstrap import build_retoma, install_applications
+from retoma.cli.ads_world import AdsSize, AdsWorld
+from retoma.cli.board import Bar, Board
+from retoma.cli.boxed_world import LOOK, BoxedWorld
+from retoma.cli.documents_world import DocumentsSize, DocumentsWorld
+from retoma.cli.embeddings_world import EmbeddingsSize, EmbeddingsWorld
+from retoma.cli.fleet import Fleet
+from retoma.cli.matches_world import MatchesSize, MatchesWorld
+from retoma.cli.processes import Started, stop_all
+from retoma.cli.quotes_world import QuotesSize, QuotesWorld
+from retoma.cli.world import World
+from retoma.db import Transaction
+from retoma.engine import insights
+from retoma.library import Retoma
+from retoma.manifest import Application
+from retoma.settings import Settings
+from retoma.words import say, tell
+
+RUNNERS: Final = ("runner 1", "runner 2")
+REST: Final = 10.0  # seconds for a program to leave
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How large the five are."""
+
+    ads: AdsSize
+    quotes: QuotesSize
+    documents: DocumentsSize
+    matches: MatchesSize
+    embeddings: EmbeddingsSize
+
+    def worlds(self, place: World, seed: int) -> list[BoxedWorld]:
+        return [
+            AdsWorld(place, self.ads, seed),
+            QuotesWorld(place, self.quotes, seed),
+            DocumentsWorld(place, self.documents, seed),
+            MatchesWorld(place, self.matches, seed),
+            EmbeddingsWorld(place, self.embeddings, seed),
+        ]
+
+
+class Stage:
+    """Open when `opened` gives it; closed behind whoever leaves."""
+
+    app: Retoma
+    settings: Settings
+    applications: list[Application]
+
+    def __init__(self, place: World, worlds: Sequence[BoxedWorld], board: Board) -> None:
+        self.place = place
+        self.worlds = worlds
+        self.board = board
+        self.fleet = Fleet(place.start, board.clock)
+        self._kept: asyncio.Task[bool] | None = None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """The programs listen, the runners start, and the house knows what it must."""
+        try:
+            await self._programs()
+            self._kept = asyncio.create_task(self.fleet.run(RUNNERS))
+            async with self._house():
+                yield
+            await stop_all(self._programs_of_all(), REST)
+        finally:
+            self.kill()
+
+    async def _programs(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for each in self.worlds:
+                group.create_task(each.start())
+        told = {"RETOMA_APPLICATIONS": ",".join(each.name for each in self.worlds)}
+        for each in self.worlds:
+            told |= each.addresses
+        os.environ.update(self.place.environment | told)
+        n = sum(len(each.programs) for each in self.worlds)
+        self.board.tell(
+            say("{n} programs listen: sites, models, proxies, workers, a writer", n=n)
+        )
+
+    @asynccontextmanager
+    async def _house(self) -> AsyncIterator[None]:
+        self.settings = settings.read()
+        self.app = build_retoma(self.settings)
+        self.applications = install_applications(self.app, self.settings)
+        async with self.app:
+            for each in self.worlds:
+                await each.introduce(self.app)
+            yield
+
+    def kinds_of(self, name: str) -> list[str]:
+        return [kind.name for kind in self.app.kinds if kind.application == name]
+
+    # — looking on —
+
+    async def look(self) -> dict[str, Bar]:
+        def bars(tx: Transaction) -> dict[str, Bar]:
+            counts = insights.count_kinds(tx)
+            return {each.name: each.stands(tx, counts) for each in self.worlds}
+
+        found = await (await self.app.database()).read(bars)
+        titles = self.titles
+        self.board.look({titles[name]: bar for name, bar in found.items()})
+        return found
+
+    @property
+    def titles(self) -> dict[str, str]:
+        return {each.name: tell(each.application.title) for each in self.worlds}
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Somebody else looks on."""
+        while not holds():
+            await self.board.clock.sleep(LOOK)
+
+    # — the end —
+
+    async def stop_runners(self) -> bool:
+        """They finish what they have; whether all left in order."""
+        self.fleet.stop()
+        return self._kept is None or await self._kept
+
+    def kill(self) -> None:
+        if self._kept is not None:
+            self._kept.cancel()
+        self.fleet.kill()
+        for each in self._programs_of_all():
+            each.kill()
+
+    def _programs_of_all(self) -> list[Started]:
+        return [program for each in self.worlds for program in each.programs.values()]
