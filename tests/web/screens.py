@@ -42,6 +42,7 @@ PAGES = {
     "pools": "/pools",
     "pool": "/pools?pool=proxies",
     "gates": "/gates",
+    "pauses": "/pauses",
     "schedules": "/schedules",
     "audit": "/audit",
     "audit-empty": "/audit?actor=Nobody",

@@ -22,6 +22,7 @@ from retoma.cli.verbs import (
     jobs,
     matches,
     money,
+    pauses,
     quotes,
     sandbox,
     schedules,
@@ -70,6 +71,7 @@ GROUPS = {
 }
 for verb in (
     *(working.runner, working.serve, working.demo, working.up, working.doctor),
+    *(pauses.pause, pauses.resume, pauses.pauses),
     *(money.costs, services.worker_service, writer.writer_service),
     *(backups.backup, backups.restore, backups.upgrade),
     *(embeddings.embed, embeddings.search),

@@ -213,7 +213,8 @@ MEASURES: Final = (
         "retoma_queue_oldest_waiting_seconds",
         Sort.GAUGE,
         ("queue",),
-        "How long the job that waits longest has been due; only for queues in which one is.",
+        "How long the job that waits longest has been due; only for queues in which one is that"
+        " nobody has paused.",
         lambda meter: (((each.queue,), each.oldest) for each in meter.lines),
     ),
     Measure(
@@ -223,6 +224,13 @@ MEASURES: Final = (
         "Since the last beat of a runner that knows what stands first in the queue; only for"
         " queues in which something is due.",
         lambda meter: (((each.queue,), each.beat) for each in meter.lines),
+    ),
+    Measure(
+        "retoma_paused",
+        Sort.GAUGE,
+        ("scope", "name"),
+        "1 for each application, kind and queue that somebody has paused.",
+        lambda meter: (((scope, name), 1) for scope, name in meter.pauses),
     ),
     Measure(
         "retoma_jobs_submitted_total",

@@ -26,6 +26,7 @@ from retoma.engine.kind import NAME_LENGTH, PRIORITIES
 from retoma.engine.knob import Source
 from retoma.engine.states import BatchState, State
 from retoma.engine.store import Verb
+from retoma.engine.store.pauses import Scope
 from retoma.engine.submission import KEY_LENGTH
 from retoma.engine.submission import NAME_LENGTH as BATCH_NAME
 from retoma.words import say
@@ -687,6 +688,24 @@ class NewLimit(Body):
 
     key: Name
     cap: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] | None
+
+
+class NewPause(Body):
+    """What rests from now on: an application, a kind or a queue; and why, if somebody says."""
+
+    scope: Scope
+    name: Name
+    why: Why | None = None
+
+
+class PauseShown(Shown):
+    """What is paused."""
+
+    scope: Scope
+    name: str
+    since: datetime
+    actor: str = Field(description="Who paused it.")
+    why: str | None
 
 
 class BreakerShown(Shown):

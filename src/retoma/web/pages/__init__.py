@@ -15,6 +15,7 @@ from retoma.web.pages import (
     gates,
     job,
     jobs,
+    pauses,
     people,
     pools,
     runners,
@@ -30,7 +31,7 @@ __all__ = ["ROUTERS", "Pages", "Screens", "told"]
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(entrance.routes, jobs.routes, job.routes),
     *(batches.routes, dead.routes, board.routes, alerts.routes),
-    *(runners.routes, pools.routes, gates.routes),
+    *(runners.routes, pools.routes, gates.routes, pauses.routes),
     *(schedules.routes, audit.routes),
     *(people.routes, settings.routes),
 )

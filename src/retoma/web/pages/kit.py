@@ -1,7 +1,7 @@
 """What every page needs: templates, assets, who looks, and the answer as a whole page."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Annotated, Any, Final, cast
 from urllib.parse import urlencode
@@ -13,10 +13,11 @@ from starlette.responses import HTMLResponse, Response
 
 from retoma.access import Person, Role, Session
 from retoma.codec import digest
+from retoma.engine.store.pauses import SCOPES
 from retoma.settings import Settings
 from retoma.web.house import House, visit_at
 from retoma.web.pages.assets import read_assets
-from retoma.web.pages.live import Region, Screens, Shown
+from retoma.web.pages.live import Concern, Region, Screens, Shown
 from retoma.web.pages.view import View
 from retoma.web.sign_in import PERSON, SESSION
 from retoma.words import say
@@ -97,6 +98,30 @@ class Pages:
         return Markup(page.render(view=view, say=view.say, **given))  # noqa: S704 — escaped there
 
 
+@dataclass(frozen=True, slots=True)
+class Bannered:
+    """What a page shows, and above it what is paused: nobody should wonder why nothing moves."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+    shown: Shown
+
+    @property
+    def key(self) -> Hashable:
+        return self.view, self.shown.key
+
+    @property
+    def concern(self) -> Concern:
+        return self.shown.concern
+
+    async def draw(self) -> Sequence[Region]:
+        paused = await self.pages.house.retoma.pauses.all()
+        banner = self.pages.render(
+            "pauses_banner.html", self.view, pauses=paused, scopes=SCOPES
+        )
+        return [drawn("paused-banner", banner), *await self.shown.draw()]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looker:
     """Somebody at a page."""
@@ -117,7 +142,8 @@ class Looker:
 
     async def page(self, shown: Shown, template: str, /, **given: Any) -> Response:
         """A whole page around what will be kept right, drawn the first time."""
-        regions = {each.id: Markup(each.html) for each in await shown.draw()}  # noqa: S704 — ours
+        first = await Bannered(self.pages, self.view, shown).draw()
+        regions = {each.id: Markup(each.html) for each in first}  # noqa: S704 — ours
         live = f"/live{self.path}{self.asked()}"
         return self.answer(template, regions=regions, live=live, **given)
 

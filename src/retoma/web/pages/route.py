@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from retoma.access import Person
 from retoma.web import problems
-from retoma.web.pages.kit import Looker, looker_at
+from retoma.web.pages.kit import Bannered, Looker, looker_at
 from retoma.web.pages.live import Shown, partials
 from retoma.web.problems import Refusal
 from retoma.web.route import Route
@@ -136,8 +136,9 @@ async def form_of(request: Request) -> Form:
 async def streamed(request: Request, who: Looker, shown: Shown) -> Response:
     """A page from now on, for as long as whoever looks may; or as it is now, where a proxy on the
     way keeps a stream for itself and the page must ask."""
+    whole = Bannered(who.pages, who.view, shown)
     if ONCE in request.headers:
-        return HTMLResponse(partials(await shown.draw()), headers={"Cache-Control": "no-store"})
+        return HTMLResponse(partials(await whole.draw()), headers={"Cache-Control": "no-store"})
     check_room(who.house)
     guard = still(cast("Person", who.person), who.house, request)
-    return EventStream(await who.pages.screens.watch(shown, guard))
+    return EventStream(await who.pages.screens.watch(whole, guard))
