@@ -15,7 +15,6 @@ from retoma.engine.insights.counters import COUNT_KINDS
 from retoma.engine.states import State
 from retoma.words import speak
 
-PROBLEMS_TOLD: Final = 20
 # Claims in which something failed and was tried again later, by kind.
 RETRIED: Final = verbatim(
     "SELECT kind, count(*) FROM (SELECT DISTINCT j.kind, e.job, e.epoch FROM events e"

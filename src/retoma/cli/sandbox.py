@@ -104,12 +104,8 @@ def proxy(name: str, *, port: int, with_parent: bool) -> None:
             Exit.USAGE,
             say("a proxy is called by letters, digits, - and _, not {name!r}", name=name),
         )
-    try:
-        from retoma.sandbox import proxies
-    except ImportError:
-        raise Stop(
-            Exit.UNAVAILABLE, say("a proxy needs proxy.py: pip install 'retoma[sandbox]'")
-        ) from None
+    from retoma.sandbox import proxies
+
     if ":" not in os.environ.get(proxies.CREDENTIALS, ""):
         raise Stop(
             Exit.USAGE,

@@ -1,6 +1,6 @@
 """A real forward proxy that asks for a name and a password, and tells a site who it is.
 
-proxy.py does the work; it is an extra (`pip install 'retoma[sandbox]'`).
+proxy.py does the work.
 """
 
 import os

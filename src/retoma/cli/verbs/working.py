@@ -103,7 +103,7 @@ def demo(
     json: AsJson = False,
     seed: Annotated[int, typer.Option(help="Which world.")] = 1,
 ) -> None:
-    """A batch at work on this machine: a runner is killed in the middle, nothing is lost."""
+    """Five applications at work on this machine: a runner and a service are killed, nothing is lost."""
     from retoma.cli.demo import run
     from retoma.cli.exits import stay
 
