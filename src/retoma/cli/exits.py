@@ -56,8 +56,9 @@ def stay() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
-def leave_in_order() -> None:
-    """SIGTERM before anything is claimed: there is nothing to drain, and nothing went wrong."""
+def stay_until_told() -> None:
+    """The same; and SIGTERM before anything is claimed: there is nothing to drain, nothing went wrong."""
+    stay()
 
     def leave(*_: object) -> None:
         sys.exit(Exit.OK)

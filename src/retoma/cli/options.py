@@ -37,6 +37,9 @@ Limit = Annotated[int, typer.Option(min=1, max=200, help="How many at most.")]
 Who = Annotated[str, typer.Argument(metavar="PERSON")]
 Key = Annotated[str, typer.Argument(metavar="KEY")]
 Role = Annotated[str, typer.Option(help="viewer, operator or admin.")]
+Host = Annotated[str, typer.Option(help="Where to listen.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")]
+WithParent = Annotated[bool, typer.Option("--leave-with-parent", hidden=True)]
 
 
 def group(about: str) -> typer.Typer:

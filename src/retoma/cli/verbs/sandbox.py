@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import group
+from retoma.cli.options import Port, WithParent, group
 
 sandbox = group("Sites and proxies that stand for those of others, on this machine.")
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")]
 Seed = Annotated[int, typer.Option(help="Which world.")]
 Share = Annotated[
     float, typer.Option(min=0, max=1, help="The share of requests that go wrong.")
@@ -19,7 +18,6 @@ Pace = Annotated[
 LogFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Where every request is written down.")
 ]
-WithParent = Annotated[bool, typer.Option("--leave-with-parent", hidden=True)]
 
 
 @sandbox.command("ads")
@@ -34,10 +32,9 @@ def sandbox_ads(
     with_parent: WithParent = False,
 ) -> None:
     """A library of some forty thousand ads, in two layouts: /gallery and /archive."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.sandbox import ads
 
     ads(
@@ -65,10 +62,9 @@ def sandbox_quotes(
     with_parent: WithParent = False,
 ) -> None:
     """Four services: /anthropic, /serpapi, /fipe and /shops."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.sandbox import quotes
 
     quotes(port=port, seed=seed, faults=faults, pace=pace, logs=log, with_parent=with_parent)
@@ -84,10 +80,9 @@ def sandbox_documents(
     with_parent: WithParent = False,
 ) -> None:
     """OpenRouter: /api/v1/chat/completions, by a model that labels by words."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.sandbox import documents
 
     documents(port=port, seed=seed, faults=faults, pace=pace, log=log, with_parent=with_parent)
@@ -103,10 +98,9 @@ def sandbox_embeddings(
     with_parent: WithParent = False,
 ) -> None:
     """An endpoint of OpenAI's shape: /v1/embeddings, by a model that counts words."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.sandbox import embeddings
 
     embeddings(port=port, seed=seed, faults=faults, pace=pace, log=log, with_parent=with_parent)
@@ -126,10 +120,9 @@ def sandbox_matches(
     with_parent: WithParent = False,
 ) -> None:
     """Rounds and matches of two leagues, in two layouts: /brasileirao/2026/rodada/1."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.sandbox import matches
 
     matches(

@@ -5,60 +5,66 @@ from typing import Annotated
 
 import typer
 
-Host = Annotated[str, typer.Option(help="Where to listen.")]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")]
+from retoma.cli.options import Host, Port, WithParent
+
 Data = Annotated[
     Path,
     typer.Option("--data", metavar="FOLDER", help="Where it keeps what it must not forget."),
 ]
-WithParent = Annotated[bool, typer.Option("--leave-with-parent", hidden=True)]
+
+
+Site = Annotated[str, typer.Option(metavar="URL", help="The site it reads ads from.")]
+Adapter = Annotated[str, typer.Option(help="How that site is read: gallery or archive.")]
+Keys = Annotated[
+    bool, typer.Option("--keys/--no-keys", help="Whether it hears of Idempotency-Key.")
+]
+Limit = Annotated[
+    float, typer.Option(min=0.1, max=600, help="Seconds without an answer: stuck.")
+]
+Watch = Annotated[
+    float, typer.Option(min=0.05, max=600, help="Seconds between looks at a session.")
+]
+Keep = Annotated[str, typer.Option(help="How long results stay.")]
+Storage = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="s3://bucket/prefix?endpoint=… for results; else here."),
+]
+Browser = Annotated[
+    bool, typer.Option("--browser", help="Read the site in a headless Chromium.")
+]
+Chromium = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PROGRAM",
+        envvar="RETOMA_CHROMIUM",
+        help="Which Chromium; else one on the PATH.",
+    ),
+]
+Misbehave = Annotated[
+    bool, typer.Option("--misbehave", help="Listen to POST /misbehave: for tests.")
+]
 
 
 def worker_service(
-    site: Annotated[str, typer.Option(metavar="URL", help="The site it reads ads from.")],
+    site: Site,
     data: Data,
-    adapter: Annotated[
-        str, typer.Option(help="How that site is read: gallery or archive.")
-    ] = "gallery",
+    adapter: Adapter = "gallery",
     host: Host = "127.0.0.1",
     port: Port = 8331,
-    keys: Annotated[
-        bool, typer.Option("--keys/--no-keys", help="Whether it hears of Idempotency-Key.")
-    ] = True,
-    limit: Annotated[
-        float, typer.Option(min=0.1, max=600, help="Seconds without an answer: stuck.")
-    ] = 30.0,
-    watch: Annotated[
-        float, typer.Option(min=0.05, max=600, help="Seconds between looks at a session.")
-    ] = 15.0,
-    keep: Annotated[str, typer.Option(help="How long results stay.")] = "30d",
-    storage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="s3://bucket/prefix?endpoint=… for results; else here."
-        ),
-    ] = None,
-    browser: Annotated[
-        bool, typer.Option("--browser", help="Read the site in a headless Chromium.")
-    ] = False,
-    chromium: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROGRAM",
-            envvar="RETOMA_CHROMIUM",
-            help="Which Chromium; else one on the PATH.",
-        ),
-    ] = None,
-    misbehave: Annotated[
-        bool, typer.Option("--misbehave", help="Listen to POST /misbehave: for tests.")
-    ] = False,
+    keys: Keys = True,
+    limit: Limit = 30.0,
+    watch: Watch = 15.0,
+    keep: Keep = "30d",
+    storage: Storage = None,
+    browser: Browser = False,
+    chromium: Chromium = None,
+    misbehave: Misbehave = False,
     with_parent: WithParent = False,
 ) -> None:
     """Scrape ads through proxies for an orchestrator, until told to stop."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.worker import Wanted, run
 
     run(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Database
+from retoma.cli.options import AsJson, Database, WithParent
 
 runners = typer.Typer(rich_markup_mode=None)
 
@@ -33,13 +33,12 @@ def runner(
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Leave when nothing waits any more.")
     ] = False,
-    with_parent: Annotated[bool, typer.Option("--leave-with-parent", hidden=True)] = False,
+    with_parent: WithParent = False,
 ) -> None:
     """Claim jobs and run them, until told to stop (SIGTERM or Ctrl-C: drain, then leave)."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.runner import Wanted, run
 
     run(
@@ -75,13 +74,12 @@ def serve(
     link: Annotated[
         bool, typer.Option("--link/--no-link", help="Print a sign-in link, good once.")
     ] = True,
-    with_parent: Annotated[bool, typer.Option("--leave-with-parent", hidden=True)] = False,
+    with_parent: WithParent = False,
 ) -> None:
     """Serve the API, until told to stop (SIGTERM or Ctrl-C)."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.serve import Wanted, run
 
     run(

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Name, group
-from retoma.cli.verbs.services import Host, Port, WithParent
+from retoma.cli.options import AsJson, Host, Name, Port, WithParent, group
 
 writer = group("The writer: what it may be asked for.")
 profiles = group("Into which tables, from where, with which headers.")
@@ -26,10 +25,9 @@ def writer_service(
     with_parent: WithParent = False,
 ) -> None:
     """Store items of JSON documents for an orchestrator, until told to stop."""
-    from retoma.cli.exits import leave_in_order, stay
+    from retoma.cli.exits import stay_until_told
 
-    leave_in_order()
-    stay()
+    stay_until_told()
     from retoma.cli.writer import run
 
     run(database, host, port, with_parent=with_parent)

@@ -1,0 +1,173 @@
+"""Archives from strangers: looked at before anything is unpacked, and never more unpacked than they said.
+
+What wants to do harm (leaves its folder, links, swells, names two files alike) is refused as a whole; what
+is merely of no use to us (locked, an archive itself, too large) is left out, and named.
+"""
+
+import re
+import stat
+import struct
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from retoma.apps.documents.clients.docx import BROKEN
+from retoma.apps.documents.clients.reading import LARGEST
+from retoma.engine.errors import BadInput
+from retoma.words import say
+
+MIB: Final = 1 << 20
+MOST_FILES: Final = 10_000
+MOST_UNPACKED: Final = 5 << 30  # bytes of all files of an archive
+SMALL: Final = 100 * MIB  # unpacked, below which nobody asks how well it was squeezed
+SQUEEZED: Final = 100  # times: text gets to 20, what is nothing but emptiness to 1,000
+MOST_LISTED: Final = 16 * MIB  # bytes of the list of files, which is read at once
+PIECE: Final = 256 * 1024
+LOCKED: Final = 0x1  # the bit of an entry that is encrypted
+METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+NESTED: Final = (".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
+# What systems leave in archives that nobody put there.
+LITTER: Final = re.compile(
+    r"(^|/)(__MACOSX/|\.DS_Store$|Thumbs\.db$|desktop\.ini$|\._)", re.IGNORECASE
+)
+OUTSIDE: Final = re.compile(r"^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)|\0")
+# The record at the end of an archive: how long its list is, and where it begins.
+END: Final = b"PK\x05\x06"
+END_SIZE: Final = 22
+END64: Final = b"PK\x06\x06"
+TAIL: Final = 66 * 1024  # bytes at the end in which that record stands
+UNSAID: Final = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file of an archive. `code`: why it is left out, where it is."""
+
+    name: str
+    entry: zipfile.ZipInfo
+    code: str | None = None
+
+
+class Archive:
+    """An archive that was looked at and may be unpacked, file by file."""
+
+    def __init__(self, path: Path) -> None:
+        """BadInput where it is none, or means harm; nothing was unpacked."""
+        _check_list(path)
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except BROKEN as error:
+            raise _broken() from error
+        try:
+            self.files: Sequence[Listed] = _looked_at(self._zip.infolist(), path)
+        except BaseException:
+            self._zip.close()
+            raise
+
+    def unpack(self, file: Listed, out: Callable[[bytes], object]) -> bool:
+        """Whether it came out whole; `out` is given every piece of it."""
+        left = file.entry.file_size
+        try:
+            with self._zip.open(file.entry) as opened:
+                while piece := opened.read(PIECE):
+                    left -= len(piece)
+                    if left < 0:
+                        return False
+                    out(piece)
+        except BROKEN:
+            return False
+        return left == 0
+
+    def close(self) -> None:
+        self._zip.close()
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _looked_at(entries: Sequence[zipfile.ZipInfo], path: Path) -> Sequence[Listed]:
+    named = [each for each in entries if not each.filename.endswith("/")]
+    files = [each for each in named if not LITTER.search(each.filename)]
+    if not files:
+        raise BadInput(say("there are no files in the archive"))
+    if len(files) > MOST_FILES:
+        raise BadInput(say("an archive has {most} files at most", most=MOST_FILES))
+    for each in files:
+        _check_place(each)
+    names = [each.filename for each in files]
+    if len(set(names)) < len(names):
+        raise BadInput(say("the archive names two files alike; nothing was taken"))
+    _check_size(files, path.stat().st_size)
+    return [Listed(each.filename, each, _left_out(each)) for each in files]
+
+
+def _check_place(entry: zipfile.ZipInfo) -> None:
+    # As it was written, too: what a reader makes of a name is not what another one does.
+    names = (entry.filename, entry.orig_filename)
+    mode = entry.external_attr >> 16
+    kind = stat.S_IFMT(mode)
+    if any(OUTSIDE.search(name) for name in names) or kind not in (0, stat.S_IFREG):
+        raise BadInput(
+            say("the archive leads out of itself, by a path or a link; nothing was taken")
+        )
+
+
+def _check_size(files: Sequence[zipfile.ZipInfo], packed: int) -> None:
+    unpacked = sum(each.file_size for each in files)
+    if unpacked > MOST_UNPACKED or (unpacked > SMALL and unpacked > SQUEEZED * packed):
+        raise BadInput(
+            say(
+                "the archive has {packed} bytes and would have {unpacked}: nothing was taken",
+                packed=packed,
+                unpacked=unpacked,
+            )
+        )
+
+
+def _left_out(entry: zipfile.ZipInfo) -> str | None:
+    if entry.flag_bits & LOCKED:
+        return "encrypted"
+    if entry.filename.lower().endswith(NESTED):
+        return "nested"
+    if entry.file_size > LARGEST:
+        return "too_large"
+    return None if entry.compress_type in METHODS else "unsupported"
+
+
+def _check_list(path: Path) -> None:
+    """The list of files is read into memory as one: a small archive may claim a huge one."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(size - TAIL, 0))
+            tail = file.read(TAIL)
+    except OSError as error:
+        raise _broken() from error
+    listed = _listed(tail)
+    if listed is None or listed > size:
+        raise _broken()
+    if listed > MOST_LISTED:
+        raise BadInput(say("an archive has {most} files at most", most=MOST_FILES))
+
+
+def _listed(tail: bytes) -> int | None:
+    """How long the list is; None where this is no archive."""
+    at = tail.rfind(END)
+    if at < 0 or len(tail) - at < END_SIZE:
+        return None
+    told: tuple[Any, ...] = struct.unpack_from("<I", tail, at + 12)
+    if told[0] != UNSAID:
+        return int(told[0])
+    longer = tail.rfind(END64, 0, at)
+    if longer < 0 or len(tail) - longer < 48:
+        return None
+    return int(struct.unpack_from("<Q", tail, longer + 40)[0])
+
+
+def _broken() -> BadInput:
+    return BadInput(say("this is no archive, or a broken one; nothing was taken"))
