@@ -204,7 +204,7 @@ def script(url: str, port: int, rounds: int) -> dict[str, float]:
 async def _script(store: Callable[[Any], None], origin: str, rounds: int) -> dict[str, float]:
     import httpx2
 
-    from retoma.apps.matches.parsers import parse_match, parse_round
+    from retoma.apps.matches.clients.parsers import parse_match, parse_round
     from retoma.apps.matches.sites import site_of
 
     site_ = site_of(LEAGUE).at(origin)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from retoma.apps.ads.answers import Endpoint, Met, meaning, met
-from retoma.apps.ads.clients import MOST, WorkerClient, WriterClient
+from retoma.apps.ads.clients import WorkerClient, WriterClient
+from retoma.apps.ads.clients.answers import Endpoint, Met, meaning, met
+from retoma.apps.ads.clients.passed_over import Without
+from retoma.apps.ads.clients.services import MOST
 from retoma.apps.ads.model import Proxy, Worker, Writer
-from retoma.apps.ads.passed_over import Without
 from retoma.engine.errors import ErrorClass, Permanent, Transient, Unsure
 from retoma.outbound import Outbound
 from retoma.secret import Secret

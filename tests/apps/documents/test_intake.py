@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from retoma import Retoma
-from retoma.apps.documents import APP, archives
+from retoma.apps.documents import APP
+from retoma.apps.documents.clients import archives
 from retoma.apps.documents.contents import PIECE, Contents
 from retoma.apps.documents.intake import (
     Incoming,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from retoma.apps.matches.clients.parsers import LAYOUTS, parse_match, parse_round
 from retoma.apps.matches.model import LayoutChanged, PageRefused, Problem, SchemaInvalid
-from retoma.apps.matches.parsers import LAYOUTS, parse_match, parse_round
 from retoma.apps.matches.schemas import MatchPage, RoundPage, from_json
 from retoma.apps.matches.sites import SITES
 from retoma.sandbox.matches import (

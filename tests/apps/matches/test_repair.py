@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from retoma.apps.matches import APP, store
+from retoma.apps.matches.clients.parsers import LAYOUTS, draft_match, parse_match
 from retoma.apps.matches.model import PageRefused
-from retoma.apps.matches.parsers import LAYOUTS, draft_match, parse_match
 from retoma.apps.matches.schemas import MatchPage, from_json
 from retoma.apps.matches.sites import SITES
 from retoma.apps.matches.words import in_words

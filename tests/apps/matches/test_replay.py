@@ -1,7 +1,7 @@
 """After a layout has changed: what was kept is read again, and nothing is asked of the site for it."""
 
 from retoma.apps.matches import store
-from retoma.apps.matches.replay import FIRST, Replay, Which
+from retoma.apps.matches.replay import FIRST, Place, Replay, Which
 from retoma.apps.matches.store.runs import watch
 from retoma.sandbox.matches import Layout, Odd
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, house, stored_as
@@ -86,7 +86,8 @@ async def test_pages_are_read_a_bite_at_a_time_each_once(database_url):
         tasks = sorted(each["id"] for each in (await there.tasks(run)).values())
         replay = Replay(there.app, there.settings.matches_url)
 
-        sizes, read, place = [], [], FIRST
+        sizes, read = [], []
+        place: Place | None = FIRST
         while place is not None:
             some, place = await replay.bite(Which(), place, 4, apply=False, actor=WHO)
             sizes.append(len(some))

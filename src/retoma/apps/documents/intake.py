@@ -20,10 +20,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final, TypeVar
 
-from retoma.apps.documents.archives import LITTER, MOST_FILES, Archive
+from retoma.apps.documents.clients.archives import LITTER, MOST_FILES, Archive
+from retoma.apps.documents.clients.multipart import Part, events_of
 from retoma.apps.documents.clients.reading import LARGEST
 from retoma.apps.documents.contents import Contents
-from retoma.apps.documents.multipart import Part, events_of
 from retoma.engine.errors import BadInput
 from retoma.engine.scratch import scratch
 from retoma.words import Said, say

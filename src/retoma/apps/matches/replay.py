@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from retoma.apps.matches import store
+from retoma.apps.matches.clients.parsers import parse_match, parse_round
 from retoma.apps.matches.model import MatchStatus, PageRefused
-from retoma.apps.matches.parsers import parse_match, parse_round
 from retoma.apps.matches.schemas import MatchPage, RoundPage
 from retoma.apps.matches.sites import Site, site_of
 from retoma.apps.matches.steps import checked_layouts

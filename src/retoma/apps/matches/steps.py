@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from retoma.apps.matches import store
-from retoma.apps.matches.fetching import Fetched, Fetcher
+from retoma.apps.matches.clients.fetching import Fetched, Fetcher
+from retoma.apps.matches.clients.parsers import LAYOUTS, parse_match, parse_round
 from retoma.apps.matches.model import (
     ATTEMPTS,
     CODES,
@@ -22,7 +23,6 @@ from retoma.apps.matches.model import (
     MatchStatus,
     PageRefused,
 )
-from retoma.apps.matches.parsers import LAYOUTS, parse_match, parse_round
 from retoma.apps.matches.sites import Site, site_of
 from retoma.apps.matches.store.runs import Ask, Complete, Look
 from retoma.apps.matches.store.tasks import Stored, Task

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from retoma.apps.ads.answers import ANSWERS, Endpoint, Met, in_their_words
+from retoma.apps.ads.clients.answers import ANSWERS, Endpoint, Met, in_their_words
+from retoma.apps.ads.clients.passed_over import Without
 from retoma.apps.ads.model import Proxy, Worker, Writer, checked_remote_id, session_payload
-from retoma.apps.ads.passed_over import Without
 from retoma.engine.errors import Permanent, Transient, Unsure
 from retoma.outbound import Answer, Outbound, Policy
 from retoma.secret import Secret

@@ -15,6 +15,7 @@ from retoma.apps.matches import api
 from retoma.apps.matches.api.how import TaskId
 from retoma.apps.matches.api.repair import Accepted
 from retoma.apps.matches.api.scrapes import TaskShown
+from retoma.apps.matches.clients.parsers import draft_match
 from retoma.apps.matches.model import EventKind, MatchStatus, Side
 from retoma.apps.matches.pages.looks import (
     ANYONE,
@@ -26,7 +27,6 @@ from retoma.apps.matches.pages.looks import (
 )
 from retoma.apps.matches.pages.snapshots import kept
 from retoma.apps.matches.pages.tasks import names_of
-from retoma.apps.matches.parsers import draft_match
 from retoma.apps.matches.sites import site_of
 from retoma.engine.errors import NotFound
 from retoma.web.pages.asked import filled

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from retoma.apps.matches.clients.parsers import classic, modern
+from retoma.apps.matches.clients.parsers.reading import Lenient, Page, opened
 from retoma.apps.matches.model import LayoutChanged, PageRefused, Problem, SchemaInvalid
-from retoma.apps.matches.parsers import classic, modern
-from retoma.apps.matches.parsers.reading import Lenient, Page, opened
 from retoma.apps.matches.schemas import MatchPage, RoundPage, match_key, validated
 from retoma.apps.matches.sites import Site
 

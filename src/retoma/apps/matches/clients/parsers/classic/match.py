@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from selectolax.lexbor import LexborNode
 
+from retoma.apps.matches.clients.parsers.classic import words
+from retoma.apps.matches.clients.parsers.reading import Page, text_of, word
 from retoma.apps.matches.model import EventKind
-from retoma.apps.matches.parsers.classic import words
-from retoma.apps.matches.parsers.reading import Page, text_of, word
 from retoma.apps.matches.schemas import BEFORE
 from retoma.apps.matches.sites import Site
 

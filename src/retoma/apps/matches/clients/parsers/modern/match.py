@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from selectolax.lexbor import LexborNode
 
-from retoma.apps.matches.parsers.modern import words
-from retoma.apps.matches.parsers.reading import Page, text_of, word
+from retoma.apps.matches.clients.parsers.modern import words
+from retoma.apps.matches.clients.parsers.reading import Page, text_of, word
 from retoma.apps.matches.schemas import BEFORE
 from retoma.apps.matches.sites import Site
 

@@ -1,5 +1,0 @@
-"""The old pages: tables, classes in Portuguese, times of the place."""
-
-from retoma.apps.matches.parsers.classic import match, rounds
-
-__all__ = ["match", "rounds"]

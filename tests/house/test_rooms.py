@@ -1,0 +1,38 @@
+"""Who knows one application knows five: each has the same files, and what more it has is called alike."""
+
+import pytest
+
+from tests.house.files import ROOT
+
+APPS = ROOT / "src" / "retoma" / "apps"
+ROOMS = ("ads", "documents", "embeddings", "matches", "quotes")
+SAME = {"__init__", "model", "steps", "store", "api", "pages", "sql", "migrations"}
+
+
+def names(room: str) -> set[str]:
+    """A file may become a folder of the same name."""
+    return {
+        each.stem
+        for each in (APPS / room).iterdir()
+        if each.suffix == ".py" or (each / "__init__.py").exists()
+    }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_application_has_the_same_files(room):
+    assert names(room) >= SAME
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_an_application_fits_on_one_screen(room):
+    """What it hands to the house, and nothing else."""
+    opening = (APPS / room / "__init__.py").read_text().splitlines()
+
+    assert len(opening) < 80
+    assert any(line.startswith("APP = Application(") for line in opening)
+
+
+def test_there_are_no_other_rooms():
+    found = {each for each in APPS.iterdir() if (each / "__init__.py").exists()}
+
+    assert {*ROOMS} == {each.name for each in found}
