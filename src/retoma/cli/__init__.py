@@ -39,7 +39,7 @@ cli = typer.Typer(
     help="Batches of slow, flaky, expensive work; whatever stopped goes on where it stopped.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 GROUPS = {

@@ -51,6 +51,10 @@ class BoxedWorld(ABC):
     def name(self) -> str:
         return self.application.name
 
+    def lacks(self) -> Said | None:
+        """What must be installed for it, where it is not."""
+        return None
+
     # — its programs —
 
     async def start(self) -> None:

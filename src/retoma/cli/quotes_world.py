@@ -7,6 +7,7 @@ is paid again, but for calls that were on their way when their runner was killed
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -58,6 +59,11 @@ class QuotesWorld(BoxedWorld):
         self.size = size
         self._catalogue = Catalogue(seed)
         self._asked: dict[str, str] = {}  # each description, and how it must end
+
+    def lacks(self) -> Said | None:
+        if find_spec("anthropic") is not None:
+            return None
+        return say("Anthropic's SDK: pip install 'retoma[anthropic]'")
 
     @property
     def log_file(self) -> Path:

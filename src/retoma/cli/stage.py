@@ -63,10 +63,11 @@ class Stage:
 
     def __init__(self, place: World, worlds: Sequence[BoxedWorld], board: Board) -> None:
         self.place = place
-        self.worlds = worlds
+        self.worlds = [each for each in worlds if each.lacks() is None]
         self.board = board
         self.fleet = Fleet(place.start, board.clock)
         self._kept: asyncio.Task[bool] | None = None
+        self._left_out = [each for each in worlds if each.lacks() is not None]
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -81,6 +82,10 @@ class Stage:
             self.kill()
 
     async def _programs(self) -> None:
+        for each in self._left_out:
+            self.board.tell(
+                say("{name} is left out: it needs {what}", name=each.name, what=each.lacks())
+            )
         async with asyncio.TaskGroup() as group:
             for each in self.worlds:
                 group.create_task(each.start())
