@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from retoma.apps.embeddings.face import QueueClaim
 from tests.apps.embeddings.aids import Counting, house
-from tests.cli.conftest import Said, verb
+from tests.cli.conftest import PATIENCE, Said, started, verb
 from tests.engine.aids import eventually, running
 
 __all__ = ["verb"]  # the command line's own fixture, for this module too
@@ -78,6 +79,38 @@ def test_what_cannot_be_is_said_in_one_line(verb, folder, sqlite_url):
         done = verb(*words)
         assert done.code in (1, 2), (words, done)
         assert 1 == len(done.err.strip().splitlines()), done.err
+
+
+def test_a_worker_goes_by_the_documents_variables_and_its_words_are_in_its_log(
+    verb, folder, sqlite_url
+):
+    """`WORKER_ID=worker-1 retoma runner`: by that name its numbers are asked for, and its lines are found."""
+    said(verb, "embed", str(folder), "--collection", "livros", "--no-wait")
+    done = started(
+        *("runner", "--until-idle"),
+        folder=folder,
+        environment={
+            "WORKER_ID": "worker-1",
+            "JOB_LOCK_TTL_MS": "90000",
+            "JOB_HEARTBEAT_INTERVAL_MS": "15000",
+            "RETOMA_APPLICATIONS": "embeddings",
+            "RETOMA_LOG_LEVEL": "debug",
+        },
+    )
+    _, err = done.communicate(timeout=PATIENCE)
+    assert 0 == done.returncode, err
+    lines = [json.loads(line) for line in err.splitlines()]
+    told = [line for line in lines if line["event"] == "job.settled" and "workerId" in line]
+    names = ("workerId", "jobType", "attempts", "status")
+    assert [("worker-1", "embeddings.document", 1, "done")] * 2 == [
+        tuple(line[name] for name in names) for line in told
+    ]
+    assert all({"job", "duration_ms"} <= {*line} for line in told)
+    queue = QueueClaim(sqlite_url)
+    try:
+        assert 2 == queue.get_worker_metrics("worker-1")["jobsCompleted"]
+    finally:
+        queue.close()
 
 
 async def test_a_document_that_fails_makes_the_command_fail(sqlite_url, verb, folder):

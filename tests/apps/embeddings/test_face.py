@@ -185,6 +185,62 @@ def test_the_documents_example_of_metrics(queue, test_clock):
     assert dict.fromkeys(names, 0) == EmbeddingWorker("nobody", queue=queue).get_metrics()
 
 
+def test_h32_a_claim_takes_what_is_pending_and_what_has_expired(queue, other, test_clock):
+    """H-32: "pending OU com lock expirado", and nothing whose lock is live; nobody needs to recover first."""
+    jobs(queue, 2)
+    [held] = queue.claim_pending_jobs("worker-1", 1)
+    [free] = other.claim_pending_jobs("worker-2", 10)
+    assert held.id != free.id
+    test_clock.jump(45)
+    other.update_heartbeat(free)
+    test_clock.jump(20)
+
+    [again] = other.claim_pending_jobs("worker-2", 10)
+    assert (held.id, "worker-2") == (again.id, again.lockedBy)
+    with pytest.raises(LeaseLost):
+        queue.finalize_job(held)
+    assert {JobStatus.COMPLETED} == {other.finalize_job(job).status for job in (free, again)}
+
+
+def test_h34_the_last_of_a_batch_does_not_expire_behind_the_others(queue, other, test_clock):
+    """H-34: nine jobs of 30 seconds each, a heartbeat for whichever is at work; the tenth is held all the while."""
+    jobs(queue, 10)
+    batch = queue.claim_pending_jobs("worker-1", 10)
+    for job in batch:
+        test_clock.jump(30)
+        queue.update_heartbeat(job)
+        assert [] == other.claim_pending_jobs("worker-2")
+        assert JobStatus.COMPLETED is queue.finalize_job(job).status
+    assert 0 == queue.get_worker_metrics()["jobsRecovered"]
+
+
+def test_h37_however_many_recover_each_job_is_recovered_once(queue, other, test_clock):
+    """H-37: k recoveries at once make one new attempt of each."""
+    jobs(queue, 6)
+    held = queue.claim_pending_jobs("worker-1", 6)
+    test_clock.jump(61)
+    with ThreadPoolExecutor(4) as threads:
+        asked = [
+            threads.submit(each.recover_stuck_jobs, f"worker-{n}")
+            for n, each in enumerate((queue, other) * 2, start=2)
+        ]
+        assert len(held) == sum(each.result() for each in asked)
+    again = Counter(job.id for job in other.claim_pending_jobs("worker-6", 10))
+    assert {job.id: 1 for job in held} == again
+    assert 6 == other.get_worker_metrics()["jobsRecovered"]
+
+
+def test_h38_an_old_job_that_fails_does_not_keep_new_ones_from_their_turn(queue):
+    """H-38: it waits for its time, and whoever came after it goes on."""
+    made = [job.id for job in jobs(queue, 3)]
+    [first] = queue.claim_pending_jobs("worker-1", 1)
+    queue.retry_job(first, "falhou")
+    [second] = queue.claim_pending_jobs("worker-1", 1)
+    [third] = queue.claim_pending_jobs("worker-1", 1)
+    assert made == [first.id, second.id, third.id]
+    assert [] == queue.claim_pending_jobs("worker-1", 1)
+
+
 def test_a_worker_that_started_again_under_its_old_name_is_another(queue, other, test_clock):
     """H-35: the name gives no rights; the claim does."""
     jobs(queue, 1)

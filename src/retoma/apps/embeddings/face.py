@@ -3,12 +3,13 @@
     from retoma.apps.embeddings.face import claim_pending_jobs, finalize_job, update_heartbeat
 
 Plain and synchronous over the engine, wherever they are called. A claim is a lease of its own, under an
-epoch: whoever is late is refused, whatever name he goes by. Claim only what you begin now; a lease runs from
-the claim on (H-34).
+epoch: whoever is late is refused, whatever name he goes by. A lease runs from the claim on: whoever beats
+for one job of a batch keeps those that wait behind it too (H-34).
 """
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -134,7 +135,10 @@ class QueueClaim:
     def claim_pending_jobs(
         self, worker_id: str | None = None, batch_size: int = 10
     ) -> list[QueueJob]:
-        """At most so many jobs whose turn it is, each for this caller alone; fewer where there are no more."""
+        """At most so many jobs whose turn it is, each for this caller alone; fewer where there are no more.
+
+        Those whose lock has expired are pending again before anybody is asked whose turn it is (H-32).
+        """
         if not 1 <= batch_size <= MOST:
             raise BadInput(
                 say("a batch is of 1 to {most} jobs, not {size}", most=MOST, size=batch_size)
@@ -143,6 +147,8 @@ class QueueClaim:
         if home.read(partial(pauses.holding, kind=KIND, queue=KIND)) is not None:
             return []  # each of them would be refused, one by one
         name = worker_id or home.worker
+        if home.read(store.jobs.stuck):
+            self.recover_stuck_jobs(name)
         tried: set[int] = set()
         taken: list[int] = []
         while len(taken) < batch_size:
@@ -156,11 +162,22 @@ class QueueClaim:
         return [self._job(job) for job in taken]
 
     def update_heartbeat(self, job: QueueJob | int) -> QueueJob:
-        """Still at work: its lock is a whole lease from now on."""
+        """Still at work: its lock is a whole lease from now on, and so are those of the other jobs that this
+        worker has claimed here."""
         hold = self._hold(job)
         home = self._at_home()
+        behind = [each for each in self._holds.values() if each.worker == hold.worker]
+
+        def beat(tx: Transaction) -> bool:
+            wanted = lone.beat(tx, hold.lone, home.lease, None)
+            for each in behind:
+                with suppress(LeaseLost):  # it is told of that when it comes to it
+                    if each is not hold:
+                        lone.beat(tx, each.lone, home.lease, None)
+            return wanted
+
         with _Fenced(self, hold):
-            wanted = home.write(lambda tx: lone.beat(tx, hold.lone, home.lease, None), "beat")
+            wanted = home.write(beat, "beat")
         if not wanted:
             self._end(hold, settlement.CANCELED)
             raise IllegalMove(
