@@ -43,7 +43,9 @@ async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url
     """With nothing to show it says what to do; then with words that are markup. A viewer has no buttons."""
     async with site_of(database_url) as site:
         seen = {path: await site.seen(path, site.viewer) for path in PLACES}
-        assert "Ainda não há coleções. Envie textos; no terminal: <code>retoma embed" in seen[HOME]
+        assert (
+            "Ainda não há coleções. Envie textos; no terminal: <code>retoma embed" in seen[HOME]
+        )
         assert "Nada falhou." in seen[DEAD]
         assert "Ainda não há coleções." in seen[SEARCH]
         assert "Um operador envia textos aqui" in seen[NEW]
