@@ -117,7 +117,7 @@ class AdsWorld(BoxedWorld):
     async def _run_worker(self, n: int, site: str) -> None:
         name = _worker(n)
         data = self._folder / name
-        fails = 0 < n == self.size.workers - 1
+        fails = name == self._failing
         if fails and not data.exists():
             data.mkdir(mode=0o700)
             told = {"session": [], "scrape": ["fails"] * FAILS, "marked": {}}
@@ -251,12 +251,21 @@ class AdsWorld(BoxedWorld):
         board.tell(say("ads: {name} is back after {took} s", name=name, took=took))
 
     async def _one_at_work(self, app: Retoma, board: Board) -> str:
+        """Not the one that fails by itself: a mission bears so much and no more."""
+        may = {_worker(n) for n in range(self.size.workers)} - {self._failing}
         database = await app.database()
-        while not (found := (await database.read(lambda tx: tx.for_caller(AT_WORK)))[0]):
+        while True:
+            at_work = await database.read(lambda tx: tx.for_caller(AT_WORK)[0])
+            if found := [name for (name,) in at_work if name in may]:
+                return str(found[0])
             if any(each.status == "completed" for each in await database.read(_missions)):
                 return _worker(0)  # between two scrapes: as good
             await board.clock.sleep(LOOK)
-        return str(found[0][0])
+
+    @property
+    def _failing(self) -> str | None:
+        """The last of several."""
+        return _worker(self.size.workers - 1) if self.size.workers > 1 else None
 
     async def witness(self, app: Retoma, recovered: int) -> Witness:  # noqa: ARG002 — nothing is paid
         missions = await (await app.database()).read(_missions)

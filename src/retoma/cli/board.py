@@ -21,14 +21,12 @@ from retoma.words import Said, speak, tell
 EVENTS_SHOWN: Final = 12
 LINE_EVERY: Final = 5.0  # seconds between two plain lines of progress
 REFRESH: Final = 8  # drawings in a second
-COLOURS: Final = {
-    State.WAITING: "dim",
+SHOWN: Final = {
     State.RUNNING: "cyan",
-    State.PARKED: "yellow",
-    State.DONE: "green",
-    State.SKIPPED: "green",
     State.DEAD: "red",
+    State.PARKED: "yellow",
     State.CANCELED: "magenta",
+    State.WAITING: "dim",
 }
 
 
@@ -52,8 +50,9 @@ class Bar:
     def finished(self) -> bool:
         return self.ended == self.total and not self.open
 
-    def states(self) -> list[tuple[State, int]]:
-        return [(state, self.counts[state]) for state in State if self.counts.get(state)]
+    def beside(self) -> list[tuple[State, int]]:
+        """Those that are not done, of which the bar itself tells."""
+        return [(state, n) for state in SHOWN if (n := self.counts.get(state, 0))]
 
 
 @dataclass(slots=True)
@@ -123,8 +122,7 @@ class Board:
         rows.add_column(justify="right", no_wrap=True)
         rows.add_column(ratio=1, no_wrap=True)
         for name, bar in self.bars.items():
-            drawn = ProgressBar(total=max(bar.total, 1), completed=bar.ended)
-            rows.add_row(name, drawn, _ended(bar), _states(bar))
+            rows.add_row(name, _drawn(bar), _ended(bar), _states(bar))
         told = [Text(event, style="dim", no_wrap=True) for event in self.events[-EVENTS_SHOWN:]]
         return Group(rows, Text(f"{self.seconds:5.1f} s", style="cyan"), *told)
 
@@ -133,11 +131,21 @@ def board_for(*, quiet: bool) -> Board:
     return Board(None if quiet else Console(highlight=False))
 
 
+def _drawn(bar: Bar) -> ProgressBar:
+    return ProgressBar(
+        total=max(bar.total, 1),
+        completed=bar.ended,
+        style="bright_black",
+        complete_style="cyan",
+        finished_style="green",
+    )
+
+
 def _ended(bar: Bar) -> str:
     return speak("{ended} of {total}", ended=bar.ended, total=bar.total)
 
 
 def _states(bar: Bar) -> Text:
     return Text(" · ").join(
-        Text(f"{n} {state}", style=COLOURS[state]) for state, n in bar.states()
+        Text(f"{n} {state}", style=SHOWN[state]) for state, n in bar.beside()
     )
