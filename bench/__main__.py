@@ -33,24 +33,31 @@ def main(arguments: Sequence[str]) -> int:
     began = perf_counter()
     with open_places() as places:
         where = describe(places, quick=asked.quick)
-        results = measure_all(chosen, places, Console(stderr=True, highlight=False))
+        page = Known(asked.page, typed(arguments), where)
+        results = measure_all(chosen, places, Console(stderr=True, highlight=False), page)
     show(results, table_console())
     Console(stderr=True, highlight=False).print(f"{perf_counter() - began:.0f} s in all")
     if asked.json:
         write_json(results, asked.json)
     if asked.plot:
         write_plot(results, asked.plot)
-    if asked.page:
-        put_into(asked.page, results, typed(arguments), where)
+    if asked.page and not page.keeps:
+        write_page(results, asked.page, where)
     return 0 if all(result.ours is not None for result in results) else 1
 
 
-def put_into(page: Path, results: Sequence[Result], command: str, where: str) -> None:
-    """The page itself says, by its marks, what is wanted of a run."""
-    if performance.BEGIN in page.read_text():
-        performance.write_performance(results, page, command, where)
-    else:
-        write_page(results, page, where)
+class Known:
+    """A page that keeps the rows of other runs, if that is the one that was asked for: it is written
+    after every comparison, so that a run that is broken off has not been in vain."""
+
+    def __init__(self, page: Path | None, command: str, where: str) -> None:
+        self.keeps = page is not None and performance.BEGIN in page.read_text()
+        self._page = page
+        self._how = (command, where)
+
+    def take_in(self, results: Sequence[Result]) -> None:
+        if self._page is not None and self.keeps:
+            performance.write_performance(results, self._page, *self._how)
 
 
 def typed(arguments: Sequence[str]) -> str:
@@ -107,7 +114,9 @@ def choose(every: Sequence[Comparison], only: Sequence[str]) -> list[Comparison]
     ]
 
 
-def measure_all(chosen: Sequence[Comparison], places: Places, console: Console) -> list[Result]:
+def measure_all(
+    chosen: Sequence[Comparison], places: Places, console: Console, page: Known
+) -> list[Result]:
     console.print(places.describe())
     console.print(
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the first round"
@@ -116,9 +125,11 @@ def measure_all(chosen: Sequence[Comparison], places: Places, console: Console) 
     for place, comparison in enumerate(chosen, start=1):
         names = ", ".join(row.name for row in comparison.rows)
         console.print(f"[bold][{place}/{len(chosen)}] {names}[/bold]", markup=True)
-        results += compare(
+        measured = compare(
             comparison, places, lambda line: console.print(f"  {line}", markup=False)
         )
+        page.take_in(measured)
+        results += measured
     return results
 
 
