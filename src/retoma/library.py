@@ -961,6 +961,10 @@ class Retoma:
         keep = Keep(**{k: None if v is None else seconds(v) for k, v in lengths.items()})
         return await Retention(keep, actor, self._keeper).run_once(await self._open())
 
+    async def disk(self) -> insights.Disk:
+        """What takes how much room, and what the last pass of retention deleted."""
+        return await self._read(insights.disk)
+
     # — limits —
 
     async def set_limit(self, key: str, cap: int | None, *, actor: str = ACTOR) -> None:

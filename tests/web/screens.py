@@ -1,14 +1,16 @@
 """Pictures of every page, in both themes: `python -m tests.web.screens FOLDER [PAGE …]`. Somebody looks at them.
 
 The house they show has a bit of everything: work that runs, waits, is parked, died of several things; names
-that are too long and full of markup; a million of something.
+that are too long and full of markup; a million of something. The applications are shown in the world of
+`retoma up`, at every width; and on their first day, with nothing in them.
+
+`python -m tests.web.screens docs/images readme` takes the two that the README shows.
 """
 
 import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,11 @@ from playwright.sync_api import Browser, Page
 from retoma import Context, Park, Permanent, Retoma, Retry, Transient
 from retoma.cli.serve import Server, prepare
 from retoma.manifest import Application
-from tests.web.aids import PATIENT, beside, link_into, served, set_up
+from retoma.web.pages.kit import TOUR
+from tests.web.aids import PATIENT, beside, link_into, set_up
 from tests.web.chromium import browser, context, folder
 from tests.web.dressed import PNG, WORD, dress, furnish_last, furnish_more
+from tests.web.living import DETAILS, FOUND, LISTS, addresses, first_day, living
 
 House = tuple[str, str, dict[str, Any]]  # where it is, a link into it, and its ids
 LONG = "cotação de peças " + "<b>muito</b> longa " * 9
@@ -48,6 +52,7 @@ PAGES = {
     "audit-empty": "/audit?actor=Nobody",
     "people": "/people",
     "settings": "/settings",
+    "disk": "/disk",
     "problem": "/jobs?state=nonsense",
     "missing": "/jobs/99999",
 }
@@ -78,7 +83,16 @@ EMPTY = (
     "/gates",
     "/schedules",
     "/audit",
+    *(address for name, address in LISTS.items() if not name.startswith("board")),
 )
+WIDTHS = {"wide": 1440, "laptop": 1024, "tablet": 768, "phone": 390}
+ON_PHONES = ("board", "ads-mission")  # of the applications; tests see that the others fit
+README = {
+    "board-light": ("board", "light", "en"),
+    "mission-dark": ("ads-mission", "dark", "en"),
+}
+PICTURE = {"width": 1280, "height": 860}  # of the README
+READY = 45_000  # milliseconds: until a world has something to tell of its last minutes
 LOOKS = (  # theme, language, phone
     ("light", "pt_BR", False),
     ("dark", "en", False),
@@ -220,29 +234,85 @@ async def _furnished(
 
 def take(where: Path, only: list[str]) -> None:
     with tempfile.TemporaryDirectory() as temporary, browser() as started:
-        database = Path(temporary) / "work.db"
-        with house(f"sqlite:///{database}", more=True) as (origin, link, ids):
-            pages = {
-                name: origin + address.format(**ids)
-                for name, address in {**PAGES, **MORE}.items()
-                if not only or name in only
-            }
-            _take_all(started, where, link, pages, lambda: dress(database, ids))
-        with served(f"sqlite:///{temporary}/empty.db") as nothing:
-            pages = {
-                f"empty-{address[1:] or 'board'}": nothing.origin + address
-                for address in EMPTY
-                if not only or "empty" in only
-            }
-            invited = _link(f"sqlite:///{temporary}/empty.db", nothing.origin)
-            with ThreadPoolExecutor(1) as beside:  # the browser has the loop of this thread
-                link = beside.submit(asyncio.run, invited).result()
-            _take_all(started, where, link, pages, lambda: None)
+        folder = Path(temporary)
+        if wanted := _among({**PAGES, **MORE}, only):
+            _take_engine(started, where, folder / "work.db", wanted)
+        if not only or "empty" in only:
+            _take_first_day(started, where, f"sqlite:///{folder}/empty.db")
+        if _among({**dict.fromkeys((*LISTS, *DETAILS, *FOUND), ""), "readme": ""}, only):
+            _take_living(started, where, folder, only)
 
 
-async def _link(url: str, origin: str) -> str:
-    async with Retoma(url) as app:
-        return await link_into(app, origin)
+def _among(pages: Mapping[str, str], only: list[str]) -> dict[str, str]:
+    return {name: address for name, address in pages.items() if not only or name in only}
+
+
+def _take_engine(
+    started: Browser, where: Path, database: Path, wanted: Mapping[str, str]
+) -> None:
+    with house(f"sqlite:///{database}", more=True) as (origin, link, ids):
+        pages = {name: origin + address.format(**ids) for name, address in wanted.items()}
+        _take_all(started, where, link, pages, lambda: dress(database, ids))
+
+
+def _take_first_day(started: Browser, where: Path, url: str) -> None:
+    with beside(first_day(url)) as link:
+        origin = link.partition("/enter")[0]
+        pages = {
+            f"empty-{address[1:].replace('/', '-') or 'board'}": origin + address
+            for address in EMPTY
+        }
+        _take_all(started, where, link, pages, lambda: None)
+
+
+def _take_living(started: Browser, where: Path, folder: Path, only: list[str]) -> None:
+    """The applications at work."""
+    with living(folder) as link, context(started) as first:
+        origin = link.partition("/enter")[0]
+        enter(first.new_page(), link)
+        pages = addresses(first, origin)
+        cookies: Any = first.cookies()
+        for look, theme, language in _looks():
+            with context(started, language=language, theme=theme) as someone:
+                someone.add_cookies(cookies)
+                page = someone.new_page()
+                page.set_viewport_size({"width": WIDTHS[look], "height": 900})
+                for name, address in _among(pages, only).items():
+                    if look != "phone" or name in ON_PHONES:
+                        page.goto(origin + address)
+                        page.wait_for_timeout(600)  # charts
+                        _fits(page, f"{name}-{theme}-{look}")
+                        page.screenshot(
+                            path=where / f"app-{name}-{theme}-{look}.png", full_page=True
+                        )
+        if only and "readme" in only:
+            _take_readme(started, where, origin, pages, cookies)
+
+
+def _looks() -> Iterator[tuple[str, str, str]]:
+    """Each width in both themes; one of them in each language."""
+    for look in WIDTHS:
+        yield look, "light", "pt_BR"
+        yield look, "dark", "en"
+
+
+def _fits(page: Page, name: str) -> None:
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        print(f"{name} is broader than the window", file=sys.stderr)
+
+
+def _take_readme(
+    started: Browser, where: Path, origin: str, pages: Mapping[str, str], cookies: Any
+) -> None:
+    seen: Any = {"name": TOUR, "value": "over", "url": origin}
+    for name, (shown, theme, language) in README.items():
+        with context(started, language=language, theme=theme) as someone:
+            someone.add_cookies([*cookies, seen])
+            page = someone.new_page()
+            page.set_viewport_size(PICTURE)  # type: ignore[arg-type]
+            page.goto(origin + pages[shown])
+            page.wait_for_timeout(READY if shown == "board" else 600)
+            page.screenshot(path=where / f"{name}.png")
 
 
 def _take_all(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from retoma.db.clock import MOVABLE_CLOCK
@@ -45,6 +46,7 @@ __all__ = [
     "adhoc",
     "borrow",
     "crashpoint",
+    "file_of",
     "moment",
     "open",
     "quoted",
@@ -76,6 +78,15 @@ def open(  # noqa: A001 — `db.open(url)` is the word
             scheme=scheme or "no scheme",
         )
     )
+
+
+def file_of(url: str) -> Path | None:
+    """The file that holds a whole database; None: it is a server's."""
+    if urlsplit(url).scheme != "sqlite":
+        return None
+    from retoma.db.sqlite import path_of  # noqa: PLC0415 — a driver costs its import
+
+    return path_of(url)
 
 
 def borrow(connection: object) -> AbstractContextManager[Transaction]:

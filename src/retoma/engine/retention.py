@@ -174,6 +174,7 @@ class Retention:
             own=await place.write(store.retire_own, verb="retire"),
             reuse=await self._reuse(place),
         )
+        await place.write(partial(store.keep_pass, retired=asdict(retired)), verb="retire")
         if retired != Retired():
             log.info("retention.passed", **asdict(retired))
         return retired

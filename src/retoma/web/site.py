@@ -35,6 +35,7 @@ from retoma.web.routes import (
     batches,
     costs,
     dead,
+    disk,
     door,
     gates,
     jobs,
@@ -55,7 +56,7 @@ from retoma.words import say
 ROUTERS: Final[Sequence[APIRouter]] = (
     *(jobs.routes, batches.routes, dead.routes, work.routes, stream.routes),
     *(alerts.routes, gates.routes, costs.routes, people.routes, door.routes, metrics.routes),
-    *(knobs.routes, pauses.routes),
+    *(knobs.routes, pauses.routes, disk.routes),
 )
 STREAMS: Final = ("/api/stream", "/live")  # answers that never end have no time to end in
 UNBOUNDED: Final = 1e9  # requests a second

@@ -708,6 +708,35 @@ class PauseShown(Shown):
     why: str | None
 
 
+class PassShown(Shown):
+    """What one pass of retention deleted."""
+
+    at: datetime
+    retired: dict[str, int]
+
+
+class DiskShown(Shown):
+    """What takes how much room, in bytes; null: nobody here can tell."""
+
+    database: int
+    free: int = Field(
+        description="Of these: nothing is in them, and what comes next goes there."
+    )
+    tables: dict[str, int] = Field(description="The largest; none where one file has them all.")
+    file: str | None
+    wal: int | None = Field(description="Written, and not yet put in its place in the file.")
+    left: int | None = Field(description="Free on the disk of the file.")
+    evidence: int
+    pieces: int = Field(description="Of evidence.")
+    at_least: bool = Field(description="There is more evidence than was added up.")
+    shelf: str = Field(description="Where evidence lies: database, folder or s3.")
+    shelf_left: int | None = Field(description="Free on the disk of that folder.")
+    keep: dict[str, float | None] = Field(
+        description="Seconds that things stay; null: for ever."
+    )
+    last_pass: PassShown | None = Field(description="Of retention.")
+
+
 class BreakerShown(Shown):
     """One breaker as it stands."""
 

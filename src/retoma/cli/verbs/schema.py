@@ -25,6 +25,14 @@ def db_status(database: Database = None, json: AsJson = False) -> None:
     status(database, json)
 
 
+@database.command("size")
+def db_size(database: Database = None, json: AsJson = False) -> None:
+    """What takes how much room, how long what stays, and what retention last deleted."""
+    from retoma.cli.disk import size
+
+    size(database, json)
+
+
 @database.command("downgrade")
 def db_downgrade(
     to: Annotated[int, typer.Option(min=0, help="The last migration to keep; 0: none.")],

@@ -15,6 +15,7 @@ from retoma.engine.insights.counters import (
     refused_writes,
 )
 from retoma.engine.insights.dead import list_dead
+from retoma.engine.insights.disk import Disk, Pass, disk
 from retoma.engine.insights.evidence import EvidenceSeen, job_evidence
 from retoma.engine.insights.health import Health, health
 from retoma.engine.insights.held import QUIET, Stand, Stuck, count_stuck, funnel, stuck
@@ -73,6 +74,7 @@ __all__ = [
     "Count",
     "DeadGroup",
     "DeadGroups",
+    "Disk",
     "Durations",
     "Event",
     "EvidenceSeen",
@@ -86,6 +88,7 @@ __all__ = [
     "OpenStep",
     "Pace",
     "Page",
+    "Pass",
     "Piece",
     "RunnerSeen",
     "Search",
@@ -103,6 +106,7 @@ __all__ = [
     "count_stuck",
     "dead_causes",
     "dead_groups",
+    "disk",
     "durations",
     "explain",
     "funnel",

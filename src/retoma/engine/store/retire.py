@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import cast
 
+from retoma.codec import encode
 from retoma.db import Statement, Transaction, adhoc, moment
 from retoma.engine.errors import BadInput
 from retoma.engine.store.rows import tell
@@ -21,6 +22,7 @@ PACE = timedelta(days=30)  # how long throughput is told by the minute
 TICKS = timedelta(days=30)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # nothing of ours is older
 HOLD_OLD_JOBS = verb("hold_old_jobs")
+KEEP_PASS = verb("keep_pass")
 KEEP_REFERENCE = verb("keep_reference")
 LIST_REFERENCES = verb("list_references")
 NEXT_ALERTS = verb("next_alerts")
@@ -105,6 +107,12 @@ def bounds(
     return Bounds(
         done_before=before(done), dead_before=before(dead), events_before=before(events)
     )
+
+
+def keep_pass(tx: Transaction, retired: Mapping[str, int]) -> None:
+    """What a pass has deleted, for whoever asks when the last one was."""
+    [(at,)] = tx.all(NOW)
+    tx.run(KEEP_PASS, told=encode({"at": cast("datetime", moment(at)).isoformat(), **retired}))
 
 
 def keep_references(tx: Transaction, references: Sequence[Reference]) -> None:

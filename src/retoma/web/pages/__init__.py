@@ -11,6 +11,7 @@ from retoma.web.pages import (
     batches,
     board,
     dead,
+    disk,
     entrance,
     gates,
     job,
@@ -33,5 +34,5 @@ ROUTERS: Final[Sequence[APIRouter]] = (
     *(batches.routes, dead.routes, board.routes, alerts.routes),
     *(runners.routes, pools.routes, gates.routes, pauses.routes),
     *(schedules.routes, audit.routes),
-    *(people.routes, settings.routes),
+    *(people.routes, settings.routes, disk.routes),
 )
