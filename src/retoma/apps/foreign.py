@@ -1,7 +1,18 @@
-"""What stands in somebody else's table, read as we keep it."""
+"""What stands in somebody else's database, read as we keep it."""
 
 from datetime import UTC, date, datetime
 from typing import Any
+from urllib.parse import urlsplit
+
+from retoma.db.database import microseconds
+
+
+def named(url: str) -> str:
+    """Which database that is, whoever asks it."""
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return parts.path
+    return f"{parts.hostname or ''}:{parts.port or 5432}{parts.path}"
 
 
 def instant(value: Any) -> datetime | None:
@@ -17,3 +28,10 @@ def instant(value: Any) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def as_kept(dialect: str, at: datetime | None) -> str | int | None:
+    """A time inside of JSON, as our own database keeps it."""
+    if at is None:
+        return None
+    return at.isoformat() if dialect == "postgres" else microseconds(at)

@@ -1,6 +1,8 @@
 """A `quote_requests` of the team's own is taken over: counted first, done once, and nothing paid for again."""
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +12,11 @@ import apsw
 import psycopg
 import pytest
 
-from retoma.apps.quotes.adopt import Adoption, adopt
+from retoma import Retoma
+from retoma.apps.quotes.adopt import ADOPTED_OPEN, Adoption, adopt
 from retoma.apps.quotes.before import Unreadable, read_before
 from retoma.apps.quotes.face import ROOM
-from retoma.db import migrations
+from retoma.db import adhoc, migrations
 from retoma.engine.errors import BadInput
 from tests.apps.quotes.aids import World, world
 
@@ -281,3 +284,35 @@ async def test_a_lote_that_is_read_in_two_parts_is_one_lote_here(
         assert [n for lote, n in lotes if lote is None] == [5]
         [(jobs,)] = await there.rows("SELECT count(*) FROM quotes WHERE job IS NOT NULL")
         assert 12 == jobs
+
+
+OPEN_THERE = adhoc(
+    """INSERT INTO quotes (kind, description, created_by, created_at, was)
+VALUES ('auto', 'geladeira', 'ana', (SELECT clock()), '{"adopted_from": "x", "status": "PENDING"}')"""
+)
+
+
+async def test_two_who_take_over_at_once_submit_each_quote_once(database_url, tmp_path):
+    """Q1: two jobs of one quote would both be paid for. On SQLite nobody can come between."""
+    async with world(database_url, tmp_path) as there, Retoma(database_url) as beside:
+        await there.app.write(lambda tx: tx.run(OPEN_THERE))
+        await beside.write(lambda tx: tx.all(ADOPTED_OPEN, source="nobody", n=1))
+        found, came = threading.Event(), threading.Event()
+
+        def slow(tx: Any) -> int:
+            rows = tx.all(ADOPTED_OPEN, source="x", n=10)
+            tx.run(adhoc("UPDATE quotes SET job = 1"))
+            found.set()
+            assert came.wait(60)
+            return len(rows)
+
+        first = asyncio.create_task(there.app.write(slow))
+        await asyncio.to_thread(found.wait, 60)
+        second = asyncio.create_task(
+            beside.write(lambda tx: tx.all(ADOPTED_OPEN, source="x", n=10))
+        )
+        await asyncio.wait({second}, timeout=0.5)  # it waits for the other, or is wrong
+        came.set()
+
+        assert 1 == await first
+        assert [] == await second

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
@@ -20,7 +19,7 @@ from retoma.apps.ads.api.things import NewProxy, NewWorker, NewWriter
 from retoma.apps.ads.model import Checkpoint, Event, Status
 from retoma.apps.ads.store import adoption, onboarding
 from retoma.apps.ads.store.rows import Sort
-from retoma.apps.foreign import instant
+from retoma.apps.foreign import instant, named
 from retoma.apps.tools import Tools
 from retoma.db import Transaction, adhoc, quoted
 from retoma.engine.errors import BadInput
@@ -91,14 +90,6 @@ async def adopt(
         return await _Adopter(tools, there, schema, source or named(url), actor, apply).run()
     finally:
         there.close()
-
-
-def named(url: str) -> str:
-    """Which database that is, whoever asks it."""
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite":
-        return parts.path
-    return f"{parts.hostname or ''}:{parts.port or 5432}{parts.path}"
 
 
 @dataclass(slots=True)

@@ -15,11 +15,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from retoma import db
-from retoma.apps.foreign import instant
+from retoma.apps.foreign import as_kept, instant, named
 from retoma.apps.quotes import store
 from retoma.apps.quotes.before import PAID, Before, Unreadable, read_before
 from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteKind, QuoteStatus
-from retoma.db import Transaction, adhoc, moment, quoted
+from retoma.db import Transaction, adhoc, quoted
 from retoma.engine import store as engine
 from retoma.engine.errors import BadInput
 from retoma.engine.transaction import Transaction as Lent
@@ -106,14 +106,6 @@ async def adopt(
         return await _Adopter(retoma, there, table_, name, actor, apply, pay_again).run()
     finally:
         there.close()
-
-
-def named(url: str) -> str:
-    """Which database that is, whoever asks it."""
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite":
-        return parts.path
-    return f"{parts.hostname or ''}:{parts.port or 5432}{parts.path}"
 
 
 def _not_our_own(ours: str, theirs: str, schema: str, table: str) -> None:
@@ -268,7 +260,7 @@ class _Adopter:
         rows = sorted(rows, key=lambda row: row["id"] is None)
         numbers = [row["id"] for row in rows if row["id"] is not None]
         tx.all(PASS_NUMBERS, last=max(numbers, default=1))
-        told = [{**row, "created_at": _time(tx.dialect, row["created_at"])} for row in rows]
+        told = [{**row, "created_at": as_kept(tx.dialect, row["created_at"])} for row in rows]
         new = tx.all(ADOPT_QUOTES, rows=json.dumps(told), actor=self.actor)
         if new:
             tx.tell("quotes.adopted", self.source, {"new": len(new)}, actor=self.actor)
@@ -425,11 +417,3 @@ def _whole(value: Any) -> int:
         return int(value or 0)
     except (TypeError, ValueError):
         return 0
-
-
-def _time(dialect: str, at: datetime | None) -> str | int | None:
-    """A time as this database keeps it."""
-    epoch = moment(0)
-    if at is None or epoch is None:
-        return None
-    return at.isoformat() if dialect == "postgres" else int((at - epoch).total_seconds() * 1e6)

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.rows import Reads, numbers, tell, verb
-from retoma.db import moment
+from retoma.apps.foreign import as_kept
 from retoma.engine.transaction import Transaction
 
 ADOPTED = verb("adopted")
@@ -64,17 +63,8 @@ def adopt_logs(tx: Transaction, source: str, logs: Mapping[str, Mapping[str, Any
 
 def _row(tx: Transaction, told: Mapping[str, Any]) -> dict[str, Any]:
     """Times as this database keeps them."""
-    at = {name: _time(tx.dialect, told[name]) for name in TIMES if name in told}
+    at = {name: as_kept(tx.dialect, told[name]) for name in TIMES if name in told}
     return {**told, **at}
-
-
-def _time(dialect: str, at: datetime | None) -> str | int | None:
-    if at is None:
-        return None
-    epoch = moment(0)
-    if dialect == "postgres" or epoch is None:
-        return at.isoformat()
-    return int((at - epoch).total_seconds() * 1_000_000)
 
 
 def in_order(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

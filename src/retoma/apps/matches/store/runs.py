@@ -7,7 +7,6 @@ looks for later only adds to it.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from retoma.apps.matches.model import COMPLETE, DISCOVERY, MATCH, TaskStatus
@@ -16,6 +15,7 @@ from retoma.apps.matches.store import games
 from retoma.apps.matches.store.rows import json_of, named, verb
 from retoma.db import Call
 from retoma.db import Transaction as Reading
+from retoma.db.database import microseconds
 from retoma.engine import store as engine
 from retoma.engine.errors import NotFound
 from retoma.engine.transaction import Transaction
@@ -48,7 +48,6 @@ COLUMNS: Final = (
 )
 MOST_AGAIN: Final = 5_000  # jobs that one call tries again
 MOST_FIELDS: Final = 100  # of pages that were refused, in alerts
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CLOSED: Final = frozenset({TaskStatus.FAILED, TaskStatus.SKIPPED})
 
 
@@ -164,7 +163,7 @@ def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
             "away": each.away,
             "url": each.url,
             "kickoff": None if each.kickoff is None else each.kickoff.isoformat(),
-            "micros": None if each.kickoff is None else _micros(each.kickoff),
+            "micros": None if each.kickoff is None else microseconds(each.kickoff),
         }
         for each in found
     ]
@@ -181,11 +180,6 @@ def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
         tx.run(NAME_TASKS, batch=batch)
     tx.run(EXPECT_TASKS, run=run, batch=batch)
     return len(new)
-
-
-def _micros(at: datetime) -> int:
-    past = at - EPOCH
-    return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
 
 
 def note(
