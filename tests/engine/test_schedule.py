@@ -326,7 +326,8 @@ async def test_paused_it_does_not_tick_and_unpaused_it_does_not_make_up_for_it(
         assert 0 == await look(database)
         assert MINUTELY.after(await now(database)) == went_on.next_at
         assert [("schedule.paused", "ana"), ("schedule.unpaused", "ana")] == await rows(
-            database, "SELECT verb, actor FROM audit WHERE verb LIKE 'schedule.%paused'"
+            database,
+            "SELECT verb, actor FROM audit WHERE verb LIKE 'schedule.%paused' ORDER BY id",
         )
 
 

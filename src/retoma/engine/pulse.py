@@ -6,6 +6,7 @@ is refused means this boot is over. Between beats the thread listens for the bel
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from retoma.db import EVERYTHING, Database, DatabaseError
 from retoma.engine import store
@@ -84,14 +85,22 @@ class Pulse:
             if topics:
                 self._on_bell(topics)
             asked = self._clock.now()
-            # Who has only begun to listen may have been told to leave before.
-            told = not topics.isdisjoint({f"{store.DRAIN}{self._boot}", EVERYTHING})
-            if asked >= next_beat or self._trouble != self._told or told:
+            if asked >= next_beat or self._trouble != self._told or self._wanted_gone(topics):
                 if not self.beat():
                     self._on_lost()
                     return
                 # From the asking, as the lease: a slow answer must not thin out the beats.
                 next_beat = asked + (BEAT_AGAIN if self._deaf_since_last_beat else self._beat)
+
+    def _wanted_gone(self, topics: set[str]) -> bool:
+        """Who has only begun to listen may have been told before."""
+        if f"{store.DRAIN}{self._boot}" in topics:
+            return True
+        with suppress(DatabaseError):
+            return EVERYTHING in topics and self._database.write_now(
+                lambda tx: store.drain_wanted(tx, self._boot), verb="drain_wanted"
+            )
+        return False
 
     def beat(self) -> bool:
         """One beat; False where this boot is over. No answer at all is not an answer."""

@@ -146,10 +146,10 @@ async def test_both_at_once_are_one(database_url):
             ),
             verb="take_up",
         )
-        assert [True, False] == [each.ours for each in taken if isinstance(each, TakenUp)]
-        assert [first, second] == [
+        assert [False, True] == sorted(each.ours for each in taken if isinstance(each, TakenUp))
+        assert [first, second] == sorted(
             each.wanted.execution for each in taken if isinstance(each, TakenUp)
-        ]
+        )
 
 
 LATER = "epoch = epoch + 1"

@@ -32,6 +32,7 @@ MOVE_RUNNER = verb("move_runner")
 NEIGHBOURS = verb("neighbours")
 NUMBER_LEFT_JOBS = verb("number_left_jobs")
 REQUEST_DRAIN = verb("request_drain")
+DRAIN_WANTED = verb("drain_wanted")
 TAKE_BACK_JOBS = verb("take_back_jobs")
 TELL_FINISHED = verb("tell_finished")
 
@@ -139,6 +140,10 @@ def drain_runner(tx: Transaction, boot: str, *, actor: str) -> Drained:
             say("runner {name} {boot} is {state} already", name=name, boot=boot, state=state)
         )
     return Drained(boot, name, state)
+
+
+def drain_wanted(tx: Transaction, boot: str) -> bool:
+    return tx.one(DRAIN_WANTED, boot=boot) is not None
 
 
 def move_runner(tx: Transaction, boot: str, to: str, *, actor: str) -> bool:
