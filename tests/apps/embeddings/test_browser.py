@@ -127,7 +127,7 @@ def test_a_folder_is_embedded_and_watched_searched_and_what_failed_is_replayed(
 
 def _hands_a_folder_in(page: Page, there: House, folder: Path) -> None:
     page.goto(f"{there.origin}/embeddings")
-    page.get_by_role("link", name="Enviar textos").click()
+    page.locator("a.primary", has_text="Enviar textos").click()
     page.locator("#texts [name=colecao]").fill("frutas")
     embed = page.get_by_role("button", name="Fazer vetores", exact=True)
     expect(embed).to_be_disabled()
