@@ -59,3 +59,17 @@ async def test_who_leaves_takes_nobody_along():
     assert 4 == await stays
     with pytest.raises(asyncio.CancelledError):
         await leaves
+
+
+async def test_a_question_holds_so_much_and_one_however_large():
+    heard: list[list[int]] = []
+
+    async def answer(asked: Sequence[int]) -> Sequence[int]:
+        heard.append([*asked])
+        return asked
+
+    asking = Together(answer, most=10, size=lambda n: n)
+    numbers = [4, 6, 1, 50, 3, 7]
+    assert numbers == await asyncio.gather(*(asking.asked(n) for n in numbers))
+    assert [[4, 6], [1], [50], [3, 7]] == heard
+    assert asking.idle

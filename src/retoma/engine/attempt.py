@@ -33,6 +33,7 @@ from retoma.engine.pulse import Pulse
 from retoma.engine.rate import Rates
 from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
+from retoma.engine.shared import Part, Shared, Shares, Unwanted
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found
@@ -93,6 +94,7 @@ class Tools:
         "pulse",
         "rates",
         "rng",
+        "shared",
         "story_over",
         "traces",
         "trouble",
@@ -129,6 +131,7 @@ class Tools:
         self.rates = Rates(database, clock)
         self.database = database
         self.effects = effects
+        self.shared = Shared(effects)
         self.database_id = ""  # known once the boot is written
         self.writer = writer
         self.trouble = trouble
@@ -636,6 +639,18 @@ class Attempt:
             self.cancel_wanted()
             raise asyncio.CancelledError
         return effect.text
+
+    async def share(self, fn: Shares, about: Any, size: int) -> Any:
+        self.moves += 1
+        part = Part(self.held, about, size, spans(self._tools.traces))
+        try:
+            return await self._tools.shared.write(fn, part)
+        except LeaseLost:
+            await self._tools.writer.refuse(self.claim.kind)
+            raise
+        except Unwanted:
+            self.cancel_wanted()
+            raise asyncio.CancelledError from None
 
     @property
     def payer(self) -> Payer:

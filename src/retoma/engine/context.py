@@ -56,6 +56,11 @@ class Desk(Protocol):
     async def write(self, step: StepId, fn: Callable[[Any], Any]) -> str:
         """Do it in a transaction of the database that also keeps the step."""
 
+    async def share(
+        self, fn: Callable[[Any, Sequence[Any]], Any], about: Any, size: int
+    ) -> Any:
+        """Do it in a transaction of the database together with others' of this moment."""
+
     def pays(self, step: str, provider: str) -> None: ...
     def paid(self, step: str) -> Iterable[str] | None:
         """Whom this step has been seen to pay."""
@@ -332,6 +337,22 @@ class Context:
         self._steps[step] = SavedStep(step, StepState.SAVED, text)
         flight.land(text)
         return cast("T", _read(text, fn))
+
+    async def share(
+        self, fn: Callable[[Any, Sequence[T]], Sequence[R]], about: T, *, size: int = 1
+    ) -> R:
+        """Write in the database together with other stories that do so now: one transaction calls
+        `fn(tx, [about, …])` for all of them, and each gets its own of the answers.
+
+        `fn` is a plain function, the same one for all, that answers for each in their order. It is no
+        step: it is called again after a crash, or where a commit's answer was lost, and has to find by
+        its own rows what it did. A story whose job another has by now, or that is to be canceled, is
+        left out; what raises for many is tried for fewer, until it is told to whose it is. `size`: how
+        much it is beside others; a transaction takes 1,000 in all, and one however large.
+        """
+        self._join_later()
+        await self._may_write()
+        return cast("R", await self._desk.share(fn, about, size))
 
     async def each(
         self,
@@ -687,11 +708,14 @@ class Context:
         return text
 
     async def _write(self, step: StepId, fn: Callable[..., Any], args: tuple[Any, ...]) -> str:
+        await self._may_write()
+        return await self._desk.write(step, lambda tx: fn(tx, *args))
+
+    async def _may_write(self) -> None:
         if self._over:
             raise LeaseLost(self.job)
         if not self._desk.free_to_start():
             await self._desk.may_start()
-        return await self._desk.write(step, lambda tx: fn(tx, *args))
 
     async def _save(
         self,

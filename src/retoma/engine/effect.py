@@ -4,9 +4,9 @@ The fence comes first. Whoever no longer holds the job writes nothing, and the j
 before any of the caller's, in the order everybody else locks them.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from retoma import db
 from retoma.codec import encode
@@ -23,6 +23,8 @@ from retoma.engine.submission import Submitted
 from retoma.engine.traces import Submitting
 from retoma.engine.transaction import Carried, Transaction
 from retoma.engine.trouble import Trouble
+
+T = TypeVar("T")
 
 EFFECT = "effect"  # where trouble is met
 PAUSE = 0.05  # seconds before it is tried again, doubled up to a second
@@ -59,14 +61,23 @@ class Effects:
     ) -> Effect:
         """Run it and keep the step, or neither. It is called again where nothing had come of it."""
         once = _Once(self, held, step, fn, submitting)
+
+        async def ask(unsure: bool) -> Effect:
+            if unsure and await self.database.read(once.happened):
+                return once.last
+            return await self.database.write(once.run, verb="effect")
+
+        try:
+            return await self.insist(ask)
+        except Carried as carried:
+            raise carried.error from None
+
+    async def insist(self, ask: Callable[[bool], Awaitable[T]]) -> T:
+        """Ask until the database has answered; `ask` is told whether an answer may have been lost."""
         pause, unsure = PAUSE, False
         while True:
             try:
-                if unsure and await self.database.read(once.happened):
-                    return once.last
-                given = await self.database.write(once.run, verb="effect")
-            except Carried as carried:
-                raise carried.error from None
+                given = await ask(unsure)
             except (Away, Busy, Full) as error:
                 if isinstance(error, Full):
                     self.trouble.met(EFFECT, error)
@@ -76,6 +87,13 @@ class Effects:
             else:
                 self.trouble.over(EFFECT)
                 return given
+
+    def lent(self, tx: db.Transaction, submitting: Submitting) -> Transaction:
+        return Transaction(tx, self.kinds, self.ids, self._batch, submitting, self.knobs)
+
+    def _batch(self, made: Submitted) -> Batch:
+        about = (made.batch, made.name, made.kind, made.new, made.already)
+        return Batch(*about, self.database, self.clock)
 
 
 class _Once:
@@ -104,7 +122,7 @@ class _Once:
             raise LeaseLost(self._held.job)
         if not wanted:
             return CANCELED
-        text = encode(self._lent(tx).lend(self._fn))
+        text = encode(self._effects.lent(tx, self._submitting).lend(self._fn))
         self.last = Effect(text)  # before it is committed: the answer to that may be lost
         store.save_step(tx, self._effects.boot, self._held, self._step, text)
         return self.last
@@ -112,13 +130,3 @@ class _Once:
     def happened(self, tx: db.Transaction) -> bool:
         """Whether the last try was committed, though nobody heard of it."""
         return store.saved_already(tx, self._held, self._step, StepState.SAVED)
-
-    def _lent(self, tx: db.Transaction) -> Transaction:
-        effects = self._effects
-        return Transaction(
-            tx, effects.kinds, effects.ids, self._batch, self._submitting, effects.knobs
-        )
-
-    def _batch(self, made: Submitted) -> Batch:
-        database, clock = self._effects.database, self._effects.clock
-        return Batch(made.batch, made.name, made.kind, made.new, made.already, database, clock)

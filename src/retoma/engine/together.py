@@ -19,12 +19,20 @@ class Together(Generic[A, R]):
     raised for that one alone."""
 
     def __init__(
-        self, ask: Callable[[Sequence[A]], Awaitable[Sequence[R | Exception]]], most: int = MOST
+        self,
+        ask: Callable[[Sequence[A]], Awaitable[Sequence[R | Exception]]],
+        most: int = MOST,
+        size: Callable[[A], int] = lambda _: 1,
     ) -> None:
         self._ask = ask
         self._most = most
+        self._size = size
         self._waiting: list[tuple[A, asyncio.Future[R]]] = []
         self._busy: asyncio.Task[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        return self._busy is None
 
     async def asked(self, about: A) -> R:
         loop = asyncio.get_running_loop()
@@ -37,10 +45,20 @@ class Together(Generic[A, R]):
     async def _until_empty(self) -> None:
         try:
             while self._waiting:
-                group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-                await self._answered(group)
+                await self._answered(self._next_group())
         finally:
             self._busy = None
+
+    def _next_group(self) -> "list[tuple[A, asyncio.Future[R]]]":
+        """As many from the front as one question has room for, and one however large."""
+        room, n = self._most, 0
+        for about, _ in self._waiting:
+            room -= self._size(about)
+            if n and room < 0:
+                break
+            n += 1
+        group, self._waiting = self._waiting[:n], self._waiting[n:]
+        return group
 
     async def _answered(self, group: "list[tuple[A, asyncio.Future[R]]]") -> None:
         """Everybody in the group gets an answer, whatever happens."""

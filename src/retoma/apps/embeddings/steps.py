@@ -6,9 +6,10 @@ has texts in hand. A text that the provider refuses ends its own document alone.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from retoma.apps.embeddings import store
@@ -25,7 +26,7 @@ from retoma.apps.embeddings.model import (
     Model,
 )
 from retoma.apps.embeddings.providers import ItemRefused, Provider, build_provider
-from retoma.apps.embeddings.store.chunks import Edition
+from retoma.apps.embeddings.store.chunks import Cut, Edition, Keeping, Wish
 from retoma.apps.embeddings.store.documents import Wanted
 from retoma.apps.tools import Tools
 from retoma.codec import digest
@@ -35,13 +36,12 @@ from retoma.engine.job import Held
 from retoma.engine.kind import Kind, job
 from retoma.engine.outcome import Skip, Unknown
 from retoma.engine.retry import Retry
+from retoma.engine.together import Together
 from retoma.engine.traces import TRACES
 from retoma.engine.transaction import Transaction
 
-CUT: Final = "cortar"
 ASK: Final = "pedir"
 KEEP: Final = "guardar"
-FINISH: Final = "concluir"
 TIDY: Final = "embeddings.tidy"
 TRIES: Final = Retry(attempts=ATTEMPTS, base=2.0, cap=300.0)
 LOOKS: Final = (0.1, 2.0)  # seconds between two looks at texts that others have in hand
@@ -93,6 +93,7 @@ class Documents:
         self._tools = tools
         self._provider = provider
         self._batcher: Batcher | None = None
+        self._wanted = Together(self._wanted_of)
 
     async def tell(self, ctx: Context, document: int) -> Any:
         wanted = await self.wanted(document)
@@ -116,16 +117,16 @@ class Documents:
         return self._batcher
 
     async def wanted(self, document: int) -> Wanted | None:
-        found: Wanted | None = await self.read(
-            partial(store.documents.wanted_of, document=document)
+        return await self._wanted.asked(document)
+
+    async def _wanted_of(self, documents: Sequence[int]) -> Sequence[Wanted | None]:
+        found: Mapping[int, Wanted] = await self.read(
+            partial(store.documents.wanted_of, documents=documents)
         )
-        return found
+        return [found.get(document) for document in documents]
 
     async def read(self, fn: Any) -> Any:
         return await (await self._tools.retoma.database()).read(fn)
-
-    async def write(self, fn: Any, verb: str) -> Any:
-        return await (await self._tools.retoma.database()).write(fn, verb=verb)
 
 
 class _Telling:
@@ -140,75 +141,66 @@ class _Telling:
         self._provider = provider
         self._of = Edition(wanted.id, wanted.edition)
         self._held = Held(ctx.job, ctx.epoch)
+        self._left: dict[
+            str, str
+        ] = {}  # texts that are not known to have vectors, by their hashes
         self._embedded = 0
-        self._end: Done | Skip | None = None  # known when all its chunks have their vectors
+        self._end: Done | Skip | None = None
 
     async def tell(self) -> Done | Skip:
-        mine = await self._cut()
+        cut = await self._cut()
         look, longest = LOOKS
         while self._end is None:
-            if mine is None:
-                mine = await self._take()
-                continue
-            if mine:
+            if not self._left:
+                await self._finish()
+            elif mine := await self._take(cut):
                 await self._embed(mine)
-            else:  # others have all of it in hand
+            elif mine is None:  # others have all of it in hand
                 await self._ctx.pause(look)
                 look = min(2 * look, longest)
-            mine = None
+            cut = None
         return self._end
 
     # — the chunks —
 
-    async def _cut(self) -> Mapping[str, str] | None:
-        """Written down once; what of it is for this attempt to embed, None where that is not known."""
-        key = str(self._of.number)
-        if self._ctx.kept(CUT, key=key):
+    async def _cut(self) -> Cut | None:
+        """What is to be written down of it, once: nothing where that was done before."""
+        if self._wanted.is_cut:
+            self._left = await self._house.read(partial(store.chunks.texts_of, of=self._of))
             return None
         chunks = await self._chunked()
-        taken: list[Mapping[str, str]] = []
-
-        def cut(tx: Transaction) -> int | None:
-            n = store.chunks.cut(tx, self._of, chunks)
-            if n is None:
-                self._end = GONE
-                return None
-            found = store.chunks.missing(tx, self._of, self._provider.most)
-            mine = store.chunks.take(tx, self._held, [*found]) if found else frozenset()
-            taken[:] = [{hash_: found[hash_] for hash_ in mine}]
-            self._end = None if found else self._finished(tx, 0)
-            return n
-
-        await self._ctx.write(CUT, cut, key=key)
-        return taken[0] if taken else None
+        self._left = {hash_: chunk.text for chunk, hash_ in chunks}
+        return Cut(self._of, chunks)
 
     async def _chunked(self) -> list[tuple[Chunk, str]]:
         if len(self._wanted.text) <= LONG:
             return _hashed(self._wanted)
         return await asyncio.get_running_loop().run_in_executor(None, _hashed, self._wanted)
 
-    async def _take(self) -> Mapping[str, str] | None:
-        """Texts that this attempt has in hand now; none where others have them all."""
-        most = self._provider.most
-        found = await self._house.read(lambda tx: store.chunks.missing(tx, self._of, most))
-        if not found:
-            await self._finish()
-            return None
-        taken = await self._house.write(
-            lambda tx: store.chunks.take(tx, self._held, [*found]), "take_flights"
-        )
-        return {hash_: found[hash_] for hash_ in taken if hash_ in found}
+    async def _take(self, cut: Cut | None) -> Mapping[str, str] | None:
+        """Texts that this attempt has in hand now; None where others have them all."""
+        hashes = [*islice(self._left, self._provider.most)]
+        last = len(hashes) == len(self._left)
+        wish = Wish(self._held, self._of, hashes, last, cut)
+        size = len(hashes) if cut is None else len(cut.chunks)
+        taken = await self._ctx.share(store.chunks.take, wish, size=size)
+        if taken is None:
+            self._end = GONE
+            return {}
+        self._ended(taken.done)
+        mine = {hash_: self._left[hash_] for hash_ in hashes if hash_ in taken.mine}
+        for hash_ in taken.made:
+            del self._left[hash_]
+        return mine if mine or taken.made else None
 
-    def _finished(self, tx: Transaction, embedded: int) -> Done | None:
-        """What it ends with, where nothing of it is missing any more."""
-        chunks = store.chunks.finish(tx, self._of)
-        return None if chunks is None else Done(chunks, self._embedded + embedded)
+    def _ended(self, chunks: int | None) -> None:
+        """With what, where it lacks nothing any more."""
+        if chunks is not None:
+            self._end = Done(chunks, self._embedded)
 
     async def _finish(self) -> None:
-        key = f"{self._of.number}/{self._ctx.epoch}"
-        done = await self._ctx.write(FINISH, store.chunks.finish, self._of, key=key)
-        if done is not None:
-            self._end = Done(done, self._embedded)
+        self._ended(await self._ctx.share(_finished, self._of))
+        if self._end is not None:
             return
         now = await self._house.wanted(self._of.document)
         if now is not None and now.has <= self._of.number:
@@ -269,17 +261,33 @@ class _Telling:
             for hash_, item in zip(texts, share.items, strict=True)
             if isinstance(item, bytes)
         }
-        model = self._wanted.model
-
-        def keep(tx: Transaction) -> int:
-            n = store.chunks.keep(tx, self._held, model, made)
-            self._end = self._finished(tx, n) if len(made) == len(texts) else None
-            return n
-
+        for hash_ in made:
+            del self._left[hash_]
+        last = not self._left
+        keeping = Keeping(self._held, self._of, self._wanted.model, made, last)
         with _span("vectors.store", n=len(made), document=self._wanted.id):
-            n = await self._ctx.write(KEEP, keep, key=f"{self._ctx.epoch}/{_short(texts)}")
-        self._embedded += n
+            done = await self._written(keeping)
+        self._embedded += len(made)
+        self._ended(done)
         return [item for item in share.items if isinstance(item, ItemRefused)]
+
+    async def _written(self, keeping: Keeping) -> int | None:
+        """A slice of a long document is a step: where it got on it is no poison, whoever died with it (E10)."""
+        if keeping.last:
+            size = len(keeping.vectors)
+            return await self._ctx.share(store.chunks.keep, keeping, size=size)
+        key = f"{self._ctx.epoch}/{_short(keeping.vectors)}"
+        return await self._ctx.write(KEEP, _kept_alone, keeping, key=key)
+
+
+def _kept_alone(tx: Transaction, keeping: Keeping) -> int | None:
+    [done] = store.chunks.keep(tx, [keeping])
+    return done
+
+
+def _finished(tx: Transaction, of: Sequence[Edition]) -> list[int | None]:
+    done = store.chunks.finish(tx, of)
+    return [done.get(each) for each in of]
 
 
 def _refusal(refused: Sequence[ItemRefused], of: int) -> Transient | Permanent:
@@ -304,7 +312,7 @@ def _hashed(wanted: Wanted) -> list[tuple[Chunk, str]]:
     ]
 
 
-def _short(texts: Mapping[str, str] | Sequence[str]) -> str:
+def _short(texts: Iterable[str]) -> str:
     return digest(" ".join(sorted(texts)))[:16]
 
 

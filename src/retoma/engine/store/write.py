@@ -15,6 +15,7 @@ COUNT_REFUSED = verb("count_refused")
 ENDED_ALREADY = verb("ended_already")
 HOLD_FOR_EVIDENCE = verb("hold_for_evidence")
 HOLD_JOB = verb("hold_job")
+HOLD_JOBS = verb("hold_jobs")
 REPORT_PROGRESS = verb("report_progress")
 SAVED_ALREADY = verb("saved_already")
 SAVE_STEPS = verb("save_steps")
@@ -104,6 +105,13 @@ def hold_job(tx: Transaction, boot: str, held: Held) -> bool | None:
     """Lock it for this transaction: whether it is still wanted, None where we no longer have it."""
     row = tx.one(HOLD_JOB, boot=boot, job=held.job, epoch=held.epoch)
     return None if row is None else bool(row[0])
+
+
+def hold_jobs(tx: Transaction, boot: str, held: Iterable[Held]) -> dict[Held, bool]:
+    """Lock those that we still have for this transaction: whether each is still wanted."""
+    rows = ",".join(f'{{"job":{each.job},"epoch":{each.epoch}}}' for each in held)
+    found = tx.all(HOLD_JOBS, boot=boot, rows=f"[{rows}]")
+    return {Held(job, epoch): bool(wanted) for job, epoch, wanted in found}
 
 
 def save_step(tx: Transaction, boot: str, held: Held, step: StepId, value: str) -> None:

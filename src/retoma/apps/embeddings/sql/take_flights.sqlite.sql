@@ -1,23 +1,19 @@
--- Take texts up that have no vector and that no claim has in hand; those that are this claim's now.
--- Twin: sets arrive by json_to_recordset on PostgreSQL, by json_each on SQLite.
+-- Take texts up that have no vector and that no claim has in hand; who has each now, and which are made.
+-- Twin: sets arrive by json_each here; and there somebody may have written while a row was waited for.
+-- The runner's right to each job and its epoch was checked in this transaction.
 INSERT INTO embeddings_flights (hash, job, epoch)
-SELECT value, :job, :epoch FROM json_each(:hashes)
-WHERE NOT EXISTS (SELECT 1 FROM embeddings_vectors v WHERE v.hash = value)
-  AND EXISTS (SELECT 1 FROM jobs j WHERE j.id = :job AND j.epoch = :epoch AND j.state = 'running')
+SELECT value ->> 'hash', value ->> 'job', value ->> 'epoch' FROM json_each(:rows)
+WHERE NOT EXISTS (SELECT 1 FROM embeddings_vectors v WHERE v.hash = value ->> 'hash')
 ON CONFLICT (hash) DO NOTHING;
 
 -- A claim that holds its job no more never will again: whoever finds it so may take up what it left.
-UPDATE embeddings_flights SET job = :job, epoch = :epoch
-FROM (SELECT f.hash, f.job, f.epoch FROM embeddings_flights f
-      WHERE f.hash IN (SELECT value FROM json_each(:hashes)) AND NOT EXISTS (
+UPDATE embeddings_flights SET job = found.taker, epoch = found.under
+FROM (SELECT f.hash, t.value ->> 'job' AS taker, t.value ->> 'epoch' AS under
+      FROM json_each(:rows) t CROSS JOIN embeddings_flights f ON f.hash = t.value ->> 'hash'
+      WHERE NOT EXISTS (
           SELECT 1 FROM jobs h WHERE h.id = f.job AND h.epoch = f.epoch AND h.state = 'running')) AS found
-WHERE embeddings_flights.hash = found.hash AND embeddings_flights.job = found.job
-  AND embeddings_flights.epoch = found.epoch
-  AND EXISTS (SELECT 1 FROM jobs j WHERE j.id = :job AND j.epoch = :epoch AND j.state = 'running');
+WHERE embeddings_flights.hash = found.hash;
 
--- Again, by what is there now: whoever held one may have kept its vector while we waited for the row.
-DELETE FROM embeddings_flights
-WHERE job = :job AND epoch = :epoch
-  AND EXISTS (SELECT 1 FROM embeddings_vectors v WHERE v.hash = embeddings_flights.hash);
-
-SELECT hash FROM embeddings_flights WHERE job = :job AND epoch = :epoch;
+SELECT t.value ->> 'hash', f.job, f.epoch,
+       EXISTS (SELECT 1 FROM embeddings_vectors v WHERE v.hash = t.value ->> 'hash')
+FROM json_each(:rows) t LEFT JOIN embeddings_flights f ON f.hash = t.value ->> 'hash';

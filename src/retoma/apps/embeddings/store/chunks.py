@@ -1,12 +1,14 @@
 """Chunks and their vectors: cut once, embedded once for their content, by one claim at a time.
 
 A text that several want is taken up by one of them: whoever else wants it waits for its vector, or for the
-end of that claim. Nobody waits while holding anything, so nobody waits for ever.
+end of that claim. Nobody waits while holding anything, so nobody waits for ever. All of it is said for many
+stories at a time, in a transaction that holds their jobs.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from retoma.apps.embeddings.chunks import Chunk
 from retoma.apps.embeddings.model import Model
@@ -16,10 +18,11 @@ from retoma.engine.job import Held
 from retoma.engine.transaction import Transaction
 
 ADD_CHUNKS = verb("add_chunks")
-FIND_MISSING = verb("find_missing")
-FINISH_DOCUMENT = verb("finish_document")
+CHUNKS_OF = verb("chunks_of")
+END_FLIGHTS = verb("end_flights")
+FINISH_DOCUMENTS = verb("finish_documents")
 KEEP_VECTORS = verb("keep_vectors")
-LOCK_DOCUMENT = verb("lock_document")
+LOCK_DOCUMENTS = verb("lock_documents")
 REMOVE_EDITIONS = verb("remove_editions")
 TAKE_FLIGHTS = verb("take_flights")
 TIDY_FLIGHTS = verb("tidy_flights")
@@ -36,57 +39,156 @@ class Edition:
     number: int
 
 
-def cut(tx: Transaction, of: Edition, chunks: Sequence[tuple[Chunk, str]]) -> int | None:
-    """Write down its chunks, each with its hash; how many. None where it was deleted."""
-    if tx.one(LOCK_DOCUMENT, document=of.document) is None:
-        return None
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The chunks of a document, each with its hash, that are to be written down."""
+
+    of: Edition
+    chunks: Sequence[tuple[Chunk, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Texts that a claim wants to take up. `last`: nothing else of its document is missing."""
+
+    held: Held
+    of: Edition
+    hashes: Sequence[str]
+    last: bool
+    cut: Cut | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What of that is this claim's to embed, and what has its vector. `done`: the chunks of a document
+    that lacks nothing."""
+
+    mine: frozenset[str]
+    made: frozenset[str]
+    done: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a claim has made. `last`: nothing else of its document is missing."""
+
+    held: Held
+    of: Edition
+    model: Model
+    vectors: Mapping[str, bytes]
+    last: bool
+
+
+def take(tx: Transaction, wishes: Sequence[Wish]) -> list[Taken | None]:
+    """Write down what is newly cut, and take up what nobody has in hand or has made, each text for the
+    first who wishes for it. None for a document that was deleted."""
+    gone = _write_down(tx, [wish.cut for wish in wishes if wish.cut is not None])
+    there = [wish for wish in wishes if wish.cut is None or wish.of.document not in gone]
+    wanted: dict[str, Held] = {}
+    for wish in there:
+        for hash_ in wish.hashes:
+            wanted.setdefault(hash_, wish.held)
     rows = [
-        [chunk.ordinal, chunk.start, chunk.end, chunk.text, hash_] for chunk, hash_ in chunks
+        {"hash": hash_, "job": wanted[hash_].job, "epoch": wanted[hash_].epoch}
+        for hash_ in sorted(wanted)
     ]
-    tx.run(ADD_CHUNKS, document=of.document, edition=of.number, rows=json.dumps(rows))
-    return len(rows)
+    found = tx.all(TAKE_FLIGHTS, rows=json.dumps(rows)) if rows else []
+    made = {hash_ for hash_, _, _, is_made in found if is_made}
+    hands = {hash_: (job, epoch) for hash_, job, epoch, is_made in found if not is_made}
+    whole = [wish.of for wish in there if wish.last and made.issuperset(wish.hashes)]
+    done = finish(tx, whole)
+    told = {
+        id(wish): Taken(
+            frozenset(hash_ for hash_ in wish.hashes if hands.get(hash_) == wish.held),
+            frozenset(made.intersection(wish.hashes)),
+            done.get(wish.of),
+        )
+        for wish in there
+    }
+    return [told.get(id(wish)) for wish in wishes]
 
 
-def missing(tx: Reading | Transaction, of: Edition, n: int) -> dict[str, str]:
-    """Texts of it that have no vector yet, some of them, by their hashes."""
-    return dict(tx.all(FIND_MISSING, document=of.document, edition=of.number, n=n))
+def keep(tx: Transaction, made: Sequence[Keeping]) -> list[int | None]:
+    """Keep what was made, each once for its content, and let go of what was taken up. The chunks of a
+    document that lacks nothing now."""
+    for model in {each.model for each in made}:
+        _keep_of(tx, model, [each for each in made if each.model == model])
+    held = [{"job": each.held.job, "epoch": each.held.epoch} for each in made]
+    tx.run(END_FLIGHTS, rows=json.dumps(held))
+    done = finish(tx, [each.of for each in made if each.last])
+    return [done.get(each.of) for each in made]
 
 
-def take(tx: Reading | Transaction, held: Held, hashes: Sequence[str]) -> frozenset[str]:
-    """Take these up, where nobody has them in hand or has made them; those that are this claim's."""
-    rows = tx.all(
-        TAKE_FLIGHTS, job=held.job, epoch=held.epoch, hashes=json.dumps(sorted(hashes))
-    )
-    return frozenset(hash_ for (hash_,) in rows)
+def finish(tx: Transaction, of: Sequence[Edition]) -> dict[Edition, int]:
+    """Documents whose chunks all have their vectors are searched by them: how many those are."""
+    if not of:
+        return {}
+    rows = [{"document": each.document, "edition": each.number} for each in of]
+    found = {
+        Edition(document, edition): int(chunks)
+        for document, edition, chunks in tx.all(FINISH_DOCUMENTS, rows=json.dumps(rows))
+    }
+    for each in found:
+        if each.number > 1:
+            tx.run(REMOVE_EDITIONS, document=each.document, edition=each.number)
+    return found
 
 
-def keep(tx: Transaction, held: Held, model: Model, vectors: Mapping[str, bytes]) -> int:
-    """Keep what was made, each once for its content, and let go of what was taken up; how many."""
-    hashes = sorted(vectors)
-    tx.run(
-        KEEP_VECTORS,
-        hashes=json.dumps(hashes),
-        vectors=b"".join(vectors[hash_] for hash_ in hashes),
-        model=model.name,
-        version=model.version,
-        dims=model.dims,
-        job=held.job,
-        epoch=held.epoch,
-    )
-    return len(hashes)
-
-
-def finish(tx: Transaction, of: Edition) -> int | None:
-    """Where all its chunks have their vectors it is searched by them: how many they are."""
-    row = tx.one(FINISH_DOCUMENT, document=of.document, edition=of.number)
-    if row is None:
-        return None
-    if of.number > 1:
-        tx.run(REMOVE_EDITIONS, document=of.document, edition=of.number)
-    return int(row[0])
+def texts_of(tx: Reading, of: Edition) -> dict[str, str]:
+    """What a document that is cut says, by the hashes of its chunks."""
+    return dict(tx.all(CHUNKS_OF, document=of.document, edition=of.number))
 
 
 def tidy(tx: Transaction) -> int:
     """Delete what nobody needs any more, a bite of it; how many vectors that were."""
     tx.run(TIDY_FLIGHTS)
     return len(tx.all(TIDY_VECTORS, n=BITE))
+
+
+def _write_down(tx: Transaction, cuts: Sequence[Cut]) -> set[int]:
+    """Which of these documents were deleted."""
+    if not cuts:
+        return set()
+    documents = {cut.of.document for cut in cuts}
+    found = tx.all(LOCK_DOCUMENTS, documents=json.dumps(sorted(documents)))
+    there = {int(document) for (document,) in found}
+    rows = [row for cut in cuts if cut.of.document in there for row in _rows(cut)]
+    if rows:
+        hashes = sorted({row["hash"] for row in rows})
+        tx.run(ADD_CHUNKS, rows=json.dumps(rows), hashes=json.dumps(hashes))
+    return documents - there
+
+
+def _rows(cut: Cut) -> Iterable[dict[str, Any]]:
+    document, edition = cut.of.document, cut.of.number
+    return (
+        {
+            "document": document,
+            "edition": edition,
+            "ordinal": chunk.ordinal,
+            "begins": chunk.start,
+            "ends": chunk.end,
+            "text": chunk.text,
+            "hash": hash_,
+        }
+        for chunk, hash_ in cut.chunks
+    )
+
+
+def _keep_of(tx: Transaction, model: Model, made: Sequence[Keeping]) -> None:
+    vectors = {
+        hash_: (each.held.job, vector)
+        for each in made
+        for hash_, vector in each.vectors.items()
+    }
+    if not vectors:
+        return
+    hashes = sorted(vectors)
+    tx.run(
+        KEEP_VECTORS,
+        rows=json.dumps([{"hash": hash_, "job": vectors[hash_][0]} for hash_ in hashes]),
+        vectors=b"".join(vectors[hash_][1] for hash_ in hashes),
+        model=model.name,
+        version=model.version,
+        dims=model.dims,
+    )

@@ -44,7 +44,8 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a story is told of its document. `has`: the edition it is searched by; `edition`: the wanted."""
+    """What a story is told of its document. `has`: the edition it is searched by; `edition`: the wanted,
+    which may be cut already."""
 
     id: int
     name: str
@@ -53,6 +54,7 @@ class Wanted:
     edition: int
     model: Model
     rule: Rule
+    is_cut: bool
 
 
 def add(
@@ -129,15 +131,16 @@ def _submitted(
     return batch.id, ids
 
 
-def wanted_of(tx: Reading, document: int) -> Wanted | None:
-    """None: it was deleted."""
-    row = tx.one(GET_WANTED, document=document)
-    if row is None:
-        return None
-    id_, name, text, has, edition, model, version, dims, size, overlap = row
-    return Wanted(
-        id_, name, text, has, edition, Model(model, version, dims), Rule(size, overlap)
-    )
+def wanted_of(tx: Reading, documents: Sequence[int]) -> dict[int, Wanted]:
+    """By their ids; those that were deleted are not among them."""
+    rows = tx.all(GET_WANTED, documents=json.dumps([*documents]))
+    return {row[0]: _wanted(row) for row in rows}
+
+
+def _wanted(row: Row) -> Wanted:
+    id_, name, text, has, edition, model, version, dims, size, overlap, is_cut = row
+    by = Model(model, version, dims)
+    return Wanted(id_, name, text, has, edition, by, Rule(size, overlap), bool(is_cut))
 
 
 def show(tx: Reading | Transaction, document: int) -> dict[str, Any]:
