@@ -277,7 +277,7 @@ def print_account(account: Account, titles: Mapping[str, str]) -> None:
 
 
 def _table(account: Account, titles: Mapping[str, str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
     table.add_column("")
     for heading in (
         *(speak("submitted"), speak("done"), speak("retried"), speak("recovered")),

@@ -141,17 +141,30 @@ class Listening(Started):
     ) -> "Listening":
         """Ready to answer when this returns; RuntimeError where it ends first."""
         process = await _launched(words, environment, log_file, out=PIPE)
-        assert process.stdout is not None  # noqa: S101 — it is a pipe
-        while line := await process.stdout.readline():
-            found = ORIGIN.search(line.decode())
-            if found is not None:
-                return cls(" ".join(words[:2]), process, found[0])
-        raise RuntimeError(f"{' '.join(words[:2])} ended with {await process.wait()}")
+        name = " ".join(words[:2])
+        try:
+            found = await _listens(process)
+        except asyncio.CancelledError:
+            Started(name, process).kill()
+            await process.wait()
+            raise
+        if found is None:
+            raise RuntimeError(f"{name} ended with {await process.wait()}")
+        return cls(name, process, found)
 
     @property
     def server(self) -> str:
         """Its host and port."""
         return self.origin.removeprefix("http://")
+
+
+async def _listens(process: Process) -> str | None:
+    """Where it says that it listens; None: it has ended."""
+    assert process.stdout is not None  # noqa: S101 — it is a pipe
+    while line := await process.stdout.readline():
+        if (found := ORIGIN.search(line.decode())) is not None:
+            return found[0]
+    return None
 
 
 async def _launched(

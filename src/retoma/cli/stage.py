@@ -80,6 +80,7 @@ class Stage:
             await stop_all(self._programs_of_all(), REST)
         finally:
             self.kill()
+            await asyncio.gather(*(each.ended() for each in self._everybody()))
 
     async def _programs(self) -> None:
         for each in self._left_out:
@@ -142,9 +143,11 @@ class Stage:
     def kill(self) -> None:
         if self._kept is not None:
             self._kept.cancel()
-        self.fleet.kill()
-        for each in self._programs_of_all():
+        for each in self._everybody():
             each.kill()
+
+    def _everybody(self) -> list[Started]:
+        return [*self.fleet.alive.values(), *self._programs_of_all()]
 
     def _programs_of_all(self) -> list[Started]:
         return [program for each in self.worlds for program in each.programs.values()]
