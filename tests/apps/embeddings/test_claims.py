@@ -18,10 +18,13 @@ from retoma.apps.embeddings import store
 from retoma.apps.embeddings.model import KIND, NewDocument, checked_rule
 from retoma.apps.embeddings.providers import NGrams
 from retoma.apps.embeddings.steps import model_of
+from retoma.apps.embeddings.store.chunks import Edition, Wish
 from retoma.db import adhoc
+from retoma.engine import store as engine
 from retoma.engine.context import Context
 from retoma.engine.job import Held
 from retoma.engine.settlement import RELEASED
+from retoma.engine.transaction import Transaction
 from retoma.outbound import Outbound
 from tests.apps.embeddings.aids import WHO, House, house
 from tests.apps.embeddings.run_embeddings import (
@@ -270,11 +273,18 @@ async def claimed(there: House, me: str, n: int) -> list[Held]:
     return [each.held for each in found]
 
 
-async def take(there: House, held: Held, *hashes: str) -> set[str]:
-    database = await there.app.database()
-    return {
-        *await database.write(lambda tx: store.chunks.take(tx, held, [*hashes]), verb="take")
-    }
+async def take(there: House, me: str, held: Held, *hashes: str) -> set[str]:
+    """As a story does: whoever holds his job no more is not asked."""
+    wish = Wish(held, Edition(0, 1), hashes, last=False)
+
+    def take(tx: Transaction) -> set[str]:
+        if held not in tx.inside(lambda inner: engine.hold_jobs(inner, me, [held])):
+            return set()
+        [taken] = store.chunks.take(tx, [wish])
+        assert taken is not None
+        return {*taken.mine}
+
+    return await there.app.write(take)
 
 
 async def test_a_text_is_in_one_hand_and_a_dead_hand_holds_nothing(database_url):
@@ -284,16 +294,18 @@ async def test_a_text_is_in_one_hand_and_a_dead_hand_holds_nothing(database_url)
         first, second = await claimed(there, "one", 2)
         [third] = await claimed(there, "two", 1)
 
-        assert {"x", "y"} == await take(there, first, "x", "y")
-        assert {"z"} == await take(there, second, "x", "y", "z")
-        assert {"x", "y"} == await take(there, first, "x", "y"), "asked again it is the same"
+        assert {"x", "y"} == await take(there, "one", first, "x", "y")
+        assert {"z"} == await take(there, "one", second, "x", "y", "z")
+        assert {"x", "y"} == await take(there, "one", first, "x", "y"), (
+            "asked again it is the same"
+        )
         stale = Held(first.job, first.epoch - 1)
-        assert set() == await take(there, stale, "x", "new")
+        assert set() == await take(there, "one", stale, "x", "new")
 
         database = await there.app.database()
         await settle(database, "one", first, RELEASED)
-        assert {"x", "y"} == await take(there, third, "x", "y", "z")
-        assert set() == await take(there, first, "x", "new")
+        assert {"x", "y"} == await take(there, "two", third, "x", "y", "z")
+        assert set() == await take(there, "one", first, "x", "new")
         left = await there.rows("SELECT hash, job FROM embeddings_flights ORDER BY hash")
         assert [("x", third.job), ("y", third.job), ("z", second.job)] == [*map(tuple, left)]
         assert 0 == await there.app.write(store.chunks.tidy)
