@@ -19,7 +19,7 @@ from retoma.cli.stage import Size, Stage
 from retoma.words import say
 
 SLOTS: Final = 20  # of each runner
-PAUSE: Final = 3.0  # seconds after the beginning of a batch: by then it is on the board
+PAUSE: Final = 20.0  # seconds from the beginning of a batch to that of the next, at least
 LOOK: Final = 0.5
 SIZE: Final = Size(
     ads=AdsSize(workers=3, proxies=4, missions=12),
