@@ -20,6 +20,7 @@ from tests.apps.matches.around import FIELDS, OF_MATCHES
 from tests.apps.workers import worker
 from tests.databases import Rooms, migrate
 from tests.engine.aids import eventually
+from tests.lines import whole_lines
 
 ENDS = """SELECT round, match_key, status, error_code, attempts FROM scrape_tasks
 ORDER BY round, match_key"""
@@ -119,7 +120,7 @@ def lines(log: Path, jobs: list[Any]) -> list[dict[str, Any]]:
     """What workers have said of matches: each line has the document's three fields."""
     text = log.read_text()
     assert "Traceback" not in text, text[-3000:]
-    said = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    said = [json.loads(line) for line in whole_lines(log) if line.startswith("{")]
     of = {job: (run, key) for job, run, key in jobs}
     named = [line for line in said if line.get("job") in of]
     assert [] == [line for line in named if any(name not in line for name in FIELDS)]
