@@ -87,12 +87,8 @@ EMPTY = (
 )
 WIDTHS = {"wide": 1440, "laptop": 1024, "tablet": 768, "phone": 390}
 ON_PHONES = ("board", "ads-mission")  # of the applications; tests see that the others fit
-README = {
-    "board-light": ("board", "light", "en"),
-    "mission-dark": ("ads-mission", "dark", "en"),
-}
-PICTURE = {"width": 1280, "height": 860}  # of the README
-READY = 45_000  # milliseconds: until a world has something to tell of its last minutes
+README = {"board-light": ("board", "light", 860), "mission-dark": ("ads-mission", "dark", 640)}
+READY = 60_000  # milliseconds: until a world has something to tell of its last minutes
 LOOKS = (  # theme, language, phone
     ("light", "pt_BR", False),
     ("dark", "en", False),
@@ -305,11 +301,11 @@ def _take_readme(
     started: Browser, where: Path, origin: str, pages: Mapping[str, str], cookies: Any
 ) -> None:
     seen: Any = {"name": TOUR, "value": "over", "url": origin}
-    for name, (shown, theme, language) in README.items():
-        with context(started, language=language, theme=theme) as someone:
+    for name, (shown, theme, height) in README.items():
+        with context(started, theme=theme) as someone:
             someone.add_cookies([*cookies, seen])
             page = someone.new_page()
-            page.set_viewport_size(PICTURE)  # type: ignore[arg-type]
+            page.set_viewport_size({"width": 1280, "height": height})
             page.goto(origin + pages[shown])
             page.wait_for_timeout(READY if shown == "board" else 600)
             page.screenshot(path=where / f"{name}.png")

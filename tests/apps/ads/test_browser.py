@@ -135,7 +135,7 @@ def test_missions_are_selected_started_watched_and_one_is_canceled(
         page.goto(f"{origin}/ads/missions/{mission}")
         expect(page.locator("#mission-head .state")).to_have_text("canceled", timeout=PATIENCE)
         expect(page.locator("#mission-timeline")).to_contain_text(
-            "canceled_by: Ana", timeout=PATIENCE
+            "Cancelada por Ana", timeout=PATIENCE
         )
         page.goto(f"{origin}/ads/missions?status=completed")
         expect(page.locator("#rows tr")).to_have_count(2, timeout=PATIENCE)

@@ -11,6 +11,7 @@ MILLISECONDS: Final = "_ms"  # how the name of a length of time ends
 
 FIELDS: Final[Mapping[str, Said]] = {
     "ads_count": say("Ads"),
+    "attempt": say("Attempt"),
     "api_key": say("API key"),
     "canceled_by": say("Canceled by"),
     "created_at": say("Created"),
@@ -19,6 +20,7 @@ FIELDS: Final[Mapping[str, Said]] = {
     "date_end": say("Last day"),
     "date_start": say("First day"),
     "duration_ms": say("Took"),
+    "error": say("Error"),
     "error_code": say("Code"),
     "error_message": say("Why"),
     "failed_count": say("Refused ads"),
@@ -33,7 +35,9 @@ FIELDS: Final[Mapping[str, Said]] = {
     "new_proxy": say("Proxy after"),
     "old_proxy": say("Proxy before"),
     "password": say("Password"),
+    "phase": say("Phase"),
     "port": say("Port"),
+    "previous_checkpoint": say("Checkpoint before"),
     "proxy_id": say("Id of the proxy"),
     "proxy_name": say("Proxy"),
     "proxy_used": say("Proxy"),
@@ -49,6 +53,7 @@ FIELDS: Final[Mapping[str, Said]] = {
     "url": say("Address"),
     "username": say("User name"),
     "vendor": say("Vendor"),
+    "waited_ms": say("Waited"),
     "worker_data_url": say("Where the ads are"),
     "worker_id": say("Id of the worker"),
     "worker_job_id": say("Job at the worker"),
