@@ -5,4 +5,5 @@ SELECT (SELECT count(*) FROM ads_sessions s WHERE s.ended_at IS NULL AND s.proxy
        (SELECT count(*) FROM ads_workers w WHERE w.active = TRUE AND w.deleted_at IS NULL
             AND w.status = 'error'),
        (SELECT count(*) FROM ads_orchestrator WHERE wish = 'started'
+            AND NOT EXISTS (SELECT 1 FROM pauses WHERE scope = 'application' AND name = 'ads')
             AND EXISTS (SELECT 1 FROM ads_missions WHERE status IN ('queued', 'running')));

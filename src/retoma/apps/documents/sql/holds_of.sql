@@ -4,7 +4,12 @@ SELECT why, count(*), min(until) FROM (
                      AND r.lease_until >= (SELECT clock()) THEN 'running'
                 WHEN j.state = 'running' THEN 'lost'
                 WHEN j.state = 'parked' THEN 'parked:' || coalesce(j.code, j.reason, '')
-                WHEN b.paused_at IS NOT NULL THEN 'pause'
+                WHEN b.paused_at IS NOT NULL OR EXISTS (
+                    SELECT 1 FROM pauses p
+                    WHERE p.scope = 'queue' AND p.name = j.queue
+                       OR p.scope = 'kind' AND p.name = j.kind
+                       OR p.scope = 'application' AND p.name = (
+                           SELECT k.application FROM kinds k WHERE k.name = j.kind)) THEN 'pause'
                 WHEN j.aside IS NOT NULL THEN j.aside
                 WHEN j.run_at > (SELECT clock()) THEN 'backoff'
                 WHEN NOT EXISTS (

@@ -1,0 +1,67 @@
+-- Only a paused batch keeps an execution from being stuck.
+DROP VIEW execucoes_classificacao;
+
+CREATE VIEW execucoes_classificacao AS
+SELECT e.id, e.project AS projeto_id, e.name AS nome,
+       CASE WHEN coalesce((SELECT sum(c.n) FROM counts c
+                           WHERE c.batch = e.id AND c.state IN ('waiting', 'running', 'parked')), 0)
+               + coalesce((SELECT sum(
+                     CASE WHEN t.to_state IN ('waiting', 'running', 'parked') THEN t.n ELSE 0 END
+                   - CASE WHEN t.from_state IN ('waiting', 'running', 'parked') THEN t.n ELSE 0 END)
+                     FROM tallies t WHERE t.batch = e.id), 0) = 0 THEN 'CONCLUIDO'
+            WHEN e.failed_at IS NOT NULL THEN 'ERRO'
+            WHEN e.generation = 1 AND NOT EXISTS (
+                SELECT 1 FROM jobs j WHERE j.id BETWEEN b.first_job AND b.last_job
+                  AND j.batch = e.id AND j.epoch > 0) THEN 'PENDENTE'
+            -- Stuck: for five minutes nothing moved, nothing is held by a living runner or waits for
+            -- its backoff, and of something that is open nobody can say why (no pause, no gate, no
+            -- person it waits for, no line before runners that have their hands full).
+            WHEN b.paused_at IS NULL AND e.moved_at < (SELECT clock_in(-300)) AND NOT EXISTS (
+                SELECT 1 FROM jobs j LEFT JOIN runners r ON r.boot = j.runner
+                WHERE j.id BETWEEN b.first_job AND b.last_job AND j.batch = e.id
+                  AND (j.started_at >= (SELECT clock_in(-300)) OR j.progress_at >= (SELECT clock_in(-300))
+                       OR j.ended_at >= (SELECT clock_in(-300))
+                       OR (j.state = 'waiting' AND j.run_at >= (SELECT clock_in(-300)))
+                       OR (r.state IN ('alive', 'leaving') AND r.lease_until >= (SELECT clock()))))
+             AND EXISTS (
+                SELECT 1 FROM jobs j
+                WHERE j.id BETWEEN b.first_job AND b.last_job AND j.batch = e.id
+                  AND (j.state = 'running' OR (j.state = 'waiting' AND j.aside IS NULL)))
+             AND NOT EXISTS (
+                SELECT 1 FROM runners r
+                WHERE r.state = 'alive' AND r.lease_until >= (SELECT clock())
+                  AND r.knows LIKE '%"documents.document@1"%'
+                  AND r.slots <= (SELECT count(*) FROM jobs h WHERE h.runner = r.boot))
+             THEN 'TRAVADO'
+            ELSE 'EM_ANDAMENTO' END AS status,
+       e.total,
+       strftime('%Y-%m-%d %H:%M:%f', nullif((
+        SELECT max(max(coalesce(j.started_at, 0), coalesce(j.progress_at, 0),
+                       coalesce(j.ended_at, 0), coalesce(r.beat_at, 0)))
+        FROM jobs j LEFT JOIN runners r ON r.boot = j.runner
+        WHERE j.id BETWEEN b.first_job AND b.last_job AND j.batch = e.id), 0) / 1e6, 'unixepoch') AS ultimo_heartbeat,
+       (SELECT d.code FROM jobs j JOIN documents d ON d.job = j.id
+        WHERE j.id BETWEEN b.first_job AND b.last_job AND j.batch = e.id AND j.ended_at IS NOT NULL
+        ORDER BY j.ended_at DESC, j.id DESC LIMIT 1) AS ultimo_codigo_processado,
+       e.resumes AS tentativas_retry, e.most_resumes AS max_retries, e.epoch AS epoca,
+       e.generation AS geracao, e.reprocessed AS reprocessados,
+       strftime('%Y-%m-%d %H:%M:%f',
+       e.stuck_at / 1e6, 'unixepoch') AS travado_em,
+       strftime('%Y-%m-%d %H:%M:%f',
+       e.failed_at / 1e6, 'unixepoch') AS erro_em,
+       strftime('%Y-%m-%d %H:%M:%f',
+       e.canceled_at / 1e6, 'unixepoch') AS cancelada_em,
+       e.canceled_by AS cancelada_por,
+       e.created_by AS criado_por,
+       strftime('%Y-%m-%d %H:%M:%f',
+       e.created_at / 1e6, 'unixepoch') AS criado_em
+FROM executions e JOIN batches b ON b.id = e.id;
+
+CREATE TRIGGER execucoes_classificacao_insert INSTEAD OF INSERT ON execucoes_classificacao
+BEGIN SELECT raise(ABORT, 'execucoes_classificacao is a view: use the API, /classificador'); END;
+
+CREATE TRIGGER execucoes_classificacao_update INSTEAD OF UPDATE ON execucoes_classificacao
+BEGIN SELECT raise(ABORT, 'execucoes_classificacao is a view: use the API, /classificador'); END;
+
+CREATE TRIGGER execucoes_classificacao_delete INSTEAD OF DELETE ON execucoes_classificacao
+BEGIN SELECT raise(ABORT, 'execucoes_classificacao is a view: use the API, /classificador'); END;
