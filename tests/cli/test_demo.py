@@ -15,7 +15,7 @@ from rich.console import Console
 from retoma.cli import account, world
 from retoma.cli.account import Account, Life, Row, Seen, Witness
 from retoma.cli.board import Bar, Board
-from retoma.cli.exits import Exit, Stop
+from retoma.cli.exits import Exit, Stop, stop_in
 from retoma.engine.states import State
 from retoma.words import say
 from tests.cli.conftest import PATIENCE, command, started, wait_for
@@ -237,3 +237,14 @@ def at_work_in(folder: Path) -> list[int]:
             if (each / "cwd").readlink() == folder:
                 found.append(int(each.name))
     return found
+
+
+def test_a_stop_among_several_tasks_is_itself():
+    stop, other = Stop(Exit.UNAVAILABLE, "amber did not come up"), ValueError("another")
+
+    wrapped = ExceptionGroup("tasks", [other, ExceptionGroup("tasks", [stop])])
+
+    assert stop is stop_in(wrapped)
+    assert other is stop_in(other)
+    alone = ExceptionGroup("tasks", [other])
+    assert alone is stop_in(alone)

@@ -39,11 +39,18 @@ def guarded(command: Callable[[], object]) -> None:
         command()
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 — the last door: said in one line
+    except Exception as raised:  # noqa: BLE001 — the last door: said in one line
+        error = stop_in(raised)
         if os.environ.get("RETOMA_DEBUG") == "1":
             print(_redacted(traceback.format_exc()), file=sys.stderr)
         print(f"retoma: {_in_one_line(error)}", file=sys.stderr)
         sys.exit(code_of(error))
+
+
+def stop_in(error: Exception) -> Exception:
+    """A Stop among several tasks comes out wrapped: itself; anything else as it is."""
+    stops = error.subgroup(Stop) if isinstance(error, ExceptionGroup) else None
+    return error if stops is None else stop_in(stops.exceptions[0])
 
 
 def end_with_the_reader() -> None:

@@ -115,6 +115,9 @@ class Stage:
     # — looking on —
 
     async def look(self) -> dict[str, Bar]:
+        if self._kept is not None and self._kept.done():
+            self._kept.result()  # runners that cannot start: said at once
+
         def bars(tx: Transaction) -> dict[str, Bar]:
             counts = insights.count_kinds(tx)
             return {each.name: each.stands(tx, counts) for each in self.worlds}

@@ -54,10 +54,12 @@ async def _up(stage: Stage) -> bool:
             board.tell(say("Ctrl-C stops; all of it is in {folder}", folder=stage.place.folder))
             served = asyncio.create_task(server.run())
             working = asyncio.create_task(_batch_after_batch(stage))
-            await asyncio.wait(
+            ended, _ = await asyncio.wait(
                 [asyncio.create_task(stopping.wait()), served, working],
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            for each in ended:
+                each.result()  # whoever failed says so
             board.tell(say("stopping: running jobs finish first"))
             working.cancel()
             server.stop()
