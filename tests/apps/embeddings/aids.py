@@ -102,8 +102,10 @@ class House:
         return await self.app.write(lambda tx: store.collections.reembed(tx, to, actor=WHO))
 
     def searcher(self) -> Searcher:
-        """As another process would have it, with the same provider."""
-        return Searcher(self.app.tools["embeddings"], self.provider)
+        """As another process would have it, with the same provider, and the patience of a busy machine."""
+        tools = self.app.tools["embeddings"]
+        questions = Questions(tools, self.provider, looks=[0.05] * 2_000)
+        return Searcher(tools, self.provider, questions=questions)
 
     async def remove(self, document: int) -> None:
         await self.app.write(lambda tx: store.documents.remove(tx, document, actor=WHO))

@@ -6,6 +6,7 @@ who ask it in the same moment, in any process, the first pays.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -74,8 +75,14 @@ def _same(asked: Asked) -> str:
 class Questions:
     """One for a process: the story of a question, and whoever has it told."""
 
-    def __init__(self, tools: Tools, provider: Provider | None = None) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        provider: Provider | None = None,
+        looks: Sequence[float] = LOOKS,
+    ) -> None:
         self._tools = tools
+        self._looks = looks
         self._given = provider
         self._runner: HintedRunner | None = None
 
@@ -101,7 +108,7 @@ class Questions:
     async def _ended(self, job: int, actor: str) -> Job:
         """Nobody goes on with a question that nobody waits for."""
         app = self._tools.retoma
-        for look in LOOKS:
+        for look in self._looks:
             heeded = await self._heeded(job)
             seen = await app.get(job)
             if seen.ended:

@@ -117,10 +117,11 @@ class Searcher:
         provider: Provider | None = None,
         memory: int | None = None,
         at_once: int = AT_ONCE,
+        questions: Questions | None = None,
     ) -> None:
         self._retoma = tools.retoma
         self._provider = provider or tools.one(build_provider)
-        self._questions = Questions(tools, provider) if provider else tools.one(Questions)
+        self._questions = questions or tools.one(Questions)
         self._memory = memory or tools.settings.embeddings_memory
         self._at_once = at_once
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
