@@ -21,19 +21,9 @@ REFERENCE = ROOT / "docs" / "reference"
 AGAIN = "python -m tests.house.pages"
 # Of a Context: what is there for stories. The rest is what the engine asks of it.
 FOR_STORIES = (
-    *(
-        "step",
-        "each",
-        "write",
-        "remote",
-        "use",
-        "rate",
-        "breaker",
-        "progress",
-        "attach",
-        "cost",
-    ),
-    *("kept", "log", "job", "generation", "attempt", "epoch"),
+    *("step", "each", "write", "share", "remote", "kept"),
+    *("use", "rate", "breaker", "progress", "attach", "cost", "log"),
+    *("job", "generation", "attempt", "epoch"),
 )
 BESIDE = ("retoma.testing", "retoma.apps", "retoma.web")
 EVERYWHERE = {"--help", "--json", "--database"}  # said once, at the head of the page
