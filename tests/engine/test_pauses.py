@@ -66,7 +66,7 @@ async def test_what_is_paused_waits_until_it_is_resumed(database_url, scope, nam
 @pytest.mark.parametrize(("scope", "name"), SCOPES)
 async def test_a_living_runner_hears_of_a_pause_and_of_its_end(database_url, scope, name):
     ran: list[str] = []
-    async with build(database_url, ran) as app, running(app, tick=3_600.0):
+    async with build(database_url, ran) as app, running(app):
         await app.pauses.pause(scope, name)
         await app.submit("quote", 1)
         await app.submit("label", 1)
