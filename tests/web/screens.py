@@ -87,8 +87,8 @@ EMPTY = (
 )
 WIDTHS = {"wide": 1440, "laptop": 1024, "tablet": 768, "phone": 390}
 ON_PHONES = ("board", "ads-mission")  # of the applications; tests see that the others fit
-README = {"board-light": ("board", "light", 860), "mission-dark": ("ads-mission", "dark", 640)}
-READY = 60_000  # milliseconds: until a world has something to tell of its last minutes
+README = {"board-light": ("board", "light", 860), "mission-dark": ("ads-mission", "dark", 560)}
+READY = 40_000  # milliseconds: until a world has something to tell of its last minutes
 LOOKS = (  # theme, language, phone
     ("light", "pt_BR", False),
     ("dark", "en", False),
