@@ -34,7 +34,7 @@ HEADERS = {"x-api-key": ROOT_KEY}
 
 def operations_of(origin: str) -> list[Any]:
     """Those of which there is little to ask first: what they leave goes to the others."""
-    document = httpx2.get(f"{origin}/openapi.json").json()
+    document = httpx2.get(f"{origin}/openapi.json", timeout=60).json()
     schema = schemathesis.openapi.from_dict(document)
     schema.config.update(base_url=origin)
     every: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
@@ -49,7 +49,7 @@ def varies(operation: Any) -> bool:
 
 def fill(origin: str) -> None:
     """Something for the questions to be about."""
-    with httpx2.Client(base_url=origin, headers=HEADERS) as house:
+    with httpx2.Client(base_url=origin, headers=HEADERS, timeout=60) as house:
         for n in range(3):
             house.post("/api/jobs", json={"kind": "count", "payload": n}).raise_for_status()
         house.post(
@@ -140,7 +140,10 @@ def test_what_asks_without_a_key_is_refused_everywhere(url_of_one):
     """Deny by default: every operation that is not for anybody, asked by nobody. Numbers alone are
     open while only this machine can reach us."""
     open_near = set()
-    with served(url_of_one) as server, httpx2.Client(base_url=server.origin) as nobody:
+    with (
+        served(url_of_one) as server,
+        httpx2.Client(base_url=server.origin, timeout=60) as nobody,
+    ):
         document = nobody.get("/openapi.json").json()
         for path, item in document["paths"].items():
             for method, operation in item.items():

@@ -98,7 +98,7 @@ def test_e29_it_serves_lets_in_by_its_link_and_leaves_in_order(database_url, tmp
     with process(tmp_path, database_url, RETOMA_LEASE="600") as server:
         listening(server)
         wait_for(lambda: LINK.search(server.said), "it printed no link")
-        with httpx2.Client(base_url=server.origin) as browser:
+        with httpx2.Client(base_url=server.origin, timeout=60) as browser:
             assert "ok" == browser.get("/readyz").json()["status"]
             link = LINK.search(server.said)[0]  # type: ignore[index]
             entered = browser.post(link, headers={"Origin": server.origin})

@@ -202,7 +202,7 @@ async def test_a_revoked_key_ends_its_streams_with_the_next_heartbeat(database_u
             await hello(theirs)
             await hello(ours)
             httpx2.post(
-                f"{server.origin}/api/keys/{key['id']}/revoke", headers=ADMIN
+                f"{server.origin}/api/keys/{key['id']}/revoke", headers=ADMIN, timeout=60
             ).raise_for_status()
             test_clock.jump(15)
 
@@ -226,7 +226,7 @@ async def test_a_session_that_ends_ends_its_streams_and_so_does_a_role_that_chan
         ):
             await hello(ana)
             await hello(bia)
-            with httpx2.Client(base_url=server.origin, headers=ADMIN) as admin:
+            with httpx2.Client(base_url=server.origin, headers=ADMIN, timeout=60) as admin:
                 [session] = [
                     each["id"]
                     for each in admin.get("/api/sessions").json()["items"]
@@ -242,7 +242,7 @@ async def test_a_session_that_ends_ends_its_streams_and_so_does_a_role_that_chan
 
 def enter(server: Served, name: str) -> dict[str, str]:
     """The cookie of an operator who came in by a link."""
-    with httpx2.Client(base_url=server.origin) as browser:
+    with httpx2.Client(base_url=server.origin, timeout=60) as browser:
         made = browser.post(
             "/api/people", json={"person": name, "role": "operator"}, headers=ADMIN
         )

@@ -77,12 +77,14 @@ class Around:
 
     def misbehave(self, worker: Program, **told: Any) -> None:
         url = f"{worker.origin}/misbehave"
-        httpx2.post(url, json=told, headers=KEYED, trust_env=False).raise_for_status()
+        httpx2.post(
+            url, json=told, headers=KEYED, timeout=60, trust_env=False
+        ).raise_for_status()
 
     def trouble(self, **told: Any) -> None:
         """With the site, until `peace`."""
         url = f"{self.site.origin}/_sandbox/faults"
-        httpx2.post(url, json=told, trust_env=False).raise_for_status()
+        httpx2.post(url, json=told, timeout=60, trust_env=False).raise_for_status()
 
     def peace(self) -> None:
         url = f"{self.site.origin}/_sandbox/faults"

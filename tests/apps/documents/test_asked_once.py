@@ -70,7 +70,9 @@ async def two_runners(url: str, folder: Path, clock: Any) -> AsyncIterator[Two]:
             app = await stack.enter_async_context(Retoma(url))
             app.install(replace(APP, schedules=()), Tools(app, out, settings=settings))
             apps.append(app)
-        door = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False)
+        door = httpx2.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False
+        )
         await stack.enter_async_context(door)
         yield Two(World(apps[0], service, folder), apps[1], door, clock)
 

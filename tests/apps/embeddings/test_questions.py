@@ -273,5 +273,5 @@ async def site(
 
 async def trouble(port: int, trouble: str, **how: Any) -> None:
     there = f"http://127.0.0.1:{port}/_sandbox/faults"
-    async with httpx2.AsyncClient(trust_env=False) as client:
+    async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
         (await client.post(there, json={"trouble": trouble, **how})).raise_for_status()

@@ -108,7 +108,7 @@ async def test_shops_that_are_away_end_no_quote(database_url, tmp_path):
         quote = await there.quote(number(there, vehicle=False))
         faults = f"{there.settings.fipe_url}/shops/_sandbox/faults"
         away = {"trouble": "status", "status": 503, "times": None}
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             (await client.post(faults, json=away)).raise_for_status()
             await there.drained()
             seen = await there.seen(quote)
@@ -133,7 +133,7 @@ async def test_q1_a_search_that_broke_off_is_unknown_and_not_told_as_failed(
     async with world(database_url, tmp_path) as there:
         quote = await there.quote(number(there, vehicle=False))
         faults = f"{there.settings.fipe_url}/serpapi/_sandbox/faults"
-        async with httpx2.AsyncClient() as client:
+        async with httpx2.AsyncClient(timeout=60) as client:
             (await client.post(faults, json={"trouble": "cut"})).raise_for_status()
         await there.drained()
         seen = await there.seen(quote)
