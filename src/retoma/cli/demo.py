@@ -118,7 +118,11 @@ class _Demo:
 
     async def _look_on(self) -> None:
         dead: set[str] = set()
+        begun = False
         while not all(bar.finished for bar in (await self._stage.look()).values()):
+            if not begun and self._board.share > 0:
+                begun = True
+                self._board.tell(say("the first job is done"))
             await self._tell_of_dead(dead)
             await self._board.clock.sleep(LOOK)
 
