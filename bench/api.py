@@ -56,6 +56,8 @@ QUESTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "breakers": "/api/breakers",
         "costs": "/api/costs",
         "budgets": "/api/budgets",
+        "pauses": "/api/pauses",
+        "disk": "/api/disk",
         "metrics": "/metrics",
         "page_board": "/",
         "page_jobs": "/jobs",

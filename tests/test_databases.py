@@ -171,4 +171,6 @@ def settled(handed: Recycled, before: list[Any]) -> list[Any]:
 
 def name_of(url: str) -> object:
     with psycopg.connect(url) as connection:
-        return connection.execute("SELECT value FROM retoma.meta").fetchone()
+        return connection.execute(
+            "SELECT value FROM retoma.meta WHERE name = 'database'"
+        ).fetchone()

@@ -46,9 +46,14 @@ APART = """SELECT l.key FROM limits l WHERE used <> (
 
 
 class Gauge:
-    """How many stories of each key are being told, and the most there ever were."""
+    """How many stories of each key are being told, and the most there ever were.
 
-    def __init__(self) -> None:
+    Nobody goes before there were once so many of his key at the same time.
+    """
+
+    def __init__(self, **waits_for: int) -> None:
+        self.waits_for = waits_for
+        self.reached = {key: asyncio.Event() for key in waits_for}
         self.now: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
 
@@ -56,14 +61,18 @@ class Gauge:
         for key in keys:
             self.now[key] += 1
             self.most[key] = max(self.most[key], self.now[key])
+            if self.most[key] >= self.waits_for[key]:
+                self.reached[key].set()
         await asyncio.sleep(0.005)
+        for key in keys:
+            await self.reached[key].wait()
         for key in keys:
             self.now[key] -= 1
 
 
 async def test_e16_no_more_jobs_of_a_kind_run_at_once_than_its_limit(database_url):
     async with Retoma(database_url) as app:
-        gauge = Gauge()
+        gauge = Gauge(work=3, free=4)
 
         @app.job(limit=3)
         async def work(ctx: Context, n: int) -> None:
@@ -88,7 +97,7 @@ async def test_e16_no_more_jobs_of_a_kind_run_at_once_than_its_limit(database_ur
 
 async def test_e16_each_key_has_its_own_room_and_both_gates_count(database_url):
     async with Retoma(database_url) as app:
-        gauge = Gauge()
+        gauge = Gauge(all=5, a=2, b=2, c=2, d=2)
 
         @app.job(limit=[5, Limit(2, per="site")])
         async def scrape(ctx: Context, page: dict[str, Any]) -> None:

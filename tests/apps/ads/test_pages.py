@@ -222,7 +222,7 @@ async def test_the_stream_moves_the_page_by_the_events_of_the_three_kinds(
         once = await site.viewer.get(
             f"/live/ads/missions/{mission}", headers={"Retoma-Once": "1"}
         )
-        assert once.text.count("<hx-partial") == 4
+        assert once.text.count("<hx-partial") == 5  # with the banner of what is paused
 
         # What only a person can repair is said where people look.
         [writer] = site.house.writers.values()
