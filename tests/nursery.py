@@ -220,7 +220,8 @@ class Nursery:
             for file, _ in self._events.poll():
                 if file == self._wake.fileno():
                     self._reap()
-                elif file in self._ends:
+                    break  # what it has closed may still stand in this round
+                if file in self._ends:
                     self._events.unregister(file)
                     os.kill(self._ends[file], signal.SIGKILL)
                 elif (told := self._hear(file)) is None:

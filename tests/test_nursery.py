@@ -84,6 +84,33 @@ def test_a_signal_reaches_it_and_it_is_waited_for(start):
     child.kill()  # nobody is there
 
 
+TOGETHER = """
+import os, socket
+from tests.nursery import Nursery
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+heard = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+heard.bind("")
+heard.listen()
+nursery = Nursery(theirs, heard)
+reads, writes = os.pipe()
+if nursery._bear([writes]):
+    os._exit(0)
+os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+os.close(reads)
+ours.close()
+print(nursery.serve())
+"""
+
+
+def test_who_ends_together_with_whoever_waited_for_it_holds_up_nobody():
+    """Both are told in one round: the first closes what the second is about."""
+    done = subprocess.run(
+        [sys.executable, "-c", TOGETHER], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert "None" == done.stdout.strip()
+
+
 def test_a_module_is_its_main_and_its_crash_points_are_its_own():
     environment = {**os.environ, "RETOMA_CRASHPOINT": "here=kill"}
     code = "from retoma.db import crashpoint; print(crashpoint.armed('here'))"
