@@ -15,6 +15,7 @@ PATIENCE = 30.0  # seconds after which a drain says that it hangs
 # Somebody may stop at a breakpoint: then the loop is held for as long as he looks.
 DRAINING = {"tick": 0.5, "grace": 1.0, "loop_limit": 0.0}
 QUIET = 10  # looks in a row at which nobody slept: then nobody watches
+OVER = 50  # looks in a row at which all has ended, and the runner has not left
 LOOK = 0.01  # seconds between two looks whether everybody only waits
 
 
@@ -125,12 +126,15 @@ async def _wake_watchers(clock: FakeClock) -> None:
 
 
 async def _skip_waits(app: App, clock: FakeClock) -> None:
-    database, real = await app.database(), Clock()
+    database, real, over = await app.database(), Clock(), 0
     while True:
         await real.sleep(LOOK)
         wait = await database.read(lambda tx: _until_due(tx, app.kinds.queues()))
         if wait is None:
             wait = clock.next_wake
+        over = over + 1 if wait is None and await database.read(_all_ended) else 0
+        if over >= OVER:  # somebody beside ended the last: its runner sees that by its tick
+            wait = DRAINING["tick"]
         if wait is not None:
             # A little at least: the runner's own look around is due by this clock too.
             clock.advance(max(wait, LOOK))
@@ -142,11 +146,16 @@ def _until_due(tx: Transaction, queues: Sequence[str]) -> float | None:
     return None if tx.one(AT_WORK) else store.next_due(tx, queues)
 
 
+def _all_ended(tx: Transaction) -> bool:
+    return tx.one(OPEN) is None
+
+
 def _wake_all(tx: Transaction) -> None:
     tx.one(AT_WORK)
     tx.ring("look")
 
 
+OPEN = adhoc("SELECT 1 FROM jobs WHERE state IN ('waiting', 'running') LIMIT 1")
 AT_WORK = adhoc(
     "SELECT 1 FROM jobs WHERE state = 'running'"
     " OR state = 'waiting' AND turn IS NOT NULL AND aside IS NULL LIMIT 1"
