@@ -27,3 +27,8 @@ class Beside:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+
+def one_at_a_time() -> "threading.Lock":
+    """For threads of such code, which may come together."""
+    return threading.Lock()

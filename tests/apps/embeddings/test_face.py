@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -228,6 +229,22 @@ def test_h37_however_many_recover_each_job_is_recovered_once(queue, other, test_
     again = Counter(job.id for job in other.claim_pending_jobs("worker-6", 10))
     assert {job.id: 1 for job in held} == again
     assert 6 == other.get_worker_metrics()["jobsRecovered"]
+
+
+def test_threads_that_come_together_have_one_home(queue, monkeypatch):
+    """The one that is forgotten would keep its connections."""
+    made, home = [], face._Home
+
+    def slow(url):
+        made.append(home(url))
+        Event().wait(0.2)
+        return made[-1]
+
+    monkeypatch.setattr(face, "_Home", slow)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda _: queue._at_home(), range(2)))
+    assert [made[0]] * 2 == found
+    assert 1 == len(made)
 
 
 def test_h38_an_old_job_that_fails_does_not_keep_new_ones_from_their_turn(queue):

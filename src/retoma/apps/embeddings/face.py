@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from retoma import settings
-from retoma.apps.beside import Beside
+from retoma.apps.beside import Beside, one_at_a_time
 from retoma.apps.embeddings import APP, store
 from retoma.apps.embeddings.model import (
     CODES,
@@ -107,6 +107,7 @@ class QueueClaim:
     def __init__(self, url: str | None = None) -> None:
         self._url = url
         self._home: tuple[int, _Home] | None = None
+        self._opening = one_at_a_time()
         self._holds: dict[int, _Hold] = {}
 
     # — the document's functions —
@@ -257,10 +258,11 @@ class QueueClaim:
     # — within —
 
     def _at_home(self) -> "_Home":
-        if self._home is None or self._home[0] != os.getpid():
-            self._holds.clear()  # a parent's, where there was a fork
-            self._home = os.getpid(), _Home(self._url)
-        return self._home[1]
+        with self._opening:  # threads that come together have one home
+            if self._home is None or self._home[0] != os.getpid():
+                self._holds.clear()  # a parent's, where there was a fork
+                self._home = os.getpid(), _Home(self._url)
+            return self._home[1]
 
     def _taken(self, job: int, worker: str) -> bool:
         home = self._at_home()

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from retoma import settings
-from retoma.apps.beside import Beside
+from retoma.apps.beside import Beside, one_at_a_time
 from retoma.apps.quotes import moved, store
 from retoma.apps.quotes.model import (
     KIND,
@@ -133,11 +133,13 @@ class SessionMaker:
     def __init__(self, url: str | None = None) -> None:
         self._url = url
         self._home: tuple[int, _Home] | None = None
+        self._opening = one_at_a_time()
 
     def __call__(self) -> "Session":
-        if self._home is None or self._home[0] != os.getpid():
-            self._home = os.getpid(), _Home(self._url or settings.read().database_url)
-        return Session(self._home[1])
+        with self._opening:  # threads that come together have one home
+            if self._home is None or self._home[0] != os.getpid():
+                self._home = os.getpid(), _Home(self._url or settings.read().database_url)
+            return Session(self._home[1])
 
     def close(self) -> None:
         """Let go of the database. What is held is taken back by others."""
