@@ -126,7 +126,12 @@ SELECT e.id, e.project AS projeto_id, e.name AS nome,
             -- Stuck: for five minutes nothing moved, nothing is held by a living runner or waits for
             -- its backoff, and of something that is open nobody can say why (no pause, no gate, no
             -- person it waits for, no line before runners that have their hands full).
-            WHEN b.paused_at IS NULL AND e.moved_at < (SELECT clock_in(-300)) AND NOT EXISTS (
+            WHEN b.paused_at IS NULL AND NOT EXISTS (
+                SELECT 1 FROM pauses p LEFT JOIN kinds k ON k.name = 'documents.document'
+                WHERE p.scope = 'kind' AND p.name = 'documents.document'
+                   OR p.scope = 'queue' AND p.name = k.queue
+                   OR p.scope = 'application' AND p.name = k.application)
+             AND e.moved_at < (SELECT clock_in(-300)) AND NOT EXISTS (
                 SELECT 1 FROM jobs j LEFT JOIN runners r ON r.boot = j.runner
                 WHERE j.id BETWEEN b.first_job AND b.last_job AND j.batch = e.id
                   AND (j.started_at >= (SELECT clock_in(-300)) OR j.progress_at >= (SELECT clock_in(-300))
