@@ -119,8 +119,8 @@ def address(sort: Sort, cursor: str | None = None) -> str:
     return f"/ads/{sort}" + query_of({"cursor": cursor})
 
 
-def _offer(sort: Sort) -> None:
-    """The routes that are the same for each sort."""
+def _offer_list(sort: Sort) -> None:
+    """A page of them, and how it moves."""
     here = address(sort)
 
     def screen(who: ALooker, cursor: CursorOf = None) -> ThingsScreen:
@@ -142,6 +142,11 @@ def _offer(sort: Sort) -> None:
         seen: ThingsScreen = Depends(screen),  # noqa: B008 — likewise
     ) -> Response:
         return await streamed(request, who, seen)
+
+
+def _offer_orders(sort: Sort) -> None:
+    """One more; and what is done to those there are."""
+    here = address(sort)
 
     @routes.post(here)
     async def add(actor: Admin, who: ALooker, request: Request) -> Response:
@@ -165,18 +170,22 @@ def _offer(sort: Sort) -> None:
         done = await api.operate.ask_tests(who.house, sort, ids, actor.name)
         return did(who, who.view.tell(say("tests asked for: {n}", n=done.tests)), here)
 
+
+def _offer_changes(sort: Sort) -> None:
+    """One of them, and what may be changed of it. After the orders: an id may be any word."""
+    here = address(sort)
+
     @routes.get(f"{here}/{{id_}}")
     async def edit(id_: str, _: Admin, who: ALooker) -> Response:
         """What may be changed of it; secrets only go in."""
         found = await api.things.one_of(who.house, sort, id_)
         fields = [name for name in CHANGED[sort].model_fields if name not in SECRETS]
         values = {name: found[name] for name in fields}
-        secret = sort.secret
         return who.answer(
             "ads/thing.html",
             thing=found,
             values=values,
-            secret=secret,
+            secret=sort.secret,
             sort=sort,
             list_title=TITLES[sort],
             called=partial(field_name, who.view),
@@ -260,4 +269,6 @@ async def relocate(actor: Operator, who: ALooker, request: Request) -> Response:
 
 
 for each in Sort:
-    _offer(each)
+    _offer_list(each)
+    _offer_orders(each)
+    _offer_changes(each)
