@@ -355,3 +355,25 @@ async def test_until_idle_does_not_wait_for_a_paused_batch(database_url):
         await drain(app)
 
         assert {State.WAITING: 3} == {s: n for s, n in (await batch.counts()).items() if n}
+
+
+async def test_what_is_resumed_while_it_is_paused_again_is_paused(database_url, monkeypatch):
+    """Found paused, and resumed by another before it is read: on PostgreSQL that is one pause later."""
+    seen = store.pauses.list_pauses
+    async with build(database_url) as app:
+        await app.pauses.pause("kind", "quote", actor="Olga")
+        met: list[Any] = []
+
+        def gone_once(tx):
+            if not met:
+                met.append(tx)
+                store.pauses.resume(tx, store.pauses.Scope.KIND, "quote", actor="Rui")
+            return seen(tx)
+
+        monkeypatch.setattr(store.pauses, "list_pauses", gone_once)
+        paused, was_new = await app.pauses.pause("kind", "quote", actor="Ana")
+
+        assert ("Ana", True) == (paused.actor, was_new)
+        assert [("kind", "quote")] == [
+            (each.scope, each.name) for each in await app.pauses.all()
+        ]

@@ -106,8 +106,11 @@ def pause(
     if new:
         details = None if why is None else encode({"why": why})
         _changed(tx, f"{scope}.paused", name, actor, details)
-    found = next(each for each in list_pauses(tx) if (each.scope, each.name) == (scope, name))
-    return found, new
+    for each in list_pauses(tx):
+        if (each.scope, each.name) == (scope, name):
+            return each, new
+    # It was resumed from under our statements, each of which sees its own time.
+    return pause(tx, scope, name, why, actor=actor)
 
 
 def resume(tx: Transaction, scope: Scope, name: str, *, actor: str) -> bool:
