@@ -2,10 +2,10 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from itertools import count
 from types import NoneType
 from typing import Any, Final
 from uuid import UUID
@@ -21,10 +21,12 @@ from retoma.services.writer.model import (
 )
 
 Check = Callable[[Any], str | None]  # what is wrong with a value
+Look = Callable[[Sequence[Any]], bool]  # whether nothing is with any of these
 # An item: its place in the source, its value, and its text where that is what is to be stored.
 Row = tuple[int, dict[str, Any], str | None]
 MOST_SHAPES: Final = 1_000  # sets of fields that are remembered
-MOST_TYPES: Final = 100  # of each
+TOGETHER: Final = 200  # items: one bad one among them, and all of them are looked at one by one
+INFINITY: Final = float("inf")
 # How JSON writes a NUL, and halves of surrogate pairs; a raw one of either is no JSON.
 ODD: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
@@ -51,9 +53,7 @@ class _Shape:
     unknown: tuple[str, ...]
     problem: str | None
     checks: tuple[Check, ...]  # of its values, in the order in which they come
-    deep: tuple[tuple[int, Check], ...]  # those that ask for more than a type, by their place
-    # Types of values that were well, each with the looks that others of these types still need.
-    types: dict[tuple[type, ...], tuple[tuple[int, Check], ...]] = field(default_factory=dict)
+    looks: tuple[Look, ...]  # at the same values of many items
 
 
 class Checker:
@@ -64,6 +64,7 @@ class Checker:
         self._rest = profile.rest
         self._known = {each.name: each for each in profile.columns}
         self._checks = {name: self._check_of(each) for name, each in self._known.items()}
+        self._looks = {name: self._look_of(each) for name, each in self._known.items()}
         self._needed = [
             each.name for each in profile.columns if each.needed or each.name == self._key
         ]
@@ -71,59 +72,65 @@ class Checker:
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
     def sort(self, start: int, found: Sequence[Found]) -> Group:
+        """Items are much alike: some of one shape are looked at together, one column of values
+        after the other, and one by one only where that has not found all of them well."""
         group = Group(start, len(found))
-        seen: set[Any] = set()
-        for index, (value, text) in zip(count(start), found, strict=False):
-            if type(value) is not dict:
+        by_names: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
+        for index, (value, text) in enumerate(found, start):
+            if type(value) is dict:
+                by_names[tuple(value)].append((index, value, text))
+            else:
                 group.failed.append(_no_object(index, value))
-                continue
-            shape = self._shape(value)
-            why = shape.problem or self._flaw(value, text, shape) or self._twice(value, seen)
-            if why is not None:
-                group.failed.append(FailedItem(index, shown(value, self._key), why))
-                continue
-            row: Row = (index, value, text)
-            if shape.unknown:
-                row = (index, self._with_rest(value, shape), None)
-            group.by_columns.setdefault(shape.columns, []).append(row)
+        for names, rows in by_names.items():
+            shape = self._shape(names)
+            good = group.by_columns.setdefault(shape.columns, [])
+            for at in range(0, len(rows), TOGETHER):
+                some = rows[at : at + TOGETHER]
+                good += some if _all_well(some, shape) else self._sifted(some, shape, group)
+        self._drop_twice(group)
         return group
 
-    def _flaw(self, item: Mapping[str, Any], text: str, shape: _Shape) -> str | None:
-        """What is wrong with the first value that is. Items are much alike: of one whose values
-        have types that were well before, and no odd character, only some need a second look."""
-        values = tuple(item.values())
-        types = tuple(map(type, values))
-        looks = shape.types.get(types)
-        if looks is not None and not ODD.search(text):
-            for at, check in looks:
-                if check(values[at]) is not None:
-                    break
+    def _sifted(self, rows: Sequence[Row], shape: _Shape, group: Group) -> list[Row]:
+        good: list[Row] = []
+        for row in rows:
+            index, item, _ = row
+            why = shape.problem or _flaw(item, shape)
+            if why is not None:
+                group.failed.append(self._failed(row, why))
+            elif shape.unknown:
+                good.append((index, self._with_rest(item, shape), None))
             else:
-                return None
-        flaws = zip(item, shape.checks, values, strict=True)
-        why = next((f"{name} {why}" for name, it, told in flaws if (why := it(told))), None)
-        if why is None and len(shape.types) < MOST_TYPES:
-            shape.types[types] = tuple(
-                (at, check) for at, check in shape.deep if types[at] is not NoneType
-            )
-        return why
+                good.append(row)
+        return good
 
-    def _twice(self, item: Mapping[str, Any], seen: set[Any]) -> str | None:
-        key = UUID(item[self._key]) if self._by_uuid else item[self._key]
-        if key in seen:
-            return (
-                f"{self._key} {str(key)[:100]!r} is in this group already; the first was taken"
-            )
-        seen.add(key)
-        return None
+    def _drop_twice(self, group: Group) -> None:
+        """Of those that have the same key only the first in the source is taken."""
+        rows = [row for rows in group.by_columns.values() for row in rows]
+        keys = [row[1][self._key] for row in rows]
+        if self._by_uuid:
+            keys = [*map(UUID, keys)]
+        if len({*keys}) == len(rows):
+            return
+        seen: set[Any] = set()
+        late: set[int] = set()
+        for row, key in sorted(zip(rows, keys, strict=True), key=lambda each: each[0][0]):
+            if key in seen:
+                why = f"{self._key} {str(key)[:100]!r} is in this group already; the first was taken"
+                group.failed.append(self._failed(row, why))
+                late.add(row[0])
+            seen.add(key)
+        for columns, some in group.by_columns.items():
+            group.by_columns[columns] = [row for row in some if row[0] not in late]
+
+    def _failed(self, row: Row, why: str) -> FailedItem:
+        return FailedItem(row[0], shown(row[1], self._key), why)
 
     def _with_rest(self, item: dict[str, Any], shape: _Shape) -> dict[str, Any]:
         kept = {name: value for name, value in item.items() if name in self._known}
         kept[str(self._rest)] = {name: item[name] for name in shape.unknown}
         return kept
 
-    def _shape(self, item: dict[str, Any]) -> _Shape:
-        names = tuple(item)
+    def _shape(self, names: tuple[str, ...]) -> _Shape:
         shape = self._shapes.get(names)
         if shape is None:
             if len(self._shapes) >= MOST_SHAPES:
@@ -145,18 +152,46 @@ class Checker:
         elif unknown:
             columns.append(str(self._rest))
         checks = tuple(self._checks.get(name, _anything) for name in names)
-        deep = tuple(
-            (at, _inner(self._known[name], is_key=name == self._key))
-            for at, name in enumerate(names)
-            if name in self._known and not self._known[name].by_type
-        )
-        return _Shape(tuple(sorted(columns)), unknown, problem, checks, deep)
+        looks = tuple(self._looks.get(name, _unseen) for name in names)
+        return _Shape(tuple(sorted(columns)), unknown, problem, checks, looks)
 
     def _check_of(self, column: Column) -> Check:
         is_key = column.name == self._key
         inner = _inner(column, is_key=is_key)
         null = None if column.nullable and not is_key else "is null"
         return lambda value: null if value is None else inner(value)
+
+    def _look_of(self, column: Column) -> Look:
+        is_key = column.name == self._key
+        inner = _look(column, is_key=is_key)
+        nullable = column.nullable and not is_key
+
+        def look(values: Sequence[Any]) -> bool:
+            types = {*map(type, values)}
+            if NoneType in types:
+                types.discard(NoneType)
+                values = [value for value in values if value is not None]
+                if not nullable or not values:
+                    return nullable
+            return inner(values, types)
+
+        return look
+
+
+def _all_well(rows: Sequence[Row], shape: _Shape) -> bool:
+    """Whether all of them may be stored as they came; False says nothing of any one of them."""
+    if shape.problem or shape.unknown or any(ODD.search(text or "") for _, _, text in rows):
+        return False
+    columns = zip(*(item.values() for _, item, _ in rows), strict=True)
+    return all(look(values) for look, values in zip(shape.looks, columns, strict=True))
+
+
+def _flaw(item: Mapping[str, Any], shape: _Shape) -> str | None:
+    """What is wrong with the first value that is."""
+    for name, check, value in zip(item, shape.checks, item.values(), strict=True):
+        if (why := check(value)) is not None:
+            return f"{name} {why}"
+    return None
 
 
 # — what a value of each family must be —
@@ -237,6 +272,55 @@ def _simple(value: Any) -> str | None:
 
 def _anything(_: Any) -> str | None:
     return None  # the database says itself
+
+
+# — the same of many values at once, none of them null —
+
+
+def _look(column: Column, *, is_key: bool) -> Callable[[Sequence[Any], set[type]], bool]:
+    most = column.most
+    match column.family:
+        case Family.TEXT:
+            return lambda values, types: types == {str} and _no_longer(values, most)
+        case Family.INTEGER:
+            return lambda values, types: types == {int} and _no_larger(values, most)
+        case Family.NUMBER:
+            return lambda values, types: types <= {int, float} and _finite(values)
+        case Family.BOOLEAN:
+            return lambda _, types: types == {bool}
+        case Family.INSTANT:
+            return lambda values, types: (
+                types == {str} and _legible(values, datetime.fromisoformat)
+            )
+        case Family.DATE:
+            return lambda values, types: types == {str} and _legible(values, date.fromisoformat)
+        case Family.UUID:
+            return lambda values, types: types == {str} and _legible(values, UUID)
+        case Family.JSON | Family.OTHER:
+            return lambda _, types: not is_key or types <= {str, int}
+
+
+def _no_longer(values: Sequence[str], most: int | None) -> bool:
+    return most is None or max(map(len, values)) <= most
+
+
+def _no_larger(values: Sequence[int], most: int | None) -> bool:
+    return most is None or (-most - 1 <= min(values) and max(values) <= most)
+
+
+def _finite(values: Sequence[float]) -> bool:
+    return min(values) > -INFINITY and max(values) < INFINITY
+
+
+def _legible(values: Sequence[str], reader: Callable[[str], object]) -> bool:
+    try:
+        return all(map(str.isascii, values)) and all(map(reader, values))
+    except ValueError:
+        return False
+
+
+def _unseen(_: Sequence[Any]) -> bool:
+    return True
 
 
 # — what is kept of one that failed —

@@ -164,6 +164,8 @@ class _Reader:
         self._unwritten: list[Found] = []
 
     def full(self, found: list[Found]) -> Iterator[_Portion]:
+        if self._took_whole(found):
+            return
         stored = self._mark.processed
         for each in found:
             if self._seen == stored:
@@ -180,6 +182,19 @@ class _Reader:
             self._count = self._size = 0  # also where it is stored: groups end where they did
             if self._unwritten:
                 yield self._portion()
+
+    def _took_whole(self, found: list[Found]) -> bool:
+        """All at once, where none of them is stored and no group ends among them."""
+        text = "".join([text for _, text in found])
+        size, count = self._size + len(text), self._count + len(found)
+        stored = self._mark.processed
+        if (stored and self._seen <= stored) or size >= LARGE or count >= self._most:
+            return False
+        self._digest.update(text.encode("utf-8", "surrogatepass"))
+        self._size, self._count = size, count
+        self._seen += len(found)
+        self._unwritten += found
+        return True
 
     def rest(self) -> _Portion:
         """The last one; it may be small, or empty."""

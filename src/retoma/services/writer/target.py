@@ -8,6 +8,8 @@ it over last: whoever still writes under an older epoch changes nothing.
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from retoma.db import (
@@ -234,21 +236,20 @@ class Target:
         raise AssertionError("it is always undone")
 
     def _upsert(self, tx: Transaction, rows: Sequence[Chosen]) -> None:
-        by_columns: dict[tuple[str, ...], list[Row]] = {}
-        for columns, row in rows:
-            by_columns.setdefault(columns, []).append(row)
-        for columns, some in by_columns.items():
+        """Those that name the same columns stand together: a statement for each such stretch."""
+        for columns, some in groupby(rows, itemgetter(0)):
             statement = self._upserts.get(columns)
             if statement is None:
                 statement = self._upserts[columns] = self._sql.upsert(columns)
-            tx.for_caller(statement, rows=self._texts(some), **self._sql.paths(columns))
+            texts = self._texts([row for _, row in some])
+            tx.for_caller(statement, rows=texts, **self._sql.paths(columns))
 
     def _texts(self, rows: Sequence[Row]) -> str:
         """One array. PostgreSQL gets items as they came, every digit of a number with them; to
         SQLite a field that is named twice would be the first of the two, and to us it is the last."""
         if self._database.dialect == "sqlite":
             return _document([item for _, item, _ in rows])
-        texts = (_document(item) if text is None else text for _, item, text in rows)
+        texts = [_document(item) if text is None else text for _, item, text in rows]
         return f"[{','.join(texts)}]"
 
     async def _write(self, fn: Callable[[Transaction], T], verb: str) -> T:
