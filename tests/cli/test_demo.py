@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 import signal
+import socket
 import subprocess
 from collections import Counter
 from contextlib import suppress
@@ -15,7 +17,9 @@ from rich.console import Console
 from retoma.cli import account, world
 from retoma.cli.account import Account, Life, Row, Seen, Witness
 from retoma.cli.board import Bar, Board
+from retoma.cli.boxed_world import HERE
 from retoma.cli.exits import Exit, Stop, stop_in
+from retoma.cli.processes import Held
 from retoma.engine.states import State
 from retoma.words import say
 from tests.cli.conftest import PATIENCE, command, started, wait_for
@@ -183,6 +187,49 @@ def test_the_demo_kills_a_runner_and_a_worker_and_every_promise_holds(tmp_path):
     assert "worker-1 killed" in said
     assert "worker-1 is back" in said
     assert "the site has another layout" in said
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(420)
+def test_a_runner_that_froze_wakes_to_jobs_that_are_anothers(tmp_path):
+    done = subprocess.run(
+        command("demo", "--json"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=6 * PATIENCE,
+    )
+
+    assert 0 == done.returncode, done.stderr
+    told = json.loads(done.stdout)
+    said = "\n".join(told["events"])
+    assert 742 == told["total"]["submitted"]
+    assert re.search(r"runner \d froze, \d+ jobs in its hands", said)
+    assert re.search(r"runner \d woke after [\d.]+ s: others have its jobs", said)
+
+
+def test_a_demo_whose_reader_leaves_ends_and_says_nothing(tmp_path):
+    demo = started("demo", "--fast", folder=tmp_path)
+    assert demo.stdout is not None
+    assert demo.stderr is not None
+    demo.stdout.readline()
+    demo.stdout.close()
+
+    with demo.stderr:
+        assert "" == demo.stderr.read()
+    assert 141 == demo.wait(PATIENCE)
+    wait_for(lambda: not at_work_in(tmp_path), "its programs are gone")
+
+
+def test_a_port_that_is_held_is_nobodys_but_ours():
+    with socket.create_server((HERE, 0)) as taken, socket.socket() as anothers:
+        held = Held(HERE, taken.getsockname()[1])
+        with pytest.raises(OSError, match="in use"):
+            anothers.bind((HERE, held.port))
+        with socket.create_server((HERE, held.port)) as ours:
+            held.close()
+            assert ours.getsockname() != taken.getsockname()
 
 
 # Before the first program listens, and when proxies have had children of their own.

@@ -66,8 +66,9 @@ DOORS: dict[str, Door] = {
     "apps/beside.py": Door(("threads",), "a loop beside code that is not async"),
     "cli/exits.py": Door(("processes",), "SIGTERM while a program still reads itself in"),
     "cli/processes.py": Door(
-        ("processes", "threads"),
-        "runners started and told to stop, the signals of a shell, threads that would keep us",
+        ("processes", "sockets", "threads"),
+        "runners started and told to stop, the signals of a shell, threads that would keep us,"
+        " ports held for programs to come",
     ),
     "db/clock.py": Door(("time",), "the time of the embedded database, in which tests travel"),
     "db/crashpoint.py": Door(("processes",), "an armed crash point kills its own process"),

@@ -101,9 +101,11 @@ class AdsWorld(BoxedWorld):
 
     # — the programs —
 
-    async def start(self) -> None:
+    def settle(self) -> None:
         self._remember_ports()
         self._known = self._key_file.exists()
+
+    async def start(self) -> None:
         async with asyncio.TaskGroup() as group:
             for name in COLOURS[: self.size.proxies]:
                 group.create_task(self._run(name, "sandbox", "proxy", name))

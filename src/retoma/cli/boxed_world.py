@@ -1,8 +1,9 @@
 """One application in a world: the programs it needs, what is asked of it, and the truth about it.
 
-All five have this shape: `start` (its programs listen), `addresses` (by which runners find them), `introduce`
-(what the house must know), `begin` (one more batch), `stands` (how far it is), `misfortune` (what befalls it
-half way, beside its `faults`), `mend` (what a person does about it), `witness` (what came of it, for the account).
+All five have this shape: `settle` (where its programs will listen), `addresses` (by which runners find them),
+`start` (they do), `introduce` (what the house must know), `begin` (one more batch), `stands` (how far it is),
+`misfortune` (what befalls it half way, beside its `faults`), `mend` (what a person does about it), `witness` (what
+came of it, for the account).
 """
 
 import json
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Final
 from retoma.cli.account import Witness
 from retoma.cli.board import Bar, Board
 from retoma.cli.exits import Exit, Stop
-from retoma.cli.processes import Listening
+from retoma.cli.processes import Held, Listening
 from retoma.cli.world import PRIVATE, World
 from retoma.db import Transaction
 from retoma.engine.states import State
@@ -46,6 +47,7 @@ class BoxedWorld(ABC):
         self._pace = pace
         self._folder = place.folder / self.name
         self._ports: dict[str, int] = {}
+        self._held: Held | None = None
 
     @property
     def name(self) -> str:
@@ -57,10 +59,17 @@ class BoxedWorld(ABC):
 
     # — its programs —
 
+    def settle(self) -> None:
+        """Its address is known before it is there: runners are told of it, and boot meanwhile."""
+        self._remember_ports()
+        self._held = Held(HERE, self._ports.get(BOX, 0))
+        self._ports[BOX] = self._held.port
+
     async def start(self) -> None:
         """All of them listen when this returns; where they did the last time, if nobody else does now."""
-        self._remember_ports()
-        await self._launch(BOX, "sandbox", self.name, *self._words(), anywhere=True)
+        await self._launch(BOX, "sandbox", self.name, *self._words())
+        if self._held is not None:
+            self._held.close()
 
     def _words(self) -> tuple[str, ...]:
         """What its box is told."""
@@ -73,8 +82,13 @@ class BoxedWorld(ABC):
         return self._folder / "log.jsonl"
 
     @property
+    def server(self) -> str:
+        """Host and port of the box."""
+        return f"{HERE}:{self._ports[BOX]}"
+
+    @property
     def origin(self) -> str:
-        return self.programs[BOX].origin
+        return f"http://{self.server}"
 
     @property
     @abstractmethod
@@ -82,23 +96,16 @@ class BoxedWorld(ABC):
         """By which a runner finds the services, as it would find the real ones."""
 
     async def _launch(
-        self,
-        name: str,
-        *words: str,
-        environment: Mapping[str, str] | None = None,
-        anywhere: bool = False,
+        self, name: str, *words: str, environment: Mapping[str, str] | None = None
     ) -> Listening:
-        """`anywhere`: on another port, where somebody has taken its own."""
-        before = self._ports.get(name, 0)
-        for port in (before, 0) if before and anywhere else (before,):
-            with suppress(RuntimeError):  # it did not come up there
-                self.programs[name] = await Listening.start(
-                    *(*words, "--port", str(port)),
-                    environment={**PRIVATE, **(environment or {})},
-                    log_file=self._folder / f"{name}.log",
-                )
-                self._keep_port(name)
-                return self.programs[name]
+        with suppress(RuntimeError):  # it did not come up
+            self.programs[name] = await Listening.start(
+                *(*words, "--port", str(self._ports.get(name, 0))),
+                environment={**PRIVATE, **(environment or {})},
+                log_file=self._folder / f"{name}.log",
+            )
+            self._keep_port(name)
+            return self.programs[name]
         raise Stop(
             Exit.UNAVAILABLE,
             say(

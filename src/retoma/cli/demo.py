@@ -1,4 +1,4 @@
-"""`retoma demo`: five applications at work on this machine; a runner is killed, and a service; all of it is accounted for."""
+"""`retoma demo`: five applications at work on this machine; a runner is killed, another freezes, a service dies; all of it is accounted for."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -10,7 +10,7 @@ from retoma.cli import account, world
 from retoma.cli.account import Account, print_account
 from retoma.cli.ads_world import AdsSize
 from retoma.cli.board import Bar, Board, board_for
-from retoma.cli.boxed_world import LOOK
+from retoma.cli.boxed_world import LOOK, BoxedWorld
 from retoma.cli.desk import print_json
 from retoma.cli.documents_world import DocumentsSize
 from retoma.cli.embeddings_world import EmbeddingsSize
@@ -30,6 +30,9 @@ SLOTS: Final = 24  # of each runner
 PATIENCE: Final = 240.0  # seconds: by then something is wrong
 MOST_TOLD: Final = 10  # problems in the line at the end; --json has them all
 KILL_AT: Final = 1 / 3  # of everything ended
+FREEZE_AT: Final = 1 / 2
+LEASE: Final = 6.0  # seconds: so long a runner may be frozen until its jobs are another's
+IN_THE_ACT: Final = 1.0  # seconds that a write of ours may take while somebody is frozen
 NORMAL: Final = Size(
     ads=AdsSize(workers=3, proxies=4, missions=12),
     quotes=QuotesSize(quotes=200, pace=0.1),
@@ -48,7 +51,7 @@ FAST: Final = Size(
 
 def run(*, fast: bool, as_json: bool, seed: int) -> None:
     logs.configure("error")  # the board has the screen
-    with world.opened("demo", slots=SLOTS, anew=True) as place:
+    with world.opened("demo", slots=SLOTS, anew=True, lease=LEASE) as place:
         size, board = FAST if fast else NORMAL, board_for(quiet=as_json)
         stage = Stage(place, size.worlds(place, seed), board)
         told = asyncio.run(_in_time(_Demo(stage).play(), place))
@@ -88,12 +91,12 @@ class _Demo:
         self._stage = stage
         self._board: Board = stage.board
         self._takeover = 0.0  # seconds
+        self._all_begun = False
 
     async def play(self) -> Account:
         """From the first program to the account."""
         with self._board:
             async with self._stage.opened():
-                await self._submit()
                 await self._live_through_it()
                 for each in self._stage.worlds:
                     await each.mend(self._stage.app, self._board)
@@ -102,29 +105,36 @@ class _Demo:
                 self._board.tell(say("all has ended; the runners were told to leave"))
                 return await self._account(bars, in_order)
 
-    async def _submit(self) -> None:
-        for each in self._stage.worlds:
-            await each.arm()
-            await each.begin(self._stage.app)
-            self._board.tell(each.told())
-
     async def _live_through_it(self) -> None:
         """Until everything has ended, whatever happens meanwhile."""
         async with asyncio.TaskGroup() as group:
+
+            async def begin(one: BoxedWorld) -> None:
+                await one.arm()
+                await one.begin(self._stage.app)
+                self._board.tell(one.told())
+                group.create_task(one.misfortune(self._stage.app, self._board))
+
             group.create_task(self._look_on())
-            group.create_task(self._lose_a_runner())
-            for each in self._stage.worlds:
-                group.create_task(each.misfortune(self._stage.app, self._board))
+            await self._stage.enter(begin)
+            self._all_begun = True
+            await self._lose_a_runner()
+            await self._freeze_a_runner()
 
     async def _look_on(self) -> None:
         dead: set[str] = set()
         begun = False
-        while not all(bar.finished for bar in (await self._stage.look()).values()):
+        while not await self._is_over():
             if not begun and self._board.share > 0:
                 begun = True
                 self._board.tell(say("the first job is done"))
             await self._tell_of_dead(dead)
             await self._board.clock.sleep(LOOK)
+
+    async def _is_over(self) -> bool:
+        all_begun = self._all_begun  # by the time of the look, not after it
+        bars = await self._stage.look()
+        return all_begun and all(bar.finished for bar in bars.values())
 
     async def _tell_of_dead(self, known: set[str]) -> None:
         """Each reason once, when it is first met."""
@@ -133,12 +143,15 @@ class _Demo:
             known.add(code)
             self._board.tell(say("the first dead letter for this reason: {code}", code=code))
 
-    # — a runner is killed —
+    # — a runner is killed, another freezes —
 
     async def _lose_a_runner(self) -> None:
-        board, app = self._board, self._stage.app
+        board = self._board
         await self._stage.until(lambda: board.share >= KILL_AT)
-        victim, orphans = await self._one_at_work()
+        found = await self._one_frozen_at_work()
+        if found is None:
+            raise Stop(Exit.FAILED, say("all was done before a runner could be killed at work"))
+        victim, orphans = found
         victim.kill()
         killed = board.clock.now()
         await victim.ended()
@@ -146,8 +159,7 @@ class _Demo:
         board.tell(
             say("{name} killed with kill -9, {n} jobs in its hands", name=victim.name, n=n)
         )
-        while orphans := [each for each in orphans if await _is_orphan(app, each)]:
-            await board.clock.sleep(LOOK)
+        await self._taken_over(orphans)
         self._takeover = round(board.clock.now() - killed, 1)
         board.tell(
             say(
@@ -158,22 +170,65 @@ class _Demo:
             )
         )
 
-    async def _one_at_work(self) -> tuple[RunnerProcess, list[Job]]:
-        """The last one that holds jobs, frozen over them: once it is dead its neighbour takes them, at once."""
+    async def _freeze_a_runner(self) -> None:
+        """It wakes when its jobs are another's, and does not know. Nothing, where all is done by then."""
+        board = self._board
+        await self._stage.until(lambda: board.share >= FREEZE_AT)
+        found = await self._one_frozen_at_work()
+        if found is None:
+            return
+        sleeper, held = found
+        board.tell(say("{name} froze, {n} jobs in its hands", name=sleeper.name, n=len(held)))
+        began, before = board.clock.now(), await self._refused()
+        await self._taken_over(held)
+        slept = round(board.clock.now() - began, 1)
+        boots = await self._boots_of(sleeper)
+        sleeper.thaw()
+        while sleeper.running and boots == await self._boots_of(sleeper):
+            await board.clock.sleep(LOOK)
+        board.tell(
+            say(
+                "{name} woke after {seconds:g} s: others have its jobs, {n} late writes refused",
+                name=sleeper.name,
+                seconds=slept,
+                n=await self._refused() - before,
+            )
+        )
+
+    async def _one_frozen_at_work(self) -> tuple[RunnerProcess, list[Job]] | None:
+        """The last one that holds jobs, frozen over them; None where all is done."""
         while not all(bar.finished for bar in self._board.bars.values()):
             for runner in reversed(self._stage.fleet.alive.values()):
                 runner.freeze()
-                if held := await self._held_by(runner):
+                if await self._can_write(runner) and (held := await self._held_by(runner)):
                     return runner, held
                 runner.thaw()
             await self._board.clock.sleep(LOOK)
-        raise Stop(Exit.FAILED, say("all was done before a runner could be killed at work"))
+        return None
+
+    async def _can_write(self, frozen: RunnerProcess) -> bool:
+        """Whether it was not stopped in the act of writing: then everybody would wait for it."""
+        asked = asyncio.ensure_future(self._stage.app.write(lambda _: None))
+        done, _ = await asyncio.wait({asked}, timeout=IN_THE_ACT)
+        if not done:
+            frozen.thaw()
+        await asked
+        return bool(done)
 
     async def _held_by(self, runner: RunnerProcess) -> list[Job]:
-        app = self._stage.app
-        boots = {each.boot for each in await app.runners() if each.pid == runner.pid}
-        running = await app.jobs(state=State.RUNNING, limit=insights.PAGE)
+        boots = await self._boots_of(runner)
+        running = await self._stage.app.jobs(state=State.RUNNING, limit=insights.PAGE)
         return [job for job in running if job.runner in boots]
+
+    async def _boots_of(self, runner: RunnerProcess) -> set[str]:
+        return {each.boot for each in await self._stage.app.runners() if each.pid == runner.pid}
+
+    async def _taken_over(self, orphans: list[Job]) -> None:
+        while orphans := [each for each in orphans if await _is_orphan(self._stage.app, each)]:
+            await self._board.clock.sleep(LOOK)
+
+    async def _refused(self) -> int:
+        return await (await self._stage.app.database()).read(insights.refused_writes)
 
     # — the account —
 

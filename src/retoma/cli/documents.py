@@ -19,6 +19,7 @@ from retoma.apps.documents.model import (
     Label,
     ProjectRules,
     meaning_of,
+    message_in,
 )
 from retoma.apps.documents.store.documents import Which
 from retoma.apps.documents.store.executions import NewDocument, Stand
@@ -162,7 +163,7 @@ def _standing(tx: Transaction, execution: int) -> dict[str, Any]:
     line = line_told(tx, told)
     holds = store.executions.holds_of(tx, execution)
     return {
-        **line.model_dump(mode="json"),
+        **line.model_dump(),
         "mensagem": tell(message_of(line)),
         "rota_origem": ROUTE,
         "ultimo_heartbeat": time_told(told["ultimo_heartbeat"]),
@@ -177,7 +178,13 @@ def errors(database: str | None, as_json: bool, execution: int) -> None:
     told = [
         {name: each[name] for name in FAILED} for each in _results(database, execution, which)
     ]
+    if not as_json:
+        told = [{**each, "erro_mensagem": _message(each)} for each in told]
     _table(FAILED, told, as_json, none=say("no document has failed"))
+
+
+def _message(failed: Mapping[str, Any]) -> str:
+    return message_in(chosen(), failed["erro_codigo"], failed["erro_mensagem"])
 
 
 def results(database: str | None, as_json: bool, execution: int, *, as_csv: bool) -> None:
@@ -222,6 +229,20 @@ def resume(database: str | None, as_json: bool, execution: int, *, anyway: bool)
         opened = await house.database()
         stand = await opened.read(lambda tx: store.executions.stand_of(tx, execution))
         return stand, moved is not None
+
+    _tell_stand(execution, *documents(database, go), as_json=as_json)
+
+
+def cancel(database: str | None, as_json: bool, execution: int) -> None:
+    async def go(tools: Tools) -> tuple[Stand, bool]:
+        house = tools.retoma
+        canceled = await house.write(
+            lambda tx: store.executions.cancel(tx, execution, actor=ACTOR)
+        )
+        await (await house.batch(execution)).cancel(actor=ACTOR)
+        opened = await house.database()
+        stand = await opened.read(lambda tx: store.executions.stand_of(tx, execution))
+        return stand, canceled
 
     _tell_stand(execution, *documents(database, go), as_json=as_json)
 

@@ -20,6 +20,7 @@ class Exit(IntEnum):
     UNAVAILABLE = 69  # the database cannot be reached
     TEMPORARY = 75  # busy or full: the same command may work later
     INTERRUPTED = 130  # Ctrl-C
+    UNREAD = 141  # whoever read what it says has left: as a shell tells of SIGPIPE
 
 
 class Stop(Exception):
@@ -41,6 +42,9 @@ def guarded(command: Callable[[], object]) -> None:
         sys.exit(Exit.INTERRUPTED)
     except Exception as raised:  # noqa: BLE001 — the last door: said in one line
         error = stop_in(raised)
+        if _is_unread(error):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
+            sys.exit(Exit.UNREAD)
         if os.environ.get("RETOMA_DEBUG") == "1":
             print(_redacted(traceback.format_exc()), file=sys.stderr)
         print(f"retoma: {_in_one_line(error)}", file=sys.stderr)
@@ -51,6 +55,12 @@ def stop_in(error: Exception) -> Exception:
     """A Stop among several tasks comes out wrapped: itself; anything else as it is."""
     stops = error.subgroup(Stop) if isinstance(error, ExceptionGroup) else None
     return error if stops is None else stop_in(stops.exceptions[0])
+
+
+def _is_unread(error: Exception) -> bool:
+    if isinstance(error, ExceptionGroup):
+        return error.subgroup(BrokenPipeError) is not None
+    return isinstance(error, BrokenPipeError)
 
 
 def end_with_the_reader() -> None:

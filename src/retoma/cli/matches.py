@@ -1,17 +1,147 @@
-"""`retoma matches …`: pages that were refused, read again."""
+"""`retoma matches …`: rounds are scraped, looked at and tried again; pages that were refused, read again."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from retoma import settings
-from retoma.apps.matches import APP
+from retoma.apps.matches import APP, store
+from retoma.apps.matches.api.how import checked_round, checked_rounds
+from retoma.apps.matches.api.scrapes import scrape_told, task_told
 from retoma.apps.matches.replay import Replay, Reread
+from retoma.apps.matches.store.runs import Tried
 from retoma.apps.tools import Tools
-from retoma.cli.apps import ask_in
+from retoma.cli.apps import ask_in, print_page, shown_cell
 from retoma.cli.desk import ACTOR, clean, console, print_json, table
+from retoma.db import Transaction as Reading
+from retoma.engine.transaction import Transaction
 from retoma.words import speak
 
+T = TypeVar("T")
+
+LISTED = 20  # scrapes
+TASKS = 1_000  # of one scrape: more than a round has matches
+LINE = ("id", "league", "season", "round", "status", "stored", "expected", "failed", "not_yet")
+OPEN = ("id", "match_key", "status", "attempts", "error_code", "not_yet", "look_again_at")
 SHOWN = ("what", "id", "round", "key", "change")
+
+
+# — rounds —
+
+
+def scrape(
+    database: str | None, as_json: bool, league: str, season: int, first: int, last: int | None
+) -> None:
+    rounds = checked_rounds(league, season, first, first if last is None else last)
+
+    def start(tx: Transaction) -> list[tuple[int, bool]]:
+        return [store.runs.start(tx, each, actor=ACTOR) for each in rounds]
+
+    begun = _written(database, start)
+    if as_json:
+        print_json([{"id": run, "new": new} for run, new in begun])
+        return
+    for of, (run, new) in zip(rounds, begun, strict=True):
+        how = {"run": run, "round": of}
+        print(
+            speak("scrape {run}: {round}", **how)
+            if new
+            else speak("scrape {run}: {round}, which is open already", **how)
+        )
+
+
+def status(database: str | None, as_json: bool, run: int | None) -> None:
+    if run is None:
+        _newest(_read(database, partial(store.runs.list_jobs, before=None, n=LISTED)), as_json)
+        return
+    told, tasks = _read(database, lambda tx: _standing(tx, run))
+    if as_json:
+        print_json({**told, "tasks": tasks})
+        return
+    print_page(told, as_json)
+    left = [each for each in tasks if each["partida_id"] is None]
+    if left:
+        print()
+        _table(OPEN, left)
+
+
+def _newest(found: Sequence[dict[str, Any]], as_json: bool) -> None:
+    told = [scrape_told(each).model_dump() for each in found]
+    if as_json:
+        print_json(told)
+    elif told:
+        _table(LINE, told)
+    else:
+        print(speak("No round was scraped yet."))
+
+
+def _standing(tx: Reading, run: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    told = scrape_told(store.runs.job_seen(tx, run)).model_dump()
+    tasks = store.tasks.list_tasks(tx, run, after=0, n=TASKS)
+    return told, [task_told(each).model_dump() for each in tasks]
+
+
+def retry_failed(
+    database: str | None,
+    as_json: bool,
+    run: int | None,
+    *,
+    league: str | None,
+    season: int | None,
+    round_: int | None,
+) -> None:
+    which: dict[str, Any] = {"run": run, "league": league, "season": season, "round_": round_}
+    jobs = _written(database, partial(store.runs.retry_failed, **which, actor=ACTOR))
+    if as_json:
+        print_json({"jobs": jobs})
+    else:
+        print(speak("matches tried again: {n}", n=len(jobs)))
+
+
+def retry_missing(
+    database: str | None, as_json: bool, league: str, season: int, round_: int
+) -> None:
+    of = checked_round(league, season, round_)
+    tried: Tried = _written(database, partial(store.runs.retry_missing, of=of, actor=ACTOR))
+    if as_json:
+        told = {"id": tried.run, "looked_again": tried.new}
+        print_json({**told, "missing": list(tried.missing), "jobs": list(tried.again)})
+        return
+    print(
+        speak(
+            "scrape {run}: {n} of {all} missing matches are tried again",
+            run=tried.run,
+            n=len(tried.again),
+            all=len(tried.missing),
+        )
+    )
+
+
+def _written(database: str | None, verb: Callable[[Transaction], T]) -> T:
+    async def go(tools: Tools) -> T:
+        return await tools.retoma.write(verb)
+
+    return ask_in(APP, database, go)
+
+
+def _read(database: str | None, look: Callable[[Reading], T]) -> T:
+    """What is read in one transaction: it adds up."""
+
+    async def go(tools: Tools) -> T:
+        return await (await tools.retoma.database()).read(look)
+
+    return ask_in(APP, database, go)
+
+
+def _table(names: Sequence[str], told: Sequence[Mapping[str, Any]]) -> None:
+    page = table(*names)
+    for each in told:
+        page.add_row(*(shown_cell(each[name]) for name in names))
+    console().print(page)
+
+
+# — pages that were refused —
 
 
 def replay(

@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
@@ -156,6 +157,25 @@ class Listening(Started):
     def server(self) -> str:
         """Its host and port."""
         return self.origin.removeprefix("http://")
+
+
+class Held:
+    """A port that a program of ours will have: the wanted one, or a free one where another has that.
+
+    Bound and not listening: given to nobody who asks for a free one, and refused to nobody who asks for it.
+    """
+
+    def __init__(self, host: str, wanted: int) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, wanted))
+        except OSError:
+            self._socket.bind((host, 0))
+        self.port: int = self._socket.getsockname()[1]
+
+    def close(self) -> None:
+        self._socket.close()
 
 
 async def _listens(process: Process) -> str | None:

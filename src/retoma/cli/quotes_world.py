@@ -15,7 +15,7 @@ from retoma.apps.quotes import APP, store
 from retoma.apps.quotes.model import KIND
 from retoma.apps.quotes.model import ProcessingCheckpoint as At
 from retoma.cli.account import Witness
-from retoma.cli.boxed_world import BOX, WHO, BoxedWorld, lines_of
+from retoma.cli.boxed_world import WHO, BoxedWorld, lines_of
 from retoma.cli.world import World
 from retoma.db import Transaction, verbatim
 from retoma.library import Retoma
@@ -77,7 +77,7 @@ class QuotesWorld(BoxedWorld):
             "RETOMA_SERPAPI_URL": f"{self.origin}/serpapi",
             "RETOMA_SERPAPI_KEY": SERPAPI_KEY,
             "RETOMA_FIPE_URL": self.origin,
-            "RETOMA_SHOP_HOSTS": self.programs[BOX].server,
+            "RETOMA_SHOP_HOSTS": self.server,
             "RETOMA_SCREENSHOTS": "off",
         }
 

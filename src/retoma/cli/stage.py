@@ -6,7 +6,7 @@ is built of it, and applications are taken in by their names.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +20,7 @@ from retoma.cli.documents_world import DocumentsSize, DocumentsWorld
 from retoma.cli.embeddings_world import EmbeddingsSize, EmbeddingsWorld
 from retoma.cli.fleet import Fleet
 from retoma.cli.matches_world import MatchesSize, MatchesWorld
-from retoma.cli.processes import Started, stop_all
+from retoma.cli.processes import RunnerProcess, Started, stop_all
 from retoma.cli.quotes_world import QuotesSize, QuotesWorld
 from retoma.cli.world import World
 from retoma.db import Transaction
@@ -65,15 +65,16 @@ class Stage:
         self.place = place
         self.worlds = [each for each in worlds if each.lacks() is None]
         self.board = board
-        self.fleet = Fleet(place.start, board.clock)
+        self.fleet = Fleet(self._start_runner, board.clock)
         self._kept: asyncio.Task[bool] | None = None
         self._left_out = [each for each in worlds if each.lacks() is not None]
+        self._entered = asyncio.Event()  # the first of the worlds
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """The programs listen, the runners start, and the house knows what it must."""
+        """The house is open and its first runner boots; for the worlds see `enter`."""
         try:
-            await self._programs()
+            self._settle()
             self._kept = asyncio.create_task(self.fleet.run(RUNNERS))
             async with self._house():
                 yield
@@ -82,22 +83,46 @@ class Stage:
             self.kill()
             await asyncio.gather(*(each.ended() for each in self._everybody()))
 
-    async def _programs(self) -> None:
+    def _settle(self) -> None:
+        """Say who is where, before anybody is."""
         for each in self._left_out:
             self.board.tell(
                 say("{name} is left out: it needs {what}", name=each.name, what=each.lacks())
             )
-        async with asyncio.TaskGroup() as group:
-            for each in self.worlds:
-                group.create_task(each.start())
         told = {"RETOMA_APPLICATIONS": ",".join(each.name for each in self.worlds)}
         for each in self.worlds:
+            each.settle()
             told |= each.addresses
         os.environ.update(self.place.environment | told)
+
+    async def _start_runner(self, name: str) -> RunnerProcess:
+        if name != RUNNERS[0]:
+            await self._entered.wait()
+        return await self.place.start(name)
+
+    async def enter(self, begun: Callable[[BoxedWorld], Awaitable[None]]) -> None:
+        """All programs listen, and the house knows what it must; `begun` is called with each world then.
+
+        The last one enters alone, and has the machine to itself: something is seen at once. The others come
+        while it works.
+        """
+        *others, first = self.worlds
+        await self._enter(first, begun)
+        self._entered.set()
+        async with asyncio.TaskGroup() as group:
+            for each in others:
+                group.create_task(self._enter(each, begun))
         n = sum(len(each.programs) for each in self.worlds)
         self.board.tell(
             say("{n} programs listen: sites, models, proxies, workers, a writer", n=n)
         )
+
+    async def _enter(
+        self, one: BoxedWorld, begun: Callable[[BoxedWorld], Awaitable[None]]
+    ) -> None:
+        await one.start()
+        await one.introduce(self.app)
+        await begun(one)
 
     @asynccontextmanager
     async def _house(self) -> AsyncIterator[None]:
@@ -105,8 +130,6 @@ class Stage:
         self.app = build_retoma(self.settings)
         self.applications = install_applications(self.app, self.settings)
         async with self.app:
-            for each in self.worlds:
-                await each.introduce(self.app)
             yield
 
     def kinds_of(self, name: str) -> list[str]:
@@ -141,6 +164,7 @@ class Stage:
     async def stop_runners(self) -> bool:
         """They finish what they have; whether all left in order."""
         self.fleet.stop()
+        self._entered.set()  # nobody is waited for any more
         return self._kept is None or await self._kept
 
     def kill(self) -> None:

@@ -82,11 +82,18 @@ async def _batch_after_batch(stage: Stage) -> None:
     """Each application has its next when its last has ended."""
     await _tell_what_goes_on(stage)
     async with asyncio.TaskGroup() as group:
-        for each in stage.worlds:
-            group.create_task(_again_and_again(stage, each))
-        while True:
-            await stage.look()
-            await stage.board.clock.sleep(LOOK)
+
+        async def begun(one: BoxedWorld) -> None:
+            group.create_task(_again_and_again(stage, one))
+
+        group.create_task(_look_on(stage))
+        await stage.enter(begun)
+
+
+async def _look_on(stage: Stage) -> None:
+    while True:
+        await stage.look()
+        await stage.board.clock.sleep(LOOK)
 
 
 async def _tell_what_goes_on(stage: Stage) -> None:

@@ -15,6 +15,8 @@ from retoma.words import say
 HOME = Path(".retoma")
 TICK = 0.25  # seconds: a person is watching, and a neighbour's death should show at once
 GRACE = 5.0
+LEASE = 60.0  # seconds, and the beats in it, as they are unless somebody says otherwise
+BEATS = 6
 KEY_FILE = "secret.key"  # seals what the ads orchestrator knows of workers and proxies
 PRIVATE = {"RETOMA_PRIVATE_HOSTS": "127.0.0.1"}  # all of this world is here
 
@@ -25,6 +27,7 @@ class World:
 
     folder: Path
     slots: int  # of each runner
+    lease: float = LEASE  # seconds
 
     @property
     def url(self) -> str:
@@ -41,6 +44,8 @@ class World:
             "RETOMA_DATABASE_URL": self.url,
             "RETOMA_TICK": str(TICK),
             "RETOMA_GRACE": str(GRACE),
+            "RETOMA_LEASE": str(self.lease),
+            "RETOMA_BEAT": str(self.lease / BEATS),
             "RETOMA_SECRET_KEY_FILE": str(self.key_file),
             **PRIVATE,
         }
@@ -55,7 +60,7 @@ class World:
 
 
 @contextmanager
-def opened(name: str, *, slots: int, anew: bool) -> Iterator[World]:
+def opened(name: str, *, slots: int, anew: bool, lease: float = LEASE) -> Iterator[World]:
     """The world of this name in this folder, for us alone."""
     folder = HOME / name
     HOME.mkdir(exist_ok=True)
@@ -71,6 +76,6 @@ def opened(name: str, *, slots: int, anew: bool) -> Iterator[World]:
         if anew and folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(exist_ok=True)
-        yield World(folder, slots)
+        yield World(folder, slots, lease)
     finally:
         os.close(lock)

@@ -13,7 +13,8 @@ from retoma.cli.runner import run_on_the_quickest_loop
 from retoma.cli.services import key_of, serve
 from retoma.outbound import Outbound
 from retoma.secret import Secret
-from retoma.services.writer import Desk, Profile, Wanted, build_writer
+from retoma.services.writer import Desk, Profile, Wanted
+from retoma.services.writer.api import build_writer
 from retoma.settings import Settings
 from retoma.vault import SecretRef
 from retoma.vault.ref import given

@@ -104,6 +104,14 @@ def reprocess(execution: Execution, database: Database = None, json: AsJson = Fa
     reprocess(database, json, execution)
 
 
+@documents.command("cancel")
+def cancel(execution: Execution, database: Database = None, json: AsJson = False) -> None:
+    """End what has not ended; what runs ends at its next step."""
+    from retoma.cli.documents import cancel
+
+    cancel(database, json, execution)
+
+
 @documents.command("results")
 def results(
     execution: Execution,

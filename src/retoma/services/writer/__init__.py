@@ -4,8 +4,7 @@ A request is one job on the writer's own database; how far it is stands in the t
 the same transaction as the rows. Killed anywhere it goes on, and counts nothing twice.
 """
 
-from retoma.services.writer.api import build_writer
 from retoma.services.writer.desk import Caps, Desk, Wanted
 from retoma.services.writer.model import Profile
 
-__all__ = ["Caps", "Desk", "Profile", "Wanted", "build_writer"]
+__all__ = ["Caps", "Desk", "Profile", "Wanted"]
