@@ -17,7 +17,7 @@ from typing import Any
 from retoma.codec import Misfit, decode
 from retoma.db import Database, migrations
 from retoma.db.migrations import Room
-from retoma.engine.context import returns
+from retoma.engine.function import returns
 from retoma.engine.insights import OpenJob, OpenStep, open_jobs
 from retoma.engine.kind import Kind, Kinds
 from retoma.words import say

@@ -7,9 +7,10 @@ from functools import wraps
 from typing import Any, TypeVar, get_type_hints, overload
 
 from retoma.codec import decode, encode
-from retoma.engine.context import Context, is_async
+from retoma.engine.context import Context
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, UnknownKind
+from retoma.engine.function import is_async
 from retoma.engine.gate import Limit, limits_of
 from retoma.engine.isolate import NO_LIMITS, Limits, check_can_travel
 from retoma.engine.retry import Retry

@@ -1,0 +1,318 @@
+"""The steps of one attempt: read back, waited for or done, and kept.
+
+`Steps.do` does a step once, however many ask for it at the same time. Below it stand the ways of
+doing one (plainly, once, used again, in the database), how a function is run, and what it costs.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
+from typing import Any, cast
+
+from retoma.codec import Unstorable, encode
+from retoma.db import BadRow, crashpoint
+from retoma.engine.cost import Bill, Offer, charge, read_charges
+from retoma.engine.desk import Desk
+from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
+from retoma.engine.function import fits, read_as
+from retoma.engine.isolate import NO_LIMITS, Isolate, Limits
+from retoma.engine.job import REMOTE, Claim, SavedStep, StepId
+from retoma.engine.names import storable
+from retoma.engine.outcome import Park, Unknown, Unwound
+from retoma.engine.purse import Purse
+from retoma.engine.states import ParkReason, StepState
+from retoma.engine.store.reuse import offer_of
+from retoma.engine.tasks import Flight, Tasks
+from retoma.engine.traces import Traces
+from retoma.engine.work import Once, Work
+from retoma.secret import redact_text
+from retoma.words import say
+
+# The step that is being worked on here: what it costs is written with it.
+_AT: ContextVar[StepId | None] = ContextVar("retoma_step", default=None)
+
+
+class Steps:
+    """What an attempt knows of its job's steps, and how it does one more."""
+
+    __slots__ = (
+        "_isolate",
+        "_purse",
+        "_traces",
+        "claim",
+        "desk",
+        "flights",
+        "known",
+        "over",
+        "tasks",
+    )
+
+    def __init__(
+        self,
+        claim: Claim,
+        desk: Desk,
+        isolate: Isolate,
+        found: list[SavedStep],
+        tasks: Tasks,
+        traces: Traces | None,
+    ) -> None:
+        self.claim = claim
+        self.desk = desk
+        self._isolate = isolate
+        self.known = {step.id: step for step in found} if found else {}
+        self.tasks = tasks
+        self._traces = traces
+        self.flights: dict[StepId, Flight] = {}
+        self.over = False  # the story has ended: nothing more may begin
+        self._purse: Purse | None = None
+
+    def saved(self, step: StepId) -> SavedStep | None:
+        """The step, if it has its value already."""
+        known = self.known.get(step)
+        return known if known is not None and known.saved else None
+
+    def read_back(self, saved: SavedStep, fn: Callable[..., Any]) -> Any:
+        if saved.spared is not None:
+            self._spare(saved)
+        return read_as(saved.value, fn)
+
+    def of_remote_work(self) -> list[SavedStep]:
+        return [step for step in self.known.values() if step.id.name.startswith(REMOTE)]
+
+    def live_elsewhere(self) -> bool:
+        """Whether something of this job may still be at work on another machine."""
+        return any(step.live_elsewhere for step in self.known.values())
+
+    async def do(self, work: Work) -> str:
+        """Do it, or wait for whoever in this story does it already; its value as it is kept."""
+        step = work.step
+        beside = self.flights.get(step)
+        if beside is not None:
+            return await beside.landed()
+        flight = self.flights[step] = Flight(self.tasks.join())
+        at = _AT.set(step)
+        try:
+            text = await self._way_of(work)
+        except BaseException as error:
+            if self._purse is not None:
+                self._purse.failed(step)
+            flight.crash(error)
+            raise
+        finally:
+            _AT.reset(at)
+            del self.flights[step]
+        self.known[step] = SavedStep(step, StepState.SAVED, text)
+        flight.land(text)
+        return text
+
+    async def may_begin(self) -> None:
+        if self.over:
+            raise LeaseLost(self.claim.job)  # a task the story forgot; its attempt has ended
+        await self.may_go_out()
+
+    async def may_go_out(self) -> None:
+        if not self.desk.free_to_start():
+            await self.desk.may_start()
+
+    async def keep(self, step: StepId, text: str | None, state: StepState) -> None:
+        """Commit a step in this state, or raise LeaseLost."""
+        if self.over and state is StepState.BEGUN:
+            # What is known by now is still told; the fence decides.
+            raise LeaseLost(self.claim.job)
+        await self.desk.save(step, text, state)
+        self.known[step] = SavedStep(step, state, text)
+
+    async def report(self, share: float | None, note: str | None) -> None:
+        job = self.claim.job
+        if share is not None and not 0 <= share <= 1:
+            raise BadInput(
+                say("job {job}: progress is from 0 to 1, not {share}", job=job, share=share)
+            )
+        if note is not None and not storable(note):
+            raise BadInput(
+                say("job {job}: a note is text without a NUL, not {note!r}", job=job, note=note)
+            )
+        await self.desk.report(share, None if note is None else redact_text(note))
+
+    # — ways of doing a step: each ends with its value committed —
+
+    def _way_of(self, work: Work) -> Awaitable[str]:
+        if work.place == "database":
+            return self._write(work)
+        if work.once is not None:
+            return self._once(work, work.once)
+        return self._plainly(work) if work.reuse is None else self._reuse(work)
+
+    async def _plainly(self, work: Work) -> str:
+        text = await self._run(work)
+        await self._save(work.step, text)
+        return text
+
+    async def _write(self, work: Work) -> str:
+        """What the function writes and the step are one transaction."""
+        await self.may_begin()
+        return await self.desk.write(work.step, lambda tx: work.fn(tx, *work.args))
+
+    async def _once(self, work: Work, once: Once) -> str:
+        """That it is about to happen is committed first; after a crash it is asked after."""
+        step = work.step
+        begun = self.known.get(step)
+        if begun is not None and begun.state is StepState.BEGUN:
+            text = await _found_out(work, once)
+            if text is not None:
+                await self._save(step, text)
+                return text
+        if (paid := self._paid(work)) is not None:
+            await self.desk.afford(paid)  # what is begun must not be left for want of money
+        await self.keep(step, None, StepState.BEGUN)
+        try:
+            text = await self._run(work, afford=False)
+        except (Transient, Permanent) as error:
+            await self.keep(step, encode({"error": redact_text(str(error))}), StepState.FAILED)
+            raise
+        await self._save(step, text)
+        return text
+
+    async def _reuse(self, work: Work) -> str:
+        """What another job has made of the same; else it is made, and offered to others."""
+        afresh = self.claim.fresh_from > 1  # a person wanted nothing that was kept
+        offer = offer_of(self.claim.kind, work.step, work.reuse)
+        found = None if afresh else await self.desk.look_up(offer)
+        if found is not None and fits(found.value, work.fn):
+            self._own_purse().spare([*found.charges])
+            await self._save(work.step, found.value, reused_from=found.job)
+            return found.value
+        text = await self._run(work)
+        await self._save(work.step, text, offer=offer)
+        return text
+
+    # — running the function —
+
+    def _run(self, work: Work, *, afford: bool = True) -> Awaitable[str]:
+        made = self._made(work, afford)
+        return made if self._traces is None else _traced(self._traces, work.step, made)
+
+    async def _made(self, work: Work, afford: bool) -> str:
+        if self.over:
+            raise LeaseLost(self.claim.job)
+        if afford and (paid := self._paid(work)) is not None:
+            await self.desk.afford(paid)
+        if not self.desk.free_to_start():
+            await self.desk.may_start()
+        if crashpoint.live:
+            crashpoint("step.before_function")
+        if work.place == "child":
+            text = await self._in_child(work)
+        else:
+            text = encode(await self._here(work))
+        if crashpoint.live:
+            crashpoint("step.after_function")
+        if work.cost is not None:
+            self._charge_for(work.step, work.cost(read_as(text, work.fn)))
+        return text
+
+    def _in_child(self, work: Work) -> Awaitable[str]:
+        limits = (work.limits or NO_LIMITS).over(self.desk.limits)
+        return self._isolate.in_child(work.fn, work.args, owner=self.claim.held, limits=limits)
+
+    def _here(self, work: Work) -> Awaitable[Any]:
+        """In this process: on the loop or in a thread."""
+        on_loop = work.place == "loop"
+        value = work.fn(*work.args) if on_loop else self._isolate.in_thread(work.fn, work.args)
+        return value if work.limits is None else self._in_time(work.step, value, work.limits)
+
+    async def _in_time(self, step: StepId, value: Awaitable[Any], limits: Limits) -> Any:
+        limit = cast("float", limits.timeout)
+        late = f"step {step.name} took longer than {limit:g} s"
+        loop = asyncio.get_running_loop()
+        last = loop.call_later(limit + self.desk.let_go, self.desk.overdue, late)
+        try:
+            async with asyncio.timeout(limit) as clock:
+                return await value
+        except TimeoutError as error:
+            if not clock.expired():
+                raise
+            raise TimeoutError(late) from error
+        finally:
+            last.cancel()
+
+    async def _save(
+        self,
+        step: StepId,
+        text: str,
+        *,
+        offer: Offer | None = None,
+        reused_from: int | None = None,
+    ) -> None:
+        bill = None
+        if self._purse is not None or offer is not None:
+            bill = self._own_purse().bill(step, offer=offer, reused_from=reused_from)
+        try:
+            cancel = await self.desk.save(step, text, StepState.SAVED, bill)
+        except BadRow as error:
+            if bill is not None:
+                self._own_purse().take_back(bill)
+            raise _refused(text, error) from error
+        if cancel:
+            self.desk.cancel_wanted()
+
+    # — money —
+
+    def charge(self, **told: Any) -> None:
+        """For the step that is being worked on, or for none."""
+        self._charge(_AT.get(), **told)
+
+    def last_bill(self) -> Bill | None:
+        """What this attempt has spent or spared, and not written down yet."""
+        return None if self._purse is None else self._purse.last_bill()
+
+    def _paid(self, work: Work) -> Iterable[str] | None:
+        return self.desk.paid(work.step.name) if work.pays is None else (work.pays,)
+
+    def _charge(self, step: StepId | None, **told: Any) -> None:
+        made = charge(**told)
+        self._own_purse().spend(step, made)
+        if step is not None:
+            self.desk.pays(step.name, made.provider)
+
+    def _charge_for(self, step: StepId, told: Mapping[str, Any]) -> None:
+        """What a function of the step's value says."""
+        money = {name: told.get(name) for name in ("provider", "model", "usd", "brl")}
+        units = {name: n for name, n in told.items() if name not in money}
+        self._charge(step, **money, units=units)
+
+    def _spare(self, saved: SavedStep) -> None:
+        """Once in an attempt: what would have been paid again."""
+        self._own_purse().spare(read_charges(saved.spared))
+        self.known[saved.id] = saved._replace(spared=None)
+
+    def _own_purse(self) -> Purse:
+        if self._purse is None:
+            self._purse = Purse(self.desk.payer)
+        return self._purse
+
+
+async def _traced(traces: Traces, step: StepId, made: Awaitable[str]) -> str:
+    """The function alone, not its saving: a step that is read back has no span."""
+    with traces.span(
+        f"step {step.name}", step=step.name, key=step.key or None, version=step.version
+    ):
+        return await made
+
+
+async def _found_out(work: Work, once: Once) -> str | None:
+    """What came of a step that was begun; None where it may be done."""
+    if once.reconcile is not None:
+        happened = await once.reconcile(*work.args)
+        return None if happened is None else encode(happened.value)
+    if once.unknown is Unknown.PARK:
+        why = f"the step {work.step.name} was begun and nobody knows whether it happened"
+        raise Unwound(Park(why, ParkReason.UNKNOWN_REMOTE))
+    return None
+
+
+def _refused(text: str, error: BadRow) -> Unstorable:
+    """The codec let it pass, the database does not: its bytes are kept, it is not paid for again."""
+    unstorable = Unstorable(text, f"the database refused it ({error})")
+    unstorable.whole = text.encode()
+    return unstorable
