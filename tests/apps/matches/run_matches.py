@@ -7,11 +7,12 @@ that stores it, or at a crash point that comes after them.
 import asyncio
 import os
 import signal
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from retoma import Retoma, logs
 from retoma.apps.matches import APP, store
+from retoma.apps.matches.store.tasks import Keeping
 from retoma.apps.tools import Tools
 from retoma.cli.processes import leave_anyway
 from retoma.db import crashpoint
@@ -41,13 +42,13 @@ class Deadly:
         self._crash = crash
         self._spared = spared
 
-    def __call__(self, tx: Any, task: store.tasks.Task, *rest: Any) -> store.tasks.Stored:
-        if task.id in self._spared:
-            return self._keep(tx, task, *rest)
+    def __call__(self, tx: Any, made: Sequence[Keeping]) -> list[store.tasks.Stored]:
+        if all(each.task.id in self._spared for each in made):
+            return self._keep(tx, made)
         if self._crash.isdigit():
-            return self._keep(dying(tx, int(self._crash)), task, *rest)
+            return self._keep(dying(tx, int(self._crash)), made)
         crashpoint.arm(self._crash, Harm.KILL)
-        return self._keep(tx, task, *rest)
+        return self._keep(tx, made)
 
 
 def dying(tx: Any, most: int) -> Any:
@@ -66,7 +67,7 @@ def run(knobs: dict[str, Any]) -> None:
     logs.configure("INFO")
     crash, spared = knobs.pop("crash"), knobs.pop("spared")
     if crash:
-        store.tasks.keep = Deadly(crash, spared)  # type: ignore[assignment]
+        store.tasks.keep = Deadly(crash, spared)
     with asyncio.Runner() as loop:
         loop.run(main(**knobs))
         leave_anyway(1.0)

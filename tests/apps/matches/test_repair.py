@@ -158,7 +158,8 @@ async def test_what_another_has_stored_or_begun_anew_is_left_as_it_is(database_u
 
         task = (await there.tasks(2))[wrong.key]["id"]
         told = from_json(MatchPage, encode(wrong.plain()))
-        await there.app.write(lambda tx: store.games.add(tx, told, wrong.path, actor="other"))
+        over = [store.games.Over(told, wrong.path, "other")]
+        await there.app.write(lambda tx: store.games.add(tx, over))
         assert "is stored already" in await refused(there, task, page)
         assert "FAILED" == (await there.tasks(2))[wrong.key]["status"]
         assert "other" == (await there.matches())[wrong.key]["stored_by"]

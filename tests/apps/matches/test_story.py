@@ -1,10 +1,12 @@
 """The document's sequence, branch by branch: found, skipped, stored whole, tried again, left for a person."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from retoma.apps.matches import store
 from retoma.apps.matches.store.runs import watch
+from retoma.apps.matches.store.tasks import Keeping
 from retoma.db import adhoc
 from retoma.engine.ports import Clock
 from retoma.sandbox.matches import Odd
@@ -189,7 +191,7 @@ async def test_a_crash_after_any_insert_leaves_no_partial_match(database_url, mo
 async def test_what_nobody_has_thought_of_is_told_of_too(database_url, monkeypatch):
     """R4: FAILED says why, whatever it was."""
 
-    def broken(*_: Any) -> store.tasks.Stored:
+    def broken(*_: Any) -> list[store.tasks.Stored]:
         raise ZeroDivisionError
 
     monkeypatch.setattr(store.tasks, "keep", broken)
@@ -222,20 +224,27 @@ async def test_who_dies_without_a_word_is_told_of_all_the_same(database_url):
 
 
 class Crashing:
-    """Fails the first time for each task, after one statement more each; then says what was left of it."""
+    """Fails the first time for each task, after one statement more each; then says what was left of it.
+
+    Whoever comes with others fails with them before, and so is tried alone."""
 
     def __init__(self) -> None:
         self._keep = store.tasks.keep
         self._met: list[int] = []
         self.left: dict[int, list[Any]] = {}
 
-    def __call__(self, tx: Any, task: store.tasks.Task, *rest: Any) -> store.tasks.Stored:
-        if task.id not in self._met:
-            self._met.append(task.id)
-            stored = self._keep(counting(tx, len(self._met)), task, *rest)
+    def __call__(self, tx: Any, made: Sequence[Keeping]) -> list[store.tasks.Stored]:
+        new = [each.task.id for each in made if each.task.id not in self._met]
+        if new and len(made) > 1:
+            raise RuntimeError(f"one of {len(made)}")
+        if new:
+            self._met += new
+            stored = self._keep(counting(tx, len(self._met)), made)
             raise RuntimeError(f"after all of it: {stored}")
-        self.left[task.id] = tx.inside(lambda inner: inner.all(LEFT, key=task.key))
-        return self._keep(tx, task, *rest)
+        for each in made:
+            key = each.task.key
+            self.left[each.task.id] = tx.all(LEFT, key=key)
+        return self._keep(tx, made)
 
 
 def counting(tx: Any, most: int) -> Any:

@@ -18,7 +18,7 @@ from tests.programs.processes import PATIENCE
 BOTH = "modern,classic"
 MATCHES = 10  # of a round
 # Of the transaction that stores a match: after match, events, statistics, task; at which point.
-DEATHS = (*"1234", "effect.before_commit", "effect.after_commit")
+DEATHS = (*"1234", "share.before_commit", "share.after_commit")
 TROUBLES: tuple[dict[str, Any], ...] = (
     {"trouble": "status", "status": 503},
     {"trouble": "status", "status": 500, "times": 4},  # more than one call puts up with
@@ -53,7 +53,7 @@ async def test_a_process_killed_at_any_insert_leaves_no_partial_match(
                 )
             }
             # It alone was at work; what the one before it had left was stored first.
-            left = [("effect.after_commit" == death,)]
+            left = [("share.after_commit" == death,)]
             assert left == await found.rows(
                 "SELECT partida IS NOT NULL FROM match_tasks WHERE id = :task", task=task
             )

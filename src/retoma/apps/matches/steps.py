@@ -6,7 +6,7 @@ a time that is told, and costs no attempt.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -25,7 +25,7 @@ from retoma.apps.matches.model import (
 )
 from retoma.apps.matches.sites import Site, site_of
 from retoma.apps.matches.store.runs import Ask, Complete, Look
-from retoma.apps.matches.store.tasks import Stored, Task
+from retoma.apps.matches.store.tasks import Keeping, Stored, Task
 from retoma.apps.tools import Tools
 from retoma.codec import encode
 from retoma.db import Transaction as Reading
@@ -35,6 +35,7 @@ from retoma.engine.errors import BadInput, LeaseLost, Permanent, Refused, Transi
 from retoma.engine.kind import Kind, job
 from retoma.engine.outcome import Snooze, Unknown
 from retoma.engine.retry import Retry
+from retoma.engine.together import Together
 from retoma.engine.transaction import Transaction
 from retoma.outbound import Policy
 from retoma.secret import Secret
@@ -43,7 +44,6 @@ from retoma.words import say
 T = TypeVar("T")
 
 FOUND: Final = "descobrir"
-STORED: Final = "gravar"
 SKIPPED: Final = "pular"
 NOTED: Final = "anotar"
 TRIES: Final = Retry(attempts=ATTEMPTS, base=5.0, cap=300.0)
@@ -128,6 +128,7 @@ class Matches:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._fetcher = Fetcher(tools)
+        self._wanted = Together(self._wanted_of)
 
     # — a round —
 
@@ -154,7 +155,7 @@ class Matches:
     # — a match —
 
     async def scrape(self, ctx: Context, task: int) -> Any:
-        wanted, way = await self._looked_up(partial(store.tasks.task_of, task=task))
+        wanted, way = await self._wanted.asked(task)
         log = ctx.log
         if wanted.done is not None:
             return _told(Stored(wanted.done))
@@ -190,9 +191,16 @@ class Matches:
             raise
         if page.status is not MatchStatus.FINISHED:
             return await self._later(ctx, subject, site, page.status, page.kickoff)
-        stored = await ctx.write(STORED, store.tasks.keep, wanted, page, f"job {ctx.job}")
+        keeping = Keeping(wanted, page, f"job {ctx.job}")
+        stored = await ctx.share(store.tasks.keep, keeping, size=1 + len(page.events))
         subject.log.info("match.stored", partida=stored.partida, already=stored.already)
         return _told(stored)
+
+    async def _wanted_of(self, tasks: Sequence[int]) -> Sequence[tuple[Task, Way] | Exception]:
+        found, way = await self._looked_up(partial(store.tasks.tasks_of, tasks=tasks))
+        return [
+            (found[task], way) if task in found else store.tasks.unknown(task) for task in tasks
+        ]
 
     # — what every page may come to —
 

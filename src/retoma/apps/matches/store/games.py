@@ -1,7 +1,8 @@
 """Matches that are over: `partidas`, with their events and statistics, by one unique key (R2)."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from retoma.apps.matches.model import Side
@@ -10,12 +11,13 @@ from retoma.apps.matches.sites import site_of
 from retoma.apps.matches.store.rows import json_of, named, verb
 from retoma.db import Call
 from retoma.db import Transaction as Reading
+from retoma.db.database import microseconds
 from retoma.engine.errors import NotFound
 from retoma.engine.transaction import Transaction
 from retoma.words import say
 
 ADD_EVENTS = verb("add_events")
-ADD_MATCH = verb("add_match")
+ADD_MATCHES = verb("add_matches")
 ADD_STATISTICS = verb("add_statistics")
 FIND_MATCH = verb("find_match")
 LIST_MATCHES = verb("list_matches")
@@ -30,6 +32,16 @@ COLUMNS: Final = (
 )
 EVENT: Final = ("minute", "added", "side", "kind", "player", "other")
 STATISTIC: Final = ("name", "home", "away")
+MATCH: Final = ("league", "season", "round", "home", "away")
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A match that is over, as its page tells it, and who stores it."""
+
+    page: MatchPage
+    url: str
+    actor: str
 
 
 def put_teams(tx: Transaction, league: str, keys: Iterable[str]) -> None:
@@ -39,43 +51,61 @@ def put_teams(tx: Transaction, league: str, keys: Iterable[str]) -> None:
     tx.run(PUT_TEAMS, league=league, rows=json.dumps(rows))
 
 
-def add(tx: Transaction, page: MatchPage, url: str, *, actor: str) -> tuple[int, list[Call]]:
-    """Its number, and what is still to be written of it: nothing where it was there before (R6)."""
-    if page.score is None or page.statistics is None or page.lineups is None:
+def add(tx: Transaction, over: Sequence[Over]) -> tuple[list[tuple[int, bool]], list[Call]]:
+    """The number of each, and whether it was there before (R6); what is still to be written of the rest."""
+    rows = json.dumps([_row(each) for each in over])
+    made = {tuple(which): int(partida) for partida, *which in tx.all(ADD_MATCHES, rows=rows)}
+    numbers: list[tuple[int, bool]] = []
+    new: list[tuple[int, MatchPage]] = []
+    for each in over:
+        which = tuple(getattr(each.page, name) for name in MATCH)
+        partida = made.pop(which, None)  # of two that tell of the same one is the first
+        if partida is None:
+            [(there,)] = tx.all(FIND_MATCH, **dict(zip(MATCH, which, strict=True)))
+            numbers.append((int(there), True))
+        else:
+            numbers.append((partida, False))
+            new.append((partida, each.page))
+    return numbers, _rest(new) if new else []
+
+
+def _row(over: Over) -> dict[str, Any]:
+    page = over.page
+    if not (page.score and page.statistics and page.lineups and page.kickoff):
         raise ValueError(f"{page.key}: only a match that is over is stored, not {page.status}")
-    which: dict[str, Any] = {
-        name: getattr(page, name) for name in ("league", "season", "round", "home", "away")
+    return {
+        **{name: getattr(page, name) for name in MATCH},
+        "status": str(page.status),
+        "kickoff": page.kickoff.isoformat(),
+        "micros": microseconds(page.kickoff),
+        "stadium": page.stadium,
+        "home_score": page.score.home,
+        "away_score": page.score.away,
+        "lineups": page.lineups.model_dump_json(),
+        "url": over.url,
+        "actor": over.actor,
     }
-    made = tx.one(
-        ADD_MATCH,
-        **which,
-        status=str(page.status),
-        kickoff=page.kickoff,
-        stadium=page.stadium,
-        home_score=page.score.home,
-        away_score=page.score.away,
-        lineups=page.lineups.model_dump_json(),
-        url=url,
-        actor=actor,
-    )
-    if made is None:
-        [(partida,)] = tx.all(FIND_MATCH, **which)
-        return int(partida), []
-    partida = int(made[0])
-    return partida, [
-        Call(ADD_EVENTS, {"partida": partida, "rows": _events(page)}),
-        Call(ADD_STATISTICS, {"partida": partida, "rows": _statistics(page)}),
+
+
+def _rest(new: Sequence[tuple[int, MatchPage]]) -> list[Call]:
+    told = [
+        (partida, page.model_dump(mode="json", include={"events", "statistics"}))
+        for partida, page in new
     ]
-
-
-def _events(page: MatchPage) -> str:
-    told = [each.model_dump(mode="json") for each in page.events]
-    return json.dumps([{"n": n, **each} for n, each in enumerate(told, 1)])
-
-
-def _statistics(page: MatchPage) -> str:
-    told = {} if page.statistics is None else page.statistics.model_dump()
-    return json.dumps([{"name": name, **sides} for name, sides in told.items()])
+    events = [
+        {"partida": partida, "n": n, **each}
+        for partida, page in told
+        for n, each in enumerate(page["events"], 1)
+    ]
+    statistics = [
+        {"partida": partida, "name": name, **sides}
+        for partida, page in told
+        for name, sides in page["statistics"].items()
+    ]
+    return [
+        Call(ADD_EVENTS, {"rows": json.dumps(events)}),
+        Call(ADD_STATISTICS, {"rows": json.dumps(statistics)}),
+    ]
 
 
 def list_matches(

@@ -5,7 +5,7 @@ looks for later only adds to it.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from retoma.apps.matches.model import COMPLETE, DISCOVERY, MATCH, TaskStatus
 from retoma.apps.matches.schemas import MatchRef
 from retoma.apps.matches.store import games
 from retoma.apps.matches.store.rows import json_of, named, verb
-from retoma.db import Call
+from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.db.database import microseconds
 from retoma.engine import store as engine
@@ -24,7 +24,7 @@ from retoma.words import say, speak
 ADD_KNOWN_TASKS = verb("add_known_tasks")
 ADD_RUN = verb("add_run")
 ADD_TASKS = verb("add_tasks")
-COMPLETE_RUN = verb("complete_run")
+COMPLETE_RUNS = verb("complete_runs")
 END_RUN = verb("end_run")
 EXPECT_TASKS = verb("expect_tasks")
 FIND_FAILED = verb("find_failed")
@@ -34,6 +34,7 @@ HOLD_RUN = verb("hold_run")
 LAST_RUN = verb("last_run")
 LIST_RUNS = verb("list_runs")
 LOCK_RUN = verb("lock_run")
+LOCK_RUNS = verb("lock_runs")
 NAME_DISCOVERY = verb("name_discovery")
 NAME_TASKS = verb("name_tasks")
 NOTE_RUN = verb("note_run")
@@ -189,14 +190,15 @@ def note(
     tx.run(NOTE_RUN, run=run, not_yet=not_yet, error=error, snapshot=snapshot)
 
 
-def complete(tx: Transaction, run: int, first: Sequence[Call]) -> None:
-    """After these, all at once: whoever stores the last match of a run says so to all (R3)."""
-    which = {"run": run}
-    calls = [*first, Call(LOCK_RUN, which), Call(COMPLETE_RUN, which)]
-    *_, completed = tx.inside(lambda inner: inner.together(calls))
-    for league, season, round_, matches in completed:
+def complete(tx: Transaction, runs: Set[int], first: Sequence[Call]) -> list[list[Row]]:
+    """After these, all at once, what they answer: whoever stores the last match of a run says so to all (R3)."""
+    which = {"runs": json.dumps(sorted(runs))}
+    calls = [*first, Call(LOCK_RUNS, which), Call(COMPLETE_RUNS, which)]
+    *answers, _, completed = tx.inside(lambda inner: inner.together(calls))
+    for run, league, season, round_, matches in completed:
         told = Complete(run, league, season, round_, matches)
         tx.submit(COMPLETE, told, key=f"{run}.{matches}")
+    return answers
 
 
 # — tried again —

@@ -1,5 +1,6 @@
 """Tasks: the matches of a run, each stored whole or told of with what it failed by (R4)."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from retoma.apps.matches.schemas import MatchPage, MatchRef
 from retoma.apps.matches.store import games, runs
 from retoma.apps.matches.store.rows import json_of, named, verb
 from retoma.apps.matches.store.runs import Round
-from retoma.db import Call
+from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.errors import IllegalMove, NotFound, Transient
@@ -20,8 +21,8 @@ from retoma.words import say
 COUNT_DEAD = verb("count_dead")
 DEAD_ROUNDS = verb("dead_rounds")
 DEAD_TASKS = verb("dead_tasks")
-END_TASK = verb("end_task")
-GET_TASK = verb("get_task")
+END_TASKS = verb("end_tasks")
+GET_TASKS = verb("get_tasks")
 LIST_TASKS = verb("list_tasks")
 NOTE_TASK = verb("note_task")
 SHOW_TASK = verb("show_task")
@@ -57,6 +58,15 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a story has read of its match, to be stored."""
+
+    task: Task
+    page: MatchPage
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeadTask:
     """A task that failed, and the page that it failed by."""
 
@@ -81,9 +91,19 @@ class DeadRound:
 
 
 def task_of(tx: Reading | Transaction, task: int) -> Task:
-    row = tx.one(GET_TASK, task=task)
-    if row is None:
-        raise _unknown(task)
+    found = tasks_of(tx, [task])
+    if task not in found:
+        raise unknown(task)
+    return found[task]
+
+
+def tasks_of(tx: Reading | Transaction, tasks: Sequence[int]) -> dict[int, Task]:
+    """Those of them that there are."""
+    rows = tx.all(GET_TASKS, tasks=json.dumps([*tasks]))
+    return {task.id: task for task in map(_task, rows)}
+
+
+def _task(row: Row) -> Task:
     id_, run, key, url, kickoff, job, league, season, round_, done, there = row
     of = Round(league, season, round_)
     return Task(id_, run, key, url, time_of(kickoff), job, of, done, there)
@@ -101,10 +121,14 @@ def time_of(at: Any) -> datetime | None:
 # — stored —
 
 
-def keep(tx: Transaction, task: Task, page: MatchPage, actor: str) -> Stored:
-    """Match, events, statistics and the state of the task, in this one transaction (R1)."""
-    partida, rest = games.add(tx, page, task.url, actor=actor)
-    return _ended(tx, task, Stored(partida, already=not rest), rest)
+def keep(tx: Transaction, made: Sequence[Keeping]) -> list[Stored]:
+    """Match, events, statistics and the state of each task, in this one transaction (R1).
+
+    Said again it changes nothing, and answers the same."""
+    over = [games.Over(each.page, each.task.url, each.actor) for each in made]
+    numbers, rest = games.add(tx, over)
+    ends = [(each.task, Stored(*told)) for each, told in zip(made, numbers, strict=True)]
+    return _ended(tx, ends, rest)
 
 
 def skip(tx: Transaction, task: int) -> Stored:
@@ -112,13 +136,21 @@ def skip(tx: Transaction, task: int) -> Stored:
     wanted = task_of(tx, task)
     if wanted.there is None:  # somebody has removed it by hand since
         raise Transient("the match was there a moment ago")
-    return _ended(tx, wanted, Stored(wanted.there, already=True))
-
-
-def _ended(tx: Transaction, task: Task, stored: Stored, first: Sequence[Call] = ()) -> Stored:
-    told = {"task": task.id, "partida": stored.partida, "already": int(stored.already)}
-    runs.complete(tx, task.run, [*first, Call(END_TASK, told)])
+    [stored] = _ended(tx, [(wanted, Stored(wanted.there, already=True))])
     return stored
+
+
+def _ended(
+    tx: Transaction, ends: Sequence[tuple[Task, Stored]], first: Sequence[Call] = ()
+) -> list[Stored]:
+    rows = [
+        {"task": task.id, "partida": stored.partida, "already": int(stored.already)}
+        for task, stored in ends
+    ]
+    calls = [*first, Call(END_TASKS, {"rows": json.dumps(rows)})]
+    *_, ended = runs.complete(tx, {task.run for task, _ in ends}, calls)
+    told = {task: Stored(partida, already=bool(already)) for task, partida, already in ended}
+    return [told[task.id] for task, _ in ends]
 
 
 def note(
@@ -185,7 +217,7 @@ def promote(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str
     if wanted.done is not None:
         return Stored(wanted.done, already=True)
     tx.inside(lambda inner: engine.skip_job(inner, wanted.job, why, actor=actor))
-    stored = keep(tx, wanted, page, actor)
+    [stored] = keep(tx, [Keeping(wanted, page, actor)])
     told = {"match": wanted.key, "why": why, "partida": stored.partida}
     tx.tell("matches.promoted", f"task {task}", told, actor=actor)
     return stored
@@ -223,7 +255,7 @@ def task_seen(tx: Reading, task: int) -> dict[str, Any]:
     """One task, by the document's names."""
     row = tx.one(SHOW_TASK, task=task)
     if row is None:
-        raise _unknown(task)
+        raise unknown(task)
     return seen_of(row)
 
 
@@ -241,5 +273,5 @@ def seen_of(row: Any) -> dict[str, Any]:
     return {**told, "error": json_of(told["error"])}
 
 
-def _unknown(task: int) -> NotFound:
+def unknown(task: int) -> NotFound:
     return NotFound(say("there is no task {task}", task=task))

@@ -1,0 +1,8 @@
+-- The matches of tasks are stored, each once: one that has its match already keeps it. Where each is.
+-- Twin: sets arrive by json_to_recordset there, by json_each here.
+UPDATE match_tasks SET partida = coalesce(match_tasks.partida, n.partida), not_yet = NULL,
+    already = CASE WHEN match_tasks.partida IS NULL THEN n.already ELSE match_tasks.already END
+FROM (SELECT value ->> 'task' AS task, value ->> 'partida' AS partida, value ->> 'already' AS already
+      FROM json_each(:rows)) n
+WHERE match_tasks.id = n.task
+RETURNING match_tasks.id, match_tasks.partida, match_tasks.already;
