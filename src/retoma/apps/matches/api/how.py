@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Path, Query
 from pydantic import Field, StrictInt, StrictStr
@@ -11,11 +11,15 @@ from retoma.apps.matches.sites import site_of
 from retoma.apps.matches.store.runs import Round
 from retoma.apps.matches.store.tasks import time_of
 from retoma.db import Transaction
+from retoma.engine.errors import BadInput
 from retoma.web import House, router
 from retoma.web.wire import LARGEST
+from retoma.words import say
 
 T = TypeVar("T")
 routes = router("matches")
+
+MOST_ROUNDS: Final = 100  # that one request begins
 
 ScrapeId = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a scrape.")]
 TaskId = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a task.")]
@@ -32,6 +36,15 @@ def checked_round(league: str, season: int, number: int) -> Round:
     """A round that there is; BadInput or NotFound, before anything is written."""
     site_of(league).round_url(season, number)
     return Round(league, season, number)
+
+
+def checked_rounds(league: str, season: int, first: int, last: int) -> list[Round]:
+    """Those of a range, each of which there is."""
+    if not first <= last < first + MOST_ROUNDS:
+        raise BadInput(
+            say("a range of rounds goes up, and has {most} at most", most=MOST_ROUNDS)
+        )
+    return [checked_round(league, season, each) for each in range(first, last + 1)]
 
 
 def times_told(told: dict[str, Any], *names: str) -> dict[str, datetime | None]:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 from pydantic import Field, JsonValue
@@ -18,6 +18,7 @@ from retoma.apps.matches.api.how import (
     TaskId,
     Year,
     checked_round,
+    checked_rounds,
     read,
     routes,
     times_told,
@@ -26,15 +27,11 @@ from retoma.apps.matches.model import TaskStatus
 from retoma.apps.matches.store.runs import Round
 from retoma.apps.matches.store.tasks import time_of
 from retoma.db import Transaction
-from retoma.engine.errors import BadInput
 from retoma.engine.transaction import Transaction as Writing
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.replay import asked, written
 from retoma.web.wire import Body, Id, Limit, NextPage, Once, PageOf, Shown
-from retoma.words import say
-
-MOST_ROUNDS: Final = 100  # that one request begins
 
 
 class NewScrape(Body):
@@ -47,14 +44,7 @@ class NewScrape(Body):
 
     def rounds(self) -> list[Round]:
         last = self.round if self.to_round is None else self.to_round
-        if not self.round <= last < self.round + MOST_ROUNDS:
-            raise BadInput(
-                say("a range of rounds goes up, and has {most} at most", most=MOST_ROUNDS)
-            )
-        return [
-            checked_round(self.league, self.season, each)
-            for each in range(self.round, last + 1)
-        ]
+        return checked_rounds(self.league, self.season, self.round, last)
 
 
 class WhichFailed(Body):
