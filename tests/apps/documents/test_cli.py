@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import re
 from functools import partial
 from pathlib import Path
 
@@ -63,6 +64,7 @@ async def test_files_are_handed_in_watched_asked_about_and_tried_again(
         rows = {row["codigo"]: row for row in csv.DictReader(io.StringIO(table.out))}
         assert (7, "petição") == (len(rows), rows["seis.docx"]["rotulo"])
         assert {"sub/=1+1.txt", "quatro.pdf"} <= rows.keys()
+        assert "the file is broken" in (await typed(verb, "errors", "1")).out
         unchanged = await typed(verb, "resume", "1")
         assert (0, True) == (unchanged.code, "nothing was to be changed" in unchanged.out)
 
@@ -98,8 +100,15 @@ async def test_a_manifest_gives_codes_and_what_makes_no_sense_is_refused(
         assert {"execucao": 1, "documentos": 1, "deixados": []} == begun
         [result] = await said(verb, "results", "1")
         assert ("PROC-1", "PENDENTE") == (result["codigo"], result["status"])
-        for words in (("status", "9"), ("errors", "9"), ("results", "9"), ("resume", "9")):
-            assert 1 == (await typed(verb, *words)).code
+        for word in ("status", "errors", "results", "resume", "cancel"):
+            assert 1 == (await typed(verb, word, "9")).code
+        shown = (await typed(verb, "status", "1")).out
+        assert re.search(r"criado_em +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", shown), shown
+        canceled = [await said(verb, "cancel", "1") for _ in range(2)]
+        assert [("CONCLUIDO", True), ("CONCLUIDO", False)] == [
+            (each["status"], each["alterada"]) for each in canceled
+        ]
+        assert "PULADO" in (await typed(verb, "results", "1")).out
 
 
 async def test_what_is_stuck_goes_on(database_url, test_clock, tmp_path, verb):

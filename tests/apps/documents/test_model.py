@@ -19,6 +19,7 @@ from retoma.apps.documents.model import (
     ProjectRules,
     checked_rules,
     meaning_of,
+    message_in,
 )
 from retoma.apps.documents.store.rows import rules_from, rules_text
 from retoma.engine.errors import ENGINE_CODES, Action, BadInput, ErrorClass
@@ -53,6 +54,17 @@ def test_no_code_of_a_document_is_lost_on_a_bad_answer():
     ours = {code: each for code, each in CODES.items() if each.error_class is ErrorClass.DATA}
     again = {code for code, each in ours.items() if each.action is Action.RETRY}
     assert {"unknown_label", "truncated", "bad_answer"} == again
+
+
+def test_what_was_written_down_is_read_in_both_languages():
+    died = f"{meaning_of('child_died')} (SIGSEGV)"
+
+    assert "the file brought its reader down (SIGSEGV)" == message_in(
+        Language.EN, "child_died", died
+    )
+    assert died == message_in(Language.PT_BR, "child_died", died)
+    assert "of old" == message_in(Language.EN, "child_died", "of old")
+    assert "" == message_in(Language.EN, None, None)
 
 
 def test_every_code_a_document_can_end_with_has_a_meaning_in_both_languages():

@@ -115,6 +115,13 @@ async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url
         seen = await _looked_at_by_all(site, [*PLACES, *below])
         for path in (HOME, PROJECTS, *below[:3]):
             assert HOSTILE in seen[path], path
+        for path in (at(execution), at(execution, ids[1])):  # what failed, by who reads it
+            english = (await site.operator.get(path, headers=EN)).text
+            assert (True, False) == (
+                "the file is broken" in english,
+                "o arquivo está corrompido" in english,
+            ), path
+            assert "o arquivo está corrompido" in seen[path], path
 
 
 async def _looked_at_by_all(site: Site[House], paths: Sequence[str]) -> dict[str, str]:
@@ -343,7 +350,7 @@ async def test_c3_a_stuck_execution_says_so_and_goes_on_by_a_button(database_url
         execution = await site.house.execution([paper("A-1"), paper("A-2", BAD)], rules)
         page = at(execution)
         fresh = await site.seen(page, site.viewer)
-        assert "nenhum runner vivo" in fresh
+        assert "nenhum executor vivo" in fresh
         assert "data-silence" in fresh
         assert "data-moving" in fresh
         await site.house.left_by_a_dead_runner(execution)

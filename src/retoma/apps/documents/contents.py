@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, TypeVar
 
 from retoma.apps.documents.store import contents as store
 from retoma.engine.errors import NotFound
+from retoma.engine.isolate import CHILDREN
 from retoma.engine.scratch import scratch
 from retoma.engine.together import Together
 from retoma.engine.transaction import Transaction
@@ -26,6 +27,9 @@ T = TypeVar("T")
 PIECE: Final = 1 << 20  # bytes
 AT_ONCE: Final = 4  # pieces of one transaction
 SMALL: Final = 1 << 16  # bytes: a thread takes longer to begin than such a piece to be written
+AT_HAND: Final = 2 * CHILDREN  # files on the disk: what a child reads, and what it reads next
+# And of a piece each: a file stays until what was read of it is kept, and no child may rest meanwhile.
+SMALL_AT_HAND: Final = 8 * CHILDREN
 
 
 class Contents:
@@ -34,6 +38,8 @@ class Contents:
     def __init__(self, retoma: Retoma) -> None:
         self._retoma = retoma
         self._begun = Together(self._all_begun, most=AT_ONCE)
+        self._room = asyncio.Semaphore(AT_HAND)
+        self._room_for_small = asyncio.Semaphore(SMALL_AT_HAND)
 
     async def keep(self, file: Path, sha256: str, size: int) -> None:
         """Keep what is in this file. After it all is there; what was there is not sent again."""
@@ -55,18 +61,15 @@ class Contents:
         return b"".join([piece async for piece in self._pieces(sha256)])
 
     @asynccontextmanager
-    async def on_disk(self, sha256: str) -> AsyncIterator[Path]:
-        """A file with it, for as long as this lasts: for a child that reads it."""
-        path = _new_file()
-        try:
-            async for piece in self._pieces(sha256):
-                if len(piece) > SMALL:
-                    await _beside(_append, path, piece)
-                else:
-                    _append(path, piece)
-            yield path
-        finally:
-            _forget(path)
+    async def on_disk(self, sha256: str, size: int) -> AsyncIterator[Path]:
+        """A file with it, once there is room, for as long as this lasts: for a child that reads it."""
+        async with self._room_for_small if size >= 0 else self._room:
+            path = _new_file()
+            try:
+                await self._fill(path, sha256)
+                yield path
+            finally:
+                _forget(path)
 
     async def drop_unneeded(self) -> int:
         """Drop what no document names and nobody has sent for a day; how many that was."""
@@ -74,6 +77,13 @@ class Contents:
         while n := await self._retoma.write(store.drop_unneeded):
             dropped += n
         return dropped
+
+    async def _fill(self, path: Path, sha256: str) -> None:
+        async for piece in self._pieces(sha256):
+            if len(piece) > SMALL:
+                await _beside(_append, path, piece)
+            else:
+                _append(path, piece)
 
     async def _pieces(self, sha256: str) -> AsyncIterator[bytes]:
         database = await self._retoma.database()

@@ -39,7 +39,7 @@ from retoma.engine.errors import (
     Transient,
 )
 from retoma.engine.gate import Limit
-from retoma.engine.isolate import CHILDREN, ChildDied
+from retoma.engine.isolate import ChildDied
 from retoma.engine.kind import Kind, job
 from retoma.engine.outcome import Snooze, Unknown, Unwound
 from retoma.engine.retry import Retry, code_of
@@ -51,7 +51,6 @@ READING: Final = 60.0  # seconds in a child, by the clock on the wall
 PROCESSOR: Final = 45.0  # seconds of its processor
 ASKING: Final = 55.0  # seconds for the model's answer
 BACKSTOP: Final = "15m"  # of an attempt, its waits for a child or for the rate included
-AT_HAND: Final = 2 * CHILDREN  # files on the disk: what a child reads, and what it reads next
 OPENROUTER: Final = "documents.openrouter"
 TIDY: Final = "documents.tidy"  # files that came in and that no execution has named since
 READ: Final = "ler"
@@ -104,7 +103,6 @@ class Documents:
         self._tools = tools
         self._made: Classifier | None = None
         self._contents = Contents(tools.retoma)
-        self._on_disk = asyncio.Semaphore(AT_HAND)
         self._beginning = Together(self._all_taken_up)
 
     async def tell(self, ctx: Context, document: int) -> Classified:
@@ -139,7 +137,7 @@ class Documents:
         if ctx.kept(READ):
             return await ctx.step(READ, read_file, "", wanted.name, **how)
         try:
-            async with self._on_disk, self._contents.on_disk(wanted.sha256) as path:
+            async with self._contents.on_disk(wanted.sha256, wanted.size) as path:
                 return await ctx.step(READ, read_file, str(path), wanted.name, **how)
         except NotFound:
             raise Permanent(meaning_of("no_content"), code="no_content") from None

@@ -1,7 +1,8 @@
 """The four endpoints of the document: how an execution stands, what failed, go on, try again."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Query
 from pydantic import Field
@@ -26,6 +27,7 @@ from retoma.web.wire import Limit, NextPage, PageOf, Shown
 from retoma.words import Language, Said, say, tell
 
 E = ExecutionStatus
+MOVING: Final = frozenset({"running", "line", "backoff"})  # what ends without anybody's help
 
 
 class Hold(Shown):
@@ -86,7 +88,7 @@ async def detailed_status(
 async def status_told(house: House, execution: int, language: Language) -> DetailedStatus:
     told, line, holds, labels = await read(house, lambda tx: _looked_at(tx, execution))
     progress = await (await house.retoma.batch(execution)).progress()
-    eta = progress.eta
+    eta = progress.eta if _moves(holds) else None
     return DetailedStatus(
         **line.model_dump(),
         rota_origem=ROUTE,
@@ -188,6 +190,11 @@ def _looked_at(
         store.executions.holds_of(tx, execution),
         store.documents.count_labels(tx, execution),
     )
+
+
+def _moves(holds: Sequence[tuple[str, int, Any]]) -> bool:
+    """Whether it will end by itself: nobody can tell when, where all that is left is held."""
+    return not holds or any(why in MOVING for why, _, _ in holds)
 
 
 def message_of(line: ExecutionLine) -> Said:

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from retoma.apps.documents import api, store
 from retoma.apps.documents.api.execucoes import ResultShown, Skipped
 from retoma.apps.documents.api.how import DocumentId, ExecutionId, read
-from retoma.apps.documents.model import DocumentStatus, Label
+from retoma.apps.documents.model import DocumentStatus, Label, message_in
 from retoma.apps.documents.pages.looks import LOOKS, address
 from retoma.apps.documents.store.documents import Wanted
 from retoma.db import Transaction
@@ -53,6 +53,9 @@ class DocumentScreen:
         given: dict[str, Any] = {
             "document": document,
             "look": LOOKS[document.status],
+            "failure": message_in(
+                self.view.language, document.erro_codigo, document.erro_mensagem
+            ),
             "execution": self.execution,
             "home": address(self.execution),
             "place": address(self.execution, self.document),

@@ -20,6 +20,7 @@ from retoma.apps.documents.model import (
     DocumentStatus,
     ExecutionStatus,
     meaning_of,
+    message_in,
 )
 from retoma.apps.documents.pages.looks import (
     ANYONE,
@@ -276,6 +277,7 @@ def result_rows(
             view,
             document=each,
             look=LOOKS[each.status],
+            failure=message_in(view.language, each.erro_codigo, each.erro_mensagem),
             place=address(execution, each.id),
         )
         for each in results
