@@ -159,7 +159,9 @@ def _a_round_is_begun_and_fills(page: Page, there: House) -> str:
     expect(page.locator(".match.done")).to_have_count(9)
     dead = page.locator(".match.dead")
     expect(dead).to_contain_text("LAYOUT_CHANGED #jogo")
-    expect(page.locator("#round-head .gate")).to_contain_text("Faltam 1 de 10 partidas")
+    expect(page.locator("#round-head .gate")).to_contain_text(
+        "Partidas que faltam: 1 de 10 partidas"
+    )
     assert page.evaluate("window.same") is True
     dead.click()
     return page.url

@@ -11,14 +11,16 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser
 
 from retoma.apps.matches import APP, api, store
-from retoma.apps.matches.model import MATCH
+from retoma.apps.matches.model import CODES, MATCH
 from retoma.apps.matches.pages.home import HomeScreen
-from retoma.apps.matches.pages.looks import ANYONE, CONCERN
+from retoma.apps.matches.pages.looks import ANYONE, CONCERN, MEANINGS
 from retoma.apps.matches.pages.rounds import RoundScreen, cell_given
 from retoma.apps.matches.pages.snapshots import SANDBOX
+from retoma.engine.errors import ENGINE_CODES
 from retoma.engine.insights.tail import Slice
 from retoma.sandbox.matches import Layout, Match, Odd
 from retoma.web.pages.live import changes
+from retoma.words import Language, tell
 from tests.apps.matches.aids import LEAGUE, House, house, stored_as
 from tests.apps.matches.test_rounds import refs
 from tests.apps.people import EN, PT, Site, pages
@@ -54,6 +56,17 @@ def task_at(task: int) -> str:
 
 
 # — what is seen —
+
+
+def test_every_code_of_a_task_has_a_meaning_in_both_languages():
+    """Those of the document are told in its words."""
+    told = {code: tell(said, Language.PT_BR) for code, said in MEANINGS.items()}
+
+    assert {code: each.meaning for code, each in CODES.items()} == {
+        code: told[code] for code in CODES
+    }
+    assert set() == MEANINGS.keys() - CODES.keys() - ENGINE_CODES.keys()
+    assert [] == [code for code in told if told[code] == str(MEANINGS[code])]
 
 
 async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url):
@@ -128,6 +141,9 @@ async def test_a_refused_page_is_seen_by_operators_in_a_frame_where_nothing_runs
         page = await site.seen(task_at(tasks[high.key]))
         assert "score.home" in page
         assert "deve ser no máximo 30" in page
+        assert "dados inválidos na página" in page
+        english = await site.operator.get(task_at(tasks[high.key]), headers=EN)
+        assert "the page says what cannot be" in english.text
         assert 'sandbox=""' in page
         assert f'href="/api/scrape/tasks/{tasks[high.key]}/snapshot"' in page
         [frame] = re.findall(r'<iframe [^>]*src="([^"]*)"', page)
@@ -171,7 +187,7 @@ async def test_cells_tell_what_a_match_waits_for_and_only_what_moved_is_sent(dat
         given = cell_given(site.view(), told_.model_copy(update={"look_again_at": again}), None)
         cell = site.site.state.pages.render("matches/match_cell.html", site.view(), **given)
         assert "foi adiado · olhada de novo em 05/04 09:00" in cell
-        assert "Faltam 10 de 10 partidas" in sent["round-head"]
+        assert "Partidas que faltam: 10 de 10" in sent["round-head"]
         moved = {each.id for each in changes(grid, await home.draw())}
         assert {f"round-{LEAGUE}-2026-1"} == moved
         assert "Ainda não: foi adiado." in await site.seen(task_at(task), site.viewer)
@@ -229,16 +245,26 @@ async def test_what_failed_or_is_missing_is_tried_again_by_a_click(database_url)
         assert 409 == (await posted(browser, one, csrf)).status_code
         stored = f"{task_at(tasks[well.key])}/tentar"
         assert 409 == (await posted(browser, stored, csrf)).status_code
-        assert "tried again: 1" in told(await posted(browser, f"{at}/falhas", csrf))
-        assert "tried again: 0" in told(await posted(browser, f"{at}/falhas", csrf))
+        assert "matches tried again: 1" in told(await posted(browser, f"{at}/falhas", csrf))
+        assert "matches tried again: 0" in told(await posted(browser, f"{at}/falhas", csrf))
         await site.house.drained()
-        assert "Faltam 1 de 10" in await site.seen(at)
+        assert "Partidas que faltam: 1 de 10" in await site.seen(at)
         site.house.site.world.make_odd(LEAGUE, lost.key, None)
         assert "1 of 1 missing" in told(await posted(browser, f"{at}/faltas", csrf))
         await site.house.drained()
         page = await site.seen(at, site.viewer)
         assert "Completa: pode ser publicada." in page
         assert "10/10" in await site.seen(HOME, site.viewer)
+        (
+            later,
+            _,
+        ) = await site.house.start()  # of an earlier one nobody may think that it is the gate
+        page = await site.seen(at, site.viewer)
+        assert (True, False) == (
+            f"{HOME}/rodada/{later}" in page,
+            "pode ser publicada." in page,
+        )
+        assert f'href="{HOME}/rodada/{later}"' in await site.seen(f"{STORED}/1", site.viewer)
         for path in (f"{at}/nonsense", f"{HOME}/rodada/999/faltas"):
             assert 404 == (await posted(browser, path, csrf)).status_code, path
         await browser.aclose()

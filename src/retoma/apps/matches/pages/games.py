@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from retoma.apps.matches import api
+from retoma.apps.matches import api, store
 from retoma.apps.matches.api.games import MatchLine, MatchShown
-from retoma.apps.matches.api.how import MatchId
+from retoma.apps.matches.api.how import MatchId, read
 from retoma.apps.matches.model import GOALS, EventKind, Side
 from retoma.apps.matches.pages.home import LeagueOf, SeasonOf
 from retoma.apps.matches.pages.looks import (
@@ -22,9 +23,11 @@ from retoma.apps.matches.pages.looks import (
     STORED,
     league_name,
     match_at,
+    round_at,
     short,
 )
 from retoma.apps.matches.sites import SITES
+from retoma.apps.matches.store.runs import Round
 from retoma.web.pages.asked import Blank, CursorOf, Name
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn, pager
@@ -172,10 +175,13 @@ async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> 
 async def show(match: MatchId, _: Viewer, who: ALooker) -> Response:
     """What is stored of a match is never changed, so nothing here moves."""
     told = await api.games.get_match(match, ANYONE, who.house)
+    of = Round(told.league, told.season, told.round)
+    scrape = await read(who.house, partial(store.runs.round_seen, of=of))
     return who.answer(
         "matches/match.html",
         match=told,
         league=league_name(told.league),
+        round=round_at(scrape["id"]),
         names=(told.home_name or told.home, told.away_name or told.away),
         events=[_event(who.view, each) for each in told.events],
         statistics=[_statistic(who.view, name, told) for name in STATISTICS],

@@ -151,7 +151,12 @@ class HomeScreen:
             "matches/home_alerts.html",
             self.view,
             refused=[
-                (each, league_name(each.league), meaning_of(each.code), _replay_of(each))
+                (
+                    each,
+                    league_name(each.league),
+                    meaning_of(self.view, each.code),
+                    _replay_of(each),
+                )
                 for each in refused
             ],
         )

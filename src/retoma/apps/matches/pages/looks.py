@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import RedirectResponse, Response
 
 from retoma.apps.matches.api.scrapes import ScrapeShown
-from retoma.apps.matches.model import CODES, DISCOVERY, MATCH, EventKind, TaskStatus
+from retoma.apps.matches.model import DISCOVERY, MATCH, EventKind, TaskStatus
 from retoma.apps.matches.sites import SITES, League
 from retoma.apps.matches.words import in_words
 from retoma.web.pages.bars import parts_of
@@ -40,6 +40,25 @@ NOT_YET: Final[Mapping[str, Said]] = {
     "scheduled": say("it has not begun"),
     "live": say("it is being played"),
     "postponed": say("it was put off"),
+}
+# What a task fails by, in words: codes of its own, and those of the house that a page can end with.
+MEANINGS: Final[Mapping[str, Said]] = {
+    "LAYOUT_CHANGED": say("the site is drawn in another way"),
+    "SCHEMA_INVALID": say("the page says what cannot be"),
+    "NOT_PUBLISHED": say("it is not published yet"),
+    "NOT_FINISHED": say("the match is not over"),
+    "SITE_REFUSED": say("the site refused the request"),
+    "NO_PROXY": say("the address is none of a proxy"),
+    "OFF_SITE": say("the address is none of the site's"),
+    "exception": say("an error of our own; an admin has the stack"),
+    "transient": say("the site had a failure of its own"),
+    "timeout": say("the page took too long"),
+    "throttled": say("the site asked us to wait"),
+    "no_answer": say("the site did not answer"),
+    "bad_answer": say("what the site sent broke off, or cannot be read"),
+    "too_large": say("the page is larger than allowed"),
+    "ssrf_blocked": say("the address of the site is not allowed"),
+    "poison": say("three runners died of this match"),
 }
 KINDS: Final[Mapping[EventKind, Said]] = {
     EventKind.GOAL: say("Goal"),
@@ -130,9 +149,9 @@ def why_not_yet(view: View, reason: str | None) -> str:
     return "" if reason is None else view.tell(NOT_YET.get(reason, reason))
 
 
-def meaning_of(code: str | None) -> str:
-    """What a code of ours means; the codes of the house speak for themselves."""
-    return "" if code is None or code not in CODES else CODES[code].meaning
+def meaning_of(view: View, code: Any) -> str:
+    """What a code means; one that no page can end with speaks for itself."""
+    return view.tell(MEANINGS[code]) if code in MEANINGS else ""
 
 
 def evidence_told(view: View, error: Any) -> dict[str, Any]:
@@ -144,7 +163,7 @@ def evidence_told(view: View, error: Any) -> dict[str, Any]:
     headers = told.get("headers")
     return {
         "code": _text(told.get("code")),
-        "meaning": meaning_of(told.get("code")),
+        "meaning": meaning_of(view, _text(told.get("code"))),
         "message": _text(told.get("message")) or view.reason(_text(told.get("reason"))),
         "selector": _text(told.get("selector")),
         "layout": _text(told.get("layout")),

@@ -209,7 +209,7 @@ async def _steered(who: Looker, run: int, verb: str, actor: Person) -> Said:
         case "falhas":
             which = WhichFailed(job_id=run)
             tried = await api.scrapes.retry_failed(which, actor, who.house)
-            return say("tried again: {n}", n=len(tried.jobs))
+            return say("matches tried again: {n}", n=len(tried.jobs))
         case "faltas":
             scrape = await api.scrapes.scrape_of(who.house, run)
             of = WhichRound(league=scrape.league, season=scrape.season, round=scrape.round)
