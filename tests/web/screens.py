@@ -1,4 +1,5 @@
-"""Pictures of every page, in both themes: `python -m tests.web.screens FOLDER [PAGE …]`. Somebody looks at them.
+"""Pictures of every page, in both themes: `python -m tests.web.screens FOLDER [PAGE …] [--look LOOK …]`. Somebody
+looks at them. A look is a theme and a width: `light-tablet`, `dark-phone`.
 
 The house they show has a bit of everything: work that runs, waits, is parked, died of several things; names
 that are too long and full of markup; a million of something. The applications are shown in the world of
@@ -7,11 +8,13 @@ that are too long and full of markup; a million of something. The applications a
 `python -m tests.web.screens docs/images readme` takes the two that the README shows.
 """
 
+import argparse
 import asyncio
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +89,13 @@ EMPTY = (
     *(address for name, address in LISTS.items() if not name.startswith("board")),
 )
 WIDTHS = {"wide": 1440, "laptop": 1024, "tablet": 768, "phone": 390}
+HEIGHT = 900
+THEMES = ("light", "dark")
 ON_PHONES = ("board", "ads-mission")  # of the applications; tests see that the others fit
 README = {"board-light": ("board", "light", 860), "mission-dark": ("ads-mission", "dark", 560)}
 READY = 40_000  # milliseconds: until a world has something to tell of its last minutes
-LOOKS = (  # theme, language, phone
-    ("light", "pt_BR", False),
-    ("dark", "en", False),
-    ("light", "en", True),
-    ("dark", "pt_BR", True),
-)
+LOOKS = [f"{theme}-{width}" for width in WIDTHS for theme in THEMES]
+ENGINE_LOOKS = [look for look in LOOKS if look.endswith(("-wide", "-phone"))]
 
 
 def stories(url: str, hostile: str) -> Retoma:
@@ -228,15 +229,16 @@ async def _furnished(
         await runner
 
 
-def take(where: Path, only: list[str]) -> None:
+def take(where: Path, only: list[str], looks: list[str]) -> None:
+    """`looks`: these alone, and each of every page."""
     with tempfile.TemporaryDirectory() as temporary, browser() as started:
         folder = Path(temporary)
         if wanted := _among({**PAGES, **MORE}, only):
-            _take_engine(started, where, folder / "work.db", wanted)
+            _take_engine(started, where, folder / "work.db", wanted, looks)
         if not only or "empty" in only:
-            _take_first_day(started, where, f"sqlite:///{folder}/empty.db")
+            _take_first_day(started, where, f"sqlite:///{folder}/empty.db", looks)
         if _among({**dict.fromkeys((*LISTS, *DETAILS, *FOUND), ""), "readme": ""}, only):
-            _take_living(started, where, folder, only)
+            _take_living(started, where, folder, only, looks)
 
 
 def _among(pages: Mapping[str, str], only: list[str]) -> dict[str, str]:
@@ -244,57 +246,63 @@ def _among(pages: Mapping[str, str], only: list[str]) -> dict[str, str]:
 
 
 def _take_engine(
-    started: Browser, where: Path, database: Path, wanted: Mapping[str, str]
+    started: Browser,
+    where: Path,
+    database: Path,
+    wanted: Mapping[str, str],
+    looks: list[str],
 ) -> None:
     with house(f"sqlite:///{database}", more=True) as (origin, link, ids):
         pages = {name: origin + address.format(**ids) for name, address in wanted.items()}
-        _take_all(started, where, link, pages, lambda: dress(database, ids))
+        _take_all(started, where, link, pages, looks, lambda: dress(database, ids))
 
 
-def _take_first_day(started: Browser, where: Path, url: str) -> None:
+def _take_first_day(started: Browser, where: Path, url: str, looks: list[str]) -> None:
     with beside(first_day(url)) as link:
         origin = link.partition("/enter")[0]
         pages = {
             f"empty-{address[1:].replace('/', '-') or 'board'}": origin + address
             for address in EMPTY
         }
-        _take_all(started, where, link, pages, lambda: None)
+        _take_all(started, where, link, pages, looks, lambda: None)
 
 
-def _take_living(started: Browser, where: Path, folder: Path, only: list[str]) -> None:
+def _take_living(
+    started: Browser, where: Path, folder: Path, only: list[str], looks: list[str]
+) -> None:
     """The applications at work."""
     with living(folder) as link, context(started) as first:
         origin = link.partition("/enter")[0]
         enter(first.new_page(), link)
         pages = addresses(first, origin)
         cookies: Any = first.cookies()
-        for look, theme, language in _looks():
-            with context(started, language=language, theme=theme) as someone:
-                someone.add_cookies(cookies)
-                page = someone.new_page()
-                page.set_viewport_size({"width": WIDTHS[look], "height": 900})
+        for look in looks or LOOKS:
+            with _somebody(started, look, cookies) as page:
                 for name, address in _among(pages, only).items():
-                    if look != "phone" or name in ON_PHONES:
-                        page.goto(origin + address)
-                        page.wait_for_timeout(600)  # charts
-                        _fits(page, f"{name}-{theme}-{look}")
-                        page.screenshot(
-                            path=where / f"app-{name}-{theme}-{look}.png", full_page=True
-                        )
-        if only and "readme" in only:
+                    if looks or not look.endswith("-phone") or name in ON_PHONES:
+                        _take_page(page, origin + address, where / f"app-{name}-{look}.png")
+        if "readme" in only:
             _take_readme(started, where, origin, pages, cookies)
 
 
-def _looks() -> Iterator[tuple[str, str, str]]:
-    """Each width in both themes; one of them in each language."""
-    for look in WIDTHS:
-        yield look, "light", "pt_BR"
-        yield look, "dark", "en"
+@contextmanager
+def _somebody(started: Browser, look: str, cookies: Any) -> Iterator[Page]:
+    """One theme speaks Portuguese, the other English."""
+    theme, _, width = look.partition("-")
+    language = "pt_BR" if theme == "light" else "en"
+    with context(started, language=language, theme=theme) as someone:
+        someone.add_cookies(cookies)
+        page = someone.new_page()
+        page.set_viewport_size({"width": WIDTHS[width], "height": HEIGHT})
+        yield page
 
 
-def _fits(page: Page, name: str) -> None:
+def _take_page(page: Page, address: str, path: Path) -> None:
+    page.goto(address)
+    page.wait_for_timeout(600)  # charts
     if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-        print(f"{name} is broader than the window", file=sys.stderr)
+        print(f"{path.stem} is broader than the window", file=sys.stderr)
+    page.screenshot(path=path, full_page=True)
 
 
 def _take_readme(
@@ -316,34 +324,32 @@ def _take_all(
     where: Path,
     link: str,
     pages: Mapping[str, str],
+    looks: list[str],
     dressed: Callable[[], None],
 ) -> None:
-    cookies: Any = None
+    cookies: Any = []
     origin = link.partition("/enter")[0]
-    for theme, language, phone in LOOKS if pages else ():
-        with context(started, language=language, theme=theme, phone=phone) as someone:
-            page = someone.new_page()
-            look = f"{theme}-{'phone' if phone else 'wide'}"
+    for look in looks or ENGINE_LOOKS:
+        called = partial(_called, where, look)
+        with _somebody(started, look, []) as page:
             for name, address in {"enter": link, "sign-in": f"{origin}/sign-in"}.items():
                 page.goto(address)
-                page.screenshot(path=where / f"{name}-{look}.png")
-            if cookies is None:
+                page.screenshot(path=called(name))
+            if not cookies:
                 enter(page, link)
-                cookies = someone.cookies()
-            someone.add_cookies(cookies)
+                cookies = page.context.cookies()
+            page.context.add_cookies(cookies)
             dressed()
             for name, address in pages.items():
-                page.goto(address)
-                page.wait_for_timeout(600)  # charts
-                page.screenshot(path=where / f"{name}-{look}.png", full_page=True)
+                _take_page(page, address, called(name))
             if "jobs" in pages:
-                _take_questions(page, origin, lambda name: where / f"{name}-{look}.png")  # noqa: B023
+                _take_questions(page, origin, called)
             if "batch-running" in pages:
-                _take_silence(
-                    someone.new_page(),
-                    pages["batch-running"],
-                    lambda name: where / f"{name}-{look}.png",  # noqa: B023
-                )
+                _take_silence(page, pages["batch-running"], called)
+
+
+def _called(where: Path, look: str, name: str) -> Path:
+    return where / f"{name}-{look}.png"
 
 
 def _take_questions(page: Page, origin: str, called: Callable[[str], Path]) -> None:
@@ -376,7 +382,6 @@ def _take_silence(page: Page, batch: str, called: Callable[[str], Path]) -> None
     page.goto(batch)
     page.wait_for_timeout(1_500)
     page.screenshot(path=called("no-signal"))
-    page.close()
 
 
 def enter(page: Page, link: str) -> None:
@@ -385,5 +390,14 @@ def enter(page: Page, link: str) -> None:
         page.locator("form[action^='/enter/'] button").click()
 
 
+def _asked() -> argparse.Namespace:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("folder", type=folder)
+    asked.add_argument("pages", nargs="*")
+    asked.add_argument("--look", action="append", default=[], choices=LOOKS)
+    return asked.parse_args()
+
+
 if __name__ == "__main__":
-    take(folder(sys.argv[1]), sys.argv[2:])
+    asked = _asked()
+    take(asked.folder, asked.pages, asked.look)
