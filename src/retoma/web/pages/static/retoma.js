@@ -202,4 +202,4 @@ new MutationObserver((changes) => {
   }
 }).observe(notices, { childList: true });
 
-document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+[...document.querySelectorAll(".nav [aria-current]")].at(-1)?.scrollIntoView({ block: "nearest", inline: "center" });
