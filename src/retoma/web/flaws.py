@@ -40,7 +40,7 @@ def _why(error: dict[str, Any]) -> Said:
         case "string_too_long" | "too_long":
             return say("is longer than {most}", most=ctx["max_length"])
         case "enum" | "literal_error":
-            return say("is none of {known}", known=ctx["expected"])
+            return say("is none of {known}", known=ctx["expected"].replace(" or ", ", "))
         case "json_invalid":
             return say("is no JSON")
         case kind:

@@ -1,6 +1,7 @@
 """Quotes over the API: the document's eight endpoints, lotes as JSON and as tables, who may do what."""
 
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import httpx2
 import pytest
@@ -48,6 +49,11 @@ async def test_a_lote_comes_as_a_table_and_goes_as_one(database_url, tmp_path):
         lines = (await vera.get(f"/api/lotes/{lote['id']}/export")).text.splitlines()
         assert 3 == len(lines)
         assert ",'=cmd," in lines[2]
+        shop = (await vera.get(f"/api/quotes?lote={lote['id']}&status=DONE")).json()["items"][0]
+        sheet = (await vera.get(f"/api/lotes/{lote['id']}/export?format=excel")).content
+        priced = sheet.decode("utf-8-sig").splitlines()[1]
+        assert sheet.startswith(b"\xef\xbb\xbf"), "else a spreadsheet takes it for Windows-1252"
+        assert f";{shop['price']};BRL;".replace(".", ",") in priced
         told = (await vera.get(f"/api/lotes/{lote['id']}/export?format=json")).json()
         assert ["DONE", "ERROR"] == [each["status"] for each in told]
         assert [None, "no_price"] == [each["error_code"] for each in told]
@@ -55,6 +61,75 @@ async def test_a_lote_comes_as_a_table_and_goes_as_one(database_url, tmp_path):
         assert {"no_price": 1} == status["errors"]
         page = (await vera.get(f"/api/quotes?lote={lote['id']}&status=ERROR")).json()
         assert [told[1]["id"]] == [each["id"] for each in page["items"]]
+
+
+async def test_a_table_as_a_spreadsheet_writes_it_in_brazil_is_read(database_url, tmp_path):
+    """In Windows-1252, with headings and words as people write them."""
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        table = "Descrição;TIPO; Código\r\nCadeira giratória;Produto;A\r\nFiat Uno 2012;Veículo;B\r\n"
+        taken = await people["operator"].post(
+            "/api/lotes/import",
+            content=table.encode("cp1252"),
+            headers={"content-type": "text/csv"},
+        )
+
+        assert 201 == taken.status_code, taken.text
+        assert [
+            ("Cadeira giratória", "product", "A"),
+            ("Fiat Uno 2012", "vehicle", "B"),
+        ] == await there.rows("SELECT description, kind, code FROM quotes ORDER BY id")
+
+
+async def test_a_code_that_comes_twice_is_named_and_nothing_is_taken(database_url, tmp_path):
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        olga = people["operator"]
+        table = "descricao;codigo\nMesa;\nMesa;A-1\nBanco;\nCadeira;A-1\n"
+        quotes = [{"descricao": each, "codigo": "A-1"} for each in ("Mesa", "Cadeira")]
+        lines = await olga.post(
+            "/api/lotes/import", content=table, headers={"content-type": "text/csv"}
+        )
+        body = await olga.post("/api/lotes", json={"quotes": quotes})
+
+        assert 422 == lines.status_code == body.status_code
+        assert "line 5: codigo A-1 is that of line 3 already" == lines.json()["detail"]
+        [flaw] = body.json()["errors"]
+        assert ("body.quotes", "name the codigo A-1 twice") == (flaw["path"], flaw["message"])
+        assert [(0,)] == await there.rows("SELECT count(*) FROM quotes")
+
+
+async def test_what_ended_says_how_and_what_can_still_be_done(database_url, tmp_path):
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        olga = people["operator"]
+        added = await there.lote(range(2, 3))
+        bad = await there.quote(7, Odd.ZERO)
+        await there.drained()
+        [good] = added.quotes
+        done = (await olga.get(f"/api/quotes/{good}")).json()
+        failed = (await olga.get(f"/api/quotes/{bad}")).json()
+        recovered = await olga.post(f"/api/system/recover-quote/{good}")
+        resumed = await olga.post(f"/api/system/resume-batch/{added.lote}")
+
+        assert ("DONE", 1, None) == _ended(done), "the attempt that went well is one"
+        assert ("ERROR", 1) == _ended(failed)[:2]
+        assert "pages says a price" in failed["error_message"]
+        assert 409 == recovered.status_code == resumed.status_code
+        assert (
+            f"quote {good} has ended as DONE: nothing to recover" == recovered.json()["detail"]
+        )
+        assert f"/api/batches/{added.lote}/retry-failed" in resumed.json()["detail"]
+
+
+def _ended(told: dict[str, Any]) -> tuple[Any, ...]:
+    return told["status"], told["attempt_number"], told["error_message"]
 
 
 async def test_the_stats_have_exactly_the_keys_of_the_example(database_url, tmp_path):
@@ -121,6 +196,7 @@ async def test_a_stuck_quote_is_listed_counted_and_recovered_once(database_url, 
         seen = await there.seen(quote)
         assert "DONE" == seen["status"]
         assert (1, 1) == (there.calls("anthropic"), there.calls("serpapi"))
+        assert 2 == seen["attempt_number"], "the one that was lost, and the one that went well"
         again = await olga.post(f"/api/system/recover-quote/{quote}")
         assert 409 == again.status_code
 

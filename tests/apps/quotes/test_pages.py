@@ -149,6 +149,9 @@ async def test_a_quote_shows_its_way_its_sources_and_the_chosen_price(database_u
         assert shown == set(re.findall(rf"/jobs/{told['job']}\?evidence=(\w+)", page))
         assert f'href="/jobs/{told["job"]}">Job {told["job"]}<' in page
         assert "US$ 0,015" in page  # of the search
+        assert "<dd>produto</dd>" in page
+        assert "mediana dos preços, discrepantes à parte" in page
+        assert "<dt>Tentativas</dt><dd>1</dd>" in page
         assert "evidence=" not in (await site.viewer.get(f"/quotes/{thing}", headers=PT)).text
 
         await _pictured(site, thing)
@@ -160,6 +163,25 @@ async def test_a_quote_shows_its_way_its_sources_and_the_chosen_price(database_u
         [source] = worth["result"]["sources"]
         assert source["CodigoFipe"] in page
         assert source["Modelo"] in page
+        assert "<dd>veículo</dd>" in page
+        assert "tabela FIPE" in page
+
+
+async def test_a_budget_in_reais_says_what_it_does_not_count(database_url, tmp_path):
+    """Services are paid in dollars, and nobody has said what those are worth."""
+    async with site_of(database_url, tmp_path) as site:
+        wanted = [store.NewQuote(site.house.catalogue.describe(THING))]
+        await site.app.write(
+            lambda tx: store.add_lote(tx, wanted, actor=WHO, name="maio", budget="1250 BRL")
+        )
+        before = text_of(await site.viewer.get("/quotes/lotes/1", headers=PT))
+        await site.house.drained()
+        after = text_of(await site.viewer.get("/quotes/lotes/1", headers=PT))
+
+        assert "R$ 1.250,00 · 0 %" in before
+        assert "· 1 cotação<" in before
+        assert "não contam no orçamento" not in before
+        assert re.search(r"US\$ 0,01\d+ não contam no orçamento", after)
 
 
 async def _pictured(site: Site[World], quote: int) -> None:
@@ -195,7 +217,8 @@ async def test_a_table_with_a_mistake_says_its_line_and_nothing_is_taken(
         bad = {
             "descricao;tipo\ngeladeira;product\nfogão;barco\n": "line 3: tipo is none of",
             "nome\ngeladeira\n": "descricao",
-            "descricao\ngeladeira \ufffd\n": "UTF-8",
+            "descricao\ngeladeira \ufffd\n": "cannot be read",
+            "descricao;codigo\nmesa;A\nbanco;A\n": "line 3: codigo A is that of line 2",
             "descricao\n": "no lines",
         }
         for table, word in bad.items():
@@ -328,7 +351,7 @@ async def test_a_quote_that_failed_is_recovered_and_one_that_waits_is_canceled(
         waits = await site.house.quote(CAR)
         browser, csrf = await signed_in(site, "operator")
         failed = text_of(await browser.get(f"/quotes/{bad}", headers=PT))
-        assert '<p class="failing"><b>no_price</b>' in failed
+        assert '<p class="failing"><b>no_price</b> nenhum preço aceito: ' in failed
         assert 'class="failed" aria-current="step"' in failed
         told(await posted(browser, f"/quotes/{bad}/recover", csrf))
         told(await posted(browser, f"/quotes/{waits}/cancel", csrf))

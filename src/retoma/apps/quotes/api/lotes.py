@@ -2,24 +2,26 @@
 
 import csv
 import io
+import unicodedata
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import Field, StrictStr, ValidationError
+from pydantic import Field, StrictStr, ValidationError, field_validator
 from starlette.responses import JSONResponse
 
 from retoma.access import Person
 from retoma.apps.quotes import store
 from retoma.apps.quotes.api.how import Has, LoteId, QuoteLine, line_told, read, routes
 from retoma.apps.quotes.api.quotes import NewQuote
-from retoma.apps.quotes.model import KIND, QuoteStatus
+from retoma.apps.quotes.model import KIND, QuoteKind, QuoteStatus
 from retoma.engine.batch import Batch
 from retoma.engine.errors import BadInput, NotFound
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.files import csv_file, csv_of
+from retoma.web.files import csv_file, csv_of, excel_file
 from retoma.web.flaws import flaws_of
 from retoma.web.many import do_to_batch
 from retoma.web.money import BudgetShown, CostsShown, budget_shown, costs_shown
@@ -31,6 +33,13 @@ from retoma.words import say
 MOST: Final = 10_000  # quotes of one lote
 PAGE: Final = 1_000  # quotes read at a time for a file
 BIGGEST: Final = 20 << 20  # bytes of a table
+# What a table may call a kind of thing besides its name.
+KINDS: Final = {
+    **{str(each): each for each in QuoteKind},
+    "automatico": QuoteKind.AUTO,
+    "produto": QuoteKind.PRODUCT,
+    "veiculo": QuoteKind.VEHICLE,
+}
 HEADINGS: Final = (
     "id",
     "codigo",
@@ -49,6 +58,16 @@ class NewLote(Body):
     nome: Name | None = None
     quotes: Annotated[list[NewQuote], Field(min_length=1, max_length=MOST)]
     orcamento: Annotated[StrictStr, Field(max_length=50, examples=["25 USD"])] | None = None
+
+    @field_validator("quotes")
+    @classmethod
+    def _each_code_once(cls, quotes: list[NewQuote]) -> list[NewQuote]:
+        met: set[str] = set()
+        for each in quotes:
+            if each.codigo in met:
+                raise ValueError(say("name the codigo {code} twice", code=each.codigo))
+            met |= {each.codigo} if each.codigo else set()
+        return quotes
 
 
 class LoteShown(Shown):
@@ -126,7 +145,8 @@ async def import_lote(
         str | None, Query(max_length=50, description="How much it may cost, as `25 USD`.")
     ] = None,
 ) -> LoteShown:
-    """A table with the columns `descricao`, and if you like `tipo` and `codigo`."""
+    """A table with the columns `descricao`, and if you like `tipo` (`produto`, `veículo`) and `codigo`; in UTF-8, or as
+    a spreadsheet writes it in Windows-1252."""
     made = await take_table(house, await request.body(), who, name=nome, budget=orcamento)
     return await lote_told(house, await house.retoma.batch(made))
 
@@ -166,7 +186,12 @@ async def export_lote(
     _: Viewer,
     house: AHouse,
     as_: Annotated[
-        str, Query(alias="format", pattern="^(csv|json)$", description="`csv` or `json`.")
+        str,
+        Query(
+            alias="format",
+            pattern="^(csv|excel|json)$",
+            description="`csv`, `json`, or `excel`: a CSV with semicolons and decimal commas.",
+        ),
     ] = "csv",
 ) -> Response:
     """What came of it, in the order in which it was asked for."""
@@ -175,7 +200,8 @@ async def export_lote(
     if as_ == "json":
         return JSONResponse([each.model_dump(mode="json") for each in told])
     rows = [[getattr(each, name) for name in HEADINGS] for each in told]
-    return csv_file(f"lote-{lote}.csv", HEADINGS, rows)
+    table = excel_file if as_ == "excel" else csv_file
+    return table(f"lote-{lote}.csv", HEADINGS, rows)
 
 
 async def _results(house: House, lote: int) -> list[QuoteLine]:
@@ -224,16 +250,36 @@ def read_table(content: bytes) -> list[store.NewQuote]:
     """Every line of it, or the first that is wrong: nothing is taken of a table with a mistake."""
     if len(content) > BIGGEST:
         raise BadInput(say("more than {most} bytes at a time", most=BIGGEST))
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadInput(say("the table is not UTF-8")) from None
-    wanted = [quote_at(number, row).wanted() for number, row in _rows(text)]
-    if not wanted:
+    quotes = {number: quote_at(number, row) for number, row in _rows(_text(content))}
+    if not quotes:
         raise BadInput(say("the table has no lines"))
-    if len(wanted) > MOST:
+    if len(quotes) > MOST:
         raise BadInput(say("more than {most} quotes at a time", most=MOST))
-    return wanted
+    _check_codes(quotes)
+    return [each.wanted() for each in quotes.values()]
+
+
+def _text(content: bytes) -> str:
+    """UTF-8, or what a spreadsheet writes in Brazil when nobody tells it otherwise."""
+    for encoding in ("utf-8-sig", "cp1252"):
+        with suppress(UnicodeDecodeError):
+            return content.decode(encoding)
+    raise BadInput(say("the table is neither UTF-8 nor Windows-1252"))
+
+
+def _check_codes(quotes: Mapping[int, NewQuote]) -> None:
+    met: dict[str, int] = {}
+    for number, each in quotes.items():
+        first = met.setdefault(each.codigo or "", number)
+        if each.codigo and first != number:
+            raise BadInput(
+                say(
+                    "line {n}: codigo {code} is that of line {first} already",
+                    n=number,
+                    code=each.codigo,
+                    first=first,
+                )
+            )
 
 
 def _rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -241,7 +287,8 @@ def _rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     delimiter = max(",;\t", key=first.count)
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        if "descricao" not in (reader.fieldnames or ()):
+        reader.fieldnames = [_plain(each) for each in reader.fieldnames or ()]
+        if "descricao" not in reader.fieldnames:
             raise BadInput(say("the first line names no column `descricao`"))
         for row in reader:
             if any((each or "").strip() for each in row.values() if not isinstance(each, list)):
@@ -250,10 +297,18 @@ def _rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         raise BadInput(say("the table cannot be read: {why}", why=str(error))) from None
 
 
+def _plain(word: str) -> str:
+    """As people write it in a heading, without its accents and capitals."""
+    parts = unicodedata.normalize("NFD", word.strip().casefold())
+    return "".join(each for each in parts if not unicodedata.combining(each))
+
+
 def quote_at(number: int, row: Mapping[str, Any]) -> NewQuote:
     """What a line asks for; where that makes no sense, its number is said."""
     told = {name: (row.get(name) or "").strip() for name in ("descricao", "tipo", "codigo")}
     given = {name: value for name, value in told.items() if value or name == "descricao"}
+    if "tipo" in given:
+        given["tipo"] = KINDS.get(_plain(given["tipo"]), given["tipo"])
     try:
         return NewQuote.model_validate(given)
     except ValidationError as error:

@@ -1,5 +1,6 @@
 """Quotes, one at a time."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -58,6 +59,7 @@ class QuoteShown(QuoteLine):
     claude_payload_json: JsonValue
     google_shopping_response_json: JsonValue
     result: JsonValue
+    error_message: str | None
     created_by: str
     job: int | None
     cost: CostsShown | None = Field(description="None: taken over as history, it has no job.")
@@ -130,7 +132,17 @@ async def shown(house: Has, quote: int) -> QuoteShown:
         **line_told(told),
         **{name: told[name] for name in more},
         last_heartbeat=store.time_told(told["last_heartbeat"]),
+        error_message=await _message(house, told),
         created_by=told["created_by"],
         job=job,
         cost=None if job is None else costs_shown(await house.retoma.costs.of_job(job)),
     )
+
+
+async def _message(house: Has, told: Mapping[str, Any]) -> str | None:
+    """What was said when it ended in ERROR."""
+    job = told["job"]
+    if told["status"] != QuoteStatus.ERROR or job is None:
+        return None
+    causes = await house.retoma.dead_causes([job])
+    return causes[job].message if job in causes else None

@@ -9,7 +9,7 @@ from retoma.apps.quotes import store
 from retoma.apps.quotes.api.how import Has, LoteId, QuoteId, percentage, read, routes
 from retoma.apps.quotes.api.lotes import LoteShown, lote_of, lote_told
 from retoma.apps.quotes.api.quotes import QuoteShown, shown
-from retoma.apps.quotes.model import KIND, ProcessingCheckpoint
+from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteStatus
 from retoma.engine.errors import IllegalMove
 from retoma.engine.insights import PAGE, Stuck
 from retoma.engine.states import State
@@ -133,12 +133,20 @@ async def recover_one(house: Has, quote: int, actor: str) -> None:
         await house.retoma.retry(job, actor=actor)
     elif state is State.PARKED:
         await house.retoma.resume(job, actor=actor)
-    elif state is not State.WAITING:
+    elif state is State.RUNNING:
         raise IllegalMove(
             say(
-                "quote {quote} is {state}: its runner lives, or it has ended; there is nothing to recover",
+                "quote {quote} is PROCESSING on a runner that lives: nothing to recover",
                 quote=quote,
-                state=state,
+            )
+        )
+    elif state is not State.WAITING:
+        status = QuoteStatus.DONE if state is State.DONE else QuoteStatus.CANCELED
+        raise IllegalMove(
+            say(
+                "quote {quote} has ended as {status}: nothing to recover",
+                quote=quote,
+                status=status,
             )
         )
 
@@ -149,6 +157,14 @@ async def resume_batch(
 ) -> Moved:
     """An interrupted lote goes on: what was left is taken back, what is parked resumed, a pause over."""
     found = await lote_of(house, lote)
+    if (await found.progress()).finished:
+        raise IllegalMove(
+            say(
+                "lote {lote} has finished: nothing to resume; what is in ERROR is tried again on its page, or by"
+                " `POST /api/batches/{lote}/retry-failed`",
+                lote=lote,
+            )
+        )
     await house.retoma.take_back(actor=who.name)
     order = Order(verb="resume", actor=who.name, batch=lote)
     return await do_to_batch(house, found, order, visit, response)

@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from retoma.apps.quotes import api
 from retoma.apps.quotes.api.lotes import MOST, NewLote, quote_at, take_table
 from retoma.apps.quotes.model import QuoteKind
+from retoma.apps.quotes.pages.looks import KINDS
 from retoma.engine.errors import BadInput
 from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Looker
@@ -23,7 +24,7 @@ MANGLED: Final = "\ufffd"  # what a browser writes for bytes that are no UTF-8
 
 @routes.get("/quotes/import")
 async def show(_: Viewer, who: ALooker) -> Response:
-    return who.answer("quotes/import.html", kinds=QuoteKind, most=MOST)
+    return who.answer("quotes/import.html", kinds=QuoteKind, words=KINDS, most=MOST)
 
 
 @routes.post("/quotes/import")
@@ -68,7 +69,7 @@ async def add(actor: Operator, who: ALooker, request: Request) -> Response:
 def _table(form: Form) -> bytes:
     text = form.one("text") or ""
     if MANGLED in text:
-        raise BadInput(say("the table is not UTF-8"))
+        raise BadInput(say("the table has characters that cannot be read: save it as UTF-8"))
     return text.encode()
 
 

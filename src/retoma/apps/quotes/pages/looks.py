@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from retoma.apps.quotes.api.how import QuoteLine
 from retoma.apps.quotes.api.lotes import LoteShown
-from retoma.apps.quotes.model import KIND, QuoteStatus
+from retoma.apps.quotes.model import CODES, KIND, METHOD, QuoteStatus
 from retoma.engine.store.cost import Total
 from retoma.web.money import TotalShown
 from retoma.web.pages.bars import parts_of
@@ -39,6 +39,18 @@ FIELDS: Final[Mapping[str, Said]] = {
     "must_have": say("Must have"),
     "must_not": say("Must not have"),
 }
+# What is to be quoted, and by what the analysis goes about it.
+KINDS: Final[Mapping[str, Said]] = {
+    "auto": say("product or vehicle, by its analysis"),
+    "product": say("product"),
+    "vehicle": say("vehicle"),
+    "search_plan": say("product"),
+}
+# How a price came about.
+METHODS: Final[Mapping[str, Said]] = {
+    METHOD: say("median of the prices, outliers set apart"),
+    "fipe": say("FIPE table"),
+}
 # Of a bar, from left to right: what has ended, then what is at it.
 PARTS: Final = (
     *(QuoteStatus.DONE, QuoteStatus.CANCELED, QuoteStatus.ERROR),
@@ -56,6 +68,11 @@ def lote_given(lote: LoteShown, view: View) -> dict[str, Any]:
         "spent": money(view, lote.cost.spent),
         "saved": money(view, lote.cost.saved),
         "state": lote_state(lote),
+        "budget": lote.orcamento and sum_told(view, lote.orcamento.budget),
+        "uncounted": lote.orcamento
+        and lote.orcamento.unconverted
+        and sum_told(view, lote.orcamento.unconverted),
+        "meanings": CODES,
     }
 
 
@@ -76,6 +93,13 @@ def money(view: View, total: TotalShown) -> str:
     return view.money(Total(usd=Decimal(total.usd), brl=Decimal(total.brl)))
 
 
+def sum_told(view: View, amount: str) -> str:
+    """Of `25.00 BRL`."""
+    number, currency = amount.split()
+    paid = Decimal(number)
+    return view.money(Total(brl=paid) if currency == "BRL" else Total(usd=paid))
+
+
 def reais(view: View, price: float) -> str:
     """What a thing costs."""
     return view.money(Total(brl=Decimal(str(price))))
@@ -92,6 +116,8 @@ def quote_rows(
             quote=each,
             look=LOOKS[each.status],
             mixed=mixed,
+            kinds=KINDS,
+            meanings=CODES,
             price=None if each.price is None else reais(view, each.price),
         )
         for each in quotes

@@ -10,8 +10,17 @@ from starlette.responses import Response
 from retoma.apps.quotes import api
 from retoma.apps.quotes.api.how import QuoteId
 from retoma.apps.quotes.api.quotes import QuoteShown
-from retoma.apps.quotes.model import QuoteStatus
-from retoma.apps.quotes.pages.looks import CONCERN, FIELDS, LOOKS, money, quote_rows, reais
+from retoma.apps.quotes.model import CODES, QuoteStatus
+from retoma.apps.quotes.pages.looks import (
+    CONCERN,
+    FIELDS,
+    KINDS,
+    LOOKS,
+    METHODS,
+    money,
+    quote_rows,
+    reais,
+)
 from retoma.apps.quotes.pages.lotes import ANYONE, PAGE, StatusOf
 from retoma.apps.quotes.pages.plot import Plot, plot_of
 from retoma.apps.quotes.pages.sources import WHY, Source, sources_of
@@ -147,6 +156,9 @@ class QuoteScreen:
             "trail": _trail(quote, seen),
             "said": _said(quote),
             "fields": FIELDS,
+            "kinds": KINDS,
+            "methods": METHODS,
+            "meanings": CODES,
             "sources": sources,
             "why": WHY,
             "reais": lambda price: reais(self.view, price),

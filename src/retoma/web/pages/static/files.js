@@ -12,6 +12,16 @@ export function filled(text, values) {
   return text.replace(/%(\w+)/g, (_, name) => values[name]);
 }
 
+// Whatever encoding a spreadsheet wrote it in.
+export async function textOf(file) {
+  const bytes = await file.arrayBuffer();
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder("windows-1252").decode(bytes);
+  }
+}
+
 function read(entry) {
   return new Promise((resolve, reject) => entry.file(resolve, reject));
 }

@@ -1,7 +1,7 @@
 // Files that are dropped or chosen: sent one by one as they come, told how far, then asked for together.
 // And lines of a form, one more at a time.
 
-import { filled, sized, takeDrops } from "./files.js";
+import { filled, sized, takeDrops, textOf } from "./files.js";
 
 const AT_ONCE = 3; // files on their way
 const TRIES = 3; // of a file whose way there is broken, or closed for a moment
@@ -124,20 +124,10 @@ async function work() {
   told();
 }
 
-// Whatever encoding a spreadsheet wrote it in.
-async function text(file) {
-  const bytes = await file.arrayBuffer();
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return new TextDecoder("windows-1252").decode(bytes);
-  }
-}
-
 async function add(files) {
   for (const [name, file, at] of files) {
     if (file.name.toLowerCase() === form.dataset.manifest) {
-      manifest = { name: file.name, text: await text(file) };
+      manifest = { name: file.name, text: await textOf(file) };
       continue;
     }
     turn += 1;

@@ -107,7 +107,10 @@ function untick() {
 document.addEventListener("change", async ({ target }) => {
   // A file is read here and stands where it would have been pasted; it is not sent as a file.
   const into = target.dataset?.into && target.form?.elements[target.dataset.into];
-  if (into && target.files?.length) into.value = await target.files[0].text();
+  if (into && target.files?.length) {
+    const { textOf } = await import("./files.js");
+    into.value = await textOf(target.files[0]);
+  }
   if (target.matches("[data-tick-all]")) {
     for (const box of boxes()) box.checked = target.checked;
   }
