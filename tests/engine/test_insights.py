@@ -302,6 +302,21 @@ async def test_a_runner_shows_how_many_of_its_slots_are_in_use(database_url):
         assert (10, 2, True) == (runner.slots, runner.held, runner.living)
 
 
+async def test_a_job_that_is_being_settled_takes_no_slot_beyond_those_there_are(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database)
+        await submit(database, 11)
+        await claim(database, "me", slots=10)
+        await claim(
+            database, "me", slots=1
+        )  # a story is over and its slot free before it is settled
+
+        [runner] = await app.runners()
+
+        assert (10, 10) == (runner.slots, runner.held)
+
+
 # --- pace
 
 

@@ -25,7 +25,7 @@ class RunnerSeen:
     slots: int
     knows: list[str]
     expired: bool
-    held: int = 0  # jobs it runs now
+    held: int = 0  # slots in use
     trouble: str | None = None  # why it claims nothing, if it does not
     drain_at: datetime | None = None  # since when somebody wants it to leave
     version: str = ""  # of retoma, and of the application where it says one
@@ -56,7 +56,8 @@ def _runner(row: Row) -> RunnerSeen:
         slots=slots,
         knows=list(known),
         expired=at(lease_until) < at(now),
-        held=held,
+        # A job that is being settled is still its own, and its slot may have the next one already.
+        held=min(held, slots),
         trouble=trouble,
         drain_at=moment(drain),
         version=version,
