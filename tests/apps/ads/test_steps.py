@@ -120,6 +120,35 @@ async def test_m2_nothing_found_is_a_mission_completed(database_url, tmp_path):
         assert "scrape_empty" in await house.events(mission)
 
 
+async def test_how_long_a_scrape_took_leaves_out_the_one_that_failed_and_the_mission_counts_from_the_queue(
+    database_url, tmp_path
+):
+    """§10.2: 975,000 ms from `mission_queued` to `mission_completed`."""
+    worker = FakeWorker(scrape=[*["running"] * 10, "failed"])  # five minutes of polls
+
+    def better(asked: Asked) -> None:
+        if worker.jobs and (asked.method, asked.target) == ("POST", "/scrape"):
+            worker.scrape = ["running", "completed"]
+
+    worker.refuse = better
+    async with world(database_url, tmp_path, workers=[worker], writers=[FakeWriter()]) as house:
+        [mission] = await house.add()
+        await house.queue(mission)
+        house.clock.advance(3600)
+        await house.start()
+        await house.drain()
+
+        took = dict(
+            await house.rows(
+                "SELECT event, coalesce(details ->> 'duration_ms', details ->> 'total_duration_ms')"
+                " FROM ads_logs WHERE event IN ('scrape_completed', 'mission_completed')"
+            )
+        )
+        assert (await house.mission(mission))["retry_count"] == 1
+        assert 30_000 <= int(took["scrape_completed"]) < 300_000
+        assert int(took["mission_completed"]) > 3_600_000 + 300_000
+
+
 async def test_progress_is_told_where_it_changes_and_at_most_once_a_minute(
     database_url, tmp_path
 ):

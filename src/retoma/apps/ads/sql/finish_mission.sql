@@ -7,4 +7,4 @@ SET status = CASE WHEN status = 'running' THEN 'completed' ELSE status END,
     success_count = :success, failed_count = :failed,
     finished_at = coalesce(finished_at, (SELECT clock()))
 WHERE id = :mission AND storage = :job
-RETURNING status, ads_count, started_at, finished_at;
+RETURNING status, ads_count, queued_at, finished_at;

@@ -5,4 +5,4 @@ SET error_code = NULL, error_message = NULL, ads_count = :ads, worker_data_url =
     checkpoint = CASE WHEN :empty = 1 THEN 'finalizado' ELSE 'armazenamento' END,
     finished_at = CASE WHEN :empty = 1 THEN (SELECT clock()) END
 WHERE id = :mission AND extraction = :job AND status = 'running'
-RETURNING started_at, scraped_at;
+RETURNING queued_at, scraped_at;

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retoma.apps.ads.model import Event
-from retoma.apps.ads.store.rows import STORAGE, Asks, milliseconds, tell, verb
+from retoma.apps.ads.store.rows import STORAGE, Asks, lasted, milliseconds, tell, verb
 from retoma.apps.ads.store.sessions import withdraw
 from retoma.engine.transaction import Transaction
 
@@ -87,7 +87,8 @@ def scraped(
         done = {"total_duration_ms": milliseconds(*row), "ads_count": 0, "success_count": 0}
         tell(tx, Event.MISSION_COMPLETED, {**done, "failed_count": 0}, mission=mission)
     else:
-        told = {"worker_job_id": job_id, "ads_count": ads, "duration_ms": milliseconds(*row)}
+        took = lasted(tx, mission, Event.SCRAPE_STARTED)  # not what failed before it, elsewhere
+        told = {"worker_job_id": job_id, "ads_count": ads, "duration_ms": took}
         tell(tx, Event.SCRAPE_COMPLETED, told, mission=mission)
         storage = tx.submit(STORAGE, mission, key=f"{mission}/{job}")
         tx.run(SET_STORAGE, mission=mission, job=storage.id)

@@ -52,6 +52,7 @@ def verb(name: str) -> Statement:
     return statement("retoma.apps.ads.sql", name)
 
 
+BEGAN = verb("began")
 HOLD_CLAIM = verb("hold_claim")
 LAST_PROGRESS = verb("last_progress")
 LOG = verb("log")
@@ -67,6 +68,11 @@ def tell(
     session: int | None = None,
 ) -> None:
     tx.run(LOG, mission=mission, session=session, event=str(event), details=encode(details))
+
+
+def lasted(tx: Transaction, mission: str, event: Event) -> int | None:
+    """Milliseconds since this was last told of it."""
+    return milliseconds(*(tx.one(BEGAN, mission=mission, event=str(event)) or (None, None)))
 
 
 def numbers(tx: Transaction, sort: str, n: int) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.extraction import SET_STORAGE
 from retoma.apps.ads.store.missions import get_status
-from retoma.apps.ads.store.rows import STORAGE, Asks, milliseconds, tell, verb
+from retoma.apps.ads.store.rows import STORAGE, Asks, lasted, milliseconds, tell, verb
 from retoma.codec import encode
 from retoma.db import Transaction as RawTransaction
 from retoma.engine.errors import IllegalMove, NotFound
@@ -29,7 +29,6 @@ LIST_FAILED_ITEMS = verb("list_failed_items")
 LOOK_AT_STORAGE = verb("look_at_storage")
 NAME_WRITE = verb("name_write")
 RESEND_MISSION = verb("resend_mission")
-WRITER_BEGAN = verb("writer_began")
 WRITER_JOB = verb("writer_job")
 
 
@@ -109,16 +108,16 @@ class Written:
 
 def written(tx: Transaction, mission: str, job: int, done: Written) -> str:
     """The mission is done (§3.3), unless it was canceled meanwhile; its status."""
-    took = milliseconds(*(tx.one(WRITER_BEGAN, mission=mission) or (None, None)))
+    took = lasted(tx, mission, Event.WRITER_STARTED)
     success, lost = done.success, done.failed
     told = {"writer_job_id": done.job_id, "success_count": success, "failed_count": lost}
     tell(tx, Event.WRITER_COMPLETED, {**told, "duration_ms": took}, mission=mission)
     row = tx.one(FINISH_MISSION, mission=mission, job=job, success=success, failed=lost)
     if row is None:
         return "gone"
-    status, ads, started, finished = row
+    status, ads, queued, finished = row
     if status == "completed":
-        ended = {"total_duration_ms": milliseconds(started, finished), "ads_count": ads}
+        ended = {"total_duration_ms": milliseconds(queued, finished), "ads_count": ads}
         ended |= {"success_count": success, "failed_count": lost}
         tell(tx, Event.MISSION_COMPLETED, ended, mission=mission)
     keep_failed_items(tx, mission, done.items)
