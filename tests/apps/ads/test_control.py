@@ -45,6 +45,13 @@ async def test_no_proxy_is_told_of_and_parar_agora_cancels_what_runs(database_ur
         assert "Parar agora" not in waiting, "a viewer has no button"
 
         await house.change(f"UPDATE ads_missions SET status = 'running' WHERE id = '{first}'")  # noqa: S608
+        await house.change(
+            "UPDATE ads_missions SET checkpoint = 'armazenamento', scraped_at = clock_in(-901)"
+        )
+        unwritten = "Há anúncios esperando por um writer há 15 minutos (ERROR301)"
+        assert unwritten in text_of(await site.viewer.get("/ads", headers=PT))
+        await house.change("UPDATE ads_missions SET checkpoint = 'extracao'")
+        assert unwritten not in text_of(await site.viewer.get("/ads", headers=PT))
         browser, csrf = await signed_in(site, "operator")
         shown = text_of(await browser.get("/ads", headers=PT))
         assert re.search(r'form="do-stop-now" data-ask="[^"]+">Parar agora<', shown)

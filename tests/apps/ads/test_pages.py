@@ -326,12 +326,14 @@ async def test_refused_ads_are_shown_and_sent_again_and_a_cancel_is_told_until_c
             ">13 anúncios recusados<",
             "duplicate key",
             "ad42",
-            "os primeiros 1 de 13",
+            "o primeiro de 13",
         ):
             assert word in seen, word
         assert "Reenviar recusados" not in seen
         browser, csrf = await signed_in(site, "operator")
         button = re.compile(r'form="do-resend" data-ask="[^"]+">Reenviar recusados<')
+        bank = text_of(await browser.get("/ads/missions", headers=PT))
+        assert re.search(r'value="resend" data-ask="[^"]+">Reenviar recusados<', bank)
         assert button.search(text_of(await browser.get(path, headers=PT)))
 
         order = {"verb": "resend", "mission": mission}
@@ -373,6 +375,69 @@ async def test_what_keeps_a_session_from_ending_is_said_beside_its_worker(
         drawn = text_of(await site.admin.get("/ads/workers", headers=PT))
         for word in ("Editar", "Desativar", "Excluir"):
             assert f">{word}<" in drawn, word
+
+
+async def test_who_has_a_mission_what_it_waits_for_and_why_are_on_its_page(
+    database_url, tmp_path
+):
+    """Its worker and writer by name, each a way to their pages; a person's turn; the code in words."""
+    writer = FakeWriter(failed=1500)
+    async with site_of(
+        database_url, tmp_path, workers=[FakeWorker()], writers=[writer], proxies=2
+    ) as site:
+        await site.house.start()
+        for mission in await site.house.add(2):
+            await site.house.queue(mission)
+            await site.house.drain()
+        await site.house.change("UPDATE ads_missions SET writer_id = 'WRT-000001'")
+        [(storage,)] = await site.house.rows(
+            "SELECT storage FROM ads_missions WHERE id = :id", id=mission
+        )
+        page = f"/ads/missions/{mission}"
+        seen = text_of(await site.viewer.get(page, headers=PT))
+        for word in (
+            '<a href="/ads/workers#worker-WRK-000001" title="WRK-000001">W1</a>',
+            '<a href="/ads/writers#writer-WRT-000001" title="WRT-000001">writer 1</a>',
+            f'<a class="mark warn" href="/jobs/{storage}">espera por uma pessoa</a>',
+            "<b>ERROR303</b> Erro de schema · 1500 de 1500 anúncios recusados",
+            "Anúncios processados 750 · Anúncios ao todo 1.500",
+            "Motivo não restavam missões",
+        ):
+            assert word in seen, word
+        control = text_of(await site.viewer.get("/ads", headers=PT))
+        assert 'href="/ads/workers#worker-WRK-000001" title="WRK-000001">W1</a>' in control
+
+        await site.app.resume(storage)
+        await site.house.change("UPDATE jobs SET note = 'W1: no answer'")
+        waits = text_of(await site.viewer.get(page, headers=PT))
+        assert "W1: no answer" in waits
+        assert "espera por uma pessoa" not in waits
+
+
+async def test_who_does_not_answer_is_marked_and_a_rest_that_is_over_is_not_told(
+    database_url, tmp_path
+):
+    async with site_of(
+        database_url, tmp_path, workers=[FakeWorker()], writers=[FakeWriter()]
+    ) as site:
+        await site.house.queue(*await site.house.add())
+        await site.house.start()
+        said, rests = "sem resposta desde", "descansa até"
+        for path in ("/ads/workers", "/ads/writers"):
+            assert said not in text_of(await site.viewer.get(path, headers=PT)), path
+
+        await site.house.change("UPDATE ads_sessions SET silent_since = clock()")
+        await site.app.write(
+            lambda tx: store.writer_away(tx, "WRT-000001", "ERROR301: refused")
+        )
+        await site.house.change(
+            "UPDATE ads_workers SET status = 'error', rests_until = clock_in(60)"
+        )
+        for path in ("/ads/workers", "/ads/writers"):
+            assert said in text_of(await site.viewer.get(path, headers=PT)), path
+        assert rests in text_of(await site.viewer.get("/ads/workers", headers=PT))
+        await site.house.change("UPDATE ads_workers SET status = 'initializing'")
+        assert rests not in text_of(await site.viewer.get("/ads/workers", headers=PT))
 
 
 async def test_proxies_are_read_page_by_page(database_url, tmp_path):

@@ -334,6 +334,10 @@ async def test_resetar_ends_the_rest_of_a_worker_in_error(database_url, tmp_path
         assert await audited(house, "ads.worker_reset") == [("WRK-000001", "Olga")]
         again = await people["operator"].post(path)
         assert code_of(again) == (409, "illegal_move")
+        await house.change(f"UPDATE ads_sessions SET proxy = '{house.proxies[0]}'")  # noqa: S608
+        at_work = await people["operator"].post(path)
+        assert "WRK-000001 is not in error" in at_work.json()["detail"]
+        await house.change("UPDATE ads_sessions SET proxy = NULL")
         worker.refuse = lambda _: None
         await house.drain()
         assert (await worker_of(house))["status"] == "idle"

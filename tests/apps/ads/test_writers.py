@@ -10,6 +10,7 @@ from retoma.apps.ads import store
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
 from tests.apps.ads.test_cancel import LONG, named, noted, working_until
+from tests.apps.ads.test_operator import troubles
 from tests.apps.ads.test_steps import under_way
 from tests.outbound.fakes import Asked
 
@@ -153,6 +154,9 @@ async def test_without_a_writer_the_ads_wait_where_everybody_sees_it(database_ur
         async with working_until(house, lambda: noted(house, store.STORAGE, "nenhum writer")):
             row = await house.mission(mission)
             assert (row["status"], row["checkpoint"]) == ("running", "armazenamento")
+            await house.change("UPDATE ads_missions SET scraped_at = clock_in(-901)")
+            assert await troubles(house) == ["no_writer"]
             await house.change("UPDATE ads_writers SET active = TRUE")
+            assert await troubles(house) == []
         row = await house.mission(mission)
         assert (row["status"], row["retry_count"], len(writer.log)) == ("completed", 0, 1)

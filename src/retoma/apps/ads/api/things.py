@@ -163,7 +163,8 @@ class Tested(Shown):
 
 
 class WorkerShown(Tested):
-    """A worker; its key is nobody's to see. `note`: what keeps its session from ending."""
+    """A worker; its key is nobody's to see. `note`: what keeps its session from ending;
+    `silent_since`: nobody has heard of its session since."""
 
     url: str
     storage_domain: str | None
@@ -176,6 +177,7 @@ class WorkerShown(Tested):
     session_job: int | None
     session_state: str | None
     note: str | None
+    silent_since: datetime | None
 
 
 class ProxyShown(Tested):
@@ -192,9 +194,11 @@ class ProxyShown(Tested):
 
 
 class WriterShown(Tested):
-    """A writer; its key is nobody's to see."""
+    """A writer; its key is nobody's to see. `away_since`: nobody sends to it until it is healthy."""
 
     url: str
+    away_since: datetime | None
+    away_reason: str | None
 
 
 LAST: Final = ("last_test_at", "last_test_ok", "last_test_ms", "last_test_error")
@@ -202,20 +206,20 @@ COLUMNS: Final[Mapping[Sort, tuple[str, ...]]] = {
     Sort.WORKERS: (
         *("id", "name", "url", "storage_domain", "status", "session_count"),
         *("current_mission_id", "current_proxy_id", "active", *LAST, "rests_until"),
-        *("session", "session_job", "session_state", "note"),
+        *("session", "session_job", "session_state", "note", "silent_since"),
     ),
     Sort.PROXIES: (
         *("id", "name", "host", "port", "username", "vendor", "active"),
         *("in_use_by_worker_id", "fail_count", "reason", "last_used_at", *LAST),
     ),
-    Sort.WRITERS: ("id", "name", "url", "active", *LAST),
+    Sort.WRITERS: ("id", "name", "url", "active", *LAST, "away_since", "away_reason"),
 }
 LISTS: Final = {
     Sort.WORKERS: store.LIST_WORKERS,
     Sort.PROXIES: store.LIST_PROXIES,
     Sort.WRITERS: store.LIST_WRITERS,
 }
-TIMES: Final = ("last_test_at", "rests_until", "last_used_at")
+TIMES: Final = ("last_test_at", "rests_until", "last_used_at", "silent_since", "away_since")
 
 
 def told(sort: Sort, row: Row) -> dict[str, Any]:

@@ -110,6 +110,7 @@ class ControlScreen:
             all_in_error=bool(active)
             and all(each.status is WorkerStatus.ERROR for each in active),
             no_proxy="no_proxy" in troubles,
+            no_writer="no_writer" in troubles,
         )
         return drawn("control-head", html)
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from retoma.apps.ads import api, store
 from retoma.apps.ads.api.how import time_told
 from retoma.apps.ads.api.missions import LANGUAGE, NewMission, NewMissions, Ticked
-from retoma.apps.ads.model import Checkpoint, MediaType, Status
+from retoma.apps.ads.model import ERRORS, Checkpoint, MediaType, Status
 from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, path_of, read
 from retoma.apps.ads.pages.words import details, event_name, field_name
 from retoma.apps.ads.store import MissionSearch
@@ -165,6 +165,17 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class InHands:
+    """Who has a mission, by name, and what is said of that."""
+
+    worker: str | None
+    writer: str | None
+    job: int | None
+    parked: bool | None
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class MissionScreen:
     """One mission."""
 
@@ -187,10 +198,16 @@ class MissionScreen:
         told = await read(
             self.pages, lambda tx: tx.all(store.LIST_TIMELINE, mission=self.mission)
         )
+        hands = await read(
+            self.pages, lambda tx: tx.one(store.WHO_HAS_IT, mission=self.mission)
+        )
         mission = api.missions.mission_told(row)
+        error = ERRORS.get(mission["error_code"])
         refused = await api.missions.failed_items_shown(self.pages.house, self.mission, ITEMS)
         given: dict[str, Any] = {
             "mission": mission,
+            "hands": InHands(*(hands or [None] * 5)),
+            "means": error and error.means,
             "look": MISSION_LOOKS.get(mission["status"], ""),
             "path": path_of(mission["checkpoint"], mission["status"]),
             "open": mission["status"] in OPEN,

@@ -8,6 +8,7 @@ from retoma.web.pages.view import View
 from retoma.words import Said, say
 
 MILLISECONDS: Final = "_ms"  # how the name of a length of time ends
+PERCENT: Final = "_pct"  # and that of a share
 
 FIELDS: Final[Mapping[str, Said]] = {
     "ads_count": say("Ads"),
@@ -38,6 +39,8 @@ FIELDS: Final[Mapping[str, Said]] = {
     "phase": say("Phase"),
     "port": say("Port"),
     "previous_checkpoint": say("Checkpoint before"),
+    "processed": say("Handled ads"),
+    "progress_pct": say("Progress"),
     "proxy_id": say("Id of the proxy"),
     "proxy_name": say("Proxy"),
     "proxy_used": say("Proxy"),
@@ -46,9 +49,10 @@ FIELDS: Final[Mapping[str, Said]] = {
     "reason": say("Reason"),
     "retry_count": say("Retries"),
     "session_limit": say("Missions in a session"),
-    "started_at": say("Started"),
+    "started_at": say("Began"),
     "storage_domain": say("Storage domain"),
     "success_count": say("Stored ads"),
+    "total": say("All ads"),
     "total_duration_ms": say("Took in all"),
     "url": say("Address"),
     "username": say("User name"),
@@ -58,7 +62,6 @@ FIELDS: Final[Mapping[str, Said]] = {
     "worker_id": say("Id of the worker"),
     "worker_job_id": say("Job at the worker"),
     "worker_name": say("Worker"),
-    "writer_id": say("Writer"),
     "writer_job_id": say("Job at the writer"),
 }
 EVENTS: Final[Mapping[str, Said]] = {
@@ -80,8 +83,16 @@ EVENTS: Final[Mapping[str, Said]] = {
     Event.WRITER_FAILED: say("Storage failed"),
     Event.MISSION_COMPLETED: say("Mission completed"),
     Event.MISSION_FAILED: say("Mission failed"),
-    Event.RETRY_TRIGGERED: say("Retry"),
+    Event.RETRY_TRIGGERED: say("Another try"),
     Event.PROXY_ROTATED: say("Proxy changed"),
+}
+
+# Why a session ended, where that is no code.
+REASONS: Final[Mapping[str, Said]] = {
+    "session_limit": say("the session had done its missions"),
+    "finished": say("no mission was left"),
+    "stopped": say("stopped or deactivated"),
+    "declared_gone": say("declared lost by a person"),
 }
 
 
@@ -101,10 +112,16 @@ def details(view: View, told: Mapping[str, Any]) -> str:
 
 def _plain(view: View, told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in told.items():
-        if value is None or isinstance(value, dict | list):
+        told_twice = name == "proxy_name" and "old_proxy" in told
+        if value is None or told_twice or isinstance(value, dict | list):
             continue
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and name.endswith(MILLISECONDS):
-            yield field_name(view, name), view.lasts(value / 1000)
-        else:
-            yield field_name(view, name), view.number(value) if number else str(value)
+        yield field_name(view, name), _value(view, name, value)
+
+
+def _value(view: View, name: str, value: Any) -> str:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        said = str(value)
+        return view.tell(REASONS.get(said, said)) if name == "reason" else said
+    if name.endswith(MILLISECONDS):
+        return view.lasts(value / 1000)
+    return view.percent(value / 100) if name.endswith(PERCENT) else view.number(value)

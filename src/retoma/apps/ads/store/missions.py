@@ -29,6 +29,7 @@ OPEN_GENERATIONS = verb("open_generations")
 PARKED_STORAGE = verb("parked_storage")
 SET_EXTRACTIONS = verb("set_extractions")
 STOPS_UNSEEN = verb("stops_unseen")
+WHO_HAS_IT = verb("who_has_it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from retoma.apps.ads.model import AWAY
+from retoma.apps.ads.model import AWAY, WorkerStatus
 from retoma.apps.ads.store.orchestrator import open_sessions
 from retoma.apps.ads.store.rows import PROXIES, Sort, numbers, verb
 from retoma.apps.ads.store.sessions import end_session, lose_session, withdraw
@@ -232,7 +232,9 @@ def reset_worker(tx: Transaction, worker: str, *, actor: str) -> None:
 
 def _end_rest(tx: Transaction, worker: str, held: Sequence[Any], actor: str) -> None:
     """The session that only waits for the end of a rest gives way to one that begins now."""
-    session, proxy, job, state = held
+    session, proxy, job, state, status = held
+    if status != WorkerStatus.ERROR:
+        return
     if proxy is not None:
         raise IllegalMove(
             say(
@@ -255,7 +257,7 @@ def relocate(tx: Transaction, worker: str, *, actor: str) -> None:
     held = tx.one(HOLD_SESSION, worker=worker)
     if held is None:
         raise IllegalMove(say("{id} has no session; nothing was changed", id=worker))
-    session, proxy, job, state = held
+    session, proxy, job, state, _ = held
     if proxy is None and state in OPEN:
         raise IllegalMove(
             say("the session of {id} was not asked for yet; nothing was changed", id=worker)
