@@ -117,10 +117,11 @@ def isolate(folder: str) -> dict[str, float]:
 
 async def _isolate(folder: str) -> dict[str, float]:
     from retoma.apps.documents.clients.reading import MEMORY, read_file
-    from retoma.apps.documents.steps import AT_HAND, PROCESSOR, READING
+    from retoma.apps.documents.contents import SMALL_AT_HAND
+    from retoma.apps.documents.steps import PROCESSOR, READING
     from retoma.engine.isolate import Isolate, Limits
 
-    children, room = Isolate(), asyncio.Semaphore(AT_HAND)
+    children, room = Isolate(), asyncio.Semaphore(SMALL_AT_HAND)
     limits = Limits(timeout=READING, cpu=PROCESSOR, memory=MEMORY)
 
     async def one(path: str) -> None:

@@ -63,7 +63,7 @@ class Contents:
     @asynccontextmanager
     async def on_disk(self, sha256: str, size: int) -> AsyncIterator[Path]:
         """A file with it, once there is room, for as long as this lasts: for a child that reads it."""
-        async with self._room_for_small if size >= 0 else self._room:
+        async with self._room_for_small if size <= PIECE else self._room:
             path = _new_file()
             try:
                 await self._fill(path, sha256)
