@@ -1,12 +1,13 @@
 """How documents come in: kept once by their content, called by their names; who means harm gets nothing in."""
 
+import asyncio
 import hashlib
 import io
 import os
 import stat
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from retoma import Retoma
 from retoma.apps.documents import APP
 from retoma.apps.documents.clients import archives
-from retoma.apps.documents.contents import PIECE, Contents
+from retoma.apps.documents.contents import AT_HAND, PIECE, SMALL_AT_HAND, Contents
 from retoma.apps.documents.intake import (
     Incoming,
     Intake,
@@ -476,7 +477,7 @@ async def test_contents_are_kept_once_and_come_back_as_they_were(database_url, t
             written(tmp_path / "file", content)
             await contents.keep(tmp_path / "file", digest(content), len(content))
             assert content == await contents.open(digest(content))
-        async with contents.on_disk(digest(large)) as path:
+        async with contents.on_disk(digest(large), len(large)) as path:
             assert large == _bytes(path)
         assert not path.exists()
 
@@ -489,6 +490,32 @@ async def test_contents_are_kept_once_and_come_back_as_they_were(database_url, t
         )
         with pytest.raises(NotFound):
             await contents.open(digest(b"abc\0\xff"))
+
+
+async def test_large_files_wait_for_room_on_the_disk_and_small_ones_do_not_wait_for_them(
+    database_url, tmp_path
+):
+    async with house(database_url) as (app, _), AsyncExitStack() as stack:
+        contents, small, large = Contents(app), b"small", b"x" * (PIECE + 1)
+        for content in (small, large):
+            written(tmp_path / "file", content)
+            await contents.keep(tmp_path / "file", digest(content), len(content))
+
+        async def lies_there(content: bytes) -> Path:
+            there = contents.on_disk(digest(content), len(content))
+            return await stack.enter_async_context(there)
+
+        first = AsyncExitStack()
+        await first.enter_async_context(contents.on_disk(digest(large), len(large)))
+        for _ in range(AT_HAND - 1):
+            await lies_there(large)
+        one_more = asyncio.create_task(lies_there(large))
+        for _ in range(SMALL_AT_HAND):
+            assert small == _bytes(await lies_there(small))
+
+        assert not one_more.done()
+        await first.aclose()
+        assert large == _bytes(await one_more)
 
 
 async def test_a_content_that_came_in_half_is_not_there_until_it_comes_again(
