@@ -21,6 +21,7 @@ from bench import (
     reach,
     reclaim,
     sustained,
+    two_commits,
 )
 from bench.compare import FLOOR, AtLeast, AtMost, Comparison, Measure, NoLess, Row
 from bench.latency import Pace
@@ -279,6 +280,7 @@ def latencies(scale: Scale) -> list[Comparison]:
         Comparison(
             rows=latency_rows("postgres"),
             ours=ours.latency(ours.on_postgres, pace),
+            floor=two_commits.on_postgres(pace),
             peers={
                 PGQUEUER: peer_pgqueuer.latency(pace),
                 **in_full(scale, peer_procrastinate.NAME, peer_procrastinate.latency(pace)),
@@ -289,6 +291,7 @@ def latencies(scale: Scale) -> list[Comparison]:
         Comparison(
             rows=latency_rows("sqlite"),
             ours=ours.latency(ours.on_sqlite, pace),
+            floor=two_commits.on_sqlite(pace),
             peers={HUEY: peer_huey.latency(pace)},
             rounds=scale.latency_rounds,
         ),
