@@ -62,8 +62,20 @@ def looked(database: str | None, look: Callable[[Transaction], T]) -> T:
 # — projects —
 
 
-def add_project(database: str | None, as_json: bool, name: str, labels: Sequence[str]) -> None:
-    rules = ProjectRules(labels=tuple(_label(each) for each in labels))
+def add_project(
+    database: str | None,
+    as_json: bool,
+    name: str,
+    labels: Sequence[str],
+    *,
+    document_retries: int,
+    execution_retries: int,
+) -> None:
+    rules = ProjectRules(
+        labels=tuple(_label(each) for each in labels),
+        max_retries_documento=document_retries,
+        max_retries_execucao=execution_retries,
+    )
 
     async def go(tools: Tools) -> int:
         return await tools.retoma.write(

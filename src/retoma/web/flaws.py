@@ -35,9 +35,13 @@ def _why(error: dict[str, Any]) -> Said:
             return say("is more than {most}", most=ctx["le"])
         case "greater_than":
             return say("is not more than {least}", least=ctx["gt"])
-        case "string_too_short" | "too_short":
+        case "too_short":
+            return say("has fewer than {least}", least=ctx["min_length"])
+        case "too_long":
+            return say("has more than {most}", most=ctx["max_length"])
+        case "string_too_short":
             return say("is shorter than {least}", least=ctx["min_length"])
-        case "string_too_long" | "too_long":
+        case "string_too_long":
             return say("is longer than {most}", most=ctx["max_length"])
         case "enum" | "literal_error":
             return say("is none of {known}", known=ctx["expected"].replace(" or ", ", "))

@@ -156,6 +156,9 @@ async def test_a_project_without_labels_and_an_execution_without_a_project_are_n
                 for said in ({"nome": "x"}, {"nome": "x", "rotulo": " ", "descricao": ""})
             ]
             assert [422] * 5 == [each.status_code for each in answers]
+            assert "tem menos de 1" in answers[1].text
+            for page in answers[3:]:
+                assert "um projeto precisa de pelo menos um rótulo" in page.text
             unknown = [
                 await site.operator.post(EXECUTIONS, headers=PT, json=wanted),
                 await browser.post(NEW, headers=cookie, json=wanted),

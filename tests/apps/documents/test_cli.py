@@ -35,7 +35,8 @@ async def test_files_are_handed_in_watched_asked_about_and_tried_again(
     async with house(sqlite_url) as there:
         paths = files(tmp_path)
         labels = ("--label", "petição: abre um processo", "--label", "sentença")
-        made = await said(verb, "project", "PGE", *labels)
+        retries = ("--document-retries", "1", "--execution-retries", "5")
+        made = await said(verb, "project", "PGE", *labels, *retries)
         [project] = await said(verb, "projects")
         assert (made["id"], ["petição", "sentença"]) == (project["id"], project["rotulos"])
         watching = asyncio.create_task(
@@ -55,6 +56,7 @@ async def test_files_are_handed_in_watched_asked_about_and_tried_again(
             told["rotulos"],
         )
         assert [1] == [each["id"] for each in await said(verb, "status")]
+        assert 5 == told["max_retries"]
         assert "CONCLUIDO" in (await typed(verb, "status", "1")).out
         [failed] = await said(verb, "errors", "1")
         assert ("corrupt.pdf", "corrupt", 1) == (

@@ -11,7 +11,7 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser
 
 from retoma.apps.matches import APP, api, store
-from retoma.apps.matches.model import CODES, MATCH
+from retoma.apps.matches.model import CODES, MATCH, TaskStatus
 from retoma.apps.matches.pages.home import HomeScreen
 from retoma.apps.matches.pages.looks import ANYONE, CONCERN, MEANINGS
 from retoma.apps.matches.pages.rounds import RoundScreen, cell_given
@@ -187,6 +187,11 @@ async def test_cells_tell_what_a_match_waits_for_and_only_what_moved_is_sent(dat
         given = cell_given(site.view(), told_.model_copy(update={"look_again_at": again}), None)
         cell = site.site.state.pages.render("matches/match_cell.html", site.view(), **given)
         assert "foi adiado · olhada de novo em 05/04 09:00" in cell
+        refused = {"status": TaskStatus.FAILED, "error_code": "too_large", "attempts": 1}
+        given = cell_given(site.view(), told_.model_copy(update=refused), None)
+        cell = site.site.state.pages.render("matches/match_cell.html", site.view(), **given)
+        assert "tentativas: 1" in cell
+        assert "a página é maior do que o permitido" in cell
         assert "Partidas que faltam: 10 de 10" in sent["round-head"]
         moved = {each.id for each in changes(grid, await home.draw())}
         assert {f"round-{LEAGUE}-2026-1"} == moved

@@ -23,13 +23,20 @@ def project(
         list[str],
         typer.Option(metavar="'NAME: WHEN'", help="One of the closed set; several times."),
     ],
+    document_retries: Annotated[
+        int, typer.Option(min=0, max=10, help="How often a document is tried again.")
+    ] = 2,
+    execution_retries: Annotated[
+        int, typer.Option(min=0, max=10, help="How often a stuck execution is resumed.")
+    ] = 3,
     database: Database = None,
     json: AsJson = False,
 ) -> None:
     """Add a project: a closed set of labels, and when each of them is right."""
     from retoma.cli.documents import add_project
 
-    add_project(database, json, name, label)
+    retries = {"document_retries": document_retries, "execution_retries": execution_retries}
+    add_project(database, json, name, label, **retries)
 
 
 @documents.command("projects")

@@ -166,6 +166,8 @@ def _said(form: Form) -> ProjectSaid:
         for name, why in both
         if name.strip() or why.strip()
     ]
+    if not labels:
+        raise BadInput(say("a project needs one label at least"))
     told: dict[str, Any] = {name: form.one(name) for name in ("nome", "modelo", "instrucoes")}
     told |= {name: _number(form, name, int) for name in NUMBERS}
     told["confianca_minima"] = _number(form, "confianca_minima", float)
