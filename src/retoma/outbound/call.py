@@ -70,12 +70,14 @@ class Call:
     def request(self, **extensions: Any) -> httpx2.Request:
         times = {"connect": self.policy.connect, "read": self.policy.read}
         timeout = {**times, "write": self.policy.read, "pool": None}
+        # Whether it was sent matters to a deed alone, and being told of every turn of the wire is dear.
+        told = {"trace": self._trace} if self.is_deed else {}
         return httpx2.Request(
             self.method,
             self.url,
             headers={**ALWAYS, **self.headers},
             content=self.content or None,
-            extensions={"timeout": timeout, "trace": self._trace, **extensions},
+            extensions={"timeout": timeout, **told, **extensions},
         )
 
     def sent(self) -> None:

@@ -96,28 +96,26 @@ class Policy:
     def check(self, url: str | httpx2.URL) -> httpx2.URL:
         """The address, read; Blocked where this purpose may not go there. Resolves no name."""
         parsed = _parsed(url)
-        host = host_of(parsed)
-        self._refuse(
-            say(
-                "{host}: the scheme is not one of {known}", host=host, known=_list(self.schemes)
-            ),
-            unless=parsed.scheme in self.schemes,
-        )
-        self._refuse(say("{host} is not on its list", host=host), unless=self._lists(host))
-        self._refuse(
-            say("{host}: the port is not one of {known}", host=host, known=_list(self.ports)),
-            unless=port_of(parsed) in self.ports,
-        )
-        address = literal(host)
-        what = None if address is None else refusal(address, allowed=host in self.private)
-        self._refuse(say("{host} is {what}", host=host, what=what), unless=what is None)
-        return parsed
-
-    def _refuse(self, why: Said, *, unless: bool) -> None:
-        if not unless:
+        why = self._flaw(parsed, host_of(parsed))
+        if why is not None:
             raise Blocked(
                 say("{purpose} may not go there: {why}", purpose=self.purpose, why=why)
             )
+        return parsed
+
+    def _flaw(self, url: httpx2.URL, host: str) -> Said | None:
+        """Why this purpose may not go there, if so."""
+        if url.scheme not in self.schemes:
+            known = _list(self.schemes)
+            return say("{host}: the scheme is not one of {known}", host=host, known=known)
+        if not self._lists(host):
+            return say("{host} is not on its list", host=host)
+        if port_of(url) not in self.ports:
+            known = _list(self.ports)
+            return say("{host}: the port is not one of {known}", host=host, known=known)
+        address = literal(host)
+        what = None if address is None else refusal(address, allowed=host in self.private)
+        return None if what is None else say("{host} is {what}", host=host, what=what)
 
     def _lists(self, host: str) -> bool:
         if host in self.hosts or ANYWHERE in self.hosts:
