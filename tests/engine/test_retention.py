@@ -350,6 +350,40 @@ async def test_minutes_and_ticks_of_long_ago_go_and_the_last_tick_stays(
         assert 1 == len(await rows(database, "SELECT 1 FROM ticks"))
 
 
+async def test_costs_of_days_nobody_can_ask_for_go_and_what_all_came_to_stays(
+    database_url, test_clock
+):
+    async with Retoma(database_url) as app:
+
+        @app.job()
+        async def label(ctx: Context) -> None:
+            ctx.cost(provider="acme", usd=1)
+
+        async def spend() -> None:
+            await app.submit(label)
+            await drain(app)  # who leaves has everything added up
+
+        await app.upgrade()
+        test_clock.jump(0)
+        await spend()
+        test_clock.jump(1_050 * DAY)
+        await spend()
+        before = await periods(app)
+
+        await app.retire()
+
+        left = await periods(app)
+        assert (4, 2) == (len(before - {""}), len(left - {""}))
+        assert "" in left
+        assert max(left) == max(before)
+        assert [2] == [each.spent.usd for each in await app.costs.total()]
+
+
+async def periods(app: Retoma) -> set[str]:
+    found = await rows(await app.database(), "SELECT DISTINCT period FROM costs")
+    return {period for (period,) in found}
+
+
 # --- as a duty
 
 

@@ -14,14 +14,13 @@ from retoma.engine.money import decimal, money
 from retoma.engine.period import Per, per
 from retoma.engine.price import Price, instant, new_price, read_list
 from retoma.engine.store.budget import Budget, BudgetSeen
-from retoma.engine.store.cost import CostSeen, Scope
+from retoma.engine.store.cost import MOST_DAYS, CostSeen, Scope
 from retoma.engine.store.price import Exchange
 from retoma.engine.store.reuse import ReuseSeen, Which, offer_of
 from retoma.words import say
 
 Opener = Callable[[], Awaitable[Database]]
 MOST = 200  # on one page
-MOST_DAYS = 1_000
 RATES = (0.0001, 1_000_000)  # reais that a dollar may be
 
 

@@ -114,7 +114,9 @@ class Retired:
     batches: int = 0
     events: int = 0
     evidence: int = 0  # bytes that no job shows any more
-    own: int = 0  # rows of runners, minutes and ticks that nobody asks for any more
+    own: int = (
+        0  # rows of runners, minutes, ticks and days of costs that nobody asks for any more
+    )
     reuse: int = 0  # results that are too old to be used again
 
 

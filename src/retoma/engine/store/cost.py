@@ -26,6 +26,7 @@ LIST_COSTS = verb("list_costs")
 NOW = verb("now")
 TAKE_CHARGES = verb("take_charges")
 BITE = 5_000  # charges added up in one transaction
+MOST_DAYS = 1_000  # back from today, of which one may ask
 LAST = "\U0010ffff"  # comes after every name
 LENGTHS = {Per.WHOLE: 0, Per.MONTH: 7, Per.DAY: 10}  # characters of a period's name
 

@@ -11,6 +11,7 @@ from typing import cast
 from retoma.codec import encode
 from retoma.db import Statement, Transaction, adhoc, moment
 from retoma.engine.errors import BadInput
+from retoma.engine.store.cost import MOST_DAYS
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 from retoma.words import say
@@ -20,6 +21,7 @@ RETIRE_CHUNK = 500  # jobs that go in one transaction
 RUNNERS = timedelta(days=1)  # how long the row of a runner that ended is shown
 PACE = timedelta(days=30)  # how long throughput is told by the minute
 TICKS = timedelta(days=30)
+COSTS = timedelta(days=MOST_DAYS + 1)  # a day is over sooner in one time zone than in another
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # nothing of ours is older
 HOLD_OLD_JOBS = verb("hold_old_jobs")
 KEEP_PASS = verb("keep_pass")
@@ -33,6 +35,7 @@ OLD_JOBS = verb("old_jobs")
 RETIRE_ALERTS = verb("retire_alerts")
 RETIRE_AUDIT = verb("retire_audit")
 RETIRE_BATCHES = verb("retire_batches")
+RETIRE_COSTS = verb("retire_costs")
 RETIRE_EVENTS = verb("retire_events")
 RETIRE_JOBS = verb("retire_jobs")
 RETIRE_PACE = verb("retire_pace")
@@ -218,7 +221,8 @@ def retire_own(tx: Transaction) -> int:
     tx.run(RETIRE_RUNNER_TOTALS)
     pace = tx.all(RETIRE_PACE, pace_before=now - PACE)
     ticks = tx.all(RETIRE_TICKS, ticks_before=now - TICKS)
-    return len(runners) + len(pace) + len(ticks)
+    costs = tx.all(RETIRE_COSTS, costs_before=f"{now - COSTS:%Y-%m-%d}")
+    return len(runners) + len(pace) + len(ticks) + len(costs)
 
 
 def _unreferred(tx: Transaction, what: Refers, ids: list[int]) -> list[int]:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from fastapi import Query
 
-from retoma.engine.accounts import MOST_DAYS, Costs
+from retoma.engine.accounts import Costs
 from retoma.engine.cost import NAME
-from retoma.engine.store.cost import CostSeen
+from retoma.engine.store.cost import MOST_DAYS, CostSeen
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse
 from retoma.web.money import (
