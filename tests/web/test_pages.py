@@ -172,6 +172,22 @@ async def test_row_29_a_forged_form_changes_nothing(database_url):
         await browser.aclose()
 
 
+async def test_only_what_is_to_run_later_is_called_scheduled(database_url):
+    async with world(database_url) as house:
+        later = await house.app.submit("count", 1, delay="1h")
+        again = await house.app.submit("count", 2)
+        await house.app.cancel(again.id)
+        await house.app.retry(again.id)
+
+        shown = [
+            (await house.viewer.get(f"/jobs/{job.id}", headers=HTML)).text
+            for job in (later, again)
+        ]
+
+        mark = '<span class="mark">scheduled</span>'
+        assert [True, False] == [mark in each for each in shown]
+
+
 async def test_what_is_ticked_is_moved_and_the_answer_draws_nothing(database_url):
     async with world(database_url) as house:
         await furnished(house)
