@@ -26,6 +26,7 @@ from retoma.db import (
     crashpoint,
 )
 from retoma.engine import alerts, retention, schedule, store
+from retoma.engine.aim import Gates, StartHints
 from retoma.engine.alerts import Alerts, HandOver
 from retoma.engine.attempt import DICE, EVIDENCE, NOTHING, Attempt, Tools, Why
 from retoma.engine.duty import NEVER, Chore, Duties, Duty
@@ -62,8 +63,6 @@ GARBAGE = (50_000, 20, 100)
 # database, and the pulse, wait for the stories at every statement.
 TURN = 0.0002
 NO_ANSWER = 1.0  # seconds until a database that did not answer is asked again
-FAR = 1_000  # jobs one claim looks at, at most, when gates are shut
-HINT_AGE = 1.0  # seconds a start hint may be believed: the bound of a priority inversion
 LET_GO = 3.0  # seconds for a story that was stopped to end; with the grace less than 30
 SETTLING = (
     3  # times as long as a story may take to let go: what has ended may take to be settled
@@ -208,8 +207,8 @@ class Life:
         self._beside: set[asyncio.Task[None]] = set()
         # How it claims. A part at a time: what was claimed is begun while the next is claimed.
         self._bite = max(self._knobs.slots // PARTS, 1)
-        self._hints = _Hints(self._clock, self._database.dialect == "postgres")
-        self._gates = _Gates()
+        self._hints = StartHints(self._clock, self._database.dialect == "postgres")
+        self._gates = Gates()
         self._pauses = Known()
         self._queues, self._knows = self._kinds.queues(), self._kinds.tags()
         self._unheard = False  # of a change of pauses
@@ -382,11 +381,8 @@ class Life:
             now = self._clock.now()
             if now >= next_look:
                 next_look = now + LOOK
-                if self._watchdog.somebody_died() or self._booted_beside:
-                    self._booted_beside = False
+                if self._look_beside():
                     next_tick = now
-                if self._may_stall and not self._beside:
-                    self._run_beside(self._look_for_stalls())
             seen, sweep = None, False
             if now >= next_tick:
                 seen = await self._look_around()
@@ -419,6 +415,13 @@ class Life:
                 return
             until = min(next_tick, next_due, next_look, self._duties.next())
             await self._wait(until, more=more)
+
+    def _look_beside(self) -> bool:
+        """Whether somebody on this machine has come or gone, for whom the tick is too late."""
+        if self._may_stall and not self._beside:
+            self._run_beside(self._look_for_stalls())
+        booted, self._booted_beside = self._booted_beside, False
+        return self._watchdog.somebody_died() or booted
 
     async def _look_around(self) -> Around | None:
         """All that a tick asks where there is nothing to do; None: no answer came."""
@@ -490,39 +493,12 @@ class Life:
 
     async def _claim(self, free: int, *, sweep: bool, promote: bool) -> Found | None:
         """Take up what waits, in a sweep also what the lost left; None: no answer came."""
-        spots = [
-            Spot(queue, self._hints.after(queue), self._holding(queue))
-            for queue in self._queues
-        ]
-        # Not in a sweep: taking back has locked limits already, and there is one order for them.
-        meet = 0 if sweep else self._gates.meet(free)
-        how: dict[str, Any] = {
-            "slots": free,
-            "suspects": int(self._suspect is None and free > 0),
-            "promote": promote,
-            "pauses": self._pauses.change,
-        }
-
-        # Only where it is thrown: how often is asked must not change what chance says (E23).
-        dice = self._tools.rng.randrange(1, DICE) if self._holds else 1
-
-        def look(tx: Transaction) -> Found:
-            if sweep:
-                self._duties.take(tx)
-                self._watchdog.recover(tx)
-                store.open_gates(tx)
-            me, knows = self._boot.id, self._knows
-            if meet:
-                return store.claim_past_gates(
-                    tx, me, spots, knows, meet=meet, holds=self._holds, dice=dice, **how
-                )
-            return store.claim_jobs(tx, me, spots, knows, **how)
-
+        ask = self._asking(free, sweep=sweep, promote=promote)
         with self._outliving("claim"):
             if self._recall:
                 await self._take_up_unknown()
             found = await self._database.write(
-                look, verb="tick" if sweep else "claim", lane=Lane.CLAIM, patience=0
+                ask, verb="tick" if sweep else "claim", lane=Lane.CLAIM, patience=0
             )
             crashpoint("runner.claimed")
             await self._start(found.claims)
@@ -537,6 +513,39 @@ class Life:
         self._recall = True  # it may have happened all the same
         await self._clock.sleep(0.1)
         return None
+
+    def _asking(
+        self, free: int, *, sweep: bool, promote: bool
+    ) -> Callable[[Transaction], Found]:
+        """What one transaction does for a claim."""
+        me, knows, holds = self._boot.id, self._knows, self._holds
+        spots = [
+            Spot(queue, self._hints.after(queue), self._holding(queue))
+            for queue in self._queues
+        ]
+        # Not in a sweep: taking back has locked limits already, and there is one order for them.
+        meet = 0 if sweep else self._gates.meet(free)
+        # Only where it is thrown: how often is asked must not change what chance says (E23).
+        dice = self._tools.rng.randrange(1, DICE) if holds else 1
+        how: dict[str, Any] = {
+            "slots": free,
+            "suspects": int(self._suspect is None and free > 0),
+            "promote": promote,
+            "pauses": self._pauses.change,
+        }
+
+        def ask(tx: Transaction) -> Found:
+            if sweep:
+                self._duties.take(tx)
+                self._watchdog.recover(tx)
+                store.open_gates(tx)
+            if meet:
+                return store.claim_past_gates(
+                    tx, me, spots, knows, meet=meet, holds=holds, dice=dice, **how
+                )
+            return store.claim_jobs(tx, me, spots, knows, **how)
+
+        return ask
 
     def _holding(self, queue: str) -> list[str]:
         return [kind.tag for kind in self._kinds if kind.queue == queue and kind.holds]
@@ -797,54 +806,3 @@ class _Outliving:
             case _:
                 return False
         return True
-
-
-class _Gates:
-    """Whether the next claim goes past gates, and how far it looks. It does after one that met
-    some; where most were shut it looks twice as far, so that a long line of them is soon aside."""
-
-    def __init__(self) -> None:
-        self._met = False
-        self._far = 0
-
-    def meet(self, free: int) -> int:
-        """How many waiting jobs to look at; 0: a plain claim, that leaves them where they stand."""
-        return max(free, self._far) if self._met else 0
-
-    def met(self, found: Found, free: int) -> None:
-        looked = self.meet(free)
-        shut = found.more and len(found.claims) < free
-        self._met = found.gated
-        self._far = min(2 * looked, FAR) if shut else 0
-
-
-class _Hints:
-    """Where in each queue to start looking. Believed for a second at most, and never after a
-    short claim or a ring: something may then stand before it."""
-
-    def __init__(self, clock: Clock, useful: bool) -> None:
-        self._clock = clock
-        self._useful = useful
-        self._last: dict[str, tuple[int, int, int]] = {}
-        self._since = 0.0
-
-    def after(self, queue: str) -> tuple[int, int, int]:
-        if self._clock.now() - self._since > HINT_AGE:
-            self.forget()
-        return self._last.get(queue, store.NOTHING_BEFORE)
-
-    def claimed(self, claims: list[Claim], *, short: bool) -> bool:
-        """Learn from a claim; whether it came back short because of a hint."""
-        if short:
-            hinted = bool(self._last)
-            self.forget()
-            return hinted
-        if self._useful:
-            for claim in claims:
-                at = (claim.priority, claim.turn, claim.job)
-                self._last[claim.queue] = max(at, self._last.get(claim.queue, at))
-        return False
-
-    def forget(self) -> None:
-        self._last.clear()
-        self._since = self._clock.now()
