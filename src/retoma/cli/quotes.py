@@ -1,7 +1,7 @@
 """`retoma quotes …`: lotes from a table, how far they are, what is stuck; adoption."""
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,10 +11,11 @@ from retoma.apps.quotes.adopt import Adoption
 from retoma.apps.quotes.adopt import adopt as take_over
 from retoma.apps.quotes.api.lotes import BIGGEST, read_table
 from retoma.apps.quotes.api.system import (
+    count_stuck,
+    recover_all,
     recover_one,
     stats_told,
     status_told,
-    stuck_of,
     stuck_told,
 )
 from retoma.apps.tools import Tools
@@ -84,8 +85,16 @@ def status(database: str | None, as_json: bool, lote: int | None) -> None:
     if lote is None:
         print_page(quotes(database, stats_told).model_dump(mode="json"), as_json)
     else:
-        told = quotes(database, lambda tools: status_told(tools, lote))
-        print_page(told.model_dump(mode="json"), as_json)
+        told = quotes(database, lambda tools: status_told(tools, lote)).model_dump(mode="json")
+        print_page(told if as_json else told | _sums(told), as_json)
+
+
+def _sums(lote: Mapping[str, Any]) -> dict[str, str]:
+    """What a person asks of its money: what was spent, and of how much."""
+    spent, budget = lote["cost"]["spent"], lote["orcamento"]
+    paid = [f"{spent[each]} {each.upper()}" for each in ("usd", "brl") if float(spent[each])]
+    of = "" if budget is None else f"{budget['budget']}, {budget['share']} %"
+    return {"cost": " + ".join(paid), "orcamento": of}
 
 
 def show(database: str | None, as_json: bool, quote: int) -> None:
@@ -116,9 +125,8 @@ def recover(database: str | None, as_json: bool, quote: int | None) -> None:
     async def go(tools: Tools) -> dict[str, int]:
         if quote is not None:
             await recover_one(tools, quote, ACTOR)
-            return {"recovered": 1, "stuck_count": len(await stuck_of(tools))}
-        taken = await tools.retoma.take_back(actor=ACTOR)
-        return {"recovered": taken, "stuck_count": len(await stuck_of(tools))}
+            return {"recovered": 1, "stuck_count": await count_stuck(tools)}
+        return (await recover_all(tools, ACTOR)).model_dump()
 
     told = quotes(database, go)
     if as_json:

@@ -122,6 +122,15 @@ async def test_collections_show_how_far_they_are_and_what_each_runner_did(databa
         [runner] = re.findall(r'<th scope="row">.*?</tr>', seen, re.DOTALL)
         figures = re.findall(r'<td class="num">([^<]*)</td>', runner)
         assert ["3", "0", "1", "0"] == [figures[1], *figures[3:]]
+        summed = dict(re.findall(r"<dt>(\w+)</dt><dd>(\d+)</dd>", seen))
+        assert {
+            "jobsClaimed": "4",
+            "jobsCompleted": "3",
+            "jobsFailed": "1",
+            "jobsRetried": "0",
+            "jobsRecovered": "0",
+            "stuckJobCount": "0",
+        } == summed
 
 
 async def test_lists_go_on_page_by_page(database_url):

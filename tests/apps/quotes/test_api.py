@@ -154,6 +154,12 @@ async def test_the_stats_have_exactly_the_keys_of_the_example(database_url, tmp_
         assert {"status": "healthy"} == (await vera.get("/api/system/health")).json()
 
 
+HELD = (
+    "UPDATE jobs SET state = 'running', runner = 'dead', epoch = 1, turn = NULL, failures = 1,"
+    " started_at = (SELECT clock()), run_at = NULL"
+)
+
+
 async def left_by_a_dead_runner(there: World, n: int) -> int:
     """A quote that a runner holds whose lease is over."""
     quote = await there.quote(n)
@@ -163,11 +169,7 @@ async def left_by_a_dead_runner(there: World, n: int) -> int:
         knows=("quotes.quote@1",),
     )  # fmt: skip
     await database.write(lambda tx: store.boot_runner(tx, boot, 60.0), verb="boot")
-    await change(
-        database,
-        "UPDATE jobs SET state = 'running', runner = 'dead', epoch = 1, turn = NULL, failures = 1,"
-        " started_at = (SELECT clock()), run_at = NULL WHERE kind = 'quotes.quote'",
-    )
+    await change(database, f"{HELD} WHERE kind = 'quotes.quote'")
     await change(database, "UPDATE runners SET lease_until = clock_in(-1) WHERE boot = 'dead'")
     return quote
 
@@ -190,8 +192,11 @@ async def test_a_stuck_quote_is_listed_counted_and_recovered_once(database_url, 
         )
         assert ({"INIT": 1}, 1) == (stats["by_checkpoint"], stats["stuck_count"])
 
+        await there.app.submit("recover_stuck_quotes")
+        await change(await there.app.database(), f"{HELD} WHERE kind = 'recover_stuck_quotes'")
         recovered = [(await olga.post("/api/system/recover-stuck")).json() for _ in range(3)]
-        assert [1, 0, 0] == [each["recovered"] for each in recovered]
+        assert [1, 0, 0] == [each["recovered"] for each in recovered], "quotes alone"
+        assert "dead" not in {each.runner for each in await there.app.jobs()}
         await there.drained()
         seen = await there.seen(quote)
         assert "DONE" == seen["status"]

@@ -43,6 +43,9 @@ async def test_a_table_is_submitted_watched_and_asked_about(sqlite_url, tmp_path
             *(lote["nome"], lote["by_status"]["DONE"], lote["by_status"]["ERROR"]),
             lote["errors"],
         )
+        plain = (await typed(verb, "status", "1")).out
+        assert f"{lote['cost']['spent']['usd']} USD" in plain
+        assert "{" not in plain, "nothing that only a program reads"
         assert 0 == (await said(verb, "status"))["total_processing"]
         assert "DONE" == (await said(verb, "show", "1"))["status"]
         shown = await typed(verb, "show", "1")

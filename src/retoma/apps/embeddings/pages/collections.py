@@ -18,6 +18,7 @@ from retoma.apps.embeddings.pages.looks import (
     read,
 )
 from retoma.apps.embeddings.store.collections import Collection, Progress
+from retoma.apps.embeddings.store.jobs import WorkerMetrics
 from retoma.apps.embeddings.store.rows import time_of, verb
 from retoma.db import Row, Transaction
 from retoma.web.pages.asked import Blank, Name
@@ -100,7 +101,7 @@ class CollectionsScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        found, paces = await read(self.pages.house, self._look)
+        found, paces, metrics = await read(self.pages.house, self._look)
         rows = {
             f"collection-{each.id}": self.pages.render(
                 "embeddings/collection_row.html",
@@ -124,7 +125,11 @@ class CollectionsScreen:
             by_age=False,
         )
         runners = self.pages.render(
-            "embeddings/runners.html", self.view, runners=paces, words=STANDS
+            "embeddings/runners.html",
+            self.view,
+            runners=paces,
+            words=STANDS,
+            metrics=metrics.told(),
         )
         return [
             drawn("rows", table, rows),
@@ -134,10 +139,10 @@ class CollectionsScreen:
 
     def _look(
         self, tx: Transaction
-    ) -> tuple[list[tuple[Collection, Progress]], list[RunnerPace]]:
+    ) -> tuple[list[tuple[Collection, Progress]], list[RunnerPace], WorkerMetrics]:
         found = store.collections.list_collections(tx, after=self.after or "", n=LIST + 1)
         counted = [(each, store.collections.progress(tx, each)) for each in found]
-        return counted, runner_paces(tx)
+        return counted, runner_paces(tx), store.jobs.metrics(tx)
 
 
 def collections_screen(who: ALooker, depois: After = None) -> CollectionsScreen:
