@@ -171,7 +171,7 @@ async def test_what_failed_is_replayed_one_by_one_or_all_of_them(database_url):
         assert 409 == again.status_code
         assert 2 == len(re.findall(r'id="dead-(\d+)"', await site.seen(DEAD)))
         every = await posted(browser, f"{DEAD}/repetir", csrf)
-        assert "tried again: 2 documents" in told(every)
+        assert "documents tried again: 2" in told(every)
         await site.house.drained()
 
         assert "Nada falhou." in await site.seen(DEAD)

@@ -151,7 +151,7 @@ async def replay_all(
         who.house, command, letters(erro), None, visit, Response(), dry_run=False
     )
     said = (
-        say("tried again: {n} documents", n=done.moved)
+        say("documents tried again: {n}", n=done.moved)
         if done.job is None
         else say("{n} documents are tried again, one after another", n=done.matching)
     )
