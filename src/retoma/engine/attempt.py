@@ -588,16 +588,10 @@ class Attempt:
 
     def _log(self, status: str) -> Any:
         """A logger that says everything a line about a job says."""
-        claim = self.claim
         besides = self._said_besides()
         told = self._tools.log.bind(**besides) if besides else self._tools.log
         return told.bind(
-            job=claim.job,
-            batch=claim.batch,
-            kind=claim.kind,
-            attempt=claim.failures,
-            epoch=claim.epoch,
-            correlation=claim.correlation,
+            **self.claim.log_fields,
             status=str(status),
             duration_ms=round((self._tools.clock.now() - self._began) * 1000, 1),
         )

@@ -79,16 +79,8 @@ class Context:
     def log(self) -> Any:
         """A structlog logger that knows which job this is."""
         if self._log is None:
-            claim = self._claim
-            self._log = structlog.get_logger("retoma.story").bind(
-                job=claim.job,
-                batch=claim.batch,
-                kind=claim.kind,
-                attempt=claim.failures,
-                epoch=claim.epoch,
-                correlation=claim.correlation,
-                status="running",
-            )
+            logger = structlog.get_logger("retoma.story")
+            self._log = logger.bind(**self._claim.log_fields, status="running")
         return self._log
 
     @overload

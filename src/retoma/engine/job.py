@@ -114,6 +114,18 @@ class Claim(NamedTuple):
         return f"{self.kind}@{self.version}"
 
     @property
+    def log_fields(self) -> dict[str, object]:
+        """What every line about it says."""
+        return {
+            "job": self.job,
+            "batch": self.batch,
+            "kind": self.kind,
+            "attempt": self.failures,
+            "epoch": self.epoch,
+            "correlation": self.correlation,
+        }
+
+    @property
     def suspect(self) -> bool:
         return self.lost >= SUSPECT_AFTER
 

@@ -47,35 +47,14 @@ def submission(
         raise BadInput(
             say("a priority is from -1000 to 1000, not {priority!r}", priority=priority)
         )
-    if run_at is not None and delay is not None:
-        raise BadInput(say("run_at and delay say the same thing twice: give one of them"))
-    if run_at is not None and not isinstance(run_at, datetime):
-        raise BadInput(
-            say("run_at is a datetime with a time zone, not {run_at!r}", run_at=run_at)
-        )
-    if run_at is not None and run_at.tzinfo is None:
-        raise BadInput(
-            say(
-                "run_at needs a time zone: {run_at} could be any instant",
-                run_at=run_at.isoformat(),
-            )
-        )
-    wait = None if delay is None else seconds(delay)
-    lasts = None if deadline is None else _lasting(deadline)
-    if wait is not None and lasts is not None and wait >= lasts:
-        raise BadInput(
-            say(
-                "a delay of {wait:g} s leaves nothing of a deadline of {lasts:g} s",
-                wait=wait,
-                lasts=lasts,
-            )
-        )
+    starts = _starting(run_at, delay)
+    wait, lasts = _lengths(delay, deadline)
     return Submission(
         kind=kind.name,
         version=kind.version,
         queue=kind.queue,
         priority=kind.priority if priority is None else priority,
-        run_at=None if run_at is None else _instant(run_at),
+        run_at=starts,
         delay=wait,
         lasts=lasts,
         correlation=checked("correlation", correlation),
@@ -159,6 +138,26 @@ def checked(what: str, text: str | None, most: int = KEY_LENGTH) -> str | None:
     return text
 
 
+def _starting(run_at: datetime | None, delay: Any) -> datetime | None:
+    """When they may start; refuses what could be any instant."""
+    if run_at is None:
+        return None
+    if delay is not None:
+        raise BadInput(say("run_at and delay say the same thing twice: give one of them"))
+    if not isinstance(run_at, datetime):
+        raise BadInput(
+            say("run_at is a datetime with a time zone, not {run_at!r}", run_at=run_at)
+        )
+    if run_at.tzinfo is None:
+        raise BadInput(
+            say(
+                "run_at needs a time zone: {run_at} could be any instant",
+                run_at=run_at.isoformat(),
+            )
+        )
+    return _instant(run_at)
+
+
 def _instant(at: datetime) -> datetime:
     try:
         return at.astimezone(UTC)
@@ -173,6 +172,21 @@ def _checked_trace(text: str | None) -> str | None:
     raise BadInput(
         say("a traceparent is as W3C Trace Context has it, not {text!r}", text=given)
     )
+
+
+def _lengths(delay: Any, deadline: Any) -> tuple[float | None, float | None]:
+    """Seconds to wait, and seconds in which it has to end."""
+    wait = None if delay is None else seconds(delay)
+    lasts = None if deadline is None else _lasting(deadline)
+    if wait is not None and lasts is not None and wait >= lasts:
+        raise BadInput(
+            say(
+                "a delay of {wait:g} s leaves nothing of a deadline of {lasts:g} s",
+                wait=wait,
+                lasts=lasts,
+            )
+        )
+    return wait, lasts
 
 
 def _lasting(deadline: Any) -> float:
