@@ -133,5 +133,5 @@ def test_recurrences_reports_and_adoption(there, verb, tmp_path: Path):
 def test_in_portuguese_too(there, verb, monkeypatch):
     monkeypatch.setenv("RETOMA_LANGUAGE", "pt")
 
-    assert "o orquestrador está stopped" in verb("ads", "status").out
+    assert "o orquestrador está parado" in verb("ads", "status").out
     assert "Banco de Missões" in verb("ads", "missions", "--help").out

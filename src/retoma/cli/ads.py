@@ -331,7 +331,7 @@ def status(database: str | None, as_json: bool) -> None:
         speak(
             "the orchestrator is {wish}; in the queue: {queued}, under way: {running}, sessions:"
             " {sessions}",
-            wish=told["wish"],
+            wish=speak("started") if told["wish"] == "started" else speak("stopped"),
             queued=told["queued_count"],
             running=told["running_count"],
             sessions=told["session_count"],

@@ -188,6 +188,7 @@ class AdsWorld(BoxedWorld):
 
         for knob in ("polling_session", "polling_job"):
             await app.knobs.set(f"ads.{knob}", POLL)
+        await app.knobs.set("ads.proxy_test_url", self.programs["site"].origin)
         await app.write(add)
 
     async def _profile(self) -> None:

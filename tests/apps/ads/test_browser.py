@@ -157,7 +157,7 @@ def _changes_a_setting_and_pastes_proxies(page: Page, origin: str) -> None:
     page.locator("#import textarea").fill("new.example.org:8080:u:CANARY\nnonsense:port")
     page.get_by_role("button", name="Conferir").click()
     result = page.locator("#import-result")
-    expect(result).to_contain_text("1 novas, 0 duplicadas, 1 erradas", timeout=PATIENCE)
+    expect(result).to_contain_text("novas: 1, duplicadas: 0, erradas: 1", timeout=PATIENCE)
     expect(result).not_to_contain_text("CANARY")
     page.locator("#import textarea").fill("new.example.org:8080:u:CANARY")
     page.get_by_role("button", name="Importar agora").click()

@@ -255,6 +255,9 @@ async def test_a_mission_is_made_queued_and_canceled_on_the_pages(database_url, 
         ):
             refused = await posted(browser, "/ads/missions", csrf, **bad)
             assert refused.status_code == 422, refused.text
+        nonsense = {**DAY, "languages": "português"}
+        refused = await posted(browser, "/ads/missions", csrf, **nonsense)
+        assert "is no language such as pt or pt-BR" in refused.text
         orders = "/ads/missions/orders"
         assert (await posted(browser, orders, csrf, verb="queue")).status_code == 422
         one: dict[str, Any] = {"mission": ["MIS-000001"]}
@@ -438,6 +441,21 @@ async def test_who_does_not_answer_is_marked_and_a_rest_that_is_over_is_not_told
         assert rests in text_of(await site.viewer.get("/ads/workers", headers=PT))
         await site.house.change("UPDATE ads_workers SET status = 'initializing'")
         assert rests not in text_of(await site.viewer.get("/ads/workers", headers=PT))
+
+
+async def test_a_proxy_that_is_off_says_why(database_url, tmp_path):
+    async with site_of(database_url, tmp_path, proxies=2) as site:
+        first, second = site.house.proxies
+        failing = "UPDATE pool_items SET state = 'off', reason = 'failed', failures = 3"
+        await site.house.change(f"{failing} WHERE name = '{first}'")
+        await site.app.write(
+            lambda tx: store.deactivate(tx, store.Sort.PROXIES, [second], actor="Bia")
+        )
+
+        seen = text_of(await site.viewer.get("/ads/proxies", headers=PT))
+
+        for word in ("falhas seguidas: 3", "desativado por Bia"):
+            assert f'<span class="sub">{word}</span>' in seen, word
 
 
 async def test_proxies_are_read_page_by_page(database_url, tmp_path):

@@ -7,7 +7,7 @@ from fastapi import Path
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from retoma.apps.ads.api.how import routes
-from retoma.apps.ads.api.missions import LANGUAGE
+from retoma.apps.ads.api.missions import Tongue
 from retoma.apps.ads.generator import Pattern, generate
 from retoma.apps.ads.model import MediaType
 from retoma.apps.ads.store import NewMission
@@ -26,7 +26,6 @@ from retoma.words import say
 
 SOME_DAY: Final = date(2000, 1, 1)
 PREFIX: Final = "ads "  # of the names of their schedules
-Tongue = Annotated[StrictStr, Field(pattern=LANGUAGE)]
 RuleName = Annotated[str, Path(min_length=1, max_length=90, description="Its name.")]
 
 

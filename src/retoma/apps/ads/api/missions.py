@@ -1,10 +1,11 @@
 """Missions over the API."""
 
+import re
 from datetime import date, datetime
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
-from pydantic import Field, JsonValue, StrictStr, model_validator
+from pydantic import AfterValidator, Field, JsonValue, StrictStr, model_validator
 
 from retoma.apps.ads import store
 from retoma.apps.ads.api.how import Made, named, read, routes, time_told
@@ -25,15 +26,24 @@ MissionId = Annotated[
 ]
 
 
+def language(value: str) -> str:
+    if re.fullmatch(LANGUAGE, value) is None:
+        raise ValueError(say("is no language such as pt or pt-BR"))
+    return value
+
+
+Tongue = Annotated[
+    StrictStr, AfterValidator(language), Field(json_schema_extra={"pattern": LANGUAGE})
+]
+
+
 class NewMission(Body):
     """What is to be scraped."""
 
     date_start: date
     date_end: date
     media_type: MediaType = MediaType.ALL
-    languages: Annotated[
-        list[Annotated[StrictStr, Field(pattern=LANGUAGE)]], Field(min_length=1, max_length=50)
-    ]
+    languages: Annotated[list[Tongue], Field(min_length=1, max_length=50)]
 
     @model_validator(mode="after")
     def _in_order(self) -> "NewMission":

@@ -1,5 +1,6 @@
 """Workers, proxies and writers over the API. Keys and passwords go in and never come out."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -33,6 +34,7 @@ from retoma.web.wire import Body, Limit, Name, NextPage, PageOf, Shown
 from retoma.words import say
 
 ALL: Final = 1_000  # of each sort on one screen
+HOST: Final = r"^[A-Za-z0-9.:_-]+$"
 
 
 def _whole_url(value: str) -> str:
@@ -40,6 +42,12 @@ def _whole_url(value: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
         raise ValueError(say("is no address such as https://worker.example.org"))
     return value.rstrip("/")
+
+
+def _host(value: str) -> str:
+    if re.fullmatch(HOST, value) is None:
+        raise ValueError(say("is no host such as proxy.example.org"))
+    return value
 
 
 def _domain(value: str) -> str:
@@ -52,7 +60,11 @@ def _domain(value: str) -> str:
 Url = Annotated[StrictStr, Field(max_length=500), AfterValidator(_whole_url)]
 Domain = Annotated[StrictStr, Field(min_length=1, max_length=255), AfterValidator(_domain)]
 Key = Annotated[StrictStr, Field(min_length=1, max_length=200)]
-Host = Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9.:_-]+$")]
+Host = Annotated[
+    StrictStr,
+    Field(min_length=1, max_length=200, json_schema_extra={"pattern": HOST}),
+    AfterValidator(_host),
+]
 Port = Annotated[StrictInt, Field(ge=1, le=65535)]
 Word = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Vendor = Annotated[StrictStr, Field(max_length=100)]

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
-from pydantic import Field
+from pydantic import AfterValidator
 from starlette.responses import Response
 
 from retoma.apps.ads import api, store
 from retoma.apps.ads.api.how import time_told
-from retoma.apps.ads.api.missions import LANGUAGE, NewMission, NewMissions, Ticked
+from retoma.apps.ads.api.missions import NewMission, NewMissions, Ticked, language
 from retoma.apps.ads.model import ERRORS, Checkpoint, MediaType, Status
 from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, path_of, read
 from retoma.apps.ads.pages.words import details, event_name, field_name
@@ -47,7 +47,7 @@ BAD: Final = ("mission_failed", "session_failed", "scrape_failed", "writer_faile
 
 StatusOf = Annotated[Status | None, Blank, Query()]
 MediaOf = Annotated[MediaType | None, Blank, Query()]
-Language = Annotated[str, Field(pattern=LANGUAGE)]
+Language = Annotated[str, AfterValidator(language)]
 LanguageOf = Annotated[Language | None, Blank, Query()]
 DayOf = Annotated[date | None, Blank, Query()]
 

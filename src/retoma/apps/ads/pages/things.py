@@ -27,6 +27,7 @@ from retoma.apps.ads.api.things import (
 from retoma.apps.ads.pages.looks import CONCERN, knob, worker_rows
 from retoma.apps.ads.pages.words import field_name
 from retoma.apps.ads.store import Sort
+from retoma.apps.ads.store.operate import OFF_BY
 from retoma.web.pages.asked import CursorOf, filled, shaped
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn
@@ -105,7 +106,9 @@ class ThingsScreen:
         names = {each.id: each.name for each in await api.things.workers_shown(house)}
         return {
             f"proxy-{each['id']}": self._row(
-                proxy=ProxyShown(**each), worker=names.get(each["in_use_by_worker_id"])
+                proxy=ProxyShown(**each),
+                worker=names.get(each["in_use_by_worker_id"]),
+                why=_why_off(ProxyShown(**each)),
             )
             for each in found
         }
@@ -113,6 +116,16 @@ class ThingsScreen:
     def _row(self, **given: Any) -> Markup:
         template = f"ads/{self.sort.one}_row.html"
         return self.pages.render(template, self.view, operated=True, **given)
+
+
+def _why_off(proxy: ProxyShown) -> Said | None:
+    """Why nobody gets it; what its pool says is for programs."""
+    reason = proxy.reason or ""
+    if proxy.active:
+        return None
+    if reason.startswith(OFF_BY):
+        return say("deactivated by {name}", name=reason.removeprefix(OFF_BY))
+    return say("failures in a row: {n}", n=proxy.fail_count) if proxy.fail_count else None
 
 
 def address(sort: Sort, cursor: str | None = None) -> str:

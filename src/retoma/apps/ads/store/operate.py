@@ -19,6 +19,7 @@ from retoma.secret import Secret
 from retoma.words import say
 
 GONE: Final = "declared_gone"
+OFF_BY: Final = "deactivated by "  # with which the reason begins why a person's proxy is off
 OPEN: Final = ("waiting", "running", "parked")  # states of a job that is still somebody's
 
 DROP_SESSION = verb("drop_session")
@@ -88,7 +89,7 @@ def deactivate(tx: Transaction, sort: Sort, ids: Sequence[str], *, actor: str) -
     for id_ in ids:
         look_at_thing(tx, sort, id_)
     if sort is Sort.PROXIES:
-        tx.switch_things(PROXIES, ids, on=False, reason=f"deactivated by {actor}", actor=actor)
+        tx.switch_things(PROXIES, ids, on=False, reason=f"{OFF_BY}{actor}", actor=actor)
         _withdraw_sessions(tx, ids)
         return
     for id_ in ids:
