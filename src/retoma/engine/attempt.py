@@ -303,21 +303,7 @@ class Attempt:
         try:
             if claim.time_left is not None and claim.time_left <= 0:
                 return self._out_of_time()
-            payload = kind.payload(claim.payload)
-            context = self._context = Context(
-                claim,
-                self,
-                self._tools.isolate,
-                self._memory,
-                self.task,
-                self._tools.database_id,
-                self._tools.traces,
-            )
-            if claim.correlation is not None:
-                # What others say on this job's behalf says whose it is, to the last line.
-                bind_contextvars(job=claim.job, correlation=claim.correlation)
-            if kind.log_fields is not None:
-                bind_contextvars(**self._said_besides())
+            context, payload = self._opened()
             if crashpoint.live:
                 crashpoint("attempt.before_story")
             if kind.timeout is None and claim.time_left is None:
@@ -344,6 +330,26 @@ class Attempt:
             if self._context is not None and self._context.close():
                 for task in await self._context.join_side_tasks(self._tools.let_go):
                     self._tools.abandoned(task)
+
+    def _opened(self) -> tuple[Context, Any]:
+        """What the story is handed."""
+        claim, kind, tools = self.claim, self._kind, self._tools
+        payload = kind.payload(claim.payload)
+        context = self._context = Context(
+            claim,
+            self,
+            tools.isolate,
+            self._memory,
+            self.task,
+            tools.database_id,
+            tools.traces,
+        )
+        if claim.correlation is not None:
+            # What others say on this job's behalf says whose it is, to the last line.
+            bind_contextvars(job=claim.job, correlation=claim.correlation)
+        if kind.log_fields is not None:
+            bind_contextvars(**self._said_besides())
+        return context, payload
 
     async def _in_time(self, context: Context, payload: Any) -> Any:
         timeout, left = self._kind.timeout, self.claim.time_left
