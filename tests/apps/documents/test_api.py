@@ -102,6 +102,8 @@ async def test_from_a_project_to_its_results(database_url):
         lines = (await vera.get(f"{at}/exportar")).text.splitlines()
         assert 4 == len(lines)
         assert lines[3].startswith("A-2,'=1+1.pdf,CONCLUIDO,petição,0.9,")
+        sheet = (await vera.get(f"{at}/exportar?format=excel")).content.decode("utf-8-sig")
+        assert sheet.splitlines()[3].startswith("A-2;'=1+1.pdf;CONCLUIDO;petição;0,9;")
         told = (await vera.get(f"{at}/exportar?format=json")).json()
         assert ["CONCLUIDO", "ERRO", "CONCLUIDO"] == [each["status"] for each in told]
         [line] = (await vera.get(f"{EXECUTIONS}?status=CONCLUIDO")).json()["items"]

@@ -232,7 +232,7 @@ async def test_a_manifest_and_the_files_say_the_same_or_nothing_is_taken(manifes
 
 def test_a_manifest_is_read_as_a_spreadsheet_writes_it():
     assert {"ação.pdf": "nº 1"} == read_manifest(
-        "codigo;arquivo\nnº 1;ação.pdf".encode("cp1252")
+        "Código;Arquivo\nnº 1;ação.pdf".encode("cp1252")
     )
 
 

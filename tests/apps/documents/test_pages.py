@@ -280,6 +280,7 @@ async def test_a_project_is_made_changed_and_removed_on_its_page(database_url):
         assert 'value="petição"' in shown
         await posted(browser, f"{PROJECTS}/1", csrf, nome="PGE 2", rotulo="ofício")
         assert "ofício" in await site.seen(f"{PROJECTS}/1", site.viewer)
+        assert "1 rótulo<" in await site.seen(PROJECTS)
         twice = await posted(browser, f"{PROJECTS}/novo", csrf, nome="PGE 2", rotulo="a")
         assert twice.status_code == 409
         assert 204 == (await posted(browser, f"{PROJECTS}/1/remover", csrf)).status_code

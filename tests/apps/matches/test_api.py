@@ -60,6 +60,8 @@ async def test_a_round_from_its_start_to_its_table(database_url):
             table.headers["content-type"],
             len(table.text.splitlines()),
         )
+        sheet = (await vera.get("/api/matches/export?format=excel")).content.decode("utf-8-sig")
+        assert (11, True) == (len(sheet.splitlines()), sheet.startswith("id;league;season;"))
         assert 10 == len((await vera.get("/api/matches/export?format=json")).json())
         assert 1 == len((await vera.get("/api/scrape/jobs", params=ROUND)).json()["items"])
 

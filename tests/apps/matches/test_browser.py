@@ -149,7 +149,7 @@ def _a_round_is_begun_and_fills(page: Page, there: House) -> str:
     hostile = there.site.world.season.round(LEAGUE, 1)[3]
     there.pages[hostile.path] = HOSTILE
     page.goto(f"{there.origin}/matches")
-    expect(page.locator("#home-seasons")).to_contain_text("Nenhuma rodada foi raspada ainda")
+    expect(page.locator("#home-seasons")).to_contain_text("Nenhuma rodada foi coletada ainda")
     page.locator("#start [name=season]").fill("2026")
     page.locator("#start [name=round]").fill("1")
     page.get_by_role("button", name="Começar", exact=True).click()
@@ -159,9 +159,7 @@ def _a_round_is_begun_and_fills(page: Page, there: House) -> str:
     expect(page.locator(".match.done")).to_have_count(9)
     dead = page.locator(".match.dead")
     expect(dead).to_contain_text("LAYOUT_CHANGED #jogo")
-    expect(page.locator("#round-head .gate")).to_contain_text(
-        "Partidas que faltam: 1 de 10 partidas"
-    )
+    expect(page.locator("#round-head .gate")).to_contain_text("Partidas que faltam: 1 de 10.")
     assert page.evaluate("window.same") is True
     dead.click()
     return page.url
@@ -196,7 +194,7 @@ def _the_layout_changes(page: Page, there: House) -> None:
     there.site.world.draw(Layout.MODERN)
     page.goto(f"{there.origin}/matches")
     stays(page)
-    page.get_by_role("button", name="Raspar a rodada 2 de").click()
+    page.get_by_role("button", name="Coletar a rodada 2 de").click()
     cell = page.locator(f"#round-{LEAGUE}-2026-2 .round.dead")
     expect(cell).to_contain_text("FAILED")
     expect(page.locator("#home-alerts")).to_contain_text("LayoutChanged")
@@ -239,7 +237,7 @@ def _a_match_is_put_right_by_hand(page: Page, there: House) -> None:
     wrong = there.site.world.season.round(LEAGUE, 3)[0]
     there.site.world.make_odd(LEAGUE, wrong.key, Odd.STRANGER)
     page.goto(f"{there.origin}/matches")
-    page.get_by_role("button", name="Raspar a rodada 3 de").click()
+    page.get_by_role("button", name="Coletar a rodada 3 de").click()
     page.locator(f"#round-{LEAGUE}-2026-3 .round.dead").click()
     expect(page.locator(".match.done")).to_have_count(9)
     page.locator(".match.dead").click()

@@ -72,7 +72,7 @@ def test_every_code_of_a_task_has_a_meaning_in_both_languages():
 async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url):
     """With nothing to show it says what to do; hostile names are text. A viewer has no buttons and no pages."""
     async with site_of(database_url) as site:
-        assert "Nenhuma rodada foi raspada ainda. Comece" in await site.seen(HOME)
+        assert "Nenhuma rodada foi coletada ainda. Comece" in await site.seen(HOME)
         assert "Ainda não há partida gravada" in await site.seen(STORED, site.viewer)
         assert "Nenhuma página recusada está assim" in await site.seen(REPLAY)
         (high, lost, well, *_), tasks = await broken_round(site)
@@ -384,7 +384,7 @@ async def test_what_is_stored_is_found_and_taken_away(database_url):
         page = await site.seen(f"{STORED}?liga={LEAGUE}&rodada=1&time={first.home.key}")
         assert 1 == page.count('<tr id="match-')
         assert 0 == (await site.seen(f"{STORED}?rodada=2")).count('<tr id="match-')
-        for kind in ("csv", "json"):
+        for kind in ("excel", "csv", "json"):
             link = f"/api/matches/export?league={LEAGUE}&round=1&team={first.home.key}&format={kind}"
             assert f'href="{link}"' in page
             assert (await site.viewer.get(link)).status_code == 200

@@ -393,7 +393,7 @@ def read_manifest(content: bytes) -> dict[str, str]:
         rows = [[cell.strip() for cell in row] for row in lines]
     except csv.Error:
         raise _no_manifest(1) from None
-    if not rows or tuple(cell.casefold() for cell in rows[0]) != COLUMNS:
+    if not rows or tuple(_plain(cell) for cell in rows[0]) != COLUMNS:
         raise _no_manifest(1)
     found: dict[str, str] = {}
     for number, row in enumerate(rows[1:], start=2):
@@ -406,6 +406,12 @@ def read_manifest(content: bytes) -> dict[str, str]:
             raise BadInput(say("the manifest names {file} twice", file=file))
         found[file] = codigo
     return found
+
+
+def _plain(heading: str) -> str:
+    """As people write it, without its accents and capitals."""
+    parts = unicodedata.normalize("NFD", heading.casefold())
+    return "".join(each for each in parts if not unicodedata.combining(each))
 
 
 def _decoded(content: bytes) -> str:

@@ -86,7 +86,7 @@ CODES: Final = table(
     Code("LAYOUT_CHANGED", ErrorClass.DATA, Action.BURY, None, "o leiaute do site mudou"),
     Code("SCHEMA_INVALID", ErrorClass.DATA, Action.BURY, None, "dados inválidos na página"),
     Code("NOT_PUBLISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "ainda não publicado"),
-    Code("NOT_FINISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "o jogo não terminou"),
+    Code("NOT_FINISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "a partida não terminou"),
     Code("SITE_REFUSED", ErrorClass.BLOCKED, Action.BURY, None, "o site recusou o pedido"),
     Code("NO_PROXY", ErrorClass.CONFIG, Action.RETRY, None, "o endereço não é de um proxy"),
     Code("OFF_SITE", ErrorClass.BLOCKED, Action.BURY, None, "o endereço não é do site"),

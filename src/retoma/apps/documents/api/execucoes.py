@@ -17,7 +17,7 @@ from retoma.db import Transaction
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.body import Shape, check_json
 from retoma.web.cursor import Cursor
-from retoma.web.files import TEXT_FILE, csv_file, csv_of, text_file
+from retoma.web.files import TEXT_FILE, csv_file, csv_of, excel_file, text_file
 from retoma.web.replay import asked, written
 from retoma.web.wire import LARGEST, Body, Id, Limit, Name, NextPage, Once, PageOf, Shown, Why
 
@@ -223,7 +223,12 @@ async def export_results(
     _: Viewer,
     house: AHouse,
     as_: Annotated[
-        str, Query(alias="format", pattern="^(csv|json)$", description="`csv` or `json`.")
+        str,
+        Query(
+            alias="format",
+            pattern="^(csv|excel|json)$",
+            description="`csv`, `json`, or `excel`: a CSV with semicolons and decimal commas.",
+        ),
     ] = "csv",
 ) -> Response:
     """What came of it, in the order in which it was handed in; nothing in it is a formula."""
@@ -232,7 +237,8 @@ async def export_results(
     if as_ == "json":
         return JSONResponse([each.model_dump(mode="json") for each in told])
     rows = [[getattr(each, name) for name in HEADINGS] for each in told]
-    return csv_file(f"execucao-{execution}.csv", HEADINGS, rows)
+    table = excel_file if as_ == "excel" else csv_file
+    return table(f"execucao-{execution}.csv", HEADINGS, rows)
 
 
 @routes.get("/classificador/execucoes/{execution}/documentos/{document}")

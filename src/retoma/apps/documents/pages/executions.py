@@ -350,7 +350,7 @@ async def _steered(who: Looker, execution: int, verb: str, actor: Person) -> Sai
             return say("execution {execution} goes on where it stopped", execution=execution)
         case "reprocessar":
             done = await api.recuperacao.reprocess_errors(execution, actor, who.house)
-            return say("tried again: {n} documents", n=done.reprocessados)
+            return say("documents tried again: {n}", n=done.reprocessados)
         case "cancelar":
             await api.execucoes.cancel_execution(execution, actor, who.house)
             return say("execution {execution} is canceled: what runs ends", execution=execution)

@@ -20,7 +20,7 @@ from retoma.apps.matches.api.how import (
 )
 from retoma.web import AHouse, House, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.files import csv_file, csv_of
+from retoma.web.files import csv_file, csv_of, excel_file
 from retoma.web.wire import Limit, NextPage, PageOf, Shown
 
 PAGE: Final = 1_000  # matches read at a time for a file
@@ -95,7 +95,12 @@ async def export_matches(
     round: OfRound = None,  # noqa: A002
     team: OfTeam = None,
     as_: Annotated[
-        str, Query(alias="format", pattern="^(csv|json)$", description="`csv` or `json`.")
+        str,
+        Query(
+            alias="format",
+            pattern="^(csv|excel|json)$",
+            description="`csv`, `json`, or `excel`: a CSV with semicolons and decimal commas.",
+        ),
     ] = "csv",
 ) -> Response:
     """All of them; in the table nothing is a formula."""
@@ -104,7 +109,8 @@ async def export_matches(
     if as_ == "json":
         return JSONResponse([each.model_dump(mode="json") for each in told])
     rows = [[getattr(each, name) for name in HEADINGS] for each in told]
-    return csv_file("partidas.csv", HEADINGS, rows)
+    table = excel_file if as_ == "excel" else csv_file
+    return table("partidas.csv", HEADINGS, rows)
 
 
 @routes.get("/api/matches/{match}")

@@ -40,6 +40,7 @@ from retoma.words import say
 routes = page_router()
 
 ROWS: Final = 50
+FILES: Final = (("excel", "csv", "Excel"), ("csv", "csv", "CSV"), ("json", "json", "JSON"))
 WIDTH: Final = 100.0  # of a statistic, both sides together
 NO_SUCH_MATCH: Final = say("No match like that is stored.")
 NO_MATCHES: Final = say(
@@ -157,8 +158,8 @@ async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
             (team.name, key) for league in wanted for key, team in league.teams.items()
         ),
         files=[
-            (each, f"/api/matches/export{query_of({**screen.asked, 'format': each})}")
-            for each in ("csv", "json")
+            (name, ending, f"/api/matches/export{query_of({**screen.asked, 'format': each})}")
+            for each, ending, name in FILES
         ],
     )
 
