@@ -42,6 +42,7 @@ POLL: Final = 0.5  # seconds: a person is watching
 FIRST_DAY: Final = date(2025, 3, 1)
 ONE_DAY: Final = timedelta(days=1)
 LANGUAGES: Final = ("pt", "en")
+NOBODY: Final = "nobody"  # has said yet whether the orchestrator is to work
 STATES: Final = {
     "pending": State.WAITING,
     "queued": State.WAITING,
@@ -218,14 +219,14 @@ class AdsWorld(BoxedWorld):
     # — missions —
 
     async def begin(self, app: Retoma) -> None:
-        """Each for the day after the last one; and *Iniciar*."""
+        """Each for the day after the last one; and *Iniciar*, unless a person has said *Parar*."""
         missions = await (await app.database()).read(_missions)
         last = max((each.day for each in missions), default=FIRST_DAY - ONE_DAY)
         days = [last + ONE_DAY * (each + 1) for each in range(self.size.missions)]
         wanted = [store.NewMission(each, each, MediaType.ALL, LANGUAGES) for each in days]
         ids = await app.write(lambda tx: store.add_missions(tx, wanted, actor=WHO))
         await app.write(lambda tx: store.queue_missions(tx, ids, actor=WHO))
-        await app.write(lambda tx: store.start(tx, actor=WHO))
+        await app.write(start_unless_stopped)
         self.begun += len(ids)
 
     def told(self) -> Said:
@@ -311,6 +312,12 @@ class AdsWorld(BoxedWorld):
 
 def _worker(n: int) -> str:
     return f"worker-{n + 1}"
+
+
+def start_unless_stopped(tx: Writing) -> None:
+    wish, who, *_ = tx.one(store.COUNT_MISSIONS) or ("stopped", WHO)
+    if wish == "started" or who in (NOBODY, WHO):
+        store.start(tx, actor=WHO)
 
 
 def _missions(tx: Transaction) -> list[Mission]:
