@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from retoma import Retoma
 from retoma.db import Database, Lane, adhoc
 from retoma.engine import store
-from retoma.engine.job import Claim, Held
+from retoma.engine.job import Claim, Held, Job
 from retoma.engine.ports import Process
 from retoma.engine.retry import Retry
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State
 from retoma.engine.store import NOTHING_BEFORE, Boot, Found, Spot, Submission
+from retoma.engine.testing import drain
 
 T = TypeVar("T")
 
@@ -44,6 +45,17 @@ async def running(app: Retoma, **knobs: Any) -> AsyncIterator["asyncio.Task[None
 
 async def _begun(app: Retoma, task: "asyncio.Task[None]") -> bool:
     return bool(app._runners) or task.done()
+
+
+async def run_past_its_deadline(app: Retoma, story: Any, begun: list[Any], **knobs: Any) -> Job:
+    """The job of a story that its deadline ends: a longer one where this machine was too slow to
+    begin it before."""
+    for deadline in (0.3, 3, 30):
+        job = await app.submit(story, deadline=deadline)
+        await drain(app, **knobs)
+        if begun:
+            return await app.get(job.id)
+    raise AssertionError("no deadline was long enough to begin the story")
 
 
 # — the store, one verb a line —

@@ -9,7 +9,7 @@ import pytest
 from retoma import BadInput, Context, Job, Park, Retoma, Retry, Snooze, State, Transient
 from retoma.engine.insights import Event
 from retoma.engine.testing import drain
-from tests.engine.aids import eventually, running
+from tests.engine.aids import eventually, run_past_its_deadline, running
 
 MINUTES = Retry(base=600, cap=600, jitter=0)
 
@@ -88,11 +88,10 @@ async def test_e9_a_story_that_runs_past_the_deadline_is_stopped_and_buried(data
                 stopped.append(ctx.epoch)
                 raise
 
-        job = await app.submit(story, deadline="400ms")
-        await drain(app)
+        job = await run_past_its_deadline(app, story, stopped)
 
         assert [1] == stopped
-        assert buried_by_its_deadline(await app.get(job.id))
+        assert buried_by_its_deadline(job)
 
 
 async def test_a_timeout_before_the_deadline_is_a_failed_attempt_like_any_other(database_url):

@@ -12,7 +12,7 @@ from retoma import BadInput, Context, Retoma, Retry, State
 from retoma.db import adhoc
 from retoma.engine.runner import ABANDONED, Knobs
 from retoma.engine.testing import drain
-from tests.engine.aids import AT_ONCE, eventually, rows, running
+from tests.engine.aids import AT_ONCE, eventually, rows, run_past_its_deadline, running
 
 ONCE = Retry(attempts=1)
 TAKEN = adhoc("UPDATE jobs SET epoch = epoch + 1")
@@ -159,17 +159,19 @@ async def test_e30_a_story_past_the_deadline_of_its_job_is_abandoned_and_buried(
     async with Retoma(database_url) as app:
         go_on = asyncio.Event()
 
+        begun = []
+
         @app.job(timeout="1h", retry=AT_ONCE)
         async def clings(ctx: Context) -> None:
+            begun.append(ctx.epoch)
             await cling(go_on)
 
-        job = await app.submit(clings, deadline="300ms")
-        await drain(app, let_go=0.1)
+        found = await run_past_its_deadline(app, clings, begun, let_go=0.1)
         go_on.set()
 
-        found = await app.get(job.id)
+        assert [1] == begun
         assert (State.DEAD, "deadline", "deadline") == (found.state, found.reason, found.code)
-        assert "in cling" in (await app.events(job.id))[-1].details["stack"]
+        assert "in cling" in (await app.events(found.id))[-1].details["stack"]
 
 
 async def test_e30_what_an_abandoned_step_brings_home_is_refused(database_url):
