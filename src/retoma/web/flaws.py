@@ -63,6 +63,7 @@ def _of_type(kind: str) -> Said:
         "dict": say("is not an object"),
         "model": say("is not an object"),
         "datetime": say("is not an instant such as 2026-01-31T12:00:00Z"),
+        "date_": say("is not a day such as 2026-01-31"),
         "timezone": say("needs a time zone"),
     }
     found = (why for begin, why in begins.items() if kind.startswith(begin))

@@ -255,9 +255,10 @@ async def test_a_mission_is_made_queued_and_canceled_on_the_pages(database_url, 
         ):
             refused = await posted(browser, "/ads/missions", csrf, **bad)
             assert refused.status_code == 422, refused.text
-        nonsense = {**DAY, "languages": "português"}
+        nonsense = {**DAY, "date_start": "15/01/2025", "languages": "português"}
         refused = await posted(browser, "/ads/missions", csrf, **nonsense)
-        assert "is no language such as pt or pt-BR" in refused.text
+        for why in ("is not a day such as 2026-01-31", "is no language such as pt or pt-BR"):
+            assert why in refused.text, why
         orders = "/ads/missions/orders"
         assert (await posted(browser, orders, csrf, verb="queue")).status_code == 422
         one: dict[str, Any] = {"mission": ["MIS-000001"]}
