@@ -241,6 +241,15 @@ def test_what_no_database_keeps_is_left_out():
     encode(read)
 
 
+def test_a_line_of_a_million_blanks_is_cleaned_like_any_other():
+    """It took the square of their number: an hour, and the document's attempts with it."""
+    blanks = " \t\u3000\xa0" * 250_000
+
+    assert f"a{blanks}b\n\nc" == clean_text(
+        f"a{blanks}b{blanks}\r\n{blanks}\r\f{blanks}\nc{blanks}"
+    )
+
+
 def test_a_text_is_cut_in_its_middle_and_says_so():
     text = "".join(f"{n:05d}" for n in range(2_000))
 

@@ -8,7 +8,6 @@ GAP: Final = "\n\n[… {n} caracteres omitidos …]\n\n"
 
 # What no database keeps, or no reader shows: NUL and its like, halves of characters, non-characters.
 UNKEPT: Final = re.compile("[\0-\x08\x0b-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-BLANK: Final = re.compile(r"[^\S\n]+$", re.MULTILINE)
 LINES: Final = re.compile(r"\n{3,}")
 
 
@@ -24,4 +23,6 @@ def cut_text(text: str, most: int) -> tuple[str, int]:
 def clean_text(text: str) -> str:
     """As it can be kept: one kind of line ends, no characters that nobody may store."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
-    return LINES.sub("\n\n", BLANK.sub("", UNKEPT.sub("", lines))).strip()
+    kept = UNKEPT.sub("", lines).split("\n")
+    # Line by line: to look by an expression for blanks that end one takes the square of their number.
+    return LINES.sub("\n\n", "\n".join([line.rstrip() for line in kept])).strip()
