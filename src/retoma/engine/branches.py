@@ -24,14 +24,14 @@ Wish = Snooze | Park | None  # None: it waits for another branch
 class Branches:
     """The tasks of one story that are at work, and those that wait."""
 
-    __slots__ = ("_at_work", "_flying", "_leave", "_next", "waiting")
+    __slots__ = ("_at_work", "_leave", "_next", "_steps", "waiting")
 
     def __init__(
         self,
-        flying: Callable[[], Iterable[Task | None]],
+        steps: Callable[[], Iterable[Task | None]],
         leave: Callable[[Snooze | Park], None],
     ) -> None:
-        self._flying = flying
+        self._steps = steps
         self._leave = leave
         self._at_work: Counter[Task | None] = Counter()
         self._next: asyncio.TimerHandle | None = None
@@ -69,7 +69,7 @@ class Branches:
     def _look(self, was_quiet: bool) -> None:
         if not self.waiting:
             return
-        quiet = {*(+self._at_work), *self._flying()} <= self.waiting.keys()
+        quiet = {*(+self._at_work), *self._steps()} <= self.waiting.keys()
         if quiet and was_quiet:
             self._leave(first_due(self.waiting.values()))
         else:

@@ -30,7 +30,7 @@ class Elsewhere:
         self.turn = [claim.generation, claim.failures]
         self.left: Snooze | Park | None = None  # what the story was left for, as a whole
         self._prefix = f"{database_id}-{claim.job}-{claim.fresh_from}"
-        self._branches = Branches(self._flying, self._leave_story)
+        self._branches = Branches(self._at_work, self._leave_story)
         self._calls: dict[StepId, Call] = {}  # told of in this claim
         self._words: Words = {}  # theirs, to be told of
 
@@ -102,8 +102,8 @@ class Elsewhere:
         if told is not None and told != (self.memory.progress, self.memory.note):
             await self._steps.report(*told)
 
-    def _flying(self) -> "list[asyncio.Task[Any] | None]":
-        return [flight.task for flight in self._steps.flights.values()]
+    def _at_work(self) -> "list[asyncio.Task[Any] | None]":
+        return [step.task for step in self._steps.under_way.values()]
 
     def _leave_story(self, wish: Snooze | Park) -> None:
         story = self._steps.tasks.story

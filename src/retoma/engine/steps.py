@@ -22,7 +22,7 @@ from retoma.engine.outcome import Park, Unknown, Unwound
 from retoma.engine.purse import Purse
 from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store.reuse import offer_of
-from retoma.engine.tasks import Flight, Tasks
+from retoma.engine.tasks import Tasks, UnderWay
 from retoma.engine.traces import Traces
 from retoma.engine.work import Once, Work
 from retoma.secret import redact_text
@@ -41,10 +41,10 @@ class Steps:
         "_traces",
         "claim",
         "desk",
-        "flights",
         "known",
         "over",
         "tasks",
+        "under_way",
     )
 
     def __init__(
@@ -62,7 +62,7 @@ class Steps:
         self.known = {step.id: step for step in found} if found else {}
         self.tasks = tasks
         self._traces = traces
-        self.flights: dict[StepId, Flight] = {}
+        self.under_way: dict[StepId, UnderWay] = {}
         self.over = False  # the story has ended: nothing more may begin
         self._purse: Purse | None = None
 
@@ -86,23 +86,23 @@ class Steps:
     async def do(self, work: Work) -> str:
         """Do it, or wait for whoever in this story does it already; its value as it is kept."""
         step = work.step
-        beside = self.flights.get(step)
+        beside = self.under_way.get(step)
         if beside is not None:
-            return await beside.landed()
-        flight = self.flights[step] = Flight(self.tasks.join())
+            return await beside.ended()
+        doing = self.under_way[step] = UnderWay(self.tasks.join())
         at = _AT.set(step)
         try:
             text = await self._way_of(work)
         except BaseException as error:
             if self._purse is not None:
                 self._purse.failed(step)
-            flight.crash(error)
+            doing.fail(error)
             raise
         finally:
             _AT.reset(at)
-            del self.flights[step]
+            del self.under_way[step]
         self.known[step] = SavedStep(step, StepState.SAVED, text)
-        flight.land(text)
+        doing.end(text)
         return text
 
     async def may_begin(self) -> None:

@@ -49,7 +49,7 @@ class Tasks:
         return stacks.of_tasks([*story, *self.beside])
 
 
-class Flight:
+class UnderWay:
     """A step under way; whoever asks for the same step meanwhile waits for this one."""
 
     __slots__ = ("_watched", "task")
@@ -58,16 +58,16 @@ class Flight:
         self.task = task
         self._watched: asyncio.Future[str] | None = None
 
-    async def landed(self) -> str:
+    async def ended(self) -> str:
         if self._watched is None:
             self._watched = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._watched)
 
-    def land(self, text: str) -> None:
+    def end(self, text: str) -> None:
         if self._watched is not None:
             self._watched.set_result(text)
 
-    def crash(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         if self._watched is None:
             return
         if isinstance(error, asyncio.CancelledError):
