@@ -167,7 +167,7 @@ async def test_many_resume_a_fourth_is_refused_and_an_admin_may(database_url, te
 
 
 async def test_resume_lets_go_what_waits_for_a_person(database_url):
-    """H-28: it is counted as no resume. Until then nobody can tell when it will have ended."""
+    """H-28: it is counted as no resume. While no runner lives nobody can tell when it will have ended."""
     async with house(database_url) as there, asked(there, database_url) as people:
         olga = people["operator"]
         execution = await begun(olga, "key.pdf", "ok.pdf")
@@ -176,12 +176,12 @@ async def test_resume_lets_go_what_waits_for_a_person(database_url):
         assert [("parked:no_key", 1)] == [
             (each["motivo"], each["documentos"]) for each in status["motivos"]
         ]
-        assert status["eta_segundos"] is None
         resumed = (await olga.post(f"{EXECUTIONS}/{execution}/retomar")).json()
 
         assert (False, 0) == (resumed["alterada"], resumed["tentativas_retry"])
         status = (await olga.get(f"{EXECUTIONS}/{execution}/status-detalhado")).json()
         assert ["no_runner"] == [each["motivo"] for each in status["motivos"]]
+        assert status["eta_segundos"] is None
 
 
 async def test_skipped_by_a_person_with_a_reason_and_canceled(database_url):
