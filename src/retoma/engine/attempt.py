@@ -196,7 +196,8 @@ class Attempt:
         self.moves = 0  # saves and reports: what keeps it from stalling
         self._context: Context | None = None
         self._things: dict[int, Item] = {}  # held for this attempt alone
-        self._reserved = {item.pool: item for item in claim.things}  # not yet handed out
+        # Not yet handed out.
+        self._reserved = {item.pool: item for item in claim.things} if claim.things else {}
         self._took = claim.epoch > 1  # it may have had things before
         self._bill: Bill | None = None  # what is written down with its settling
         self._end: Settlement = settlement.RELEASED
@@ -401,8 +402,10 @@ class Attempt:
         """How it ends where its story was left because every branch of it waits."""
         if self._why is None and self._context is not None and self._context.left is not None:
             return self._succeeded(self._context.left)
-        unwound = error.subgroup(Unwound) if isinstance(error, BaseExceptionGroup) else None
-        if unwound is None or error is None or len(_leaves(error)) > len(_leaves(unwound)):
+        if not isinstance(error, BaseExceptionGroup):
+            return None
+        unwound = error.subgroup(Unwound)
+        if unwound is None or len(_leaves(error)) > len(_leaves(unwound)):
             return None
         return self._unwound(cast("Unwound", _leaves(unwound)[0]))
 
@@ -529,7 +532,8 @@ class Attempt:
         self._end = end
         if self._context is not None and self._bill is None:
             self._bill = self._context.last_bill()
-        self._let_go_of_all()
+        if self._things or self._reserved:
+            self._let_go_of_all()
         claim = self.claim
         self._tools.writer.settle(self.held, claim.kind, end, self, claim.limit_key, self._bill)
 

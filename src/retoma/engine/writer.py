@@ -30,6 +30,7 @@ from retoma.engine.trouble import Trouble
 ROWS = 500  # in one group: while one is committed, the stories of another go on
 BYTES = 8 * 1024 * 1024  # characters, near enough
 STATES = {str(state): state for state in State}
+REFUSED = object()  # what is told of a row that is not among the accepted
 WRITE = "write"  # where trouble is met
 PAUSE = 0.05  # seconds before a group is sent again, doubled up to a second
 
@@ -117,10 +118,8 @@ class Writer:
     ) -> None:
         """End a claim. The answer is the state the job is in now, or LeaseLost."""
         row = store.settle_row(held, end)
-        waiter = _Waiter(
-            held, kind, row, answer, limit_key=limit_key, aside=end.aside is not None
-        )
-        waiter.bill = bill
+        aside = end.aside is not None
+        waiter = _Waiter(held, kind, row, answer, None, limit_key, aside, bill=bill)
         self._settles.append(waiter)
         self._start()
 
@@ -334,7 +333,11 @@ class _Group:
     def _calls(self, boot: str, bills: Mapping[_Waiter, Bill]) -> list[Call]:
         calls = []
         if self.saves:
-            rows = [(w.held, _step(w)[0], _with_cost(w.row, bills.get(w))) for w in self.saves]
+            rows = [
+                (w.held, w.step[0], _with_cost(w.row, bills.get(w)) if bills else w.row)
+                for w in self.saves
+                if w.step is not None
+            ]
             calls.append(store.saves(boot, rows))
         if self.reports:
             calls.append(store.reports(boot, [waiter.row for waiter in self.reports]))
@@ -377,10 +380,11 @@ class _Group:
             # By job *and* epoch: one runner may hold a zombie and the new attempt of one job.
             accepted = {(job, epoch): told for job, epoch, told in rows}
             for waiter in waiters:
-                if waiter.held in accepted:
-                    _succeed(waiter, accepted[waiter.held])
-                else:
+                told = accepted.get(waiter.held, REFUSED)
+                if told is REFUSED:
                     refused.append(waiter)
+                else:
+                    _succeed(waiter, told)
         for waiter in (*self.frees, *self.takes):
             if waiter in written.things:
                 _succeed(waiter, written.things[waiter])
@@ -468,12 +472,12 @@ def _first_rows(queue: list[_Waiter]) -> list[_Waiter]:
 def _succeed(waiter: _Waiter, told: Any) -> None:
     if waiter.answer.done():
         return
-    if isinstance(told, NotFound):
-        waiter.answer.set_exception(told)
-    elif waiter.thing is not None:
-        waiter.answer.set_result(told)
-    else:
+    if waiter.thing is None:
         waiter.answer.set_result(STATES[told] if isinstance(told, str) else bool(told))
+    elif isinstance(told, NotFound):
+        waiter.answer.set_exception(told)
+    else:
+        waiter.answer.set_result(told)
 
 
 def _fail(waiter: _Waiter, error: BaseException) -> None:
