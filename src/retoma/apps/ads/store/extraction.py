@@ -87,7 +87,8 @@ def scraped(
         done = {"total_duration_ms": milliseconds(*row), "ads_count": 0, "success_count": 0}
         tell(tx, Event.MISSION_COMPLETED, {**done, "failed_count": 0}, mission=mission)
     else:
-        took = lasted(tx, mission, Event.SCRAPE_STARTED)  # not what failed before it, elsewhere
+        # `scrape_started` is told with the first answer, a poll late; what failed before is not its.
+        took = lasted(tx, mission, Event.MISSION_ASSIGNED)
         told = {"worker_job_id": job_id, "ads_count": ads, "duration_ms": took}
         tell(tx, Event.SCRAPE_COMPLETED, told, mission=mission)
         storage = tx.submit(STORAGE, mission, key=f"{mission}/{job}")
