@@ -206,7 +206,7 @@ def test_a_runner_that_froze_wakes_to_jobs_that_are_anothers(tmp_path):
     said = "\n".join(told["events"])
     assert 742 == told["total"]["submitted"]
     assert re.search(r"runner \d froze, \d+ jobs in its hands", said)
-    assert re.search(r"runner \d woke after [\d.]+ s: others have its jobs", said)
+    assert re.search(r"runner \d woke after [\d.]+ s and let go", said)
 
 
 def test_a_demo_whose_reader_leaves_ends_and_says_nothing(tmp_path):

@@ -50,7 +50,7 @@ class Witness:
     found: Sequence[tuple[str, str]]  # each thing that is there, and how it ended
     paid: Counter[str] = field(default_factory=Counter)  # answers, by what was asked
     kept: int = 0  # answers that the database has
-    may_repeat: int = 0  # answers that may have been on their way to who was killed
+    may_repeat: int = 0  # answers that may have been on their way to who was killed or frozen
     reused: int = 0  # things that needed no answer of their own
     retried: int = 0  # beside the jobs
     also: Sequence[str] = ()  # what else is wrong
@@ -206,7 +206,7 @@ def of_things(name: str, witness: Witness) -> list[str]:
     if witness.paid_again > witness.may_repeat:
         found.append(
             f"{name}: {witness.paid_again} answers were paid for again, and only"
-            f" {witness.may_repeat} can have been on their way to who was killed"
+            f" {witness.may_repeat} can have been on their way to who was killed or frozen"
         )
     if len(witness.paid) != witness.kept:
         found.append(
@@ -268,7 +268,7 @@ def print_account(account: Account, titles: Mapping[str, str]) -> None:
             speak(
                 "checked in {seconds:g} s against the services' own logs and the database: nothing"
                 " was lost, nothing was done twice; {paid} answers were paid for, {again} of them again"
-                " because who had asked was killed",
+                " because who had asked was killed or frozen",
                 seconds=account.seconds,
                 paid=total.paid_calls,
                 again=total.paid_again,

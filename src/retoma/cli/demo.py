@@ -188,7 +188,8 @@ class _Demo:
             await board.clock.sleep(LOOK)
         board.tell(
             say(
-                "{name} woke after {seconds:g} s: others have its jobs, {n} late writes refused",
+                "{name} woke after {seconds:g} s and let go of what others have by now;"
+                " {n} late writes refused",
                 name=sleeper.name,
                 seconds=slept,
                 n=await self._refused() - before,

@@ -7,7 +7,7 @@ is built of it, and applications are taken in by their names.
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,7 @@ from retoma.words import say, tell
 
 RUNNERS: Final = ("runner 1", "runner 2")
 REST: Final = 10.0  # seconds for a program to leave
+ALONE: Final = 3.0  # seconds that the others wait for the first job of the first world, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +105,13 @@ class Stage:
         """All programs listen, and the house knows what it must; `begun` is called with each world then.
 
         The last one enters alone, and has the machine to itself: something is seen at once. The others come
-        while it works.
+        while it works. Somebody else looks on.
         """
         *others, first = self.worlds
         await self._enter(first, begun)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ALONE):
+                await self.until(lambda: self.board.share > 0)
         self._entered.set()
         async with asyncio.TaskGroup() as group:
             for each in others:
