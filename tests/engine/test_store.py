@@ -480,6 +480,23 @@ async def test_e13_a_job_that_moves_while_it_is_canceled_is_canceled_all_the_sam
         assert (await app.get(job.id)).cancel_at is not None
 
 
+async def test_e13_a_job_that_was_done_before_it_heard_is_not_canceled_by_asking_again(
+    database_url,
+):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        me = await boot(database)
+        await submit(database)
+        [got] = await claim(database, me)
+        asked = [await app.cancel(got.held.job) for _ in range(2)]
+        await settle(database, me, got.held, DONE)
+
+        with pytest.raises(IllegalMove, match="is done and cannot be canceled any more"):
+            await app.cancel(got.held.job)
+
+        assert [State.RUNNING] * 2 == asked
+
+
 @pytest.mark.parametrize(
     ("stands", "expected"),
     [(StepState.SAVED, State.WAITING), (StepState.ENDED, State.CANCELED)],

@@ -40,7 +40,7 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
         tx.ring(f"cancel:{runner}")
         return State.RUNNING
     found = get_job(tx, job)
-    if found.state is State.CANCELED or found.cancel_at is not None:
+    if found.state is State.CANCELED or (found.cancel_at is not None and not found.ended):
         return found.state  # asked before: the same answer again
     if not found.ended:
         # It was moved from under our statements, each of which sees its own time.
