@@ -6,7 +6,7 @@ import pytest
 
 from retoma import BadInput, Batch, Context, NotFound, Permanent, Retoma, State, Transient
 from retoma.engine.testing import drain
-from tests.engine.aids import AT_ONCE, eventually, running
+from tests.engine.aids import AT_ONCE, eventually, rows, running
 
 
 class Site:
@@ -68,6 +68,35 @@ async def probed(app: Retoma, site: Site, called: int) -> bool:
 
 async def all_done(batch: Batch, n: int) -> bool:
     return {State.DONE: n} == await batch.counts()
+
+
+async def test_an_outage_that_many_met_in_one_call_counts_once(database_url):
+    asked: list[asyncio.Future[None]] = []
+    async with Retoma(database_url) as app:
+        await app.breakers.declare("site", threshold=3)
+
+        async def shared() -> None:
+            """The first five go in one call, which fails."""
+            asked.append(asyncio.get_running_loop().create_future())
+            if len(asked) == 5:
+                error = Transient("503", code="outage")
+                for each in asked:
+                    each.set_exception(error)
+            if len(asked) <= 5:
+                await asked[len(asked) - 1]
+
+        @app.job(retry=AT_ONCE)
+        async def fetch(ctx: Context) -> None:
+            async with ctx.breaker("site"):
+                await shared()
+
+        batch = await app.submit_many(fetch, [None] * 5)
+        await drain(app)
+
+        assert await all_done(batch, 5)
+        told = await rows(await app.database(), "SELECT verb FROM audit")
+        assert ("breaker.opened",) not in told
+        assert 10 == len(asked)
 
 
 async def test_an_answer_that_is_no_outage_is_the_jobs_own(database_url):

@@ -19,6 +19,7 @@ from retoma.words import say
 KNOWN = 1.0  # seconds a breaker is believed to be as it was
 FREE = 20  # outages in a row that one job may blame on a service that works for others
 PAUSE = 1.0  # seconds before a job that met the first outages tries again
+HEARD = "heard_by_breakers"  # on an error: of which of them, and when
 
 
 class Breakers:
@@ -26,16 +27,16 @@ class Breakers:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
-        self._clock = clock
+        self.clock = clock
         self._seen: dict[str, BreakerSeen] = {}
         self._until = 0.0
         self.blamed: Counter[tuple[int, str]] = Counter()
 
     async def seen(self, name: str) -> BreakerSeen:
-        if self._clock.now() >= self._until or name not in self._seen:
+        if self.clock.now() >= self._until or name not in self._seen:
             listed = await self._database.read(store.breaker.list_breakers)
             self._seen = {each.name: each for each in listed}
-            self._until = self._clock.now() + KNOWN
+            self._until = self.clock.now() + KNOWN
         if name not in self._seen:
             raise NotFound(say("no breaker is called {name!r}", name=name))
         return self._seen[name]
@@ -86,12 +87,24 @@ class Guard:
     async def _failed(self, error: BaseException) -> None:
         """An outage is nobody's attempt; but a job that alone meets it has a fault of its own."""
         name, held = self._name, self._held
+        is_open = await self._counted(error)
+        self._breakers.blamed[held.job, name] += 1
+        if self._breakers.blamed[held.job, name] > FREE:
+            return
+        raise Unwound(Aside(store.breaker.gate(name)) if is_open else Snooze(PAUSE)) from error
+
+    async def _counted(self, error: BaseException) -> bool:
+        """Count it, once for all who met it in a call that they shared; whether the breaker is open now."""
+        name, held = self._name, self._held
+        heard, now = error.__dict__.setdefault(HEARD, {}), self._breakers.clock.now()
+        if (
+            name in heard and now < heard[name] + PAUSE
+        ):  # later: somebody raises the same one again
+            return (await self._breakers.seen(name)).state != "closed"
+        heard[name] = now
         reason = f"{type(error).__name__}: {error}"[:200]
         is_open = await self._database.write(
             lambda tx: store.breaker.failed(tx, held, name, reason), verb="count_against"
         )
         self._breakers.forget()
-        self._breakers.blamed[held.job, name] += 1
-        if self._breakers.blamed[held.job, name] > FREE:
-            return
-        raise Unwound(Aside(store.breaker.gate(name)) if is_open else Snooze(PAUSE)) from error
+        return is_open
