@@ -2,6 +2,7 @@
 
 import json
 import signal
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,19 @@ def test_runners_show_slots_in_use_and_the_last_beat(url, verb):
     )
     assert "2/10" in page
     assert "work@1" in page
+
+
+@pytest.mark.parametrize(("zone", "hours"), [(None, -3), ("Asia/Tokyo", 9)])
+def test_times_in_a_table_are_by_the_houses_clock(url, verb, monkeypatch, zone, hours):
+    held(url)
+    if zone is not None:
+        monkeypatch.setenv("RETOMA_TIMEZONE", zone)
+
+    [told] = json.loads(verb("runners", "--json").out)
+    page = verb("runners").out
+
+    local = datetime.fromisoformat(told["beat_at"]) + timedelta(hours=hours)
+    assert f"{local:%Y-%m-%d %H:%M:%S}" in page
 
 
 def test_runners_that_are_gone_are_shown_on_demand(worked, verb):

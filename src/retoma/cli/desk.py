@@ -3,12 +3,15 @@
 import asyncio
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.table import Table
@@ -144,4 +147,14 @@ def _plain(value: Any) -> Any:
 
 
 def at(moment: datetime | None) -> str:
-    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"
+    """By the house's clock, as on the pages; `--json` has it by that of the world."""
+    if moment is None:
+        return ""
+    zone = _zone(os.environ.get("RETOMA_TIMEZONE"))
+    return f"{moment.astimezone(zone):%Y-%m-%d %H:%M:%S}"
+
+
+@cache
+def _zone(_told: str | None) -> ZoneInfo:
+    """Read once, and anew where another was told: a table asks for every line."""
+    return ZoneInfo(settings.read().timezone)
