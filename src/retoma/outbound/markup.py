@@ -32,13 +32,14 @@ WALLS: Final = frozenset(
     ["table", "caption", "select", "template", "object", "applet", "marquee", "svg", "math"]
 )
 FOREIGN: Final = ("svg", "math")  # where nothing is raw
-# A comment, what is read as one, or a tag with its attributes; of quotes only those after a = hold.
+# A comment, what is read as one, or a tag with its attributes; of quotes only those after a = hold. Groups
+# are not possessive: they were not what they say before Python 3.11.5.
 PART: Final = re.compile(
     r"""<!--(?:-?>|(?P<comment>.*?)(?:--!?>|\Z))"""
     r"""|<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)"""
     r"""|<(?:[?!]|/[^a-zA-Z>])[^>]*+"""
     r"""|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"""
-    r"""(?P<rest>(?:[^\s/>=]++|[\s/]++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?+)*+)""",
+    r"""(?P<rest>(?:[^\s/>=]++|[\s/]++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?)*)""",
     re.DOTALL,
 )
 BEGIN: Final = re.compile(r"<([a-zA-Z][^\s/>]*+)")

@@ -7,11 +7,16 @@ JSON's own signs are single bytes that are part of no other character in UTF-8.
 import re
 from typing import Final
 
+# A text that has come whole. Only sets of characters are possessive: groups were not before Python 3.11.5.
+TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*"'
 # The next mark that is in no text: all of them, or only those that lead in or out. A quotation mark
 # is one where its text has not come whole.
-TEXT: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-MARK: Final = re.compile(rb'(?:[^"{}\[\]:,]++|' + TEXT + rb')*+(["{}\[\]:,])', re.DOTALL)
-BRACKET: Final = re.compile(rb'(?:[^"{}\[\]]++|' + TEXT + rb')*+(["{}\[\]])', re.DOTALL)
+MARK: Final = re.compile(
+    rb'(?:[^"{}\[\]:,]++|%(text)b)*((?!%(text)b)["{}\[\]:,])' % {b"text": TEXT}, re.DOTALL
+)
+BRACKET: Final = re.compile(
+    rb'(?:[^"{}\[\]]++|%(text)b)*((?!%(text)b)["{}\[\]])' % {b"text": TEXT}, re.DOTALL
+)
 SPACE: Final = b" \t\r\n:"
 NEAR: Final = 64  # bytes in which a name and the blanks after it are looked for
 
