@@ -265,6 +265,9 @@ class Nursery:
         del self._ends[end]
         with contextlib.suppress(BrokenPipeError):
             os.write(end, f"{status}\n".encode())
+        # A child that was just forked may still have it: closed here alone it would stay registered.
+        with contextlib.suppress(FileNotFoundError):
+            self._events.unregister(end)
         os.close(end)
 
     def _grown(self, life: dict[str, Any], files: list[int]) -> dict[str, Any]:

@@ -111,6 +111,35 @@ def test_who_ends_together_with_whoever_waited_for_it_holds_up_nobody():
     assert "None" == done.stdout.strip()
 
 
+KEPT = """
+import os, socket
+from tests.nursery import Nursery
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+heard = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+heard.bind("")
+heard.listen()
+nursery = Nursery(theirs, heard)
+reads, writes = os.pipe()
+kept = os.dup(writes)
+if nursery._bear([writes]):
+    os._exit(0)
+os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+nursery._reap()
+os.close(reads)
+ours.close()
+print(nursery.serve())
+"""
+
+
+def test_an_end_that_another_child_still_has_from_its_birth_holds_up_nobody():
+    """What a fork has copied stays registered though we close it, and its reader's leaving is told."""
+    done = subprocess.run(
+        [sys.executable, "-c", KEPT], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert "None" == done.stdout.strip()
+
+
 def test_a_module_is_its_main_and_its_crash_points_are_its_own():
     environment = {**os.environ, "RETOMA_CRASHPOINT": "here=kill"}
     code = "from retoma.db import crashpoint; print(crashpoint.armed('here'))"
