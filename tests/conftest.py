@@ -99,6 +99,17 @@ def soaking() -> bool:
 # --- databases
 
 
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """What this test makes known as secret is a word like any other in the next."""
+    from retoma.secret import known
+
+    yield
+    for value in list(known._values):
+        known._forget(value)
+    assert not known._index
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, rooms: Rooms) -> str:
     """A database that nobody has used. Whoever asks for it runs twice, once on each make."""

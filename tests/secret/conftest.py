@@ -2,12 +2,7 @@
 
 import pytest
 
-from retoma.secret import known
-
 
 @pytest.fixture(autouse=True)
-def _forgetful():
-    yield
-    for value in list(known._values):
-        known._forget(value)
-    assert not known._index
+def _forgetful(forgetful: None) -> None:
+    """All of them are."""

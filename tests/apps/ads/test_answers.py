@@ -19,6 +19,8 @@ from retoma.secret import Secret
 from tests.apps.ads.fakes import told
 from tests.outbound.fakes import answer, endless, redirect, serving
 
+pytestmark = pytest.mark.usefixtures("forgetful")  # the document's own password: "pass"
+
 PROXY = Proxy("PRX-1", "one", "proxy.example.com", 8080, "user", Secret("pass"))
 CALLS: dict[Endpoint, Callable[[WorkerClient, WriterClient], Any]] = {
     Endpoint.OPEN_SESSION: lambda worker, _: worker.open_session(PROXY),

@@ -28,6 +28,8 @@ from retoma.apps.ads.model import (
 from retoma.engine.errors import ErrorClass, Permanent
 from retoma.secret import Secret
 
+pytestmark = pytest.mark.usefixtures("forgetful")  # the document's own password: "pass"
+
 # — codes (§7.1) —
 
 SESSION, SCRAPE, WRITER, STORAGE, SYSTEM = Phase
