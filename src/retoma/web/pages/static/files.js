@@ -65,3 +65,14 @@ export function takeDrops(zone, add) {
     add(await dropped(event.dataTransfer));
   });
 }
+
+// The same for what is chosen; also before this was there to hear of it.
+export function takeChosen(field, add) {
+  function take() {
+    if (!field.files.length) return;
+    add([...field.files].map((file) => [file.webkitRelativePath || file.name, file]));
+    field.value = "";
+  }
+  field.addEventListener("change", take);
+  take();
+}

@@ -1,7 +1,7 @@
 // Files that are dropped or chosen: sent one by one as they come, told how far, then asked for together.
 // And lines of a form, one more at a time.
 
-import { filled, sized, takeDrops, textOf } from "./files.js";
+import { filled, sized, takeChosen, takeDrops, textOf } from "./files.js";
 
 const AT_ONCE = 3; // files on their way
 const TRIES = 3; // of a file whose way there is broken, or closed for a moment
@@ -190,10 +190,7 @@ async function begin() {
 
 if (form) {
   takeDrops(part("[data-drop]"), add);
-  part("[data-choose]").addEventListener("change", ({ target }) => {
-    add([...target.files].map((file) => [file.name, file]));
-    target.value = "";
-  });
+  takeChosen(part("[data-choose]"), add);
   part("[data-take-folder]")?.addEventListener("click", takeFolder);
   part("[data-folder]")?.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;

@@ -1,6 +1,6 @@
 // Files that are dropped or chosen are read here, as text, and sent some at a time; a folder is the files below it.
 
-import { filled, sized, takeDrops } from "./files.js";
+import { filled, sized, takeChosen, takeDrops } from "./files.js";
 
 const A_REQUEST = 4 * 1024 * 1024; // bytes of texts, and one more where that alone is longer
 const MOST = 200; // documents in a request
@@ -128,12 +128,7 @@ async function begin() {
 
 if (form) {
   takeDrops(part("[data-drop]"), add);
-  for (const field of form.querySelectorAll("[data-choose]")) {
-    field.addEventListener("change", ({ target }) => {
-      add([...target.files].map((file) => [file.webkitRelativePath || file.name, file]));
-      target.value = "";
-    });
-  }
+  for (const field of form.querySelectorAll("[data-choose]")) takeChosen(field, add);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     begin();
