@@ -234,7 +234,7 @@ async def test_e29_a_host_told_to_leave_while_it_cannot_reach_the_database_leave
     ("way", "why"),
     [
         (("false",), "false ended with 1"),
-        (("no such program",), "No such file or directory"),
+        (("/no/such/program",), "No such file or directory"),
     ],
 )
 def test_where_there_are_no_namespaces_hosts_are_processes_and_say_so(

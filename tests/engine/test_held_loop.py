@@ -1,6 +1,9 @@
 """A loop that is wound up, and what is left when it is not."""
 
 import faulthandler
+import os
+
+import structlog
 
 from retoma.engine import held_loop
 from retoma.engine.held_loop import LoopWatch
@@ -29,6 +32,20 @@ async def test_a_loop_that_goes_on_is_wound_up_again_and_leaves_nothing_behind(m
     assert there
     assert "" == held_loop.stacks_of("lively")
     assert not held_loop._place("lively").exists()
+
+
+async def test_a_loop_is_watched_where_the_folder_is_somebody_elses(tmp_path, monkeypatch):
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda *_, **__: None)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / f"retoma-loops-{os.getuid()}").touch()  # as little ours as another's folder
+    watch = LoopWatch("ana", 60)
+
+    with structlog.testing.capture_logs() as told:
+        watch.start()
+        watch.stop()
+
+    assert ["runner.stacks_go_to_stderr"] == [line["event"] for line in told]
+    assert "" == held_loop.stacks_of("ana")
 
 
 async def test_a_limit_of_nothing_watches_nothing():

@@ -14,10 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+from retoma.engine.log import get_logger
+
 LOOP_LIMIT = 30.0  # seconds: half a lease, and longer than any honest pause
 AGAIN = 1.0  # seconds between two windings at most; one costs some 60 µs
 PARTS = 4  # of a limit in which it is wound once
 STACK = 8_000  # characters
+STDERR = 2  # as faulthandler has it: a descriptor, whatever Python calls it by now
+
+log = get_logger("retoma.held_loop")
 
 
 class LoopWatch:
@@ -32,7 +37,7 @@ class LoopWatch:
     def start(self) -> None:
         # Whoever steps through a story in a debugger holds the loop on purpose.
         if self._limit and sys.gettrace() is None:
-            self._file = _place(self._boot).open("w")
+            self._file = _opened(self._boot)
             self._wind()
 
     def stop(self) -> None:
@@ -48,6 +53,15 @@ class LoopWatch:
             faulthandler.dump_traceback_later(self._limit, exit=True, file=self._file)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(min(AGAIN, self._limit / PARTS), self._wind)
+
+
+def _opened(boot: str) -> TextIO:
+    """Where others of this host look; where that cannot be had, whoever reads our log."""
+    try:
+        return _place(boot).open("w")
+    except OSError as error:
+        log.warning("runner.stacks_go_to_stderr", runner=boot, error=str(error))
+        return os.fdopen(os.dup(STDERR), "w")
 
 
 def stacks_of(boot: str) -> str:
