@@ -18,7 +18,7 @@ from retoma.cli.exits import Exit, Stop
 from retoma.cli.matches_world import MatchesSize
 from retoma.cli.processes import RunnerProcess
 from retoma.cli.quotes_world import QuotesSize
-from retoma.cli.stage import Size, Stage
+from retoma.cli.stage import RUNNERS, Size, Stage
 from retoma.cli.world import World
 from retoma.engine import insights
 from retoma.engine.job import Job
@@ -92,6 +92,7 @@ class _Demo:
         self._board: Board = stage.board
         self._takeover = 0.0  # seconds
         self._all_begun = False
+        self._over = False
 
     async def play(self) -> Account:
         """From the first program to the account."""
@@ -116,10 +117,9 @@ class _Demo:
                 group.create_task(one.misfortune(self._stage.app, self._board))
 
             group.create_task(self._look_on())
+            group.create_task(self._strike())
             await self._stage.enter(begin)
             self._all_begun = True
-            await self._lose_a_runner()
-            await self._freeze_a_runner()
 
     async def _look_on(self) -> None:
         dead: set[str] = set()
@@ -130,6 +130,7 @@ class _Demo:
                 self._board.tell(say("the first job is done"))
             await self._tell_of_dead(dead)
             await self._board.clock.sleep(LOOK)
+        self._over = True
 
     async def _is_over(self) -> bool:
         all_begun = self._all_begun  # by the time of the look, not after it
@@ -145,9 +146,17 @@ class _Demo:
 
     # — a runner is killed, another freezes —
 
+    async def _strike(self) -> None:
+        """Once both are there: somebody must be left to take over."""
+        fleet, board = self._stage.fleet, self._board
+        await self._stage.until(lambda: len(fleet.alive) == len(RUNNERS))
+        await self._stage.until(lambda: board.share >= KILL_AT)
+        await self._lose_a_runner()
+        await self._stage.until(lambda: board.share >= FREEZE_AT)
+        await self._freeze_a_runner()
+
     async def _lose_a_runner(self) -> None:
         board = self._board
-        await self._stage.until(lambda: board.share >= KILL_AT)
         found = await self._one_frozen_at_work()
         if found is None:
             raise Stop(Exit.FAILED, say("all was done before a runner could be killed at work"))
@@ -173,7 +182,6 @@ class _Demo:
     async def _freeze_a_runner(self) -> None:
         """It wakes when its jobs are another's, and does not know. Nothing, where all is done by then."""
         board = self._board
-        await self._stage.until(lambda: board.share >= FREEZE_AT)
         found = await self._one_frozen_at_work()
         if found is None:
             return
@@ -198,7 +206,7 @@ class _Demo:
 
     async def _one_frozen_at_work(self) -> tuple[RunnerProcess, list[Job]] | None:
         """The last one that holds jobs, frozen over them; None where all is done."""
-        while not all(bar.finished for bar in self._board.bars.values()):
+        while not self._over:
             for runner in reversed(self._stage.fleet.alive.values()):
                 runner.freeze()
                 if await self._can_write(runner) and (held := await self._held_by(runner)):
