@@ -79,6 +79,9 @@ async def kill_one_at_work(fleet: Fleet, workers: list[Process]) -> Process:
     world = fleet.world
     while True:
         victim = world.rng.choice(workers)
+        if group_of(victim.pid) != victim.pid:  # just born: it leads nobody yet
+            await asyncio.sleep(0.05)
+            continue
         os.killpg(victim.pid, signal.SIGSTOP)
         if await held_by(fleet, victim):
             fleet.kill(victim)

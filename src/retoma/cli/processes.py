@@ -88,9 +88,10 @@ class Started:
         return self.process.returncode is None
 
     def kill(self) -> None:
-        """kill -9, the whole session: its steps' children too."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        """kill -9, the whole session: its steps' children too. Once it has ended its number may be another's."""
+        if self.running:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
 
     def freeze(self) -> None:
         """Nothing is done any more, and nobody takes it for dead yet."""
