@@ -637,19 +637,28 @@ class Retoma:
         asked: dict[str, Any] = {"quiet": quiet, "kind": kind, "batch": batch}
         return await self._read(lambda tx: insights.count_stuck(tx, **asked))
 
-    async def take_back(self, *, actor: str = ACTOR) -> int:
+    async def take_back(
+        self,
+        *,
+        actor: str = ACTOR,
+        count: Callable[[db.Transaction, Sequence[int]], int] | None = None,
+    ) -> int:
         """Declare runners lost whose lease is over and take their jobs back, now; how many. Every
-        runner does so at its next tick: this is for whoever cannot wait, or has none alive."""
+        runner does so at its next tick: this is for whoever cannot wait, or has none alive.
+
+        `count`: how many of these jobs are to be told of; None: all.
+        """
         database = await self._open()
 
-        def take(tx: db.Transaction) -> int:
+        def take(tx: db.Transaction) -> tuple[int, int]:
             store.declare_lost(tx, actor=actor)
-            return len(store.take_back(tx, actor))
+            back = [held.job for held, _ in store.take_back(tx, actor)]
+            return len(back), len(back) if count is None else count(tx, back)
 
-        taken = bite = await database.write(take, verb="take_back")
+        bite, taken = await database.write(take, verb="take_back")
         while bite == store.BITE:
-            bite = await database.write(take, verb="take_back")
-            taken += bite
+            bite, more = await database.write(take, verb="take_back")
+            taken += more
         return taken
 
     async def throughput(

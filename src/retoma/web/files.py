@@ -3,9 +3,11 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from starlette.responses import Response
+from fastapi import Query
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response
 
 FORMULAS: Final = (
     "=",
@@ -24,6 +26,27 @@ TEXT_FILE: Final[dict[int | str, dict[str, Any]]] = {
         "content": {"text/plain": {"schema": {"type": "string"}}},
     }
 }
+
+
+AsFile = Annotated[
+    str,
+    Query(
+        alias="format",
+        pattern="^(csv|excel|json)$",
+        description="`csv`, `json`, or `excel`: a CSV with semicolons and decimal commas.",
+    ),
+]
+
+
+def listed_file(
+    as_: str, name: str, headings: Sequence[str], told: Sequence[BaseModel]
+) -> Response:
+    """All of them as whoever asks wants them: with every field, or as a table with these."""
+    if as_ == "json":
+        return JSONResponse([each.model_dump(mode="json") for each in told])
+    table = excel_file if as_ == "excel" else csv_file
+    rows = ([getattr(each, heading) for heading in headings] for each in told)
+    return table(f"{name}.csv", headings, rows)
 
 
 def text_file(name: str, content: bytes) -> Response:

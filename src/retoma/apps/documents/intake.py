@@ -24,6 +24,7 @@ from retoma.apps.documents.clients.archives import LITTER, MOST_FILES, Archive
 from retoma.apps.documents.clients.multipart import Part, events_of
 from retoma.apps.documents.clients.reading import LARGEST
 from retoma.apps.documents.contents import Contents
+from retoma.apps.tables import decoded, plain
 from retoma.engine.errors import BadInput
 from retoma.engine.scratch import scratch
 from retoma.words import Said, say
@@ -39,7 +40,6 @@ MANIFEST: Final = "manifesto.csv"  # what a manifest is called among files
 COLUMNS: Final = ("codigo", "arquivo")
 PIECE: Final = 256 * 1024
 TOLD: Final = 5  # names that an error names
-ENCODINGS: Final = ("utf-8-sig", "cp1252")
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +383,7 @@ def _most(name: str | None) -> int:
 
 def read_manifest(content: bytes) -> dict[str, str]:
     """`codigo` by `arquivo`; BadInput says which line says nothing, or what is said twice."""
-    text = _decoded(content)
+    text = decoded(content, say("the manifest is no text"))
     try:
         separator = csv.Sniffer().sniff(text.partition("\n")[0], ",;\t").delimiter
     except csv.Error:
@@ -393,7 +393,7 @@ def read_manifest(content: bytes) -> dict[str, str]:
         rows = [[cell.strip() for cell in row] for row in lines]
     except csv.Error:
         raise _no_manifest(1) from None
-    if not rows or tuple(_plain(cell) for cell in rows[0]) != COLUMNS:
+    if not rows or tuple(plain(cell) for cell in rows[0]) != COLUMNS:
         raise _no_manifest(1)
     found: dict[str, str] = {}
     for number, row in enumerate(rows[1:], start=2):
@@ -406,19 +406,6 @@ def read_manifest(content: bytes) -> dict[str, str]:
             raise BadInput(say("the manifest names {file} twice", file=file))
         found[file] = codigo
     return found
-
-
-def _plain(heading: str) -> str:
-    """As people write it, without its accents and capitals."""
-    parts = unicodedata.normalize("NFD", heading.casefold())
-    return "".join(each for each in parts if not unicodedata.combining(each))
-
-
-def _decoded(content: bytes) -> str:
-    for encoding in ENCODINGS:
-        with suppress(UnicodeDecodeError):
-            return content.decode(encoding)
-    raise BadInput(say("the manifest is no text"))
 
 
 def _no_manifest(line: int) -> BadInput:

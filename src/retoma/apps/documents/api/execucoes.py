@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request, Response
 from pydantic import Field, StrictInt, StrictStr
-from starlette.responses import JSONResponse
 
 from retoma.access import Role
 from retoma.apps.documents import store
@@ -17,7 +16,7 @@ from retoma.db import Transaction
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.body import Shape, check_json
 from retoma.web.cursor import Cursor
-from retoma.web.files import TEXT_FILE, csv_file, csv_of, excel_file, text_file
+from retoma.web.files import TEXT_FILE, AsFile, csv_of, listed_file, text_file
 from retoma.web.replay import asked, written
 from retoma.web.wire import LARGEST, Body, Id, Limit, Name, NextPage, Once, PageOf, Shown, Why
 
@@ -222,23 +221,12 @@ async def export_results(
     execution: ExecutionId,
     _: Viewer,
     house: AHouse,
-    as_: Annotated[
-        str,
-        Query(
-            alias="format",
-            pattern="^(csv|excel|json)$",
-            description="`csv`, `json`, or `excel`: a CSV with semicolons and decimal commas.",
-        ),
-    ] = "csv",
+    as_: AsFile = "csv",
 ) -> Response:
     """What came of it, in the order in which it was handed in; nothing in it is a formula."""
     await read(house, lambda tx: store.executions.stand_of(tx, execution))
     told = await _results(house, execution)
-    if as_ == "json":
-        return JSONResponse([each.model_dump(mode="json") for each in told])
-    rows = [[getattr(each, name) for name in HEADINGS] for each in told]
-    table = excel_file if as_ == "excel" else csv_file
-    return table(f"execucao-{execution}.csv", HEADINGS, rows)
+    return listed_file(as_, f"execucao-{execution}", HEADINGS, told)
 
 
 @routes.get("/classificador/execucoes/{execution}/documentos/{document}")

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query, Response
 from pydantic import JsonValue
-from starlette.responses import JSONResponse
 
 from retoma.apps.matches import store
 from retoma.apps.matches.api.how import (
@@ -20,7 +19,7 @@ from retoma.apps.matches.api.how import (
 )
 from retoma.web import AHouse, House, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.files import csv_file, csv_of, excel_file
+from retoma.web.files import AsFile, csv_of, listed_file
 from retoma.web.wire import Limit, NextPage, PageOf, Shown
 
 PAGE: Final = 1_000  # matches read at a time for a file
@@ -94,23 +93,12 @@ async def export_matches(
     season: OfSeason = None,
     round: OfRound = None,  # noqa: A002
     team: OfTeam = None,
-    as_: Annotated[
-        str,
-        Query(
-            alias="format",
-            pattern="^(csv|excel|json)$",
-            description="`csv`, `json`, or `excel`: a CSV with semicolons and decimal commas.",
-        ),
-    ] = "csv",
+    as_: AsFile = "csv",
 ) -> Response:
     """All of them; in the table nothing is a formula."""
     how = {"league": league, "season": season, "round_": round, "team": team}
     told = await _all(house, how)
-    if as_ == "json":
-        return JSONResponse([each.model_dump(mode="json") for each in told])
-    rows = [[getattr(each, name) for name in HEADINGS] for each in told]
-    table = excel_file if as_ == "excel" else csv_file
-    return table("partidas.csv", HEADINGS, rows)
+    return listed_file(as_, "partidas", HEADINGS, told)
 
 
 @routes.get("/api/matches/{match}")

@@ -2,26 +2,24 @@
 
 import csv
 import io
-import unicodedata
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, StrictStr, ValidationError, field_validator
-from starlette.responses import JSONResponse
 
 from retoma.access import Person
 from retoma.apps.quotes import store
 from retoma.apps.quotes.api.how import Has, LoteId, QuoteLine, line_told, read, routes
 from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import KIND, QuoteKind, QuoteStatus
+from retoma.apps.tables import decoded, plain
 from retoma.engine.batch import Batch
 from retoma.engine.errors import BadInput, NotFound
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.files import csv_file, csv_of, excel_file
+from retoma.web.files import AsFile, csv_of, listed_file
 from retoma.web.flaws import flaws_of
 from retoma.web.many import do_to_batch
 from retoma.web.money import BudgetShown, CostsShown, budget_shown, costs_shown
@@ -185,23 +183,12 @@ async def export_lote(
     lote: LoteId,
     _: Viewer,
     house: AHouse,
-    as_: Annotated[
-        str,
-        Query(
-            alias="format",
-            pattern="^(csv|excel|json)$",
-            description="`csv`, `json`, or `excel`: a CSV with semicolons and decimal commas.",
-        ),
-    ] = "csv",
+    as_: AsFile = "csv",
 ) -> Response:
     """What came of it, in the order in which it was asked for."""
     await lote_of(house, lote)
     told = await _results(house, lote)
-    if as_ == "json":
-        return JSONResponse([each.model_dump(mode="json") for each in told])
-    rows = [[getattr(each, name) for name in HEADINGS] for each in told]
-    table = excel_file if as_ == "excel" else csv_file
-    return table(f"lote-{lote}.csv", HEADINGS, rows)
+    return listed_file(as_, f"lote-{lote}", HEADINGS, told)
 
 
 async def _results(house: House, lote: int) -> list[QuoteLine]:
@@ -250,21 +237,14 @@ def read_table(content: bytes) -> list[store.NewQuote]:
     """Every line of it, or the first that is wrong: nothing is taken of a table with a mistake."""
     if len(content) > BIGGEST:
         raise BadInput(say("more than {most} bytes at a time", most=BIGGEST))
-    quotes = {number: quote_at(number, row) for number, row in _rows(_text(content))}
+    text = decoded(content, say("the table is neither UTF-8 nor Windows-1252"))
+    quotes = {number: quote_at(number, row) for number, row in _rows(text)}
     if not quotes:
         raise BadInput(say("the table has no lines"))
     if len(quotes) > MOST:
         raise BadInput(say("more than {most} quotes at a time", most=MOST))
     _check_codes(quotes)
     return [each.wanted() for each in quotes.values()]
-
-
-def _text(content: bytes) -> str:
-    """UTF-8, or what a spreadsheet writes in Brazil when nobody tells it otherwise."""
-    for encoding in ("utf-8-sig", "cp1252"):
-        with suppress(UnicodeDecodeError):
-            return content.decode(encoding)
-    raise BadInput(say("the table is neither UTF-8 nor Windows-1252"))
 
 
 def _check_codes(quotes: Mapping[int, NewQuote]) -> None:
@@ -287,7 +267,7 @@ def _rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     delimiter = max(",;\t", key=first.count)
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        reader.fieldnames = [_plain(each) for each in reader.fieldnames or ()]
+        reader.fieldnames = [plain(each) for each in reader.fieldnames or ()]
         if "descricao" not in reader.fieldnames:
             raise BadInput(say("the first line names no column `descricao`"))
         for row in reader:
@@ -297,18 +277,12 @@ def _rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         raise BadInput(say("the table cannot be read: {why}", why=str(error))) from None
 
 
-def _plain(word: str) -> str:
-    """As people write it in a heading, without its accents and capitals."""
-    parts = unicodedata.normalize("NFD", word.strip().casefold())
-    return "".join(each for each in parts if not unicodedata.combining(each))
-
-
 def quote_at(number: int, row: Mapping[str, Any]) -> NewQuote:
     """What a line asks for; where that makes no sense, its number is said."""
     told = {name: (row.get(name) or "").strip() for name in ("descricao", "tipo", "codigo")}
     given = {name: value for name, value in told.items() if value or name == "descricao"}
     if "tipo" in given:
-        given["tipo"] = KINDS.get(_plain(given["tipo"]), given["tipo"])
+        given["tipo"] = KINDS.get(plain(given["tipo"]), given["tipo"])
     try:
         return NewQuote.model_validate(given)
     except ValidationError as error:

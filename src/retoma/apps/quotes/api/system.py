@@ -10,8 +10,6 @@ from retoma.apps.quotes.api.how import Has, LoteId, QuoteId, percentage, read, r
 from retoma.apps.quotes.api.lotes import LoteShown, lote_of, lote_told
 from retoma.apps.quotes.api.quotes import QuoteShown, shown
 from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteStatus
-from retoma.db import Transaction
-from retoma.engine import store as engine
 from retoma.engine.errors import IllegalMove
 from retoma.engine.insights import PAGE, Stuck
 from retoma.engine.states import State
@@ -121,17 +119,9 @@ async def recover_stuck(who: Operator, house: AHouse) -> Recovered:
 
 async def recover_all(house: Has, actor: str) -> Recovered:
     """Runners that are lost leave jobs of every kind, and all of them wait again: quotes are counted."""
-
-    def take(tx: Transaction) -> tuple[int, int]:
-        engine.declare_lost(tx, actor=actor)
-        back = [held.job for held, _ in engine.take_back(tx, actor)]
-        return len(back), len(store.quotes_of(tx, back))
-
-    database = await house.retoma.database()
-    bite, recovered = await database.write(take, verb="take_back")
-    while bite == engine.BITE:
-        bite, more = await database.write(take, verb="take_back")
-        recovered += more
+    recovered = await house.retoma.take_back(
+        actor=actor, count=lambda tx, jobs: len(store.quotes_of(tx, jobs))
+    )
     return Recovered(recovered=recovered, stuck_count=await count_stuck(house))
 
 
