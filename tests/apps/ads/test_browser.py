@@ -93,55 +93,72 @@ def test_missions_are_selected_started_watched_and_one_is_canceled(
         enter(page, link)
         origin = link.rpartition("/enter/")[0]
 
-        page.goto(f"{origin}/ads")
-        page.get_by_role("link", name="Selecionar Missões").click()
-        expect(page.locator("#signal")).to_have_attribute("data-is", "on", timeout=PATIENCE)
-        page.locator("[data-tick-all]").check()
-        page.get_by_role("button", name="Adicionar à fila").click()
-        expect(page.locator("#rows tr")).to_have_count(
-            0, timeout=PATIENCE
-        )  # none of them is new any more
-
-        page.goto(f"{origin}/ads")
-        head, underway = page.locator("#control-head"), page.locator("#underway")
-        expect(head).to_contain_text("o orquestrador está parado: 3", timeout=PATIENCE)
-        page.evaluate("window.same = true")
-        page.get_by_role("button", name="Iniciar").click()
-        stop = head.get_by_role("button", name="Parar", exact=True)
-        expect(stop).to_be_visible(timeout=PATIENCE)
-        first = underway.locator("tbody tr")
-        expect(first.locator("[aria-current=step]")).to_have_text("extracao", timeout=PATIENCE)
-        expect(first).to_contain_text("40 %", timeout=PATIENCE)
-        expect(page.locator("#workers tbody tr")).to_contain_text("scraping", timeout=PATIENCE)
-        expect(page.locator("#proxies-in-use tbody tr")).to_contain_text(
-            "proxy-br-", timeout=PATIENCE
-        )
+        _selects_them_all(page, origin)
+        _starts_and_watches(page, origin)
         if database_url.startswith("sqlite"):
             looks_right(page, f"{origin}/ads", ROOMS)
-
-        page.goto(f"{origin}/ads")
-        page.evaluate("window.same = true")
-        mission = (first.get_attribute("id") or "").removeprefix("underway-")
-        first.get_by_role("button", name="Cancelar").click()
-        agree(page)
-        second = underway.locator(f"tbody tr:not(#underway-{mission})")
-        expect(second.locator("[aria-current=step]")).to_have_text("extracao", timeout=PATIENCE)
-        expect(underway.locator(f"#underway-{mission}")).to_have_count(0, timeout=PATIENCE)
-        worker.scrape = ["completed"]
-        expect(underway).to_contain_text("Nenhuma missão em execução", timeout=PATIENCE)
-        expect(head.locator(".tile").first).to_contain_text("0", timeout=PATIENCE)
-        assert page.evaluate("window.same") is True
-
-        page.goto(f"{origin}/ads/missions/{mission}")
-        expect(page.locator("#mission-head .state")).to_have_text("canceled", timeout=PATIENCE)
-        expect(page.locator("#mission-timeline")).to_contain_text(
-            "Cancelada por Ana", timeout=PATIENCE
-        )
-        page.goto(f"{origin}/ads/missions?status=completed")
-        expect(page.locator("#rows tr")).to_have_count(2, timeout=PATIENCE)
+        mission = _cancels_the_first(page, origin, worker)
+        _finds_what_became_of_them(page, origin, mission)
         _changes_a_setting_and_pastes_proxies(page, origin)
         assert [] == said
     assert ("cancel", next(iter(worker.jobs.values()))) in worker.log
+
+
+def _selects_them_all(page: Page, origin: str) -> None:
+    page.goto(f"{origin}/ads")
+    page.get_by_role("link", name="Selecionar Missões").click()
+    expect(page.locator("#signal")).to_have_attribute("data-is", "on", timeout=PATIENCE)
+    page.locator("[data-tick-all]").check()
+    page.get_by_role("button", name="Adicionar à fila").click()
+    # None of them is new any more.
+    expect(page.locator("#rows tr")).to_have_count(0, timeout=PATIENCE)
+
+
+def _starts_and_watches(page: Page, origin: str) -> None:
+    page.goto(f"{origin}/ads")
+    head = page.locator("#control-head")
+    expect(head).to_contain_text("o orquestrador está parado: 3", timeout=PATIENCE)
+    page.evaluate("window.same = true")
+    page.get_by_role("button", name="Iniciar").click()
+    stop = head.get_by_role("button", name="Parar", exact=True)
+    expect(stop).to_be_visible(timeout=PATIENCE)
+    first = page.locator("#underway tbody tr")
+    expect(first.locator("[aria-current=step]")).to_have_text("extracao", timeout=PATIENCE)
+    expect(first).to_contain_text("40 %", timeout=PATIENCE)
+    expect(page.locator("#workers tbody tr")).to_contain_text("scraping", timeout=PATIENCE)
+    expect(page.locator("#proxies-in-use tbody tr")).to_contain_text(
+        "proxy-br-", timeout=PATIENCE
+    )
+    assert page.evaluate("window.same") is True
+
+
+def _cancels_the_first(page: Page, origin: str, worker: Patient) -> str:
+    """The others go on and are done, and the page is never loaded again; which it was."""
+    page.goto(f"{origin}/ads")
+    page.evaluate("window.same = true")
+    head, underway = page.locator("#control-head"), page.locator("#underway")
+    first = underway.locator("tbody tr")
+    mission = (first.get_attribute("id") or "").removeprefix("underway-")
+    first.get_by_role("button", name="Cancelar").click()
+    agree(page)
+    second = underway.locator(f"tbody tr:not(#underway-{mission})")
+    expect(second.locator("[aria-current=step]")).to_have_text("extracao", timeout=PATIENCE)
+    expect(underway.locator(f"#underway-{mission}")).to_have_count(0, timeout=PATIENCE)
+    worker.scrape = ["completed"]
+    expect(underway).to_contain_text("Nenhuma missão em execução", timeout=PATIENCE)
+    expect(head.locator(".tile").first).to_contain_text("0", timeout=PATIENCE)
+    assert page.evaluate("window.same") is True
+    return mission
+
+
+def _finds_what_became_of_them(page: Page, origin: str, mission: str) -> None:
+    page.goto(f"{origin}/ads/missions/{mission}")
+    expect(page.locator("#mission-head .state")).to_have_text("canceled", timeout=PATIENCE)
+    expect(page.locator("#mission-timeline")).to_contain_text(
+        "Cancelada por Ana", timeout=PATIENCE
+    )
+    page.goto(f"{origin}/ads/missions?status=completed")
+    expect(page.locator("#rows tr")).to_have_count(2, timeout=PATIENCE)
 
 
 def _changes_a_setting_and_pastes_proxies(page: Page, origin: str) -> None:

@@ -47,67 +47,92 @@ def documents(texts: dict[str, str], collection: str = "livros") -> dict[str, An
 
 
 async def test_a_corpus_is_embedded_searched_changed_and_deleted(database_url):
-    """The whole way: W5 over the API, and only for who may."""
+    """The whole way: W5 over the API."""
     async with site(database_url) as (app, those):
         olga, vera = those["operator"], those["viewer"]
-        made = await olga.post(f"{ROOT}/collections", json={"name": "livros", "size": 200})
-        assert 201 == made.status_code, made.text
-        assert ("retoma-ngrams", 384, 200, 0) == (
-            *(made.json()[name] for name in ("model", "dims", "size")),
-            made.json()["progress"]["documents"],
-        )
-        twice = await olga.post(f"{ROOT}/collections", json={"name": "livros"})
-        assert 409 == twice.status_code
-
-        added = await olga.post(f"{ROOT}/documents", json=documents(TEXTS))
-        assert 201 == added.status_code, added.text
-        told = added.json()
-        assert ([0, 1, 2], [], []) == (
-            *([each["place"] for each in told["new"]], told["already"], told["refused"]),
-        )
-        again = await olga.post(f"{ROOT}/documents", json=documents(TEXTS))
-        assert 200 == again.status_code
-        assert 3 == len(again.json()["already"])
+        await _is_made_once(olga)
+        await _takes_texts_once(olga)
         await drain(app)
+        last = await _is_listed_whole(vera)
+        await _is_searched(vera)
+        await _is_cut_anew(app, olga)
+        await _is_deleted(olga, vera, last)
 
-        seen = (await vera.get(f"{ROOT}/collections/livros")).json()
-        assert (3, 3, 0) == tuple(
-            seen["progress"][name] for name in ("documents", "embedded", "failed")
-        )
-        listed = (await vera.get(f"{ROOT}/collections/livros/documents?limit=2")).json()
-        assert [True, True] == [each["embedded"] for each in listed["items"]]
-        rest = await vera.get(
-            f"{ROOT}/collections/livros/documents", params={"cursor": listed["next"]}
-        )
-        [last] = rest.json()["items"]
-        assert "completed" == last["status"]
 
-        found = await vera.post(
-            f"{ROOT}/search",
-            json={"collection": "livros", "text": "jardim de rosas", "limit": 1},
-        )
-        assert 200 == found.status_code, found.text
-        [hit] = found.json()["hits"]
-        assert "casa.txt" == hit["name"]
-        assert "rosas" in {hit["text"][a:b] for a, b in hit["spans"]}
+async def _is_made_once(olga: Any) -> None:
+    made = await olga.post(f"{ROOT}/collections", json={"name": "livros", "size": 200})
+    assert 201 == made.status_code, made.text
+    assert ("retoma-ngrams", 384, 200, 0) == (
+        *(made.json()[name] for name in ("model", "dims", "size")),
+        made.json()["progress"]["documents"],
+    )
+    twice = await olga.post(f"{ROOT}/collections", json={"name": "livros"})
+    assert 409 == twice.status_code
 
-        fewer = await olga.post(
-            f"{ROOT}/collections/livros/reembed", json={"size": 100, "overlap": 0}
-        )
-        assert 200 == fewer.status_code, fewer.text
-        assert (True, 3) == (fewer.json()["changed"], fewer.json()["jobs"])
-        await drain(app)
-        same = (await olga.post(f"{ROOT}/collections/livros/reembed", json={})).json()
-        assert (False, None, 0) == (same["changed"], same["batch"], same["jobs"])
-        assert 3 == same["collection"]["progress"]["embedded"]
 
-        gone = await olga.delete(f"{ROOT}/documents/{last['id']}")
-        assert 204 == gone.status_code
-        assert 404 == (await vera.get(f"{ROOT}/documents/{last['id']}")).status_code
-        assert 204 == (await olga.delete(f"{ROOT}/collections/livros")).status_code
-        assert 404 == (await vera.get(f"{ROOT}/collections/livros")).status_code
-        assert [] == (await vera.get(f"{ROOT}/collections")).json()["items"]
+async def _takes_texts_once(olga: Any) -> None:
+    added = await olga.post(f"{ROOT}/documents", json=documents(TEXTS))
+    assert 201 == added.status_code, added.text
+    told = added.json()
+    assert ([0, 1, 2], [], []) == (
+        *([each["place"] for each in told["new"]], told["already"], told["refused"]),
+    )
+    again = await olga.post(f"{ROOT}/documents", json=documents(TEXTS))
+    assert 200 == again.status_code
+    assert 3 == len(again.json()["already"])
 
+
+async def _is_listed_whole(vera: Any) -> int:
+    """The number of the last of its documents."""
+    seen = (await vera.get(f"{ROOT}/collections/livros")).json()
+    assert (3, 3, 0) == tuple(
+        seen["progress"][name] for name in ("documents", "embedded", "failed")
+    )
+    listed = (await vera.get(f"{ROOT}/collections/livros/documents?limit=2")).json()
+    assert [True, True] == [each["embedded"] for each in listed["items"]]
+    rest = await vera.get(
+        f"{ROOT}/collections/livros/documents", params={"cursor": listed["next"]}
+    )
+    [last] = rest.json()["items"]
+    assert "completed" == last["status"]
+    return int(last["id"])
+
+
+async def _is_searched(vera: Any) -> None:
+    found = await vera.post(
+        f"{ROOT}/search",
+        json={"collection": "livros", "text": "jardim de rosas", "limit": 1},
+    )
+    assert 200 == found.status_code, found.text
+    [hit] = found.json()["hits"]
+    assert "casa.txt" == hit["name"]
+    assert "rosas" in {hit["text"][a:b] for a, b in hit["spans"]}
+
+
+async def _is_cut_anew(app: Retoma, olga: Any) -> None:
+    fewer = await olga.post(
+        f"{ROOT}/collections/livros/reembed", json={"size": 100, "overlap": 0}
+    )
+    assert 200 == fewer.status_code, fewer.text
+    assert (True, 3) == (fewer.json()["changed"], fewer.json()["jobs"])
+    await drain(app)
+    same = (await olga.post(f"{ROOT}/collections/livros/reembed", json={})).json()
+    assert (False, None, 0) == (same["changed"], same["batch"], same["jobs"])
+    assert 3 == same["collection"]["progress"]["embedded"]
+
+
+async def _is_deleted(olga: Any, vera: Any, document: int) -> None:
+    gone = await olga.delete(f"{ROOT}/documents/{document}")
+    assert 204 == gone.status_code
+    assert 404 == (await vera.get(f"{ROOT}/documents/{document}")).status_code
+    assert 204 == (await olga.delete(f"{ROOT}/collections/livros")).status_code
+    assert 404 == (await vera.get(f"{ROOT}/collections/livros")).status_code
+    assert [] == (await vera.get(f"{ROOT}/collections")).json()["items"]
+
+
+async def test_who_only_looks_changes_nothing(database_url):
+    async with site(database_url) as (_, those):
+        vera = those["viewer"]
         for refused in (
             vera.post(f"{ROOT}/collections", json={"name": "x"}),
             vera.post(f"{ROOT}/documents", json=documents(TEXTS)),
