@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests import nursery, services
+from tests import leftovers, lost_workers, nursery, services
 from tests.clock import TestClock
 from tests.databases import ENGINE_ONLY, Files, Recycled, Rooms
 
@@ -49,13 +49,18 @@ def pytest_configure(config: pytest.Config) -> None:
     # We start thousands of processes: what each would compile for itself is compiled once.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if hasattr(config, "workerinput"):
+        lost_workers.register_in_worker(config)
         return
     # A run that is told to stop cleans up as it does after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MUCH and os.access(MEMORY, os.W_OK):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-    if config.getoption("numprocesses", None) and not config.option.collectonly:
-        postgres_address()
+    run = leftovers.begin(config)
+    run.close.append(close_postgres)
+    if config.getoption("numprocesses", None):
+        lost_workers.register(config, run.journals, run.temp)
+        if not config.option.collectonly:
+            postgres_address()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -90,6 +95,30 @@ def on_a_loop(test: Any) -> Any:
         asyncio.run(test(*args, **kwargs))
 
     return run
+
+
+# Two that nobody can change, and that of pytest-timeout.
+SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGALRM})
+HANDLERS = pytest.StashKey[dict[signal.Signals, Any]]()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[HANDLERS] = {each: signal.getsignal(each) for each in SIGNALS}
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """A test leaves every signal as it found it. One that let SIGPIPE end the process ended it an hour later,
+    without a word, in the test that wrote to a connection whose reader had left."""
+    yield
+    changed = []
+    for each, before in item.stash[HANDLERS].items():
+        if signal.getsignal(each) != before:
+            changed.append(each.name)
+            signal.signal(each, before)
+    assert [] == changed, "this test has changed what signals do"
 
 
 def soaking() -> bool:
@@ -175,7 +204,29 @@ def postgres_address() -> str:
         server = services.PostgresServer(services.FAST)
         server.start()  # ends with this process
         os.environ[ADDRESS] = server.dsn
+        STARTED.append(server)
     return os.environ[ADDRESS]
+
+
+STARTED: list[services.PostgresServer] = []  # by this process, and not yet closed
+
+
+def close_postgres() -> list[str]:
+    """Stop the server of this run; a line for each database and role that the tests have left in it."""
+    left: list[str] = []
+    for server in STARTED:
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            left += [f"in PostgreSQL: {name}" for (name,) in connection.execute(LEFT)]
+        server.close()
+        del os.environ[ADDRESS]
+    STARTED.clear()
+    return left
+
+
+LEFT = """
+SELECT 'the database ' || datname FROM pg_database WHERE datname LIKE 'retoma%' UNION
+SELECT 'the role ' || rolname FROM pg_roles WHERE rolname NOT LIKE 'pg_%' AND rolname <> current_user
+"""
 
 
 def database_address(name: str) -> str:

@@ -20,6 +20,7 @@ import secrets
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -84,15 +85,20 @@ class Born(subprocess.Popen[Any]):
             os.close(end)
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
         self._close_pipe_fds(*(told[name] for name in pipes))  # type: ignore[attr-defined]
-        self.pid = self._heard()
+        pid = self._heard()
+        if pid is None:  # any number in its place would be that of somebody else
+            os.close(self._end)
+            raise ChildProcessError("the process that forks for the tests has ended")
+        self.pid = pid
         self._child_created = True
 
-    def _heard(self) -> int:
+    def _heard(self) -> int | None:
+        """The next number that is told; None: whoever tells has ended, and with it all of its children."""
         told = b""
         while not told.endswith(b"\n"):
             more = os.read(self._end, 1)
             if not more:
-                return GONE  # the nursery has ended, and with it all of its children
+                return None
             told += more
         return int(told)
 
@@ -103,7 +109,7 @@ class Born(subprocess.Popen[Any]):
             return 0, 0
         status = self._heard()
         os.close(self._end)
-        return self.pid, status
+        return self.pid, GONE if status is None else status
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
         if self.returncode is None and self._waitpid_lock.acquire(blocking=False):  # type: ignore[attr-defined]
@@ -137,9 +143,44 @@ def run(
     return done
 
 
-@cache
 def nursery() -> socket.socket:
-    """The one of this process, which ends when our end of its socket closes."""
+    """The one of this process, also for threads that ask for it at once."""
+    with MAKING:
+        return _nursery()
+
+
+MAKING = threading.Lock()
+
+
+def kill_session(child: "subprocess.Popen[Any]") -> None:
+    """Kill a process that leads a session, and all in it; remove the semaphores they had, as nobody else will."""
+    if child.poll() is None:  # once it has ended its number may be another's
+        semaphores = set[Path]().union(*map(semaphores_of, group_of(child.pid)))
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        for each in semaphores:
+            each.unlink(missing_ok=True)
+
+
+def group_of(leader: int) -> list[int]:
+    found = []
+    for each in Path("/proc").iterdir():
+        with contextlib.suppress(ValueError, ProcessLookupError):
+            if os.getpgid(int(each.name)) == leader:
+                found.append(int(each.name))
+    return found
+
+
+def semaphores_of(pid: int) -> set[Path]:
+    with contextlib.suppress(OSError):
+        maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        return {Path(line.split()[5]) for line in maps if "/sem." in line}
+    return set()
+
+
+@cache
+def _nursery() -> socket.socket:
+    """It ends when our end of its socket closes."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
@@ -236,6 +277,8 @@ class Nursery:
             return (message, files) if message else None
         asked, _ = self._heard.accept()
         with asked:
+            if user_of(asked) != os.geteuid():  # everybody may read what our socket is called
+                return b"", []
             message, files, _, _ = socket.recv_fds(asked, LONGEST, FILES)
             return message, files
 
@@ -290,6 +333,12 @@ class Nursery:
         os.environ.clear()
         os.environ.update(life["environment"])
         return life | {"path": self._path}
+
+
+def user_of(peer: socket.socket) -> int:
+    """Who connected, as the kernel says: SO_PEERCRED is a process, a user and a group."""
+    _, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(user)
 
 
 def enter(other: str) -> None:

@@ -151,3 +151,35 @@ def test_a_module_is_its_main_and_its_crash_points_are_its_own():
     assert done.stdout.startswith(b"retoma ")
     assert (0, "True") == told(Born, code, env=environment)
     assert (0, "False") == told(Born, code)
+
+
+ASK_AS_NOBODY = """
+import json, os, socket, sys
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+wire = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+wire.connect("\\0" + sys.argv[1])
+reads, writes = os.pipe()
+life = {"words": ["-c", "print(1)"], "cwd": "/", "environment": {}, "session": False}
+try:
+    socket.send_fds(wire, [json.dumps(life).encode()], [0, 1, 2, writes])
+except BrokenPipeError:
+    pass
+os.close(writes)
+print("born" if os.read(reads, 100) else "refused")
+"""
+
+
+def test_another_user_has_nothing_born_though_the_socket_has_no_file():
+    nursery.nursery()
+
+    asked = subprocess.run(
+        [sys.executable, "-c", ASK_AS_NOBODY, nursery.ADDRESS],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert ("refused" if os.geteuid() == 0 else "born") in asked.stdout
+    assert (0, "here") == told(Born, "print('here')")

@@ -7,8 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests import services
-from tests.services import DURABLE, PostgresServer
+from tests.services import DURABLE, PostgresServer, postgres
 
 
 def test_a_crashed_server_comes_back_with_what_was_committed(durable_postgres):
@@ -44,13 +43,13 @@ def test_a_server_takes_no_stranger(durable_postgres):
 
 def test_the_newest_complete_folder_of_debian_is_taken(tmp_path):
     for version, names in {
-        "9.6": services.NEEDED,
-        "15": services.NEEDED,
+        "9.6": postgres.NEEDED,
+        "15": postgres.NEEDED,
         "17": ["postgres"],
     }.items():
         programs_in(tmp_path / version / "bin", names)
 
-    found = services.in_debian_folder(str(tmp_path))
+    found = postgres.in_debian_folder(tmp_path)
 
     assert found is not None
     assert tmp_path / "15" / "bin" == found.folder
@@ -59,7 +58,7 @@ def test_the_newest_complete_folder_of_debian_is_taken(tmp_path):
 def test_nothing_is_installed_where_apt_is_forbidden(monkeypatch):
     monkeypatch.setenv("NO_APT", "1")
 
-    assert services.by_apt() is None
+    assert postgres.with_apt() is None
 
 
 def test_a_closed_home_is_no_place_for_programs(tmp_path):
@@ -68,8 +67,8 @@ def test_a_closed_home_is_no_place_for_programs(tmp_path):
     inside.mkdir(parents=True)
     closed.chmod(0o700)
 
-    assert not services.everybody_may_enter(inside)
-    assert services.everybody_may_enter(Path("/"))
+    assert not postgres.everybody_may_enter(inside)
+    assert postgres.everybody_may_enter(Path("/"))
 
 
 def programs_in(folder: Path, names: Sequence[str]) -> None:

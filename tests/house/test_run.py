@@ -9,7 +9,7 @@ import pytest
 from tests.house.files import ROOT
 
 SCRIPTS = ("run", "requirements/compile")
-VERBS = ("demo", "up", "test", "check", "bench")
+VERBS = ("demo", "up", "test", "check", "bench", "prove")
 
 
 def run(*args: str, cwd: str = "/") -> "subprocess.CompletedProcess[str]":
@@ -59,3 +59,14 @@ def test_an_unknown_verb_is_refused_with_the_list(args):
 
     assert 2 == done.returncode
     assert "usage: ./run" in done.stderr
+
+
+def test_an_environment_of_the_tests_serves_the_demo_too():
+    demo, tests = (pinned(name) for name in ("demo", "dev"))
+
+    assert demo <= tests
+
+
+def pinned(lock: str) -> set[str]:
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    return {line for line in text.splitlines() if "==" in line}

