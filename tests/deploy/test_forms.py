@@ -4,6 +4,7 @@ import configparser
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,29 @@ def test_a_unit_has_its_sections_and_an_unprivileged_user(path):
     assert "retoma" == found["Service"]["User"]
     assert "/etc/retoma/retoma.env" == found["Service"]["EnvironmentFile"]
     assert WAIT < int(found["Service"]["TimeoutStopSec"])
+
+
+def test_the_image_installs_a_wheel_and_nothing_that_has_no_hash():
+    text = (DEPLOY / "Dockerfile").read_text()
+    pips = re.findall(r"pip (?:install|wheel) [^\\&\n]*", text)
+
+    assert (
+        "\nARG PYTHON_IMAGE\n" in text
+    )  # no default: by its digest, which only its user can look up
+    assert ["${PYTHON_IMAGE} AS build", "${PYTHON_IMAGE}"] == re.findall(r"\nFROM (.*)", text)
+    assert 4 == len(pips)
+    for each in pips:
+        assert "--require-hashes" in each or "--no-deps" in each, each
+    locked = (ROOT / "requirements" / "image.txt").read_text()
+    of_runtime = (ROOT / "requirements" / "runtime.txt").read_text()
+    named = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
+    assert set(named.findall(of_runtime)) < set(named.findall(locked))
+    assert "anthropic" in dict(named.findall(locked))
+    for lock in ("image", "build"):
+        blocks = (ROOT / "requirements" / f"{lock}.txt").read_text().split("\n")
+        assert all(
+            "--hash=sha256:" in after for line, after in pairwise(blocks) if named.match(line)
+        )
 
 
 def test_runners_of_the_compose_file_are_waited_for_and_its_image_runs_as_nobody_special():
