@@ -35,7 +35,7 @@ def test_a_healthy_house_is_ok_on_both_databases(database_url, verb):
 
     expected = {
         *("settings", "database", "schema", "clock", "bell", "durability"),
-        *("runners", "leases", "counters", "kinds", "disk", "budgets"),
+        *("runners", "leases", "counters", "kinds", "disk", "budgets", "writing"),
     }
     assert expected == set(verdicts(said))
     wrong = {name for name, verdict in verdicts(said).items() if verdict != "ok"}
@@ -234,3 +234,35 @@ def test_a_stranger_is_refused(url, verb):
 
     assert 1 == said.code
     assert "fail" == verdicts(said)["schema"]
+
+
+def test_deep_finds_nothing_wrong_in_a_database_that_has_worked(worked, verb):
+    said = verb("doctor", "--deep", "--json")
+
+    assert 0 == said.code
+    assert "ok" == verdicts(said)["deep"]
+    assert "deep" not in verdicts(verb("doctor", "--json"))
+
+
+def test_deep_names_the_object_what_is_wrong_and_what_to_do(worked, verb):
+    async def spoil(app):
+        await aids.change(await app.database(), "UPDATE jobs SET failures = 9 WHERE id = 2")
+
+    with_app(worked, spoil)
+    said = verb("doctor", "--deep", "--json")
+
+    assert 1 == said.code
+    [wrong] = [each for each in json.loads(said.out)["checks"] if "deep" in each["check"]]
+    assert ("deep: failures", "fail") == (wrong["check"], wrong["verdict"])
+    assert "job 2: its row counts 9 failures, its events tell of 0" == wrong["found"]
+    assert "retoma jobs show 2" in wrong["todo"]
+
+
+def test_deep_compares_with_a_ledger(worked, verb, tmp_path):
+    line = {"job": 999, "payload": 1, "key": None, "delay": 0.0}
+    (tmp_path / "accepted-1.jsonl").write_text(json.dumps(line) + "\n")
+
+    said = verb("doctor", "--ledger", str(tmp_path), "--json")
+
+    assert 1 == said.code
+    assert "job 999: it was accepted and is not there" in said.out

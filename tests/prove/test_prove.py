@@ -1,0 +1,142 @@
+"""A small part of `./run prove`: some cells of the sweep on both databases, and that it finds what is wrong."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import apsw
+import pytest
+import structlog
+
+from retoma import db
+from tests import services
+from tests.conftest import postgres_address, soaking
+from tests.prove import files
+from tests.prove.__main__ import cells_of, ordered, table
+from tests.prove.places import Place, name_of
+from tests.prove.scenarios import SCENARIOS, Play, Scenario, child
+from tests.prove.sweep import Cell, Lab, PostgresLab, SqliteLab
+
+SAMPLE = 8  # cells on each database
+SCENARIO = "submits"  # the shortest
+# Cells that were red once, and what was cured.
+RED_ONCE = {
+    "sqlite": [
+        "sqlite:shared:read/list_breakers#0:ioerr",  # a question was not asked again
+        "sqlite:shared:read/BEGIN#2:readonly",
+        "sqlite:intents:write/save_steps.7#0:interrupt",  # what was rolled back was not sent again
+        "sqlite:shared:write/save_steps.2#0:nomem",
+    ],
+    "postgres": [],
+}
+# What always ends well, wherever it happens; the others are tried by ./run prove.
+HARMLESS = {
+    "sqlite": ["busy", "full", "readonly", "locked", "cantopen", "emfile"],
+    "postgres": ["cut_before", "serialization", "deadlock", "full", "standby", "emfile"],
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """What a runner says when its database goes away is no news here."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    with ExitStack() as stack:
+        if request.param == "sqlite":
+            yield SqliteLab(stack)
+        else:
+            yield PostgresLab(postgres_address(), stack)
+
+
+def test_a_sample_of_all_cells_breaks_no_promise(lab):
+    """F4 F5 F8: one statement or one operation on a file is spoiled; all is done in the end, once."""
+    seed = int(os.environ.get("RETOMA_SEED", "7"))
+    every = [*cells_of(lab, [SCENARIO], HARMLESS[lab.name])]
+    cells = ordered(every, seed, every=False)[:SAMPLE]
+
+    outcomes = [lab.play(cell) for cell in cells]
+
+    assert {} == {str(each.cell): each.wrong for each in outcomes if each.wrong}
+    assert sum(each.hit for each in outcomes) > SAMPLE // 2, table(lab.name, cells, outcomes)
+
+
+def test_cells_that_were_red_once_are_not(lab):
+    outcomes = [lab.play(Cell.parse(text)) for text in RED_ONCE[lab.name]]
+
+    assert {} == {str(each.cell): each.wrong for each in outcomes if each.wrong}
+
+
+async def test_a_question_whose_transaction_did_not_end_is_asked_again(sqlite_url):
+    """It was asked within the old one, which SQLite refuses."""
+    spoiler = files.Spoiler(lambda _: None)
+    spoiler.arm(Place("read", "COMMIT", 0), files.Fault.BUSY)
+    apsw.connection_hooks.append(spoiler.watch)
+    database = db.open(sqlite_url)
+    try:
+        found = await database.read(lambda tx: tx.one(db.adhoc("SELECT count(*) FROM jobs")))
+    finally:
+        apsw.connection_hooks.remove(spoiler.watch)
+        database.close()
+
+    assert spoiler.hit
+    assert (0,) == found
+
+
+def test_a_program_that_does_a_thing_twice_is_found_out(monkeypatch):
+    """The sweep can fail: this one submits without a key, and asks again where it had no answer."""
+
+    async def forgetful(play: Play) -> None:
+        play.job(child)
+        await play.submit("child", "first", key=None)
+        await play.run()
+
+    monkeypatch.setitem(SCENARIOS, "forgetful", Scenario("forgetful", forgetful))
+    with ExitStack() as stack:
+        lab = PostgresLab(postgres_address(), stack)
+        found = lab.play(Cell.parse("postgres:forgetful:write/submit_jobs#0:cut_after"))
+
+    assert ["submissions: there are 2 jobs, 1 were submitted"] == found.wrong
+    assert "Unsure" in found.refused[0]
+
+
+def test_every_statement_has_a_name_and_every_fault_that_applies(lab):
+    places = dict(lab.places(SCENARIOS[SCENARIO]))
+
+    assert {"submit_keyed_jobs", "settle_jobs", "save_steps", "COMMIT"} <= {
+        place.name.split(".")[0] for place in places
+    }
+    assert all(faults for faults in places.values())
+    for place in places:
+        assert place == Place.parse(str(place))
+
+
+def test_a_statement_is_known_however_its_parameters_are_written():
+    known = "SELECT value FROM meta WHERE name = 'database'"
+
+    assert "SELECT_value" == name_of("postgres", known)
+    assert "BEGIN_IMMEDIATE" == name_of("sqlite", "BEGIN IMMEDIATE")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_every_statement_with_every_fault_breaks_no_promise(database):
+    """The whole of it: each statement once with each fault that applies."""
+    assert soaking()
+    with ExitStack() as stack:
+        if database == "sqlite":
+            lab: Lab = SqliteLab(stack)
+        else:
+            server = stack.enter_context(services.PostgresServer(services.FAST))
+            lab = PostgresLab(server.dsn, stack, lambda: server.restart("immediate"))
+        cells = ordered([*cells_of(lab, SCENARIOS)], seed=7, every=False)
+        outcomes = [lab.play(cell) for cell in cells]
+
+    print(table(database, cells, outcomes))
+    assert {} == {str(each.cell): each.wrong for each in outcomes if each.wrong}
