@@ -1,0 +1,79 @@
+"""What goes wrong in a universe, and how often: drawn from its seed."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+SPAN = 60.0  # seconds of virtual time in which things go wrong: five leases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """Chances of one call, or seconds between two; 0: never."""
+
+    unreachable: float = 0.0  # a call that does not reach the database
+    answer_lost: float = 0.0  # a commit that happens without anybody hearing of it
+    busy: float = 0.0
+    full: float = 0.0  # of a second in which the disk is full for a while
+    slow: float = 0.0  # a call that takes up to two leases
+    kill_in_call: float = (
+        0.0  # the host is killed before a call, or after it and before its answer
+    )
+    stop_in_call: float = 0.0  # the host is stopped there for up to two leases
+    deaf: float = 0.0  # a wake-up that does not arrive
+    child_dies: float = 0.0
+    kill_every: float = 0.0  # seconds
+    stop_every: float = 0.0  # seconds
+    hold_every: float = 0.0  # seconds: the loop of a host is held, its heartbeat goes on
+    leave_every: float = 0.0  # seconds: a runner is told to leave
+    act_every: float = 0.0  # seconds: an operator does something
+    span: float = SPAN
+
+    @classmethod
+    def draw(cls, rng: Random) -> "Faults":
+        """A mix of its own for each universe: some never, some now and then, some all the time."""
+
+        def chance(most: float) -> float:
+            return rng.choice((0.0, 0.0, most / 20, most / 4, most)) * rng.random()
+
+        def every(least: float) -> float:
+            return rng.choice((0.0, least, least * 4)) * (0.5 + rng.random())
+
+        return cls(
+            unreachable=chance(0.2),
+            answer_lost=chance(0.2),
+            busy=chance(0.1),
+            full=chance(0.02),
+            slow=chance(0.1),
+            kill_in_call=chance(0.05),
+            stop_in_call=chance(0.1),
+            deaf=chance(1.0),
+            child_dies=chance(0.2),
+            kill_every=every(5.0),
+            stop_every=every(6.0),
+            hold_every=every(10.0),
+            leave_every=every(12.0),
+            act_every=every(2.0),
+        )
+
+
+@dataclass(slots=True)
+class Chances:
+    """Decides each fault once, and can leave out all but some: so a failure is made smaller.
+
+    Every decision has a number. Chance is asked in any case: leaving one out changes no other draw.
+    """
+
+    rng: Random
+    only: frozenset[int] | None = None  # which of those that would happen may
+    asked: int = 0
+    happened: list[int] = field(default_factory=list)
+
+    def happens(self, chance: float) -> bool:
+        if not chance:
+            return False
+        self.asked += 1
+        hit = self.rng.random() < chance
+        if hit and (self.only is None or self.asked in self.only):
+            self.happened.append(self.asked)
+            return True
+        return False

@@ -1,0 +1,234 @@
+"""An event loop with a virtual clock that runs many hosts in one thread, in an order a seed decides.
+
+Each thread of a host keeps the order of its own callbacks, as in a real process; which thread goes next is
+chance. Time passes when nobody has anything to do, and a little with each callback. A killed host never runs again; a stopped host or
+thread keeps its callbacks until it is continued.
+"""
+
+import asyncio
+import heapq
+from asyncio import events
+from collections import deque
+from collections.abc import Coroutine
+from contextvars import Context, ContextVar, copy_context
+from itertools import count
+from random import Random
+from typing import Any
+
+MOST_CALLBACKS = 300_000  # of one universe; more than that is a loop that never rests
+
+
+CALLBACK = 2e-6  # seconds that a callback takes: without it, whoever polls would wait for ever
+
+
+class Host:
+    """One simulated process."""
+
+    def __init__(self, name: str, pid: int) -> None:
+        self.name = name
+        self.pid = pid
+        self.dead = False
+        self.stopped = False
+
+    def __repr__(self) -> str:
+        return f"Host({self.name!r}, pid={self.pid})"
+
+
+class Thread:
+    """One thread of a host: its callbacks wait here, in their order."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.ready: deque[asyncio.Handle] = deque()
+        self.stopped = False
+
+    @property
+    def able(self) -> bool:
+        return bool(self.ready) and not (self.stopped or self.host.stopped)
+
+
+_THREAD: ContextVar[Thread] = ContextVar("retoma_simulated_thread")
+
+
+class NeverEnds(Exception):
+    """A universe did not come to rest within its bound of callbacks or of virtual time."""
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    """Runs the callbacks of all threads; `rng` decides whose is next."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._now = 0.0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle, Thread]] = []
+        self._numbers = count()
+        self._pids = count(1000)
+        self.callbacks = 0
+        self._running = self._closed = False
+        self._outside = Thread(self.new_host("outside"))
+        self.outside = self.context_of(self._outside)  # of nobody's callbacks
+        self._threads: list[Thread] = [self._outside]
+        self._tasks: list[
+            asyncio.Task[Any]
+        ] = []  # a pending task of a dead host stays as it is
+        self.errors: list[dict[str, Any]] = []
+
+    # — hosts and threads —
+
+    def new_host(self, name: str) -> Host:
+        return Host(name, next(self._pids))
+
+    def new_thread(self, host: Host) -> Thread:
+        thread = Thread(host)
+        self._threads.append(thread)
+        return thread
+
+    def current_thread(self) -> Thread:
+        return _THREAD.get(self._outside)
+
+    def start_on(self, thread: Thread, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Run a coroutine as a task of `thread`; whatever it starts runs there too."""
+        return self.create_task(work, context=self.context_of(thread))
+
+    def context_of(self, thread: Thread) -> Context:
+        context = copy_context()
+        context.run(_THREAD.set, thread)
+        return context
+
+    def kill(self, host: Host) -> None:
+        """As SIGKILL: nothing of it runs any more, not even its `finally` blocks."""
+        host.dead = True
+        self._threads = [thread for thread in self._threads if thread.host is not host]
+
+    # — what asyncio asks of a loop —
+
+    def time(self) -> float:
+        return self._now
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        own = copy_context() if context is None else context
+        handle = asyncio.Handle(callback, args, self, own)
+        thread = own.get(_THREAD, self._outside)
+        if not thread.host.dead:
+            thread.ready.append(handle)
+        return handle
+
+    # All threads are simulated in one.
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        own = copy_context() if context is None else context
+        timer = asyncio.TimerHandle(when, callback, args, self, own)
+        thread = own.get(_THREAD, self._outside)
+        if not thread.host.dead:
+            heapq.heappush(self._timers, (when, next(self._numbers), timer, thread))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Called by a timer that is cancelled; it is passed over when its time comes."""
+
+    def create_future(self) -> "asyncio.Future[Any]":
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self, coro: Any, *, name: Any = None, context: Any = None, **_: Any
+    ) -> "asyncio.Task[Any]":
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
+        self._tasks.append(task)
+        return task
+
+    def run_in_executor(  # type: ignore[override]
+        self, _: Any, func: Any, *args: Any
+    ) -> "asyncio.Future[Any]":
+        """As a thread that is done at some later moment."""
+        future = self.create_future()
+
+        def work() -> None:
+            if future.done():
+                return
+            try:
+                future.set_result(func(*args))
+            except Exception as error:  # noqa: BLE001 — it belongs to whoever waits
+                future.set_exception(error)
+
+        self.call_later(self._rng.random() * 0.01, work)
+        return future
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.errors.append(context)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return self._running
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Forget everything. What dead hosts were in the middle of is never finished."""
+        self._closed = True
+        self._timers.clear()
+        for thread in self._threads:
+            thread.ready.clear()
+        for task in self._tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 — it died with its host
+        self._tasks.clear()
+
+    # — running —
+
+    def run_until_complete(self, future: Any, *, until: float = float("inf")) -> Any:
+        """Run until `future` is done; NeverEnds where virtual time passes `until` before that."""
+        main = future if isinstance(future, asyncio.Future) else self.create_task(future)
+        events._set_running_loop(self)  # noqa: SLF001 — documented, for those who write a loop
+        self._running = True
+        try:
+            while not main.done():
+                self._run_next(until)
+        finally:
+            self._running = False
+            events._set_running_loop(None)  # noqa: SLF001 — likewise
+        return main.result()
+
+    def _run_next(self, until: float) -> None:
+        self.callbacks += 1
+        if self.callbacks > MOST_CALLBACKS:
+            raise NeverEnds(f"{MOST_CALLBACKS:,} callbacks and no end, at {self._now:.1f} s")
+        while self._timers and self._timers[0][0] <= self._now:
+            _, _, timer, thread = heapq.heappop(self._timers)
+            if not (timer.cancelled() or thread.host.dead):
+                thread.ready.append(timer)
+        able = [thread for thread in self._threads if thread.able]
+        if not able:
+            self._let_time_pass(until)
+            return
+        thread = able[0] if len(able) == 1 else able[int(self._rng.random() * len(able))]
+        handle = thread.ready.popleft()
+        self._now += CALLBACK
+        if not handle.cancelled():
+            handle._run()  # noqa: SLF001 — as every loop runs its handles
+
+    def _let_time_pass(self, until: float) -> None:
+        timers = self._timers
+        while timers and (timers[0][2].cancelled() or timers[0][3].host.dead):
+            heapq.heappop(timers)
+        if not timers:
+            raise NeverEnds(f"everybody waits and nothing is due, at {self._now:.1f} s")
+        self._now = max(self._now, timers[0][0])
+        if self._now > until:
+            raise NeverEnds(f"not at rest after {until:g} s of virtual time")
+
+
+def new_loop(rng: Random) -> SimulatedLoop:
+    """Make a loop; what it leaves out (sockets, signals, processes) no simulation may touch."""
+    return SimulatedLoop(rng)  # type: ignore[abstract]

@@ -1,0 +1,259 @@
+"""Run a scenario in many universes and report the first one in which a promise is broken.
+
+def scenario() -> Scenario: ...           # a fresh app, fresh doubles of your services, a fresh ledger
+simulate(scenario, universes=500)         # raises Violated, with the seed that replays it
+"""
+
+import asyncio
+import gc
+import sys
+import warnings
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from retoma.db import Transaction, adhoc
+from retoma.db.simulated import SimulatedFile
+from retoma.engine.checker import check
+from retoma.engine.ledger import Accepted, Effect, Ledger
+from retoma.engine.store import fold_tallies
+from retoma.library import Retoma
+from retoma.simulation.faults import Faults
+from retoma.simulation.loop import NeverEnds
+from retoma.simulation.universe import SETTLE, Line, Universe, make_file
+
+RUNNERS = 3
+LOOK = 5.0  # seconds of virtual time between two looks whether all has ended
+LAST = 60  # lines of a trace that a report shows
+SHRINKS = 60  # universes that shrinking may take
+
+OPEN = adhoc("SELECT id, kind, state FROM jobs WHERE state IN ('waiting', 'running') LIMIT 20")
+
+
+@dataclass(slots=True)
+class SimulatedLedger:
+    """What handlers really did, written by them as it happens."""
+
+    effects: list[Effect] = field(default_factory=list)
+    accepted: list[Accepted] = field(default_factory=list)
+
+    def read(self) -> Ledger:
+        ledger = Ledger({}, {})
+        for effect in self.effects:
+            ledger.effects.setdefault(effect.job, []).append(effect)  # type: ignore[attr-defined]
+        for each in self.accepted:
+            ledger.accepted.setdefault(each.job, []).append(each)  # type: ignore[attr-defined]
+        return ledger
+
+
+@dataclass(slots=True, kw_only=True)
+class Scenario:
+    """What happens in one universe, made anew for each.
+
+    `submit` and `act` run on hosts whose calls fail as those of the runners do; they are given the app of
+    that host. `verify` is called when all has ended: what it raises or returns is a violation.
+    """
+
+    app: Retoma
+    submit: Callable[[Retoma], Coroutine[Any, Any, Any]]
+    act: Callable[[Retoma], Coroutine[Any, Any, Any]] | None = None
+    verify: Callable[[], Sequence[str] | None] = lambda: None
+    ledger: SimulatedLedger = field(default_factory=SimulatedLedger)
+    enter: Callable[[Universe], None] = lambda _: None  # before anything happens
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one universe ended."""
+
+    seed: int | str
+    violations: tuple[str, ...]
+    faults: tuple[int, ...]  # the numbers of those that happened
+    trace: tuple[Line, ...]
+    digest: str
+    jobs: int
+    virtual: float  # seconds
+
+
+class Violated(AssertionError):
+    """A promise was broken in a universe; its message has the seed and the shortest trace found."""
+
+    def __init__(self, outcome: Outcome, command: str) -> None:
+        self.outcome = outcome
+        lines = outcome.trace[-LAST:]
+        left_out = len(outcome.trace) - len(lines)
+        story = (
+            [f"  … {left_out} lines before", *map(str, lines)] if left_out else map(str, lines)
+        )
+        super().__init__(
+            "\n".join(
+                (
+                    f"universe {outcome.seed}: {len(outcome.violations)} violations",
+                    *(f"  - {each}" for each in outcome.violations),
+                    f"with {len(outcome.faults)} faults; what happened:",
+                    *story,
+                    f"replay: {command}",
+                )
+            )
+        )
+
+
+def simulate(
+    scenario: Callable[[], Scenario],
+    *,
+    universes: int = 200,
+    seed: int = 0,
+    runners: int = RUNNERS,
+    faults: Faults | None = None,
+    command: str = "simulate(scenario, seed={seed}, universes=1)",
+) -> int:
+    """Run the scenario in universes `seed`, `seed + 1`, …; how many jobs ended in them.
+
+    Raises `Violated` at the first universe in which the engine's checker or the scenario finds a
+    violation, after making its list of faults as short as it can.
+    """
+    file = make_file(scenario().app)
+    jobs = 0
+    how: dict[str, Any] = {"file": file, "runners": runners, "faults": faults}
+    with quiet():
+        for number in range(seed, seed + universes):
+            outcome = run_universe(scenario, number, **how)
+            if outcome.violations:
+                raise Violated(shrink(scenario, outcome, **how), command.format(seed=number))
+            jobs += outcome.jobs
+    return jobs
+
+
+def run_universe(
+    scenario: Callable[[], Scenario],
+    seed: int | str,
+    *,
+    file: SimulatedFile,
+    runners: int = RUNNERS,
+    faults: Faults | None = None,
+    only: frozenset[int] | None = None,
+) -> Outcome:
+    """Run one universe to its end, and check it."""
+    story = scenario()
+    universe = Universe(story.app, seed, file, faults=faults, only=only)
+    story.enter(universe)
+    found: list[str] = []
+    try:
+        universe.loop.run_until_complete(
+            _live(universe, story, runners), until=universe.faults.span + SETTLE
+        )
+    except NeverEnds as error:
+        found += [f"liveness: {error}", *_still_open(universe)]
+    except Exception as error:  # noqa: BLE001 — a scenario that fails is a finding too
+        found.append(f"scenario: {type(error).__name__}: {error}")
+    if not found:
+        found += _checked(universe, story)
+    outcome = Outcome(
+        seed,
+        tuple(found),
+        tuple(universe.chances.happened),
+        tuple(universe.trace),
+        universe.digest(),
+        _count_jobs(universe),
+        universe.loop.time(),
+    )
+    universe.loop.close()
+    return outcome
+
+
+def shrink(scenario: Callable[[], Scenario], outcome: Outcome, **how: Any) -> Outcome:
+    """Leave out faults as long as the universe is still violated."""
+    best, tries, size = outcome, 0, max(len(outcome.faults) // 2, 1)
+    while size and tries < SHRINKS:
+        smaller = None
+        for start in range(0, len(best.faults), size):
+            kept = best.faults[:start] + best.faults[start + size :]
+            tries += 1
+            candidate = run_universe(scenario, outcome.seed, **how, only=frozenset(kept))
+            if candidate.violations and len(candidate.faults) < len(best.faults):
+                smaller = candidate
+                break
+            if tries >= SHRINKS:
+                break
+        if smaller is None:
+            size //= 2
+        else:
+            best = smaller
+            size = min(size, max(len(best.faults) // 2, 1))
+    return best
+
+
+async def _live(universe: Universe, story: Scenario, runners: int) -> None:
+    client = universe.new_member("client")
+    trouble = universe.loop.create_task(universe.trouble(runners))
+    work = [universe.loop.start_on(client.thread, story.submit(client.own_app))]
+    if story.act is not None:
+        operator = universe.new_member("operator")
+        work.append(universe.loop.start_on(operator.thread, story.act(operator.own_app)))
+    await asyncio.gather(trouble, *work)
+    universe.heal(runners)
+    while not _quiet(universe):  # noqa: ASYNC110 — by virtual time
+        await asyncio.sleep(LOOK)
+    while universe.runners:
+        for member in universe.runners:
+            universe.ask_to_leave(member)
+        await asyncio.sleep(LOOK)
+
+
+def _quiet(universe: Universe) -> bool:
+    rows, _ = universe.file.write(lambda tx: tx.all(OPEN))
+    return not rows
+
+
+def _still_open(universe: Universe) -> Iterator[str]:
+    rows, _ = universe.file.write(lambda tx: tx.all(OPEN))
+    for job, kind, state in rows:
+        yield f"liveness: job {job} ({kind}) is still {state}"
+
+
+def _checked(universe: Universe, story: Scenario) -> Iterator[str]:
+    def look(tx: Transaction) -> list[str]:
+        fold_tallies(tx)
+        found = check(tx, story.ledger.read())
+        return [f"{each.rule}: {each.subject}: {each.found}" for each in found]
+
+    yield from universe.file.write(look)[0]
+    try:
+        yield from story.verify() or ()
+    except AssertionError as error:
+        yield f"verify: {error}"
+    for context in universe.loop.errors:
+        yield f"unhandled: {context.get('message')}: {context.get('exception')!r}"
+
+
+def _count_jobs(universe: Universe) -> int:
+    [[count]], _ = universe.file.write(lambda tx: tx.all(adhoc("SELECT count(*) FROM jobs")))
+    return int(count)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No log lines, no warnings of tasks that died with their host, and the collector as it was."""
+    before = structlog.get_config()
+    hook, thresholds, pace = sys.unraisablehook, gc.get_threshold(), sys.getswitchinterval()
+    structlog.configure(processors=[_drop])
+    sys.unraisablehook = lambda _: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # coroutines of hosts that died
+            try:
+                yield
+            finally:
+                gc.collect()
+    finally:
+        sys.unraisablehook = hook
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(pace)
+        structlog.configure(**before)
+
+
+def _drop(*_: Any) -> Any:
+    raise structlog.DropEvent
