@@ -12,6 +12,8 @@ from fastapi import APIRouter, FastAPI
 
 from retoma import Context, Park, Permanent, Retoma, Retry, settings
 from retoma.access import Access, Role
+from retoma.bootstrap import install_applications
+from retoma.cli.connections import ConnectionLimits
 from retoma.cli.listening import bound_to
 from retoma.cli.serve import Server, prepare
 from retoma.engine.ports import Clock
@@ -86,7 +88,9 @@ async def world(
     url: str, *, bound: Bound = PATIENT, clock: Clock | None = None, **given: Any
 ) -> AsyncIterator[World]:
     app = stories(url, clock=clock)
-    site = build_site(app, set_up(url, **given), [application(app)], bound=bound)
+    chosen = set_up(url, **given)
+    others = install_applications(app, chosen)
+    site = build_site(app, chosen, [application(app), *others], bound=bound)
     async with app:
         access = Access(await app.database(), app.clock, app.ids)
         keys = {
@@ -183,7 +187,12 @@ class Served:
 
 @contextmanager
 def served(
-    url: str, *, bound: Bound = PATIENT, routers: Sequence[APIRouter] = (), **given: Any
+    url: str,
+    *,
+    bound: Bound = PATIENT,
+    routers: Sequence[APIRouter] = (),
+    limits: ConnectionLimits | None = None,
+    **given: Any,
 ) -> Iterator[Served]:
     """The same server that `retoma serve` runs, beside the test."""
 
@@ -192,7 +201,12 @@ def served(
         chosen = set_up(url, **{"serve_port": 0, **given})
         async with stories(url) as app:
             server = await prepare(
-                app, chosen, [application(app)], bound=bound, routers=routers
+                app,
+                chosen,
+                [application(app)],
+                bound=bound,
+                routers=routers,
+                limits=limits,
             )
             yield Served(server.origin, server.site), server
 

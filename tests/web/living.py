@@ -70,12 +70,13 @@ SEARCHED = "/embeddings/busca?colecao={}&q=prazo+de+pagamento"
 
 
 @contextmanager
-def living(folder: Path) -> Iterator[str]:
-    """Until the block ends; a link that signs in."""
+def living(
+    folder: Path, python: str = sys.executable, environment: dict[str, str] | None = None
+) -> Iterator[str]:
+    """Run `retoma up` until the block ends; a link that signs in."""
     with (folder / "up.log").open("w") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-u", "-m", "retoma", "up"], cwd=folder, stdout=log, stderr=log
-        )
+        command = [python, "-u", "-m", "retoma", "up"]
+        child = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
         try:
             yield _said(folder / "up.log", child)
         finally:

@@ -427,7 +427,7 @@ async def test_many_who_look_at_the_same_are_drawn_for_once(database_url):
         screens = Screens(house.site.state.house.broadcaster, house.app.clock)
         shown = Counted([])
 
-        first = [await screens.watch(shown, nobody_asks) for _ in range(5)]
+        first = [await screens.watch(shown, nobody_asks, "Vera") for _ in range(5)]
         heard = [await anext_with(hearing, b"hx-partial") for hearing in first]
         stages = len(screens._stages)
         for hearing in first:

@@ -5,8 +5,8 @@ import threading
 
 from retoma import Context
 from retoma.engine import store
+from retoma.engine.heartbeat import Heartbeat, HeartbeatThread
 from retoma.engine.ports import Clock
-from retoma.engine.pulse import Pulse
 from retoma.engine.states import State
 from retoma.engine.testing import FakeClock
 from tests.engine.aids import boot, eventually, rows, running
@@ -93,27 +93,27 @@ async def test_a_bell_that_is_lost_is_made_up_for_by_the_beat(database_url):
         database = await house.app.database()
         await boot(database, "me")
         told: list[str] = []
-        pulse = Pulse(
+        heartbeat = Heartbeat(
             database,
             "me",
             FakeClock(),
             lease=60.0,
             beat=10.0,
-            on_bell=lambda _: None,
+            on_wake_up=lambda _: None,
             on_lost=lambda: told.append("lost"),
             on_drain=lambda: told.append("drain"),
         )
 
-        assert pulse.beat()
+        assert heartbeat.beat()
         assert [] == told
         await house.app.drain_runner("me", actor="Olga")
-        assert [True, True] == [pulse.beat(), pulse.beat()]
+        assert [True, True] == [heartbeat.beat(), heartbeat.beat()]
 
         assert ["drain"] == told  # once, however often it is heard
         await database.write(
             lambda tx: store.move_runner(tx, "me", "lost", actor="test"), verb="test"
         )
-        assert not pulse.beat()
+        assert not heartbeat.beat()
 
 
 async def test_e29_who_was_told_to_leave_before_it_listened_hears_of_it(database_url):
@@ -121,22 +121,24 @@ async def test_e29_who_was_told_to_leave_before_it_listened_hears_of_it(database
         database = await house.app.database()
         await boot(database, "me")
         await house.app.drain_runner("me", actor="Olga")
-        heard = threading.Event()
-        pulse = Pulse(
+        heard, died = threading.Event(), list[BaseException]()
+        heartbeat = Heartbeat(
             database,
             "me",
             Clock(),
             **SLOW,
-            on_bell=lambda _: None,
+            on_wake_up=lambda _: None,
             on_lost=lambda: None,
             on_drain=heard.set,
         )
 
-        pulse.start()
+        thread = HeartbeatThread(heartbeat, database, on_death=died.append)
+        thread.start()
         told = await asyncio.to_thread(heard.wait, 20)
-        pulse.stop()
+        thread.stop()
 
         assert told
+        assert [] == died
 
 
 async def test_what_wishes_nothing_is_no_boot(database_url):

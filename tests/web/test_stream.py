@@ -10,11 +10,11 @@ import httpx2
 import pytest
 
 from retoma import Retoma
+from retoma.access import Access
 from retoma.db import Away
 from retoma.engine.insights import tail
 from retoma.engine.testing import drain
 from retoma.web import Bound, broadcast
-from retoma.web.routes import stream
 from tests.engine.aids import eventually
 from tests.web.aids import ROOT_KEY, Served, served, stories
 from tests.web.sse import Ear, Heard
@@ -30,9 +30,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def house(url: str) -> AsyncIterator[tuple[Served, Retoma]]:
+async def house(url: str, **given: Any) -> AsyncIterator[tuple[Served, Retoma]]:
     """A server on a socket, and an app beside it that makes things happen."""
-    with served(url) as server:
+    with served(url, **given) as server:
         async with stories(url) as app:
             yield server, app
 
@@ -192,7 +192,7 @@ def names(told: list[Heard]) -> set[str]:
 # — who is let go —
 
 
-async def test_a_revoked_key_ends_its_streams_with_the_next_heartbeat(database_url, test_clock):
+async def test_a_revoked_key_ends_its_streams(database_url, test_clock):
     async with house(database_url) as (server, app):
         key = key_of(server, "viewer")
         async with (
@@ -341,10 +341,10 @@ async def test_what_is_refused_is_a_problem_and_no_stream(url_of_one):
         assert 0 == server.site.state.house.broadcaster.listeners
 
 
-async def test_row_26_more_streams_than_one_process_has_are_refused(url_of_one, monkeypatch):
-    monkeypatch.setattr(stream, "MOST", 2)
+@pytest.mark.parametrize("setting", ["streams", "streams_each"])
+async def test_row_26_more_streams_than_the_settings_allow_are_refused(url_of_one, setting):
     async with (
-        house(url_of_one) as (server, _),
+        house(url_of_one, **{setting: 2}) as (server, _),
         open_stream(server) as first,
         open_stream(server) as second,
     ):
@@ -355,6 +355,31 @@ async def test_row_26_more_streams_than_one_process_has_are_refused(url_of_one, 
 
         assert (429, "too_many_requests") == (third.status, told["code"])
         assert "retry-after" in third.headers
+        async with open_stream(server, headers=key_of(server, "viewer")["headers"]) as other:
+            assert (200 if setting == "streams_each" else 429) == other.status
+
+
+async def test_a_stream_ends_within_a_second_of_what_it_was_opened_with(
+    database_url, monkeypatch
+):
+    """By a key that is revoked, long before the next heartbeat asks."""
+    monkeypatch.setattr(broadcast, "LOOK", 0.25)
+    async with house(database_url) as (server, app):
+        key = key_of(server, "viewer")
+        everybody = server.site.state.house.broadcaster._listeners
+        async with (
+            open_stream(server, headers=key["headers"]) as ear,
+            open_stream(server) as other,
+        ):
+            await hello(ear)
+            await hello(other)
+            access = Access(await app.database(), app.clock, app.ids)
+            async with asyncio.timeout(broadcast.HEARTBEAT / 2):  # it asks by itself no sooner
+                await access.revoke_key(key["id"], "test")
+                dropped = await last_of(ear)
+
+            assert ("dropped", {"reason": "not_allowed"}) == dropped
+            await eventually(lambda: count(everybody, 1))
 
 
 async def test_a_database_that_is_away_is_a_problem_and_no_stream(url_of_one, monkeypatch):

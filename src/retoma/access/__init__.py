@@ -10,6 +10,7 @@ from retoma.access.model import (
     Session,
     SessionSeen,
     Spot,
+    is_of_access,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Session",
     "SessionSeen",
     "Spot",
+    "is_of_access",
 ]

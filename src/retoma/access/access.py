@@ -21,7 +21,7 @@ from retoma.access.model import (
 )
 from retoma.access.token import Sort
 from retoma.db import Database, DatabaseError, Transaction
-from retoma.engine.duration import seconds
+from retoma.engine.duration import instant, seconds
 from retoma.engine.errors import BadInput, NotFound
 from retoma.engine.ports import Clock, Ids
 from retoma.secret import known
@@ -142,8 +142,11 @@ class Access:
         )
 
     async def remove_person(self, person_name: str, actor: str) -> None:
-        """Every key, link and session of theirs is over, at once."""
-        name = model.person_named(person_name)
+        """Every key, link and session of theirs is over, at once. Not one's own: nobody could come
+        in again."""
+        name = model.person_meant(person_name)
+        if name == actor:
+            raise BadInput(say("nobody removes themselves; nothing was changed"))
         await self._database.write(
             lambda tx: store.remove_person(tx, name, actor=actor), verb="remove_person"
         )
@@ -221,17 +224,12 @@ class Access:
 
 def _moment_or_length(value: Any) -> datetime | timedelta | None:
     match value:
-        case None | timedelta():
-            return value
+        case None:
+            return None
         case datetime():
-            if value.tzinfo is None:
-                raise BadInput(say("{value} has no time zone: say whose clock", value=value))
-            return value
+            return instant(value)
         case _:
-            try:
-                return timedelta(seconds=seconds(value))
-            except OverflowError:
-                raise BadInput(say("a key cannot outlive the calendar")) from None
+            return timedelta(seconds=seconds(value))
 
 
 def _at_most(most: float, length: float) -> float:

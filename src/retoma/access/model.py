@@ -5,14 +5,20 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from retoma.access.names import is_mixed, skeleton
 from retoma.engine.errors import BadInput
-from retoma.secret import LONGEST, redact_text
+from retoma.secret import STARS, redact_text
 from retoma.words import say
 
+AGENT: Final = (
+    2_000  # characters of what a browser says of itself; more is looked through for nobody
+)
 NAME: Final = 200  # characters of a name or a label
 ENVIRONMENT: Final = "RETOMA_API_KEY"  # whose name stands in the audit log for that key
 # Who else stands there; a person of that name could hide behind it.
-RESERVED: Final = frozenset({"cli", "library", "engine", "system", ENVIRONMENT.lower()})
+RESERVED: Final = frozenset(
+    skeleton(each) for each in ("cli", "library", "engine", "system", ENVIRONMENT)
+)
 
 
 class Role(StrEnum):
@@ -112,6 +118,14 @@ class SessionSeen:
     expires_at: datetime | None
 
 
+# What the audit log says of people, keys, links and sessions: for admins alone.
+ACCESS_VERBS: Final = ("authz_denied", "key.", "person.", "session.")
+
+
+def is_of_access(verb: str) -> bool:
+    return verb.startswith(ACCESS_VERBS)
+
+
 def role_named(value: object) -> Role:
     if value not in list(Role):
         raise BadInput(
@@ -120,10 +134,22 @@ def role_named(value: object) -> Role:
     return Role(str(value))
 
 
+def person_meant(name: object) -> str:
+    """What may be somebody's name already, whatever a new one must be."""
+    return _shown(say("a person's name"), name, least=1)
+
+
 def person_named(name: object) -> str:
     """A name that shows itself as it is, and is nobody's of ours."""
-    checked = _shown(say("a person's name"), name, least=1)
-    if checked.lower() in RESERVED:
+    checked = person_meant(name)
+    if is_mixed(checked):
+        raise BadInput(
+            say(
+                "{name!r} mixes letters that look alike; write it with those of one script",
+                name=name,
+            )
+        )
+    if skeleton(checked) in RESERVED:
         raise BadInput(
             say("{name!r} stands for ourselves in the audit log; take another name", name=name)
         )
@@ -136,7 +162,7 @@ def label_given(label: object) -> str:
 
 def told(text: str) -> str:
     """What came from outside, whatever it is, kept so that a person knows it again."""
-    shown = redact_text(text[:LONGEST])[:NAME]
+    shown = redact_text(text)[:NAME] if len(text) <= AGENT else STARS
     return "".join(each if each.isprintable() else "?" for each in shown)
 
 

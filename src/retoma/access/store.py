@@ -17,8 +17,9 @@ from retoma.access.model import (
     Spot,
     least,
 )
+from retoma.access.names import skeleton
 from retoma.access.token import Given, Made
-from retoma.codec import encode
+from retoma.codec import decode, encode
 from retoma.db import Row, Statement, Transaction, moment, statement
 from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.store import now, tell
@@ -28,6 +29,7 @@ LINK: Final = 3600.0  # seconds a sign-in link is good: sent, read, clicked
 IDLE: Final = 12 * 3600.0  # seconds a session may rest: a working day with its night
 LIFE: Final = 14 * 86_400.0  # seconds a session lasts at most
 FRESH: Final = 60.0  # seconds within which a use is not told again
+MINUTE: Final = 60.0  # seconds in which what somebody is denied is counted in one line
 KEPT: Final = 30 * 86_400.0  # seconds that what is over stays to be looked at
 EVERY: Final = 1_000_000_000  # rows of a list, for whoever wants no pages
 
@@ -43,6 +45,8 @@ ADD_SESSION = verb("add_session")
 ANY_KEY = verb("any_key")
 END_ALL_OF = verb("end_all_of")
 END_SESSION = verb("end_session")
+COUNT_DENIED = verb("count_denied")
+FIND_DENIED = verb("find_denied")
 FIND_KEY = verb("find_key")
 FIND_LINK = verb("find_link")
 FIND_PERSON = verb("find_person")
@@ -51,6 +55,7 @@ FORGET_ENDED = verb("forget_ended")
 KEY_EXISTS = verb("key_exists")
 KEY_TO_REPLACE = verb("key_to_replace")
 LIST_KEYS = verb("list_keys")
+LIST_NAMES = verb("list_names")
 LIST_PEOPLE = verb("list_people")
 LIST_SESSIONS = verb("list_sessions")
 REMOVE_PERSON = verb("remove_person")
@@ -132,8 +137,18 @@ def _added(tx: Transaction, name: str, role: Role, *, actor: str) -> int | None:
     row = tx.one(ADD_PERSON, name=name, role=role)
     if row is None:
         return None
+    _check_twins(tx, name)
     _tell(tx, actor, "person.added", name, {"role": role})
     return cast("int", row[0])
+
+
+def _check_twins(tx: Transaction, name: str) -> None:
+    looks = skeleton(name)
+    for (other,) in tx.all(LIST_NAMES):
+        if other != name and skeleton(other) == looks:
+            raise BadInput(
+                say("{name!r} looks like {other!r}; take another name", name=name, other=other)
+            )
 
 
 def _found(tx: Transaction, name: str) -> tuple[int, Role]:
@@ -245,10 +260,7 @@ def _expiry(tx: Transaction, expires: datetime | timedelta | None) -> datetime |
     if expires is None:
         return None
     at = now(tx)
-    try:
-        until = at + expires if isinstance(expires, timedelta) else expires
-    except OverflowError:
-        raise BadInput(say("a key cannot outlive the calendar")) from None
+    until = at + expires if isinstance(expires, timedelta) else expires
     if until <= at:
         raise BadInput(
             say("{until} is past: the key would never be good, and was not made", until=until)
@@ -348,7 +360,13 @@ def end_session(tx: Transaction, session: str, *, actor: str) -> None:
 
 
 def denied(tx: Transaction, person: Person, what: str) -> None:
-    _tell(tx, person.name, "authz_denied", what, {"role": person.role})
+    """One line for each person, route and minute, however often they ask."""
+    line = tx.one(FIND_DENIED, ago=-MINUTE, actor=person.name, subject=what)
+    if line is None:
+        _tell(tx, person.name, "authz_denied", what, {"role": person.role, "count": 1})
+        return
+    about = decode(line[1])
+    tx.run(COUNT_DENIED, id=line[0], details=encode({**about, "count": about["count"] + 1}))
 
 
 def _known(row: Row | None, given: Given) -> Known | None:

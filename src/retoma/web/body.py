@@ -1,4 +1,4 @@
-"""What a JSON body may be: UTF-8, flat enough, nothing that two readers would read differently."""
+"""Check a JSON body: UTF-8, flat enough, nothing that two readers would read differently."""
 
 import json
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from retoma.web.problems import Flaw, Refusal
 from retoma.words import Said, say
 
 DIGITS: Final = 4_300  # of a whole number; Python reads no longer one
+PIECE: Final = 64 * 1024  # bytes that are looked through at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +18,54 @@ class Shape:
 
     depth: int = 32
     keys: int = 10_000
-    text: int = 64 * 1024  # characters
+    text: int | None = 64 * 1024  # characters; None: the route looks at each string itself
+    values: int = 400_000  # Python needs about 70 bytes for each, however short it is written
+    containers: int = (
+        50_000  # lists and objects: each time there are some more, Python looks at all
+    )
 
 
 def check_json(raw: bytes, shape: Shape) -> None:
-    """Refuse what is no JSON (400), and what no database would give back unchanged (422)."""
-    for path, depth, value in _walk(_parsed(raw, shape)):
-        if depth > shape.depth and isinstance(value, dict | list):
-            raise _unreadable(say("it is nested deeper than {most}", most=shape.depth))
-        if isinstance(value, str):
-            _check_text(path, value, shape)
+    """Refuse what is no JSON (400), and what no database would give back unchanged (422).
+
+    Time and memory are linear in the bytes: the path of a value is built only for an error.
+    """
+    _check_count(raw, shape)
+    try:
+        _check_value(_parsed(raw, shape), 1, shape)
+    except _Flawed as flawed:
+        raise _refused(flawed) from None
+
+
+def _check_count(raw: bytes, shape: Shape) -> None:
+    """Before a single object is made of them."""
+    if not _has_many(raw, shape):
+        return
+    commas = opened = 0
+    for part in _outside_strings(raw):
+        commas += part.count(b",")
+        opened += part.count(b"[") + part.count(b"{")
+    if opened > shape.containers:
+        raise _unreadable(
+            say("it has more than {most} lists and objects", most=shape.containers)
+        )
+    if commas + opened > shape.values:
+        raise _unreadable(say("it has more than {most} values", most=shape.values))
+
+
+def _has_many(raw: bytes, shape: Shape) -> bool:
+    """Whether it may have too many, as far as can be said at once."""
+    opened = raw.count(b"[") + raw.count(b"{")
+    return opened > shape.containers or opened + raw.count(b",") > shape.values
+
+
+def _outside_strings(raw: bytes) -> Iterator[bytes]:
+    plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    is_inside = False
+    for at in range(0, len(plain), PIECE):
+        parts = plain[at : at + PIECE].split(b'"')
+        yield b"".join(parts[is_inside::2])
+        is_inside ^= len(parts) % 2 == 0
 
 
 def _parsed(raw: bytes, shape: Shape) -> Any:
@@ -58,30 +97,59 @@ def _parsed(raw: bytes, shape: Shape) -> Any:
         raise _unreadable(say("it is no JSON")) from None
 
 
-def _walk(value: Any) -> Iterator[tuple[str, int, Any]]:
-    """Every value inside with its path and depth, keys too; without recursion."""
-    left: list[tuple[str, int, Any]] = [("body", 1, value)]
-    while left:
-        path, depth, each = left.pop()
-        yield path, depth, each
-        if isinstance(each, dict):
-            for key, child in each.items():
-                yield path, depth, key
-                left.append((f"{path}.{key[:100]}", depth + 1, child))
-        elif isinstance(each, list):
-            left += [(f"{path}[{at}]", depth + 1, child) for at, child in enumerate(each)]
+class _Flawed(Exception):
+    """A value that is not allowed; on its way up it learns where it stands."""
+
+    def __init__(self, why: Said) -> None:
+        super().__init__()
+        self.why = why
+        self.way: list[str] = []
 
 
-def _check_text(path: str, text: str, shape: Shape) -> None:
+def _check_value(value: Any, depth: int, shape: Shape) -> None:
+    if isinstance(value, str):
+        _check_text(value, shape)
+    elif isinstance(value, dict):
+        _check_depth(depth, shape)
+        _check_object(value, depth, shape)
+    elif isinstance(value, list):
+        _check_depth(depth, shape)
+        at = 0
+        try:
+            for at, each in enumerate(value):  # noqa: B007 — read by the handler
+                _check_value(each, depth + 1, shape)
+        except _Flawed as flawed:
+            flawed.way.append(f"[{at}]")
+            raise
+
+
+def _check_object(value: dict[str, Any], depth: int, shape: Shape) -> None:
+    for key, each in value.items():
+        _check_text(key, shape)
+        try:
+            _check_value(each, depth + 1, shape)
+        except _Flawed as flawed:
+            flawed.way.append(f".{key[:100]}")
+            raise
+
+
+def _check_depth(depth: int, shape: Shape) -> None:
+    if depth > shape.depth:
+        raise _unreadable(say("it is nested deeper than {most}", most=shape.depth))
+
+
+def _check_text(text: str, shape: Shape) -> None:
+    if shape.text is None:
+        return
     if len(text) > shape.text:
-        raise _flawed(path, say("has more than {most} characters", most=shape.text))
+        raise _Flawed(say("has more than {most} characters", most=shape.text))
     if "\0" in text:
-        raise _flawed(path, say("has a NUL character"))
+        raise _Flawed(say("has a NUL character"))
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise _flawed(path, say("has half a surrogate pair")) from None
+            raise _Flawed(say("has half a surrogate pair")) from None
 
 
 def _no_number(_: str) -> Never:
@@ -105,9 +173,12 @@ def _unreadable(why: Said) -> Refusal:
     return Refusal("bad_json", say("the body cannot be read: {why}", why=why))
 
 
-def _flawed(path: str, why: Said) -> Refusal:
+def _refused(flawed: _Flawed) -> Refusal:
     # The path is somebody's own words: shown, but never with what could steer a terminal.
-    shown = path.encode("ascii", "backslashreplace").decode()
+    path = "body" + "".join(reversed(flawed.way))
+    shown = path.encode("unicode_escape").decode()
     return Refusal(
-        "bad_input", say("a value is not allowed; nothing was changed"), [Flaw(shown, why)]
+        "bad_input",
+        say("a value is not allowed; nothing was changed"),
+        [Flaw(shown, flawed.why)],
     )

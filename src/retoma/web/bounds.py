@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from email.message import Message as MailMessage
 from hashlib import sha256
 from typing import Final
 from urllib.parse import parse_qsl
@@ -20,18 +19,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from retoma.engine.ports import Clock, Ids
 from retoma.web import problems
-from retoma.web.body import Shape, check_json
+from retoma.web.body import Shape
 from retoma.web.problems import Refusal
+from retoma.web.request_body import BODY, BodyLimit, Gone, RequestBody, too_large
 from retoma.web.visit import PRINTABLE, VISIT, Visit, headers_of, visit_of
 from retoma.words import say
 
 MEBIBYTE: Final = 1024 * 1024
 UNSAFE: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+HEAD: Final = 16 * 1024  # bytes of a request before its body
 KEY_NAMES: Final = frozenset(
     {"api_key", "apikey", "api-key", "x-api-key", "access_token", "authorization", "token"}
 )
 A_KEY: Final = re.compile(r"retoma_[0-9a-f]{16}_[0-9A-Za-z]{20,}")
+YEAR: Final = 365 * 86_400  # seconds
 REMEMBERED: Final = (
     10_000  # callers whose pace is known; the one that is quiet longest goes first
 )
@@ -69,10 +70,12 @@ class Places:
     """Which paths are not like the others, and under which names we are known."""
 
     hosts: frozenset[str] | None = None  # None: any
-    uploads: Mapping[str, int | None] = field(
-        default_factory=dict
-    )  # bytes; None: as all have it
+    # Bytes that may be sent there, as they come; None: as all have it.
+    uploads: Mapping[str, int | None] = field(default_factory=dict)
+    # JSON that may be larger than elsewhere: bytes, and what may be in it.
+    large_json: Mapping[str, tuple[int, Shape]] = field(default_factory=dict)
     streams: Sequence[str] = ()  # answers that never end
+    is_secure: bool = False  # people reach us over TLS alone
 
 
 class Bounds:
@@ -83,7 +86,7 @@ class Bounds:
     ) -> None:
         self._app = app
         self._bound = bound
-        self._places = places
+        self.places = places
         self._clock = clock
         self._ids = ids
         self._keys = Buckets(bound.per_key, bound.burst, clock)
@@ -95,7 +98,7 @@ class Bounds:
             return
         headers = headers_of(scope)
         visit = scope[VISIT] = visit_of(headers, self._ids)
-        answer = _Answer(send, scope, visit)
+        answer = _Answer(send, scope, visit, self.places.is_secure)
         began = self._clock.now()
         with structlog.contextvars.bound_contextvars(
             trace_id=visit.trace_id, correlation=visit.correlation
@@ -113,24 +116,27 @@ class Bounds:
     ) -> None:
         try:
             self._check(scope, headers)
-            body = await self._body(scope, headers, receive)
-            async with self._time(scope):
-                await self._app(scope, body, answer)
+            body = self._body(scope, headers, receive)
+            async with self._time(scope) as body.deadline:
+                await self._app(scope, body.receive, answer)
         except Refusal as refusal:
             await _refuse(refusal, scope, receive, answer, visit)
         except TimeoutError:
             await _refuse(_too_slow(), scope, receive, answer, visit)
-        except _Gone:
+        except Gone:
             return
 
-    def _time(self, scope: Scope) -> AbstractAsyncContextManager[object]:
-        if self._upload(scope) is not None or _is_below(scope["path"], self._places.streams):
+    def _time(self, scope: Scope) -> AbstractAsyncContextManager[asyncio.Timeout | None]:
+        path = scope["path"]
+        takes_long = path in self.places.large_json or self._upload(scope) is not None
+        if takes_long or _is_below(path, self.places.streams):
             return nullcontext()
         return asyncio.timeout(self._bound.seconds)
 
     # — before the body —
 
     def _check(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        _check_head(scope, headers)
         self._check_host(headers)
         _check_query(scope)
         correlation = headers.get("x-correlation-id")
@@ -142,7 +148,7 @@ class Bounds:
         self._check_pace(scope, headers)
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
-        known = self._places.hosts
+        known = self.places.hosts
         if known is not None and headers.get("host", "").lower() not in known:
             raise Refusal(
                 "wrong_host", say("nobody is known here by the host this request names")
@@ -163,52 +169,31 @@ class Bounds:
 
     # — the body —
 
-    async def _body(
-        self, scope: Scope, headers: Mapping[str, str], receive: Receive
-    ) -> Receive:
-        upload = self._upload(scope)
-        most = self._bound.body if upload is None else upload
+    def _body(self, scope: Scope, headers: Mapping[str, str], receive: Receive) -> RequestBody:
+        """What may come, and nothing of it read yet."""
+        limit = self._limit(scope)
         length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
-            raise _too_large(most)
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > limit.size:
+            raise too_large(limit.size)
+        body = scope[BODY] = RequestBody(receive, scope, headers, limit)
+        return body
+
+    def _limit(self, scope: Scope) -> BodyLimit:
+        bound = self._bound
+        upload = self._upload(scope)
         if upload is not None:
-            return _counting(receive, most)
-        try:
-            async with asyncio.timeout(self._bound.seconds):
-                raw = await _read(receive, most)
-        except TimeoutError:
-            raise Refusal(
-                "too_slow_request",
-                say(
-                    "the request did not arrive within {seconds:g} s",
-                    seconds=self._bound.seconds,
-                ),
-                headers={"Connection": "close"},
-            ) from None
-        if raw and scope["method"] in UNSAFE:
-            self._check_media(scope["path"], headers.get("content-type", ""), raw)
-        return _replayed(raw, receive)
+            return BodyLimit(size=upload, seconds=bound.seconds)
+        size, shape = self.places.large_json.get(scope["path"], (bound.body, bound.shape))
+        return BodyLimit(size=size, seconds=bound.seconds, shape=shape)
 
     def _upload(self, scope: Scope) -> int | None:
         """How many bytes may come there as they come; None: nothing comes so. There, and not below
         it: whoever takes a body whole must not be sent a large one."""
-        uploads = self._places.uploads
+        uploads = self.places.uploads
         if scope["method"] not in UNSAFE or scope["path"] not in uploads:
             return None
         most = uploads[scope["path"]]
         return self._bound.upload if most is None else most
-
-    def _check_media(self, path: str, content_type: str, raw: bytes) -> None:
-        message = MailMessage()
-        message["content-type"] = content_type or "none/none"
-        media, charset = message.get_content_type(), message.get_param("charset", "utf-8")
-        if media in FORMS and not path.startswith("/api/"):
-            return
-        if media != "application/json" or str(charset).lower() not in ("utf-8", "utf8"):
-            raise Refusal(
-                "bad_media_type", say("a body here is application/json in UTF-8, and says so")
-            )
-        check_json(raw, self._bound.shape)
 
 
 class Buckets:
@@ -232,14 +217,11 @@ class Buckets:
         return wait
 
 
-class _Gone(Exception):
-    """Whoever asked has left; there is nobody to answer."""
-
-
 class _Answer:
     """Sends on, with our headers on top."""
 
-    def __init__(self, send: Send, scope: Scope, visit: Visit) -> None:
+    def __init__(self, send: Send, scope: Scope, visit: Visit, is_secure: bool) -> None:
+        self._is_secure = is_secure
         self._send = send
         self._path = scope["path"]
         self._visit = visit
@@ -254,6 +236,8 @@ class _Answer:
     def _dressed(self, headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         there = {name.lower() for name, _ in headers}
         wanted = {**HEADERS, "X-Trace-Id": self._visit.trace_id, "Vary": "Accept-Language"}
+        if self._is_secure:
+            wanted["Strict-Transport-Security"] = f"max-age={YEAR}"
         if self._path.startswith("/api/"):
             wanted["Cache-Control"] = "no-store"
         more = [
@@ -284,6 +268,25 @@ def _tell(scope: Scope, answer: _Answer, seconds: float) -> None:
     )
 
 
+def _check_head(scope: Scope, headers: Mapping[str, str]) -> None:
+    size = len(scope["path"]) + len(scope["query_string"])
+    size += sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    if size > HEAD:
+        raise Refusal(
+            "headers_too_large",
+            say(
+                "the address and the headers of a request have at most {most} bytes", most=HEAD
+            ),
+        )
+    if "content-length" in headers and "transfer-encoding" in headers:
+        # A proxy before us may believe the one where we believe the other: two requests in one.
+        raise Refusal(
+            "bad_request",
+            say("a body has a Content-Length or a Transfer-Encoding, never both"),
+            headers={"Connection": "close"},
+        )
+
+
 def _check_query(scope: Scope) -> None:
     text = scope["query_string"].decode("latin-1")
     pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=None)
@@ -292,56 +295,6 @@ def _check_query(scope: Scope) -> None:
             "key_in_query",
             say("a key stands in a header, never in an address: addresses are written down"),
         )
-
-
-async def _read(receive: Receive, most: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Gone
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > most:
-            raise _too_large(most)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-def _replayed(raw: bytes, receive: Receive) -> Receive:
-    given = False
-
-    async def once() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": raw, "more_body": False}
-
-    return once
-
-
-def _counting(receive: Receive, most: int) -> Receive:
-    size = 0
-
-    async def counted() -> Message:
-        nonlocal size
-        message = await receive()
-        size += len(message.get("body", b""))
-        if size > most:
-            raise _too_large(most)
-        return message
-
-    return counted
-
-
-def _too_large(most: int) -> Refusal:
-    return Refusal(
-        "too_large",
-        say("a body here has at most {most} bytes", most=most),
-        headers={"Connection": "close"},
-    )
 
 
 def _too_slow() -> Refusal:

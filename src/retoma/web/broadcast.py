@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from retoma.access import is_of_access
 from retoma.db import Database, DatabaseError
 from retoma.engine.insights import tail
 from retoma.engine.insights.tail import BEGINNING, Noted, Place, Slice, Told
@@ -61,7 +62,8 @@ class Channel(Protocol):
         """What of this part concerns it: whole messages, but for their ids."""
 
 
-# Asked with every heartbeat whether a listener may hear on. Equal ones are asked once.
+# Asked whether a listener may hear on: with every heartbeat, and whenever keys, sessions or people
+# have changed. Equal ones are asked once.
 Guard = Callable[[], Awaitable[bool]]
 
 
@@ -143,9 +145,10 @@ def _with_ids(messages: list[bytes], old: str, new: str | None) -> bytes:
 class Listener:
     """One open stream. Bytes go in at one end and are awaited at the other."""
 
-    def __init__(self, channel: Channel, guard: Guard = nobody_asks) -> None:
+    def __init__(self, channel: Channel, guard: Guard = nobody_asks, owner: str = "") -> None:
         self.channel = channel
         self.guard = guard
+        self.owner = owner  # the person who listens
         self.over = asyncio.Event()  # nothing comes any more but what waits
         self.patience = LAST_WORDS  # seconds for that
         self.silenced = False  # not even what was missed may be told
@@ -231,16 +234,24 @@ class Broadcaster:
         self._cursor = ""
         self._polling: asyncio.Task[None] | None = None
         self._over = False
+        self._is_unasked = False  # whether somebody may have lost the right to listen
 
     @property
     def listeners(self) -> int:
         return len(self._listeners)
 
+    def listeners_of(self, owner: str) -> int:
+        return sum(each.owner == owner for each in self._listeners)
+
     async def listen(
-        self, channel: Channel, last: str | None = None, guard: Guard = nobody_asks
+        self,
+        channel: Channel,
+        last: str | None = None,
+        guard: Guard = nobody_asks,
+        owner: str = "",
     ) -> Hearing:
         """Everything from now on; where the last cursor is known, everything since then."""
-        listener = Listener(channel, guard)
+        listener = Listener(channel, guard, owner)
         joined = await self._join(listener)
         first = self._missed(channel, last, joined)
         return Hearing(listener, first, lambda: self._listeners.discard(listener))
@@ -304,16 +315,16 @@ class Broadcaster:
 
     async def _poll_and_beat(self) -> None:
         beat = self._clock.now() + HEARTBEAT
-        unasked = False
         while self._listeners:
             await self._clock.sleep(LOOK)
             beats = self._clock.now() >= beat
-            unasked = unasked or beats
+            self._is_unasked = self._is_unasked or beats
             try:
-                if unasked:
+                if self._is_unasked:
                     await self._turn_away()
-                    unasked = False
                 await self._poll()
+                if self._is_unasked:
+                    await self._turn_away()
             except DatabaseError as error:
                 log.warning("stream.trouble", error=str(error))
                 await self._clock.sleep(AWAY)
@@ -332,6 +343,7 @@ class Broadcaster:
                 answers[guard] = await guard()
             if not answers[guard]:
                 listener.drop(Why.NOT_ALLOWED)
+        self._is_unasked = False
 
     async def _poll(self) -> None:
         old, new = self._cursor, await self._head()
@@ -356,6 +368,10 @@ class Broadcaster:
     def _tell(
         self, audience: Iterable[Listener], part: Slice, old: str, new: str | None
     ) -> None:
+        if any(is_of_access(line.verb) for line in part.lines):
+            self._is_unasked = (
+                True  # a key was revoked, perhaps: ask before anything more is said
+            )
         rendered: dict[Hashable, bytes] = {}
         for listener in audience:
             key = listener.channel.key

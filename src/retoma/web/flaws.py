@@ -16,7 +16,7 @@ def flaws_of(error: RequestValidationError) -> list[Flaw]:
 
 def _path(parts: tuple[int | str, ...]) -> str:
     path = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in parts)
-    return path.removeprefix(".")[:200].encode("ascii", "backslashreplace").decode()
+    return path.removeprefix(".")[:200].encode("unicode_escape").decode()
 
 
 def _why(error: dict[str, Any]) -> Said:

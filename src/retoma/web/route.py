@@ -1,6 +1,7 @@
 """How every route of ours goes: who is it, is that what we know, do it, or say what is wrong."""
 
 from collections.abc import Callable, Coroutine
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -13,9 +14,11 @@ from retoma.access import Role
 from retoma.db import Full
 from retoma.engine.errors import BadInput
 from retoma.web import problems
+from retoma.web.bounds import UNSAFE
 from retoma.web.flaws import flaws_of
 from retoma.web.house import house_of, visit_at
 from retoma.web.problems import Flaw, Refusal
+from retoma.web.request_body import BODY, STRANGERS, Gone, RequestBody
 from retoma.web.sign_in import admit, needs_of
 from retoma.words import say
 
@@ -50,7 +53,12 @@ class Route(APIRoute):
                 if role is not None and not self._is_open(request):
                     await admit(request, role, self.path)
                 self._check_query(request)
+                if request.method in UNSAFE:
+                    body: RequestBody = request.scope[BODY]
+                    await body.load(STRANGERS if role is None else None)
                 return await handle(request)
+            except Gone:
+                return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)  # sent to nobody
             except Exception as error:  # noqa: BLE001 — the last door: said as a problem
                 return _problem(request, error, self.path)
 

@@ -15,14 +15,17 @@ from fastapi.dependencies.models import Dependant
 from starlette.responses import Response
 
 from retoma.access import Person, Role, Session
-from retoma.web.bounds import FORMS, UNSAFE
+from retoma.web.bounds import UNSAFE
 from retoma.web.house import House, house_of
 from retoma.web.problems import Refusal
+from retoma.web.request_body import BODY, FORMS, RequestBody
 from retoma.words import say
 
 WHO: Final = "retoma.who"
 PERSON: Final = "retoma.person"
 SESSION: Final = "retoma.session"
+# Where a server that bounds its connections keeps what to call once somebody has signed in.
+ADMITTED: Final = "retoma.admitted"
 TOKEN: Final = "x-csrf-token"  # noqa: S105 — the name of a header
 FIELD: Final = "csrf"
 CHALLENGE: Final = 'Bearer realm="retoma"'
@@ -55,7 +58,7 @@ Admin = Annotated[Person, Depends(Needs(Role.ADMIN))]
 
 
 async def admit(request: Request, role: Role, route: str) -> Person:
-    """Let somebody in, or refuse: before anything of the request is looked at."""
+    """Let somebody in, or refuse: by the headers alone, before anything of the body is read."""
     house = house_of(request)
     person = await identified(request, house)
     if person is None:
@@ -66,6 +69,11 @@ async def admit(request: Request, role: Role, route: str) -> Person:
         )
     request.scope[PERSON] = person
     request.scope[WHO] = person.name
+    request.scope.get(ADMITTED, _nobody_counts)()
+    session: Session | None = request.scope.get(SESSION)
+    is_form = session is not None and request.method in UNSAFE
+    if is_form:
+        check_origin(request, house)
     if not person.role.allows(role):
         await (await house.access()).denied(person, f"{request.method} {route}")
         raise Refusal(
@@ -77,7 +85,13 @@ async def admit(request: Request, role: Role, route: str) -> Person:
                 role=role,
             ),
         )
+    if is_form and session is not None:
+        await check_token(request, session)
     return person
+
+
+def _nobody_counts() -> None:
+    """Where connections have no bound."""
 
 
 async def identified(request: Request, house: House) -> Person | None:
@@ -86,15 +100,13 @@ async def identified(request: Request, house: House) -> Person | None:
     given = key_in(request)
     if given is not None:
         return await access.identify(given)
-    cookie = request.cookies.get(cookie_name(house))
+    cookie = cookie_in(request, cookie_name(house))
     if cookie is None:
         return await access.identify("")  # as much work as for a key that is not good
     session = await access.session(cookie)
     if session is None:
         return None
     request.scope[SESSION] = session
-    if request.method in UNSAFE:
-        await check_form(request, house, session)
     return session.person
 
 
@@ -111,6 +123,15 @@ def key_in(request: Request) -> str | None:
 
 
 # — browsers —
+
+
+def cookie_in(request: Request, name: str) -> str | None:
+    """The value of a cookie as it was sent: ours are never quoted, and unquoting takes its time."""
+    for each in request.headers.get("cookie", "").split(";"):
+        found, equals, value = each.partition("=")
+        if equals and found.strip() == name:
+            return value.strip()
+    return None
 
 
 def cookie_name(house: House) -> str:
@@ -135,8 +156,8 @@ def drop_cookie(response: Response, house: House) -> None:
     )
 
 
-async def check_form(request: Request, house: House, session: Session) -> None:
-    check_origin(request, house)
+async def check_token(request: Request, session: Session) -> None:
+    """The token that only our pages know: in a header, or as a field of the form."""
     given = request.headers.get(TOKEN) or await _field(request)
     if not hmac.compare_digest(given.encode(), session.csrf.encode()):
         raise Refusal(
@@ -159,8 +180,12 @@ def own_origins(request: Request, house: House) -> set[str]:
 
 
 async def _field(request: Request) -> str:
+    """Of a form that may be large the first field must be it; the rest is not read for it."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != FORMS[0]:
         return ""
-    values = parse_qs((await request.body()).decode("latin-1")).get(FIELD, [""])
+    body: RequestBody = request.scope[BODY]
+    await body.load()
+    raw = await (body.first_field() if body.is_streamed else request.body())
+    values = parse_qs(raw.decode("latin-1")).get(FIELD, [""])
     return values[0]

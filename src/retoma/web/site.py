@@ -22,6 +22,7 @@ from retoma.library import Retoma
 from retoma.manifest import Application, load
 from retoma.settings import Settings
 from retoma.web import problems, reference
+from retoma.web.body import Shape
 from retoma.web.bounds import UNSAFE, Bound, Bounds, Places
 from retoma.web.house import Face, House, visit_at
 from retoma.web.notices import notice_kinds
@@ -131,6 +132,11 @@ class _Site(FastAPI):
             for application in house.applications
             for each in application.uploads
         )
+        large_json = {
+            each.path: (each.size, Shape(keys=each.keys, text=each.text))
+            for application in house.applications
+            for each in application.large_json
+        }
         bound = house.bound
         if house.face.public_url is not None:
             # Whoever asks, it is the proxy's address that we see.
@@ -138,7 +144,13 @@ class _Site(FastAPI):
         return Bounds(
             super().build_middleware_stack(),
             bound=bound,
-            places=Places(hosts=house.face.hosts, uploads=uploads, streams=STREAMS),
+            places=Places(
+                hosts=house.face.hosts,
+                uploads=uploads,
+                large_json=large_json,
+                streams=STREAMS,
+                is_secure=house.face.secure,
+            ),
             clock=house.retoma.clock,
             ids=house.retoma.ids,
         )
@@ -270,6 +282,7 @@ def _statuses(route: Route, method: str) -> set[HTTPStatus]:
         HTTPStatus.REQUEST_TIMEOUT,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         HTTPStatus.MISDIRECTED_REQUEST,
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         HTTPStatus.TOO_MANY_REQUESTS,
         HTTPStatus.INTERNAL_SERVER_ERROR,

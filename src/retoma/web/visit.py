@@ -39,10 +39,16 @@ def visit_of(headers: Mapping[str, str], ids: Ids) -> Visit:
     traceparent = trace[0] if trace else f"00-{trace_id}-{trace_id[:16]}-01"
     return Visit(
         trace_id,
-        headers.get("x-correlation-id") or trace_id,
+        _correlation(headers) or trace_id,
         _chosen(headers) or language_of(headers.get("accept-language", "")),
         traceparent,
     )
+
+
+def _correlation(headers: Mapping[str, str]) -> str | None:
+    """None too where it is refused: a long one must not be logged with the refusal."""
+    given = headers.get("x-correlation-id", "")
+    return given if PRINTABLE.fullmatch(given) else None
 
 
 def _chosen(headers: Mapping[str, str]) -> Language | None:

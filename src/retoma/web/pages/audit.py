@@ -11,6 +11,7 @@ from markupsafe import Markup
 from pydantic import Field
 from starlette.responses import Response
 
+from retoma.access import Role
 from retoma.engine.insights import AuditLine, AuditSearch
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Name, TextOf, Words
@@ -69,7 +70,7 @@ class AuditScreen:
         if page.next is not None:
             at, *rest = page.next
             following = stamp.write(at.isoformat(), *rest)
-        filtered = self.search != AuditSearch()
+        filtered = self.search != AuditSearch(access=self.search.access)
         turns = pager(
             self.pages,
             self.view,
@@ -138,6 +139,7 @@ def audit_screen(
         text=text,
         since=instant(since, zone),
         until=instant(until, zone),
+        access=who.view.role.allows(Role.ADMIN),
     )
     return AuditScreen(who.pages, who.view, search, cursor)
 

@@ -122,7 +122,7 @@ def leads(alert: Alert) -> str:
             return "#board-stuck"
         case Rule.SLOW:
             return "/jobs" + query_of({"kind": alert.subject})
-        case Rule.NO_RUNNER:
+        case Rule.NO_RUNNER | Rule.TROUBLE:
             return "/runners"
         case Rule.DEAD:
             return "/dead" + query_of({"kind": alert.subject})

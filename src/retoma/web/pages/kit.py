@@ -19,7 +19,7 @@ from retoma.web.house import House, visit_at
 from retoma.web.pages.assets import read_assets
 from retoma.web.pages.live import Concern, Region, Screens, Shown
 from retoma.web.pages.view import View
-from retoma.web.sign_in import PERSON, SESSION
+from retoma.web.sign_in import PERSON, SESSION, cookie_in
 from retoma.words import say
 
 THEME: Final = "retoma_theme"  # a cookie; without it as the browser's owner likes it
@@ -219,7 +219,7 @@ def pages_of(request: Request) -> Pages:
 def looker_at(request: Request) -> Looker:
     pages = pages_of(request)
     person: Person | None = request.scope.get(PERSON)
-    theme = request.cookies.get(THEME, "")
+    theme = cookie_in(request, THEME) or ""
     view = View(
         language=visit_at(request).language,
         role=person.role if person else Role.VIEWER,
@@ -232,7 +232,7 @@ def looker_at(request: Request) -> Looker:
         person=person,
         session=request.scope.get(SESSION),
         theme=theme if theme in THEMES else "",
-        toured=TOUR in request.cookies,
+        toured=cookie_in(request, TOUR) is not None,
         path=request.url.path,
         query=dict(request.query_params),
         htmx=HTMX in request.headers,

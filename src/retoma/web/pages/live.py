@@ -80,14 +80,14 @@ class Screens:
         self._clock = clock
         self._stages: dict[Hashable, Stage] = {}
 
-    async def watch(self, shown: Shown, guard: Guard) -> Hearing:
+    async def watch(self, shown: Shown, guard: Guard, owner: str) -> Hearing:
         """All of it, then whatever changes, until the listener leaves."""
         stage = self._stages.get(shown.key)
         if stage is None:
             stage = self._stages[shown.key] = Stage(shown, self._clock)
         stage.looking += 1
         try:
-            hearing = await self._broadcaster.listen(stage, guard=guard)
+            hearing = await self._broadcaster.listen(stage, guard=guard, owner=owner)
         except BaseException:
             self._leave(stage)
             raise

@@ -79,6 +79,7 @@ REASONS: Final[Mapping[str, Said]] = {
     ParkReason.CONFIG: say("waits for a setting"),
     ParkReason.BUDGET: say("its budget is spent"),
     ParkReason.UNKNOWN_REMOTE: say("nobody knows how it ended"),
+    ParkReason.UNSTORABLE: say("its result cannot be stored"),
     DeadReason.PERMANENT: say("cannot succeed"),
     DeadReason.EXHAUSTED: say("tried often enough"),
     DeadReason.POISON: say("kills its runners"),

@@ -19,7 +19,6 @@ from retoma.access import (
 from retoma.access.model import NEWEST
 from retoma.db import Database
 from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput
 from retoma.engine.once import Once as OnceOn
 from retoma.engine.store import Asked
 from retoma.web.cursor import Cursor
@@ -249,10 +248,7 @@ async def _access(house: House, ask: Asked | None, kept: object = None) -> Acces
 
 
 def _length(value: str | int | None) -> timedelta | None:
-    try:
-        return None if value is None else timedelta(seconds=seconds(value))
-    except OverflowError:
-        raise BadInput(say("a key cannot outlive the calendar")) from None
+    return None if value is None else timedelta(seconds=seconds(value))
 
 
 def _without(made: NewKey) -> dict[str, str | None]:

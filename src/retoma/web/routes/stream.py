@@ -12,14 +12,13 @@ from retoma.web.house import AHouse, House
 from retoma.web.problems import LATER, Refusal
 from retoma.web.route import router
 from retoma.web.routes.jobs import BatchOf, KindOf
-from retoma.web.sign_in import Viewer, cookie_name, identified, key_in
+from retoma.web.sign_in import Viewer, cookie_in, cookie_name, identified, key_in
 from retoma.web.stream import EventStream
 from retoma.web.wire import LARGEST
-from retoma.words import say
+from retoma.words import Said, say
 
 routes = router("stream")
 
-MOST: Final = 500  # streams of one process: each has a file descriptor of its own
 EVENTS: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Server-sent events: `hello`, `job`, `audit`, `heartbeat`, `reset`,"
@@ -55,7 +54,7 @@ async def stream(
 ) -> EventStream:
     """Everything that happens to jobs, live; to an admin who names no filter also what people do.
     It never ends by itself; within 15 s there is a `heartbeat`."""
-    check_room(house)
+    check_room(house, who)
     channel = Everything(
         kind=kind,
         batch=batch,
@@ -64,19 +63,29 @@ async def stream(
         audit=who.role.allows(Role.ADMIN) and (kind, batch, job) == (None, None, None),
     )
     hearing = await house.broadcaster.listen(
-        channel, last if last_event_id is None else last_event_id, still(who, house, request)
+        channel,
+        last if last_event_id is None else last_event_id,
+        still(who, house, request),
+        who.name,
     )
     return EventStream(hearing)
 
 
-def check_room(house: House) -> None:
-    """Whether one more may listen."""
-    if house.broadcaster.listeners >= MOST:
-        raise Refusal(
-            "too_many_requests",
-            say("{most} streams are open already; come back a little later", most=MOST),
-            headers={"Retry-After": str(LATER)},
+def check_room(house: House, who: Person) -> None:
+    """Whether one more may listen, of all and of one person."""
+    settings, streams = house.settings, house.broadcaster
+    if streams.listeners >= settings.streams:
+        raise _no_room(
+            say("{most} streams are open already; come back later", most=settings.streams)
         )
+    if streams.listeners_of(who.name) >= settings.streams_each:
+        raise _no_room(
+            say("{most} streams of yours are open already", most=settings.streams_each)
+        )
+
+
+def _no_room(why: Said) -> Refusal:
+    return Refusal("too_many_requests", why, headers={"Retry-After": str(LATER)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +103,5 @@ class Still:
 
 
 def still(who: Person, house: House, request: Request) -> Still:
-    given = key_in(request) or request.cookies.get(cookie_name(house), "")
+    given = key_in(request) or cookie_in(request, cookie_name(house)) or ""
     return Still(who, sha256(given.encode()).hexdigest(), house, request)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
+from retoma.access import Role
 from retoma.engine.insights import AuditSearch, Spot
 from retoma.engine.job import Job
 from retoma.engine.store import Schedule
@@ -151,7 +152,7 @@ Until = Annotated[Instant | None, Query(description="Before this instant.")]
 
 @routes.get("/api/events")
 async def search_events(
-    _: Viewer,
+    who: Viewer,
     house: AHouse,
     actor: ActorOf = None,
     verb: VerbOf = None,
@@ -162,9 +163,15 @@ async def search_events(
     cursor: NextPage = None,
     limit: Limit = 50,
 ) -> PageOf[AuditShown]:
-    """Who did what, newest first. A page may be short, or empty, and still have a next one."""
+    """Who did what, newest first; what was done to people, keys and sessions is told to admins. A page may be short, or empty, and still have a next one."""
     search = AuditSearch(
-        actor=actor, verb=verb, subject=subject, text=text, since=since, until=until
+        actor=actor,
+        verb=verb,
+        subject=subject,
+        text=text,
+        since=since,
+        until=until,
+        access=who.role.allows(Role.ADMIN),
     )
     stamp = Cursor("audit", search)
     page = await house.retoma.audit(search, after=spot(stamp, cursor), limit=limit)
@@ -177,7 +184,7 @@ async def search_events(
 
 @routes.get("/api/events.csv", response_class=Response, responses=csv_of("what people did"))
 async def export_events(
-    _: Viewer,
+    who: Viewer,
     house: AHouse,
     actor: ActorOf = None,
     verb: VerbOf = None,
@@ -188,7 +195,13 @@ async def export_events(
 ) -> Response:
     """The newest 10,000 as a table for a spreadsheet."""
     search = AuditSearch(
-        actor=actor, verb=verb, subject=subject, text=text, since=since, until=until
+        actor=actor,
+        verb=verb,
+        subject=subject,
+        text=text,
+        since=since,
+        until=until,
+        access=who.role.allows(Role.ADMIN),
     )
     rows: list[list[Any]] = []
     after: Spot | None = None

@@ -1,0 +1,158 @@
+"""Read the body of a request, once somebody may send one there.
+
+Nothing is read before the route has said who may come in: what a stranger sends stays in the socket. A
+body that is JSON or a form is then read whole, within its bound and its time, and checked; a file that
+is uploaded is handed on as it comes.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.message import Message as MailMessage
+from typing import Final
+
+from starlette.types import Message, Receive, Scope
+
+from retoma.web.body import Shape, check_json
+from retoma.web.problems import Refusal
+from retoma.words import say
+
+BODY: Final = "retoma.body"  # where a scope keeps it
+FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+STRANGERS: Final = 64 * 1024  # bytes where nobody is asked who it is
+RATE: Final = 64 * 1024  # bytes a second that a large body arrives with at least
+ON_THE_LOOP: Final = 64 * 1024  # bytes that are checked at once; more are checked in a thread
+LONGEST: Final = 200  # characters of a Content-Type; its parser is slow with more
+FIRST_FIELD: Final = 1_024  # bytes in which the first field of a streamed form ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyLimit:
+    """What may be sent to one path."""
+
+    size: int  # bytes
+    seconds: float  # for it to arrive; of a stream, for its next piece
+    shape: Shape | None = None  # of JSON; None: it is handed on as it comes
+
+
+class Gone(Exception):
+    """The client has left; nobody is there to answer."""
+
+
+class RequestBody:
+    """The body of one request."""
+
+    def __init__(
+        self, receive: Receive, scope: Scope, headers: Mapping[str, str], limit: BodyLimit
+    ) -> None:
+        self._receive = receive
+        self._is_page = not scope["path"].startswith("/api/")
+        self._headers = headers
+        self._limit = limit
+        self._size = 0
+        self._held: list[Message] = []  # read already, for whoever asks next
+        self._is_loaded = False
+        self._is_whole = False  # the last piece of a stream has come
+        self.deadline: asyncio.Timeout | None = None  # of the answer: stands still meanwhile
+
+    @property
+    def is_streamed(self) -> bool:
+        return self._limit.shape is None
+
+    async def load(self, most: int | None = None) -> None:
+        """Read it whole and check it; of a stream nothing is read."""
+        if self._is_loaded or self._limit.shape is None:
+            return
+        self._is_loaded = True
+        raw = await self._whole(min(self._limit.size, most or self._limit.size))
+        if raw:
+            await self._check(raw, self._limit.shape)
+        self._held.append({"type": "http.request", "body": raw, "more_body": False})
+
+    async def first_field(self) -> bytes:
+        """The first field of a streamed form as it was sent; it is handed on all the same."""
+        read = b""
+        while b"&" not in read and len(read) < FIRST_FIELD:
+            message = await self._next()
+            self._held.append(message)
+            read += message.get("body", b"")
+            if not message.get("more_body", False):
+                break
+        return read[:FIRST_FIELD].partition(b"&")[0]
+
+    async def receive(self) -> Message:
+        """For the application."""
+        if self._held:
+            return self._held.pop(0)
+        if self.is_streamed and not self._is_whole:
+            return await self._next()
+        return await self._receive()  # waits until the client leaves
+
+    async def _whole(self, most: int) -> bytes:
+        left = None if self.deadline is None else self._stop_clock(self.deadline)
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(self._limit.seconds + most / RATE):
+                more = True
+                while more:
+                    message = await self._received(most)
+                    parts.append(message.get("body", b""))
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise _too_slow(self._limit.seconds) from None
+        if self.deadline is not None and left is not None:
+            self.deadline.reschedule(asyncio.get_running_loop().time() + left)
+        return b"".join(parts)
+
+    @staticmethod
+    def _stop_clock(deadline: asyncio.Timeout) -> float | None:
+        when = deadline.when()
+        deadline.reschedule(None)
+        return None if when is None else when - asyncio.get_running_loop().time()
+
+    async def _next(self) -> Message:
+        """One piece of a stream. Whoever may take all the time there is must still send something."""
+        try:
+            async with asyncio.timeout(self._limit.seconds):
+                return await self._received(self._limit.size)
+        except TimeoutError:
+            raise _too_slow(self._limit.seconds) from None
+
+    async def _received(self, most: int) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        self._size += len(message.get("body", b""))
+        self._is_whole = not message.get("more_body", False)
+        if self._size > most:
+            raise too_large(most)
+        return message
+
+    async def _check(self, raw: bytes, shape: Shape) -> None:
+        given = self._headers.get("content-type") or "none/none"
+        message = MailMessage()
+        message["content-type"] = given if len(given) <= LONGEST else "none/none"
+        media, charset = message.get_content_type(), message.get_param("charset", "utf-8")
+        if media in FORMS and self._is_page:
+            return
+        if media != "application/json" or str(charset).lower() not in ("utf-8", "utf8"):
+            raise Refusal(
+                "bad_media_type", say("a body here is application/json in UTF-8, and says so")
+            )
+        if len(raw) <= ON_THE_LOOP:
+            check_json(raw, shape)
+        else:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(None, check_json, raw, shape)
+
+
+def too_large(most: int) -> Refusal:
+    return Refusal("too_large", say("a body here has at most {most} bytes", most=most))
+
+
+def _too_slow(seconds: float) -> Refusal:
+    return Refusal(
+        "too_slow_request",
+        say("the request did not arrive within {seconds:g} s", seconds=seconds),
+        headers={"Connection": "close"},
+    )

@@ -1,0 +1,67 @@
+"""Measure families in a process of their own: `python -m tests.cost.measure MODULE FILE [--soak]` writes a line for each
+size. What the program logs costs too."""
+
+import asyncio
+import ctypes
+import gc
+import importlib
+import json
+import re
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from tests.cost.family import Family
+
+TIMES = 2  # of which the cheaper one counts
+PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
+
+
+async def measured(family: Family, there: Any, size: int) -> dict[str, Any]:
+    """CPU of the whole process, CPU of its loop, and memory at the peak."""
+    given = family.make(size)
+    found: list[tuple[float, float, int]] = []
+    for _ in range(TIMES):
+        base = _rest()
+        cpu, loop = time.process_time(), time.thread_time()
+        await family.read(there, given)
+        found.append((time.process_time() - cpu, time.thread_time() - loop, _peak() - base))
+    cpu, loop, _ = min(found)
+    memory = max(each[2] for each in found)  # the second may find what the first one kept
+    return {"family": family.title, "size": size, "cpu": cpu, "loop": loop, "memory": memory}
+
+
+def _rest() -> int:
+    """Give back what can be; the peak begins here."""
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return _peak()
+
+
+def _peak() -> int:
+    found = PEAK.search(Path("/proc/self/status").read_text(encoding="ascii"))
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+async def run(module: str, out: TextIO, *, soak: bool) -> None:
+    doors = importlib.import_module(module)
+    families: Sequence[Family] = doors.FAMILIES
+    async with doors.opened() as there:
+        gc.collect()
+        gc.freeze()  # else each look for garbage walks through the whole program
+        for family in (each for each in families if each.in_gate or soak):
+            await family.read(there, family.make(family.smallest))  # what is made once is made
+            for size in family.sizes(soak=soak):
+                line = json.dumps(await measured(family, there, size))
+                out.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[2]).open("w", encoding="utf-8") as file:
+        asyncio.run(run(sys.argv[1], file, soak="--soak" in sys.argv))

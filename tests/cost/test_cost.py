@@ -1,0 +1,161 @@
+"""No input holds the process or eats its memory: what one costs grows with its bytes, within a bound that is said."""
+
+import importlib
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from retoma import Retoma
+from retoma.outbound import Outbound
+from retoma.services.worker import ADAPTERS, Config, build_worker
+from retoma.services.writer import Desk
+from retoma.services.writer.api import build_writer
+from retoma.vault import Vault
+from retoma.web import Face
+from retoma.web.route import Route
+from tests.cost import page, web
+from tests.cost.family import Family
+from tests.house.files import ROOT
+from tests.web.aids import ROOT_KEY, stories
+
+MODULES = ("tests.cost.web", "tests.cost.texts")
+STEEPEST = 3.0  # times the cost for twice the input: 2 is linear, 4 is quadratic
+TOO_LITTLE = 0.03  # seconds of CPU of which a ratio says nothing
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("module", MODULES)
+def test_what_an_input_costs_grows_with_its_bytes_and_stays_under_its_bound(tmp_path, module):
+    assert [] == flaws(module, tmp_path, soak=False)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("module", MODULES)
+def test_inputs_as_large_as_their_door_takes_cost_no_more(tmp_path, module):
+    assert [] == flaws(module, tmp_path, soak=True)
+
+
+def flaws(module: str, folder: Path, *, soak: bool) -> list[str]:
+    """What costs too much, measured in a process of its own."""
+    told = folder / "costs.jsonl"
+    wanted = [sys.executable, "-m", "tests.cost.measure", module, str(told)]
+    subprocess.run(
+        [*wanted, *(["--soak"] if soak else [])],
+        check=True,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        timeout=3600 if soak else 600,
+    )
+    measured: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in told.read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        measured[one["family"]].append(one)
+    families: list[Family] = importlib.import_module(module).FAMILIES
+    wanted_titles = {each.title for each in families if each.in_gate or soak}
+    assert wanted_titles == measured.keys()
+    return [
+        flaw
+        for family in families
+        if family.title in measured
+        for flaw in flaws_of(family, measured[family.title])
+    ]
+
+
+def flaws_of(family: Family, sizes: list[dict[str, Any]]) -> list[str]:
+    found, cost = [], family.cost
+    for one in sizes:
+        size = one["size"]
+        if one["cpu"] > cost.fixed_cpu + cost.cpu * size / (1 << 20):
+            found.append(f"{family.title}: {size} bytes take {one['cpu']:.2f} s of CPU")
+        if one["memory"] > cost.fixed_memory + cost.memory * size:
+            found.append(f"{family.title}: {size} bytes take {one['memory']:,} of memory")
+    first, last = sizes[-3]["cpu"], sizes[-1]["cpu"]
+    if last > TOO_LITTLE and (last / first) ** 0.5 > STEEPEST:
+        found.append(f"{family.title}: from {first:.3f} to {last:.3f} s for four times as much")
+    return found
+
+
+def test_what_costs_too_much_is_found():
+    """The judge itself: what grows with the square, eats memory or takes long is named."""
+    [family] = [each for each in web.FAMILIES if each.title == "header host: dots"]
+    rows = [
+        {"size": 1 << n, "cpu": 0.01 * 4**k, "memory": 0} for k, n in enumerate((20, 21, 22))
+    ]
+    assert ["from 0.010 to 0.160 s for four times as much"] == [
+        each.partition(": dots: ")[2] for each in flaws_of(family, rows)
+    ]
+    assert 3 == len(
+        flaws_of(
+            family,
+            [{"size": 1024, "cpu": 9.0, "memory": 0}] * 2
+            + [{"size": 1024, "cpu": 0.0, "memory": 1 << 30}],
+        )
+    )
+
+
+# — every door has a family —
+
+
+async def test_every_place_that_takes_a_body_has_a_family(tmp_path):
+    async with stories(f"sqlite:///{tmp_path / 'work.db'}") as app:
+        site = web.site_of(app, app.url)
+        places = web.places_of(site)
+        doors = set(web.doors_of(site, set(places.uploads), set(places.large_json)))
+        heard = headers_of(site)
+
+    assert web.FILES.keys() == {each.path for each in doors if each.takes == "a file"}
+    assert web.FILE_SIZES == places.uploads
+    assert web.MUCH_JSON == {path: size for path, (size, _) in places.large_json.items()}
+    assert {"JSON", "a form", "nothing", "a file", "much JSON"} == {
+        each.takes for each in doors
+    }
+    assert heard <= web.HEADERS.keys()
+
+
+async def test_the_services_take_nothing_that_has_no_family(tmp_path):
+    for site in (writer_of(tmp_path), worker_of(tmp_path)):
+        places = web.places_of(site)
+        assert ({}, {}) == (places.uploads, places.large_json)
+        assert {"JSON", "nothing"} >= {each.takes for each in web.doors_of(site, set(), set())}
+        assert headers_of(site) <= web.HEADERS.keys()
+
+
+def headers_of(site: Any) -> set[str]:
+    """What routes read of the head, beside what all do."""
+    found: set[str] = set()
+    for each in iter_route_contexts(site.routes):
+        route = each.original_route
+        assert isinstance(route, Route)
+        waiting = [route.dependant]
+        while waiting:
+            dependant = waiting.pop()
+            found |= {param.alias.lower() for param in dependant.header_params}
+            waiting += dependant.dependencies
+    return found
+
+
+def writer_of(folder: Path) -> Any:
+    retoma = Retoma(f"sqlite:///{folder / 'writer.db'}")
+    desk = Desk(retoma, lambda own: Vault(own, retoma.ids), Outbound())
+    return build_writer(desk, Face(), api_key=ROOT_KEY)
+
+
+def worker_of(folder: Path) -> Any:
+    retoma = Retoma(f"sqlite:///{folder / 'worker.db'}")
+    config = Config(
+        site="http://127.0.0.1:1", adapter=next(iter(ADAPTERS.values())), folder=folder
+    )
+    return build_worker(config, retoma, Face(), api_key=ROOT_KEY)
+
+
+def test_the_page_of_limits_is_what_the_code_says():
+    assert page.written() == page.PAGE.read_text(encoding="utf-8"), (
+        f"write it anew: {page.AGAIN}"
+    )

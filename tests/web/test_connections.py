@@ -1,0 +1,218 @@
+"""A client that is slow, or opens more than its share, costs nobody else an answer."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from ipaddress import ip_network
+
+import pytest
+
+from retoma import settings
+from retoma.cli.connections import (
+    LOOPBACK,
+    PIECES,
+    SPARE,
+    ConnectionLimits,
+    raise_descriptors,
+)
+from tests.web.aids import ROOT_KEY, Served, served
+
+FEW = ConnectionLimits(most=8, head=60.0)  # six of them for strangers
+
+
+class Client:
+    """A connection that says exactly what it is told to."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, raw: bytes) -> None:
+        self.writer.write(raw)
+
+    async def ask(self, path: str, *headers: str) -> bytes:
+        lines = (f"GET {path} HTTP/1.1", f"Host: {self.host}", *headers, "", "")
+        self.send("\r\n".join(lines).encode())
+        return await self.answer()
+
+    async def answer(self) -> bytes:
+        """Head and body."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = next(
+            line for line in head.lower().splitlines() if line.startswith(b"content-length:")
+        )
+        return head + await self.reader.readexactly(int(length.split(b":")[1]))
+
+    async def is_closed(self) -> bool:
+        try:
+            return await self.reader.read() == b""
+        except OSError:
+            return True
+
+    @property
+    def host(self) -> str:
+        name, port = self.writer.get_extra_info("peername")[:2]
+        return f"{name}:{port}"
+
+
+@asynccontextmanager
+async def connected(server: Served) -> AsyncIterator[Client]:
+    host, port = server.origin.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
+
+
+@pytest.fixture
+def url_of_one(tmp_path) -> str:
+    return f"sqlite:///{tmp_path / 'work.db'}"
+
+
+KEY = f"x-api-key: {ROOT_KEY}"
+
+
+async def test_a_head_that_does_not_come_to_its_end_is_answered_408(url_of_one):
+    with served(url_of_one, limits=ConnectionLimits(head=0.3)) as server:
+        for first in (b"", b"GET /livez HTTP/1.1\r\nHost: x\r\n", b"G"):
+            async with connected(server) as slow:
+                slow.send(first)
+                answer = await slow.answer()
+                assert answer.startswith(b"HTTP/1.1 408 "), first
+                assert b"too_slow_request" in answer
+                assert await slow.is_closed()
+
+
+async def test_bytes_that_trickle_do_not_win_a_head_more_time(url_of_one):
+    with served(url_of_one, limits=ConnectionLimits(head=0.4)) as server:
+        async with connected(server) as slow:
+            await slow.ask("/livez")  # the second head of a connection has no more time either
+            slow.send(b"GET /livez HTTP/1.1\r\n")
+
+            async def trickle() -> None:
+                while True:
+                    slow.send(b"X: 1\r\n")
+                    await asyncio.sleep(0.05)
+
+            trickling = asyncio.create_task(trickle())
+            try:
+                async with asyncio.timeout(20):
+                    assert (await slow.answer()).startswith(b"HTTP/1.1 408 ")
+            finally:
+                trickling.cancel()
+
+
+async def test_the_rest_of_a_body_that_was_refused_is_not_read_for_ever(url_of_one):
+    with served(url_of_one, limits=ConnectionLimits(linger=0.3)) as server:
+        async with connected(server) as client:
+            client.send(
+                f"POST /api/jobs HTTP/1.1\r\nHost: {client.host}\r\nContent-Length: 1000000\r\n"
+                "Content-Type: application/json\r\n\r\n{".encode()
+            )
+            assert (await client.answer()).startswith(b"HTTP/1.1 401 ")
+            async with asyncio.timeout(20):
+                assert await client.is_closed()
+
+
+async def test_a_connection_goes_on_after_a_body_that_was_refused_has_come(url_of_one):
+    with served(url_of_one) as server:
+        async with connected(server) as client:
+            head = (
+                f"POST /api/jobs HTTP/1.1\r\nHost: {client.host}\r\nContent-Length: 9\r\n\r\n"
+            )
+            client.send(head.encode())
+            assert (await client.answer()).startswith(b"HTTP/1.1 401 ")
+            client.send(b"123456789")
+            assert (await client.ask("/livez")).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_strangers_that_wait_make_room_for_who_comes(url_of_one):
+    with served(url_of_one, limits=FEW) as server:
+        async with AsyncExitStack() as stack:
+            known = [await stack.enter_async_context(connected(server)) for _ in range(2)]
+            for each in known:
+                assert (await each.ask("/api/me", KEY)).startswith(b"HTTP/1.1 200 ")
+            waiting = [await stack.enter_async_context(connected(server)) for _ in range(40)]
+            for each in waiting:
+                each.send(b"GET /api/me HTTP/1.1\r\n")
+            async with connected(server) as late:
+                assert (await late.ask("/api/me", KEY)).startswith(b"HTTP/1.1 200 ")
+
+            assert await waiting[0].is_closed()
+            for each in known:
+                assert (await each.ask("/api/me", KEY)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_where_all_places_are_somebody_s_one_more_is_refused_at_once(url_of_one):
+    with served(url_of_one, limits=ConnectionLimits(most=4)) as server:
+        async with AsyncExitStack() as stack:
+            for _ in range(4):
+                each = await stack.enter_async_context(connected(server))
+                assert (await each.ask("/api/me", KEY)).startswith(b"HTTP/1.1 200 ")
+            async with connected(server) as late:
+                assert (await late.answer()).startswith(b"HTTP/1.1 503 ")
+
+
+async def test_an_address_has_its_share_and_a_proxy_has_none(url_of_one):
+    share = ConnectionLimits(most=100, per_address=3, exempt=())
+    for limits, closed in ((share, True), (ConnectionLimits(most=100, per_address=3), False)):
+        with served(url_of_one, limits=limits) as server:
+            async with AsyncExitStack() as stack:
+                first, *_, last = [
+                    await stack.enter_async_context(connected(server)) for _ in range(4)
+                ]
+                assert (await last.ask("/livez")).startswith(b"HTTP/1.1 200 ")
+                if closed:
+                    assert await first.is_closed()
+                else:
+                    assert (await first.ask("/livez")).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_body_in_crumbs_is_refused(url_of_one):
+    with served(url_of_one) as server:
+        for size, pieces, expected in ((1, PIECES + 200, b"400"), (1_024, 500, b"422")):
+            async with connected(server) as client:
+                head = (
+                    f"POST /api/jobs HTTP/1.1\r\nHost: {client.host}\r\n{KEY}\r\n"
+                    "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+                )
+                piece = b"%x\r\n" % size + b" " * size + b"\r\n"
+                client.send(head.encode() + piece * pieces + b"2\r\n{}\r\n0\r\n\r\n")
+                answer = (
+                    await client.answer() if expected == b"422" else await client.reader.read()
+                )
+                assert answer.startswith(b"HTTP/1.1 " + expected)
+
+
+def test_connections_are_as_the_settings_say_and_fewer_than_descriptors():
+    chosen = settings.read(
+        serve_connections=50,
+        serve_connections_each=7,
+        trusted_proxies="10.1.2.3, 192.168.0.0/16",
+    )
+    limits = ConnectionLimits.of(chosen)
+    assert (50, 7) == (limits.most, limits.per_address)
+    exempt = {
+        address: limits.is_exempt(address)
+        for address in (
+            "10.1.2.3",
+            "10.1.2.4",
+            "192.168.9.9",
+            "127.0.0.1",
+            "::ffff:10.1.2.3",
+            "",
+        )
+    }
+    assert [True, False, True, True, True, True] == list(exempt.values())
+    assert (*LOOPBACK, ip_network("10.1.2.3/32"), ip_network("192.168.0.0/16")) == limits.exempt
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        raised = raise_descriptors()
+        assert raised == resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 256
+        many = ConnectionLimits.of(settings.read(serve_connections=100_000))
+        assert raised - SPARE == many.most
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
