@@ -33,12 +33,11 @@ from retoma import (
 from retoma.db import crashpoint
 from retoma.engine import store
 from retoma.engine.errors import LeaseLost
+from retoma.engine.ledger import Accepted, LedgerWriter
 from retoma.engine.ports import Process
 from retoma.engine.states import ENDED
 from retoma.engine.store import runners
 from retoma.engine.watchdog import Watchdog
-from tests.chaos.history import Accepted
-from tests.chaos.ledger import Ledger
 
 RETRY = Retry(attempts=6, base=0.01, cap=0.05)
 KNOBS: dict[str, Any] = {"slots": 30, "tick": 0.2, "beat": 0.05, "grace": 0.1}
@@ -51,7 +50,7 @@ MET = 1.0  # seconds one of a pair waits for the other, which may have ended lon
 class Stories:
     """What the jobs of this world do, each effect told to the ledger."""
 
-    def __init__(self, ledger: Ledger, machine: "Machine") -> None:
+    def __init__(self, ledger: LedgerWriter, machine: "Machine") -> None:
         self._ledger = ledger
         self._machine = machine
         self._came = 0
@@ -213,7 +212,7 @@ class CrashWorld:
 
     def __init__(self, url: str, folder: Path) -> None:
         self.app = Retoma(url)
-        self._ledger = Ledger(folder)
+        self._ledger = LedgerWriter(folder)
         self._ids: dict[str, int] = {}
         self._running: asyncio.Task[None] | None = None
         self._machine = Machine(folder)

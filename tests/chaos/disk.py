@@ -54,7 +54,7 @@ class Disk:
 
     def free(self) -> None:
         """Room again."""
-        self._file.unlink()
+        self._file.unlink(missing_ok=True)
         if not self._url.startswith("sqlite:"):
             with psycopg.connect(self._url) as connection:
                 connection.execute("DROP FUNCTION retoma.no_room() CASCADE")

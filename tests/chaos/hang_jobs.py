@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from retoma import Context, Retoma, Retry
-from tests.chaos.ledger import Ledger
+from retoma.engine.ledger import LedgerWriter
 from tests.engine.calls import crash, double, eat, hang
 
 FOR_EVER = 60.0  # seconds: longer than any of these tests
@@ -16,7 +16,7 @@ FOR_EVER = 60.0  # seconds: longer than any of these tests
 RETRY = Retry(attempts=2, base=0.05, cap=1.0)  # each attempt of a bad one costs a new child
 
 
-def register(app: Retoma, ledger: Ledger) -> None:
+def register(app: Retoma, ledger: LedgerWriter) -> None:
     stories = HangStories(ledger)
     for story in (
         *(stories.crashes, stories.eats, stories.hangs, stories.fine),
@@ -35,7 +35,7 @@ def _plain(story: Any) -> Any:
 class HangStories:
     """What they all need: where to tell."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: LedgerWriter) -> None:
         self._ledger = ledger
 
     async def crashes(self, ctx: Context, n: int) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from retoma import Context, Edge, LeaseLost, Limit, Remote, Retoma, Retry, Status, Transient
+from retoma.engine.ledger import LedgerWriter, append
 from tests.chaos import hang_jobs, paid_jobs
-from tests.chaos.ledger import Ledger, append
 
 FOLDER = "RETOMA_TEST_LEDGER"
 URL = "RETOMA_DATABASE_URL"
@@ -29,7 +29,7 @@ PATIENT = Retry(attempts=50, base=0.05, cap=0.2)
 def build(url: str, folder: Path) -> Retoma:
     """An app that knows every story of these tests."""
     app = Retoma(url)
-    ledger = Ledger(folder)
+    ledger = LedgerWriter(folder)
     stories = Stories(ledger, folder)
     for story in (
         *(stories.chain, stories.poison, stories.neighbour, stories.hold),
@@ -120,7 +120,7 @@ class Elsewhere:
 class Stories:
     """What they all need: where to tell, and where the gates are."""
 
-    def __init__(self, ledger: Ledger, folder: Path) -> None:
+    def __init__(self, ledger: LedgerWriter, folder: Path) -> None:
         self._ledger = ledger
         self._folder = folder
 
@@ -309,7 +309,7 @@ class Stories:
 class _Telling:
     """Tells the ledger whether the write inside was refused."""
 
-    def __init__(self, ledger: Ledger, ctx: Context, what: str) -> None:
+    def __init__(self, ledger: LedgerWriter, ctx: Context, what: str) -> None:
         self._ledger = ledger
         self._ctx = ctx
         self._what = what

@@ -10,7 +10,8 @@ from tests.chaos import wall
 
 if __name__ == "__main__":
     wall.hang(Path(os.environ[wall.VARIABLE]))
-    from tests.chaos import jobs, ledger, run_runner
+    from retoma.engine import ledger
+    from tests.chaos import jobs, run_runner
 
     if not os.environ[jobs.URL].startswith("sqlite:"):
         setattr(ledger, "database_clock", wall.true_database_clock)  # noqa: B010

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from retoma import IdempotencyMismatch, Retoma
+from retoma.engine.ledger import Accepted, LedgerWriter, append
 from tests.chaos import jobs
-from tests.chaos.history import Accepted
-from tests.chaos.ledger import Ledger, append
 
 
 async def main(told: dict[str, Any]) -> None:
@@ -39,7 +38,7 @@ async def gate(path: Path) -> None:
 
 async def same_keys(app: Retoma, folder: Path, told: dict[str, Any]) -> None:
     """All at once: the same keys as the other processes, now and then with another payload."""
-    rng, ledger = random.Random(told["seed"]), Ledger(folder)
+    rng, ledger = random.Random(told["seed"]), LedgerWriter(folder)
 
     async def one(key: str, payload: Any) -> None:
         try:
@@ -57,7 +56,7 @@ async def same_keys(app: Retoma, folder: Path, told: dict[str, Any]) -> None:
 
 async def submit_and_die(app: Retoma, folder: Path, told: dict[str, Any]) -> None:
     """Killed at the instant it was told that its last job is accepted."""
-    ledger = Ledger(folder)
+    ledger = LedgerWriter(folder)
     for n in range(told["submits"]):
         payload = {"steps": 1, "n": n}
         job = await app.submit("chain", payload)

@@ -18,8 +18,8 @@ from typing import Any
 import structlog
 
 from retoma import Context, Retoma
+from retoma.engine.ledger import LedgerWriter
 from tests.chaos import jobs
-from tests.chaos.ledger import Ledger
 
 QUEUE = "quotes"
 
@@ -34,7 +34,7 @@ class Invoice:
 
 def build(code: str, url: str, folder: Path) -> Retoma:
     app = Retoma(url)
-    quotes = Quotes(code, Ledger(folder), folder)
+    quotes = Quotes(code, LedgerWriter(folder), folder)
     app.job(name="quote", queue=QUEUE, retry=jobs.RETRY)(_plain(quotes.first))
     if code == "new":
         app.job(name="quote", version=2, queue=QUEUE, retry=jobs.RETRY)(_plain(quotes.second))
@@ -59,7 +59,7 @@ def _invoicing(quotes: "Quotes") -> Any:
 class Quotes:
     """The stories of one code."""
 
-    def __init__(self, code: str, ledger: Ledger, folder: Path) -> None:
+    def __init__(self, code: str, ledger: LedgerWriter, folder: Path) -> None:
         self._code = code
         self._ledger = ledger
         self._folder = folder

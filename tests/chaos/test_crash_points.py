@@ -18,10 +18,10 @@ import pytest
 
 from retoma import db
 from retoma.db.crashpoint import Harm
-from retoma.engine import store
+from retoma.engine import ledger, store
 from retoma.engine.states import State
 from tests import nursery
-from tests.chaos import crash_world, history, ledger
+from tests.chaos import crash_world, history
 from tests.chaos.history import History
 from tests.conftest import soaking
 

@@ -1,6 +1,8 @@
 """A full disk (F8): nothing is claimed, nobody is told a lie, and room that comes back is enough."""
 
 import asyncio
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.chaos.disk import Disk
 from tests.chaos.world import Process, World
 
 BIG = 100_000  # characters: more than a page that is half empty can take
+SLOW_MACHINE = 10  # seconds more than it should take; it took for ever
 MANY = 3_000  # small jobs: more than the empty ends of all pages can take
 
 
@@ -109,6 +112,54 @@ async def test_a_runner_whose_beats_find_no_room_outlives_its_lease(new_world, t
         assert all(said(runner, "runner.no_room") == 1 for runner in runners)
         assert {(State.DONE, 1)} == {(job.state, job.epoch) for job in found.jobs}
         assert boots == {each.boot for each in await world.living()}
+
+
+@pytest.mark.parametrize("what", ["pages", "log"])
+async def test_a_full_disk_is_not_ready_until_there_is_room(new_world, the_disk, what):
+    async with new_world() as world:
+        await world.app.ready()
+
+        the_disk.fill(what)
+        with pytest.raises(Full, match="no room left"):
+            await world.app.ready()
+
+        the_disk.free()
+        await world.app.ready()
+
+
+async def test_sigterm_ends_a_runner_on_a_full_disk_within_its_grace(new_world, the_disk):
+    """E29 F8: what it could not settle is taken back by others once there is room."""
+    async with new_world() as world:
+        runner = world.start_runner("leaving", slots=8, grace=3.0, let_go=1.0)
+        await world.booted(runner)
+        heavy = await world.submit_all("heavy", [{"gate": "go", "size": BIG}] * 4)
+        long = await world.submit_all("hold", [{"gate": "late"}] * 2)
+        await world.wait_held(heavy + long)
+
+        the_disk.fill("log")
+        world.open_gate("go")
+        await world.eventually(lambda: said_once(runner, "runner.no_room"), "it finds no room")
+        began = time.monotonic()
+        runner.send(signal.SIGTERM)
+        await world.eventually(lambda: ended(runner), "the runner has left")
+
+        assert 0 == runner.popen.returncode
+        assert time.monotonic() - began < 3 + 1 + 1.5 + SLOW_MACHINE
+        the_disk.free()
+        world.open_gate("late")
+        world.start_runner("next")
+        world.clock.jump(61)
+        await world.wait_ended()
+        found = await world.verdict()
+        assert {State.DONE} == {job.state for job in found.jobs}
+
+
+async def said_once(runner: Process, event: str) -> bool:
+    return said(runner, event) > 0
+
+
+async def ended(runner: Process) -> bool:
+    return not runner.running
 
 
 async def told_of_no_room(world: World, held: list[int]) -> set[str]:

@@ -174,7 +174,7 @@ CANCELED = ((EventType.CLAIMED, 1), (EventType.CANCEL_REQUESTED, 1))
 def inside(*stays: tuple[float, float | None], pid: int = 20) -> History:
     """A key of at most two; who does not leave is in the process 10, which died at 5."""
     effects = []
-    for n, (enter, leave) in enumerate(stays):
+    for n, (enter, leave) in enumerate(stays, start=10):
         effects.append(Effect(n, 1, 1, "site:a", 20 if leave else pid, "enter", at(enter)))
         if leave is not None:
             effects.append(Effect(n, 1, 1, "site:a", 20, "leave", at(leave)))
@@ -244,8 +244,8 @@ PLANTED: dict[str, list[Callable[[], History]]] = {
     ],
     "E9 within budget": [
         failed_too_often,
-        lambda: instead(*[(EventType.RELEASED, n) for n in range(21)]),
     ],
+    "E9 releases": [lambda: instead(*[(EventType.RELEASED, n) for n in range(21)])],
     "E9 failures counted": [lambda: with_job(good(), failures=2)],
     "E10 poison was earned": [poisoned_at_once],
     "E11 folds to state": [lambda: with_job(good(), state=State.CANCELED)],
@@ -287,6 +287,19 @@ def test_as_many_inside_as_may_be_is_green_also_where_one_died():
     within = inside((1, 4), (2, None), (4, 6), (5, 7), pid=10)
 
     assert [] == list(RULES["E16 caps hold"](within))
+
+
+def test_who_failed_without_a_word_is_inside_no_more():
+    """Job 1 fails at 3, by its first claim."""
+    came = [
+        Effect(job, 1, 1, "site:a", 20, "enter", at(at_))
+        for job, at_ in ((1, 1), (8, 1), (9, 4))
+    ]
+    failed = replace(good(), effects=came, caps={"site:a": 2})
+    too_soon = replace(failed, effects=[*came[:2], replace(came[2], at=at(2))])
+
+    assert [] == list(RULES["E16 caps hold"](failed))
+    assert [] != list(RULES["E16 caps hold"](too_soon))
 
 
 def test_e6_an_intent_that_ends_or_that_a_person_is_asked_about_is_green():

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from retoma.engine import ledger
 from retoma.engine.states import State
-from tests.chaos import ledger
 from tests.chaos.test_kill import kill_throughout
 from tests.chaos.world import Process, World
 

@@ -5,6 +5,7 @@ under its key, which is the same; and whoever worked on it for the database of b
 """
 
 import asyncio
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ class Sqlite:
 
     def throw_away(self) -> None:
         for path in self.path.parent.glob(f"{self.path.name}*"):
-            path.unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def put_in_place(self) -> None:
         """It is there as soon as it is restored."""

@@ -2,8 +2,8 @@
 
 import signal
 
+from retoma.engine import ledger
 from retoma.engine.states import State
-from tests.chaos import ledger
 from tests.chaos.world import Process, World
 
 PROCESSES = 3

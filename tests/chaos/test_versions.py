@@ -8,10 +8,10 @@ from retoma.db import adhoc
 from retoma.engine import settlement, store
 from retoma.engine.events import EventType
 from retoma.engine.job import Held
+from retoma.engine.ledger import Accepted
 from retoma.engine.states import State
 from retoma.engine.store import Submission
 from tests.chaos import run_version
-from tests.chaos.history import Accepted
 from tests.chaos.world import Process, World
 from tests.engine.aids import boot, claim, settle
 

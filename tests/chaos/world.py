@@ -23,13 +23,13 @@ import psycopg
 
 from retoma import Job, Retoma
 from retoma.db import adhoc, moment
-from retoma.engine import insights
+from retoma.engine import checker, insights, ledger
 from retoma.engine.insights import RunnerSeen
+from retoma.engine.ledger import LedgerWriter
 from retoma.engine.states import ENDED, State
 from tests import nursery, services
-from tests.chaos import history, jobs, ledger
+from tests.chaos import history, jobs
 from tests.chaos.history import Accepted, History
-from tests.chaos.ledger import Ledger
 from tests.clock import TestClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -74,13 +74,13 @@ class World:
     seed: int
     rng: random.Random = field(init=False)
     app: Retoma = field(init=False)
-    told: Ledger = field(init=False)
+    told: LedgerWriter = field(init=False)
     processes: list[Process] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.app = jobs.build(self.url, self.folder)
-        self.told = Ledger(self.folder)
+        self.told = LedgerWriter(self.folder)
 
     async def __aenter__(self) -> "World":
         await self.app.upgrade()
@@ -317,7 +317,10 @@ class World:
     async def verdict(self, *, finished: bool = True) -> History:
         """The whole history, once nothing in it is impossible."""
         found = await self.history(finished=finished)
+        database, told = await self.app.database(), ledger.read_ledger(self.folder)
+        impossible = await database.read(lambda tx: checker.check(tx, told))
         wrong = history.problems(found)
+        wrong += [f"{each.rule}: {each.subject}: {each.found}" for each in impossible]
         assert not wrong, f"{len(wrong)} problems: " + "\n".join(wrong[:20])
         return found
 

@@ -110,6 +110,21 @@ evidence.used_at timestamp with time zone NOT NULL DEFAULT '1970-01-01 00:00:00+
 exchange.actor text COLLATE C NOT NULL
 exchange.brl_per_usd text COLLATE C NOT NULL
 exchange.since timestamp with time zone NOT NULL
+filling_jobs.filling bigint NOT NULL
+filling_jobs.hash text COLLATE C
+filling_jobs.key text COLLATE C
+filling_jobs.kind text COLLATE C NOT NULL
+filling_jobs.limits json
+filling_jobs.payload json NOT NULL
+filling_jobs.place bigint NOT NULL
+filling_jobs.slice integer NOT NULL
+fillings.batch bigint
+fillings.id bigint NOT NULL IDENTITY
+fillings.jobs bigint NOT NULL DEFAULT 0
+fillings.key text COLLATE C NOT NULL
+fillings.lease_until timestamp with time zone NOT NULL
+fillings.owner text COLLATE C NOT NULL
+fillings.submission json NOT NULL
 hints.epoch integer NOT NULL
 hints.hinted_at timestamp with time zone NOT NULL
 hints.job bigint NOT NULL
@@ -370,6 +385,9 @@ duties: PRIMARY KEY (name)
 events: PRIMARY KEY (job, seq)
 evidence: PRIMARY KEY (sha256)
 exchange: PRIMARY KEY (since)
+filling_jobs: PRIMARY KEY (filling, slice, place)
+fillings: UNIQUE (key)
+fillings: PRIMARY KEY (id)
 hints: PRIMARY KEY (job)
 job_evidence: PRIMARY KEY (job, name, epoch)
 job_evidence: FOREIGN KEY (sha256) REFERENCES evidence(sha256)
@@ -453,6 +471,10 @@ CREATE UNIQUE INDEX events_pkey ON retoma.events USING btree (job, seq)
 CREATE INDEX events_xid ON retoma.events USING btree (xid)
 CREATE UNIQUE INDEX evidence_pkey ON retoma.evidence USING btree (sha256)
 CREATE UNIQUE INDEX exchange_pkey ON retoma.exchange USING btree (since)
+CREATE INDEX filling_jobs_key ON retoma.filling_jobs USING btree (kind, key) WHERE (key IS NOT NULL)
+CREATE UNIQUE INDEX filling_jobs_pkey ON retoma.filling_jobs USING btree (filling, slice, place)
+CREATE UNIQUE INDEX fillings_key_key ON retoma.fillings USING btree (key)
+CREATE UNIQUE INDEX fillings_pkey ON retoma.fillings USING btree (id)
 CREATE INDEX hints_hinted_at ON retoma.hints USING btree (hinted_at)
 CREATE UNIQUE INDEX hints_pkey ON retoma.hints USING btree (job)
 CREATE UNIQUE INDEX job_evidence_pkey ON retoma.job_evidence USING btree (job, name, epoch)

@@ -182,6 +182,27 @@ CREATE TABLE exchange (
     brl_per_usd  text NOT NULL,
     actor        text NOT NULL
 ) STRICT
+CREATE TABLE filling_jobs (
+    filling  integer NOT NULL,
+    slice    integer NOT NULL,
+    place    integer NOT NULL,
+    kind     text NOT NULL,
+    key      text,
+    hash     text,
+    limits   text,
+    payload  text NOT NULL,
+    PRIMARY KEY (filling, slice, place)
+) STRICT
+CREATE INDEX filling_jobs_key ON filling_jobs (kind, key) WHERE key IS NOT NULL
+CREATE TABLE fillings (
+    id           INTEGER PRIMARY KEY,
+    key          text NOT NULL UNIQUE,
+    owner        text NOT NULL,
+    lease_until  integer NOT NULL,
+    submission   text NOT NULL,
+    jobs         integer NOT NULL DEFAULT 0,
+    batch        integer
+) STRICT
 CREATE TABLE hints (
     job        integer PRIMARY KEY,
     epoch      integer NOT NULL,

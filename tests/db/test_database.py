@@ -1,8 +1,9 @@
 """The promises of the seam, one list, run on both databases."""
 
 import asyncio
+import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ from retoma.db import (
     crashpoint,
 )
 from retoma.db.crashpoint import Harm
+from tests.descriptors import files_left
 from tests.services import free_port
 
 MAKE = adhoc(
@@ -607,3 +609,75 @@ async def test_what_was_asked_before_the_close_is_still_answered(database_url, o
 
     kept = [n for n, error in enumerate(told) if not isinstance(error, BaseException)]
     assert kept == await ids(open_database(database_url))
+
+
+# — when a thread meets what nobody expects
+
+
+class Left(BaseException):
+    """Not an error of any kind that somebody would catch, as SystemExit in a function of a user."""
+
+
+async def test_a_write_that_raises_even_that_is_told_it_and_others_still_write(database):
+    await prepare(database)
+
+    def leave(tx: Transaction) -> None:
+        tx.run(ADD, id=9, text="never")
+        raise Left
+
+    async with asyncio.timeout(20):
+        functions = [add(1), leave, add(2)]
+        told = await asyncio.gather(
+            *(database.write(each, verb="add") for each in functions), return_exceptions=True
+        )
+        with pytest.raises(Left):
+            await database.write(leave, verb="leave")
+        await database.write(add(3), verb="add")
+
+    assert [int, Left, int] == [type(each) for each in told]
+    assert [1, 2, 3] == await ids(database)
+
+
+async def test_without_a_file_to_open_the_database_is_away_until_there_is_one(database_url):
+    """However few are left: a connection needs more than one, and any of them may be the last."""
+    before = db.open(database_url)
+    await prepare(before)
+    await asyncio.to_thread(before.close)
+    seen: list[type[Any]] = []
+    written: list[int] = []
+    for many in range(8):
+        database = db.open(database_url)
+        with files_left(many):
+            seen += [await outcome(database.read(lambda tx: tx.all(IDS), patience=0))]
+            seen += [await outcome(database.write(add_and_ring(many), verb="add", patience=0))]
+        written += [many] if seen[-1] is type(None) else []
+        async with asyncio.timeout(20):
+            assert written == await ids(database)
+        await asyncio.to_thread(database.close)
+
+    assert {Away, type(None)} == set(seen)
+
+
+def add_and_ring(id_: int) -> Any:
+    def write(tx: Transaction) -> None:
+        tx.run(ADD, id=id_, text="a note")
+        tx.ring("notes")
+
+    return write
+
+
+async def outcome(asked: Awaitable[Any]) -> type[Any]:
+    try:
+        await asked
+    except Exception as error:  # noqa: BLE001 — told by its kind
+        return type(error)
+    return type(None)
+
+
+def test_what_is_left_on_the_disk_of_a_file_is_told(database, tmp_path):
+    free = database.free_space()
+
+    if database.dialect == "sqlite":
+        assert free == pytest.approx(shutil.disk_usage(tmp_path).free, abs=1 << 30)
+    else:
+        assert free is None  # its disk is a server's

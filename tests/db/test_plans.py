@@ -118,6 +118,7 @@ async def plans_of_hot_verbs(database: db.Database) -> dict[str, list[str]]:
 
     def work(tx: Transaction) -> None:
         explaining: Any = Explaining(tx, plans)
+        assert 1 <= len(store.waiting_queues(explaining, ["work", "none"], ["work@1"], 1))
         held = store.claim_jobs(
             explaining, "me", [Spot("work")], ["work@1"], slots=50, suspects=1, promote=True
         ).claims
@@ -245,6 +246,7 @@ INDEX = {
     "report_progress": BY_KEY,
     "submit_jobs": both("jobs_waiting"),
     "submit_keyed_jobs": both("jobs_waiting"),
+    "waiting_queues": both("jobs_waiting"),
 }
 
 
@@ -334,7 +336,7 @@ async def test_a_plan_made_while_few_jobs_were_there_looks_each_one_up(
             await aids.submit(database, jobs)
         if analyzed:
             await database.write(lambda tx: tx.run(ANALYZE), verb="test")
-        sent = {"boot": "me", "rows": "[]", "jobs": "[]"}
+        sent = {"boot": "me", "rows": "[]", "jobs": "[]", "inline": 1}
 
         for verb in LOOKING_UP:
             [text] = statement("retoma.engine.sql", verb).postgres

@@ -1,11 +1,11 @@
-"""What only the embedded database must show: turns, a private bell, a full disk, other people's locks."""
+"""What only the embedded database must show: turns, a full disk, other people's locks."""
 
 import asyncio
 import os
+import resource
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from retoma import Context, Retoma, State, db
-from retoma.db import Full, Transaction, adhoc
+from retoma.db import Call, Full, ReplyLost, Transaction, adhoc
 from tests import nursery
 from tests.db import turns
 
@@ -139,107 +139,6 @@ async def test_the_file_and_all_beside_it_belong_to_us_alone(sqlite, path, tmp_p
     assert {f"work.db{end}": 0o600 for end in ("", "-wal", "-shm", "-turn")} == modes
 
 
-@pytest.fixture
-def temp_folder(monkeypatch) -> Iterator[Path]:
-    """A temp folder of this test's own, with a short path."""
-    with tempfile.TemporaryDirectory(prefix="r-") as folder:
-        monkeypatch.setattr(tempfile, "tempdir", folder)
-        yield Path(folder)
-
-
-async def test_the_bell_hangs_in_a_folder_only_we_may_enter(path, temp_folder):
-    sqlite = db.open(f"sqlite:///{path}")
-    await prepare(sqlite)
-    before = os.umask(0)
-    try:
-        sqlite.wait_bell(0)
-    finally:
-        os.umask(before)
-
-    [home] = temp_folder.iterdir()
-    [folder] = home.iterdir()
-    [socket] = folder.iterdir()
-    assert f"retoma-{os.getuid()}" == home.name
-    assert [0o700, 0o700] == [stat.S_IMODE(each.stat().st_mode) for each in (home, folder)]
-    assert socket.is_socket()
-    sqlite.close()
-    assert [] == list(folder.iterdir())
-
-
-def open_to_all(home: Path) -> None:
-    home.mkdir()
-    home.chmod(0o755)
-
-
-def led_elsewhere(home: Path) -> None:
-    (home.parent / "elsewhere").mkdir(mode=0o700)
-    home.symlink_to(home.parent / "elsewhere")
-
-
-def a_file(home: Path) -> None:
-    home.touch(mode=0o600)
-
-
-@pytest.mark.parametrize("planted", [open_to_all, led_elsewhere, a_file])
-async def test_a_folder_that_others_could_have_made_is_not_trusted(
-    sqlite, temp_folder, planted
-):
-    planted(temp_folder / f"retoma-{os.getuid()}")
-
-    await works_without_a_bell(sqlite)
-
-    assert not [each for each in temp_folder.rglob("*") if each.is_socket()]
-
-
-async def test_a_temp_folder_with_too_long_a_path_only_makes_us_deaf(
-    sqlite, tmp_path, monkeypatch
-):
-    long = tmp_path / ("x" * 90)
-    long.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(long))
-
-    await works_without_a_bell(sqlite)
-
-
-async def test_without_a_temp_folder_we_are_only_deaf(sqlite, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-
-    await works_without_a_bell(sqlite)
-
-
-async def works_without_a_bell(database: db.Database) -> None:
-    await prepare(database)
-
-    def ring(tx: Transaction) -> int:
-        tx.ring("quotes")
-        return tx.run(ADD, text="note")
-
-    assert 1 == await database.write(ring, verb="add")
-    assert database.deaf()
-    database.wait_bell(0)  # listening itself may ring: nobody knows what was missed
-    assert set() == database.wait_bell(0.01)
-    waiting = asyncio.create_task(asyncio.to_thread(database.wait_bell, 60))
-    await asyncio.sleep(0.05)
-    database.wake()
-    assert set() == await asyncio.wait_for(waiting, 20)
-
-
-async def test_what_a_dead_process_left_in_the_bell_folder_is_swept_away(sqlite, temp_folder):
-    await prepare(sqlite)
-    sqlite.wait_bell(0)
-    [mine] = [each for each in temp_folder.rglob("*") if each.is_socket()]
-    (mine.parent / "99999999-dead").touch()
-
-    def ring(tx: Transaction) -> int:
-        tx.ring("quotes")
-        return tx.run(ADD, text="note")
-
-    await sqlite.write(ring, verb="add")
-
-    assert "quotes" in sqlite.wait_bell(1)
-    assert [mine] == list(mine.parent.iterdir())
-
-
 # — no room —
 
 
@@ -315,3 +214,77 @@ async def test_a_runner_waits_while_there_is_no_room_and_then_goes_on(path):
 
         assert {State.DONE: 20} == await batch.counts()
         assert list(range(20)) == sorted(told)
+
+
+# — a commit that meets an I/O error —
+
+
+class FilesMayNotGrow:
+    """From now on every write past this size of a file of this process is an I/O error."""
+
+    def __init__(self) -> None:
+        self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def begin(self, size: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, self._before[1]))
+
+    def end(self) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
+
+
+@pytest.fixture
+def limit() -> Iterator[FilesMayNotGrow]:
+    made = FilesMayNotGrow()
+    yield made
+    made.end()
+
+
+def log_of(path: Path) -> Path:
+    return Path(f"{path}-wal")
+
+
+async def test_a_commit_that_met_an_io_error_is_in_doubt_where_it_was_never_repeated(
+    sqlite, path, limit
+):
+    await prepare(sqlite)
+    log = log_of(path)
+
+    def write(tx: Transaction) -> None:
+        tx.run(ADD, text="note")
+        limit.begin(log.stat().st_size)
+
+    with pytest.raises(ReplyLost):
+        await sqlite.write(write, verb="add", patience=0)
+    limit.end()
+
+    assert 0 == await count(sqlite)
+
+
+async def test_a_commit_that_met_an_io_error_is_repeated_and_happens_once(sqlite, path, limit):
+    await prepare(sqlite)
+    tries: list[int] = []
+    log = log_of(path)
+
+    def write(tx: Transaction) -> None:
+        limit.end()
+        tries.append(1)
+        tx.run(ADD, text="note")
+        if len(tries) == 1:
+            limit.begin(log.stat().st_size)
+
+    await sqlite.write(write, verb="add")
+
+    assert 2 == len(tries)
+    assert 1 == await count(sqlite)
+
+
+async def test_a_commit_of_one_statement_that_met_an_io_error_is_in_doubt_too(
+    sqlite, path, limit
+):
+    await prepare(sqlite)
+    limit.begin(log_of(path).stat().st_size)
+
+    with pytest.raises(ReplyLost):
+        await sqlite.write(
+            lambda tx: tx.finish(Call(ADD, {"text": "note"})), verb="add", patience=0
+        )

@@ -4,7 +4,9 @@ import ctypes
 import os
 import re
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +111,20 @@ def hold_the_interpreter(_: int) -> None:
 
 def who(_: int) -> int:
     return os.getpid()
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Money, a moment and bytes."""
+
+    price: Decimal
+    at: datetime
+    scan: bytes
+
+
+def add_tax(bill: Bill, rate: Decimal) -> Bill:
+    return replace(bill, price=bill.price * (1 + rate))
+
+
+def due_next(*days: date) -> date:
+    return max(days)

@@ -3,12 +3,13 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from retoma import BadInput, Context, IllegalMove, NotFound, Permanent, Retoma
 from retoma.db import Database, Transaction
-from retoma.engine import alerts, settlement
+from retoma.engine import alerts, settlement, store
 from retoma.engine.alerts import Alerts, HandOver, find, sentence
 from retoma.engine.duty import DutyLost, Fence
 from retoma.engine.kind import Kinds, job
@@ -190,6 +191,23 @@ async def test_an_open_breaker_is_told_of_after_five_minutes(database_url, test_
         await app.breakers.close("shop")
         assert [] == await look()
         assert once("BreakerOpen shop") == await history(database)
+
+
+async def test_a_runner_that_cannot_write_is_told_of_while_it_lives(database_url, test_clock):
+    async with Retoma(database_url) as app:
+        database, look = await watching(app, test_clock)
+        await boot(database, "runner")
+
+        def beat(trouble: str | None) -> Any:
+            return lambda tx: store.beat_runner(
+                tx, "runner", 60, reconnected=False, trouble=trouble
+            )
+
+        await database.write(beat("no room left in the database"), verb="beat")
+        assert ["RunnerInTrouble runner"] == await look()
+        await database.write(beat(None), verb="beat")
+        assert [] == await look()
+        assert once("RunnerInTrouble runner") == await history(database)
 
 
 async def test_a_spent_budget_is_told_of_until_there_is_money_again(database_url, test_clock):

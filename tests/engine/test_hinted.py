@@ -1,12 +1,14 @@
 """A runner that claims by hint: the rules of every claim, nothing unasked, duties laid down when done."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from retoma import Context, Limit, Retoma, Retry, State, Transient
-from retoma.db import Transaction, adhoc
+from retoma import Context, Limit, Retoma, Retry, Snooze, State, Transient
+from retoma.db import Away, Database, Transaction, adhoc
 from retoma.engine.duty import Duty
 from retoma.engine.hinted import Heeded, HintedRunner, Leaving
 from retoma.engine.store.hints import Again, Hint
@@ -33,6 +35,12 @@ def build(url: str, told: list[Any]) -> Retoma:
     async def shaky(ctx: Context, payload: Any) -> None:
         if ctx.attempt == 1:
             raise Transient("not this time")
+
+    @app.job
+    async def twice(ctx: Context, payload: Any) -> Any:
+        kept = ctx.kept("once")
+        await ctx.step("once", _same, payload)
+        return None if kept else Snooze(3600)
 
     gates: dict[str, asyncio.Event] = {"first": asyncio.Event(), "second": asyncio.Event()}
     app.gates = gates  # type: ignore[attr-defined]  # for the test to open
@@ -314,6 +322,52 @@ async def test_one_job_is_let_go_of_where_its_task_was_stopped(database_url, tol
 
         assert "released" == (await app.events(job.id))[-1].type
         assert Heeded.RAN == heeded
+
+
+class AwayOnce:
+    """A database that is away when the steps of a claimed job are to be read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.away = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def write(self, fn: Callable[..., Any], *, verb: str, **how: Any) -> Any:
+        answer = await self._database.write(fn, verb=verb, **how)
+        self.away |= verb == "claim" and answer.checkpoint is not None
+        return answer
+
+    async def read(self, fn: Callable[..., Any], **how: Any) -> Any:
+        if self.away:
+            self.away = False
+            raise Away("the network is down")
+        return await self._database.read(fn, **how)
+
+
+async def test_what_was_claimed_by_a_hint_and_could_not_be_started_is_started_later(
+    database_url, told
+):
+    async with build(database_url, told) as app:
+        job = await app.submit("twice", 1)
+        runner = await app.hinted()
+        runner._house = replace(runner._house, database=AwayOnce(await app.database()))
+        await runner.recover()
+        assert Heeded.RAN == await runner.heed(Hint("twice", job.id))
+        await change(await app.database(), "UPDATE jobs SET run_at = NULL, turn = 1")
+
+        with pytest.raises(Away):
+            await runner.heed(Hint("twice", job.id))
+        await eventually(lambda: _is(app, job.id, State.DONE))
+        await runner.stopped()
+
+        events = [(event.type, event.epoch) for event in await app.events(job.id)]
+        assert [("claimed", 2), ("done", 2)] == events[-2:]
+
+
+async def _is(app: Retoma, job: int, state: State) -> bool:
+    return (await app.get(job)).state is state
 
 
 async def test_e4_a_boot_that_is_over_is_followed_by_another(database_url, told):

@@ -342,7 +342,7 @@ async def test_what_a_child_returns_must_be_storable(database_url):
         await drain(app)
 
         found = await app.get(job.id)
-        assert (State.DEAD, "unstorable_result", 1) == (found.state, found.code, found.epoch)
+        assert (State.PARKED, "unstorable_result", 1) == (found.state, found.code, found.epoch)
 
 
 # --- limits
@@ -478,6 +478,20 @@ async def test_a_thread_that_is_left_alone_keeps_its_seat_until_it_ends(isolate)
 
     assert (1, True) == (deserted, waiting)
     assert "next" == await next_one
+    assert 0 == isolate.deserted
+
+
+async def test_a_thread_that_cannot_be_started_fails_its_step_and_keeps_no_seat(isolate):
+    isolate._free_threads = asyncio.Semaphore(1)
+    usual = threading.stack_size(1 << 46)  # bytes: no system has them
+    try:
+        with pytest.raises(Transient, match="can't start new thread"):
+            await isolate.in_thread(lambda: "never", ())
+    finally:
+        threading.stack_size(usual)
+
+    async with asyncio.timeout(10):
+        assert "next" == await isolate.in_thread(lambda: "next", ())
     assert 0 == isolate.deserted
 
 

@@ -1,5 +1,7 @@
 """A kind of job: its story, its payload, and how it is tried."""
 
+import gc
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -71,6 +73,54 @@ def test_a_timeout_is_told_in_seconds(timeout, length):
 def test_what_no_rule_allows_is_refused(how):
     with pytest.raises(BadInput):
         kind_of(story, **how)
+
+
+class Object:
+    async def method(self, ctx: Context) -> None: ...
+
+    async def __call__(self, ctx: Context) -> None: ...
+
+
+async def generate(ctx: Context) -> AsyncIterator[int]:
+    yield 1
+
+
+def generate_here() -> Iterator[int]:
+    yield 1
+
+
+NO_JOBS: list[tuple[Any, str]] = [
+    (Object().method, "it is a bound method: a job is a function"),
+    (Object(), "it is no function: write one with def that calls it"),
+    (Object, "it is no function"),
+    (partial(story, payload=1), "it is no function"),
+    (generate, "it is a generator function: return one value"),
+    (generate_here, "it is a generator function"),
+    (3, "it is no function"),
+]
+
+
+@pytest.mark.parametrize(("fn", "why"), NO_JOBS, ids=lambda each: type(each).__name__)
+def test_what_is_no_function_of_its_own_cannot_be_a_job(fn, why):
+    with pytest.raises(BadInput, match=f"cannot be a job, {why}"):
+        job(fn)
+
+
+def test_a_coroutine_cannot_be_a_job_and_is_not_left_unawaited(recwarn):
+    asked: Any = Object().method(None)  # type: ignore[arg-type]
+
+    with pytest.raises(BadInput, match="a coroutine: give the function itself"):
+        job(asked)
+    del asked
+    gc.collect()
+    assert [] == list(recwarn)
+
+
+def test_a_retry_that_is_a_number_is_refused_with_how_to_say_it():
+    attempts: Any = 3
+
+    with pytest.raises(BadInput, match=r"story: retry is a Retry, such as Retry\(attempts=3\)"):
+        job(retry=attempts)(story)
 
 
 def test_a_story_takes_one_payload():

@@ -37,7 +37,7 @@ def test_a_parked_job_waits_for_an_operator_unless_told_otherwise():
 def test_a_park_for_an_unknown_kind_of_reason_is_refused():
     unknown: Any = "lunch"
 
-    with pytest.raises(BadInput, match="operator, config, budget, unknown_remote"):
+    with pytest.raises(BadInput, match="operator, config, budget, unknown_remote, unstorable"):
         Park("back at one", unknown)
 
 

@@ -132,7 +132,6 @@ def test_e9_the_smaller_of_the_two_budgets_holds():
         (Transient("too late", code="deadline"), DeadReason.DEADLINE),
         (Transient("third runner", code="poison"), DeadReason.POISON),
         (Transient("twenty times", code="released_too_often"), DeadReason.EXHAUSTED),
-        (Unstorable(b"", "no form"), DeadReason.PERMANENT),
         (BadInput("a lambda cannot travel"), DeadReason.PERMANENT),
         (Undecodable("expected text"), DeadReason.PERMANENT),
     ],
@@ -155,6 +154,12 @@ def test_what_no_try_can_mend_is_buried_at_once(error, reason):
 @pytest.mark.parametrize("kind", [Transient, Permanent])
 def test_what_a_person_must_mend_is_held_however_it_was_raised(kind, code, reason):
     assert Hold(reason, code) == decided(kind("look", code=code), failures=3)
+
+
+def test_a_result_that_cannot_be_stored_is_held_at_the_first_failure():
+    decision = decided(Unstorable(b"", "no form"), failures=1, attempts=100)
+
+    assert Hold(ParkReason.UNSTORABLE, "unstorable_result") == decision
 
 
 def test_an_applications_code_comes_before_the_engines_of_that_name():

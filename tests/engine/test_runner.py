@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from bench.statements import listed
 from retoma import BadInput, Context, Retoma, Retry, State, Transient
 from retoma.db import Database, adhoc, crashpoint
 from retoma.engine import store
+from retoma.engine.job import Claim
 from retoma.engine.ports import Clock
-from retoma.engine.runner import Knobs, Runner
+from retoma.engine.runner import House, Knobs, Runner
 from retoma.engine.testing import crash_at, drain
 from tests.engine.aids import AT_ONCE, change, eventually, rows, running
 
@@ -99,7 +101,7 @@ async def test_an_idle_runner_sends_less_than_30_statements_a_minute(database_ur
 
             database = Counting(await app.database())
             test_clock.jump(0)
-            runner = Runner(database, app.kinds, Knobs())
+            runner = Runner(House(database=database, kinds=app.kinds, knobs=Knobs()))
             task = asyncio.create_task(runner.run())
             crashpoint.on_pass = passed.add
             await retired(runner, database, test_clock, passed)
@@ -347,6 +349,120 @@ async def test_e7_a_claim_whose_answer_was_lost_is_found_and_run_under_its_epoch
             ]
 
 
+class Recalling(Counting):
+    """A database whose answer to "what do I hold?" arrives late."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.looked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def read(self, fn: Callable[..., Any], **how: Any) -> Any:
+        answer = await super().read(fn, **how)
+        if isinstance(answer, list) and any(isinstance(each, Claim) for each in answer):
+            self.looked.set()
+            await self.may_answer.wait()
+        return answer
+
+
+async def test_what_ends_while_unknown_claims_are_looked_for_is_not_started_again(
+    database_url,
+):
+    ran: list[int] = []
+    may_end = asyncio.Event()
+    async with Retoma(database_url) as app:
+
+        async def pay(n: int) -> int:
+            ran.append(n)
+            return n
+
+        @app.job
+        async def work(ctx: Context, n: int) -> int:
+            if n == 0:
+                await may_end.wait()
+            return await ctx.step("pay", pay, n)
+
+        database = Recalling(await app.database())
+        knobs = Knobs(tick=0.2, slots=2)
+        runner = Runner(House(database=database, kinds=app.kinds, knobs=knobs))
+        first = await app.submit(work, 0)
+        async with beside(runner):
+            await eventually(lambda: claimed(app, first.id))
+            with crash_at("claim.after_commit", "reply_lost"):
+                second = await app.submit(work, 1)
+                async with asyncio.timeout(60):
+                    await database.looked.wait()
+            may_end.set()
+            await eventually(lambda: ended(app, first.id))
+            database.may_answer.set()
+            await eventually(lambda: ended(app, second.id))
+
+        assert [0, 1] == sorted(ran)
+        for job in (first, second):
+            told = [event.type for event in await app.events(job.id)]
+            assert ["submitted", "claimed", "step_saved", "done"] == told
+            assert 0 == (await app.get(job.id)).failures
+
+
+async def test_what_was_claimed_and_could_not_be_started_is_started_under_its_epoch(
+    database_url,
+):
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def work(ctx: Context, n: int) -> int:
+            return n
+
+        with crash_at("runner.claimed", "exception"):
+            job = await app.submit(work, 0)
+            async with running(app, tick=60):
+                await eventually(lambda: ended(app, job.id))
+
+        told = [event.type for event in await app.events(job.id)]
+        assert ["submitted", "claimed", "done"] == told
+
+
+async def test_a_broken_attempt_gives_its_job_back_and_is_not_started_under_its_epoch(
+    database_url,
+):
+    """What it may still save would be done twice; the next claim reads it back."""
+    ran: list[int] = []
+    async with Retoma(database_url) as app:
+
+        async def pay() -> int:
+            ran.append(1)
+            return 1
+
+        @app.job
+        async def work(ctx: Context) -> int:
+            return await ctx.step("pay", pay)
+
+        job = await app.submit(work)
+        with crash_at("attempt.before_settle", "exception"):
+            await drain(app, tick=60)
+
+        told = [(event.type, event.epoch) for event in await app.events(job.id)]
+        assert [("submitted", None), ("claimed", 1), ("step_saved", 1)] == told[:3]
+        assert [("released", 1), ("claimed", 2), ("done", 2)] == told[3:]
+        assert [1] == ran
+        assert 0 == (await app.get(job.id)).failures
+
+
+async def claimed(app: Retoma, job: int) -> bool:
+    return (await app.get(job)).state is State.RUNNING
+
+
+@asynccontextmanager
+async def beside(runner: Runner) -> AsyncIterator[None]:
+    task = asyncio.create_task(runner.run())
+    try:
+        yield
+    finally:
+        runner.stop()
+        async with asyncio.timeout(60):
+            await task
+
+
 @pytest.mark.parametrize("verb", ["save", "settle"])
 async def test_e11_a_write_whose_answer_was_lost_is_not_done_twice(database_url, verb):
     async with Retoma(database_url) as app:
@@ -510,7 +626,9 @@ async def test_e13_a_cancel_that_meets_a_failed_settling_does_not_leave_the_job_
 
         job = await app.submit(work)
         clock, database = Pausing(), Breaking(await app.database())
-        runner = Runner(database, app.kinds, Knobs(tick=0.3), clock=clock)
+        runner = Runner(
+            House(database=database, kinds=app.kinds, knobs=Knobs(tick=0.3), clock=clock)
+        )
         task = asyncio.create_task(runner.run())
         async with asyncio.timeout(60):
             await clock.asleep.wait()

@@ -333,7 +333,7 @@ async def test_no_search_reads_history_from_end_to_end(database_url):
         wanted = {"state": None, "kind": None, "batch": None, "code": None, "checkpoint": "a"}
         asked: dict[str, dict[str, Any]] = {
             "list_dead_ids": {"before": None, "limit": 100},
-            "list_audit": spot,
+            "list_audit": {**spot, "access": False},
             "match_jobs": {"ids": ids, "sought": "a", "letters": 0, "within": 9, "limit": 9}
             | wanted,
             "dead_causes": {"ids": ids},

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from retoma import db
-from retoma.db import Away, BadRow, Busy, Full, ReplyLost, Transaction, adhoc, migrations
+from retoma.db import (
+    Away,
+    BadRow,
+    Busy,
+    Full,
+    Interrupted,
+    ReplyLost,
+    Transaction,
+    adhoc,
+    migrations,
+)
 from retoma.engine import insights, settlement, store
 from retoma.engine.errors import LeaseLost
 from retoma.engine.events import EventType
@@ -15,7 +25,8 @@ from retoma.engine.job import Held, StepId
 from retoma.engine.ports import Clock
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State
-from retoma.engine.writer import ROWS, Writer
+from retoma.engine.trouble import Trouble
+from retoma.engine.writer import INTERRUPTIONS, ROWS, Writer
 from tests.engine import aids
 
 DONE = settlement.done("1")
@@ -144,6 +155,17 @@ END $$;
 CREATE TRIGGER refuse_step BEFORE INSERT ON steps
 FOR EACH ROW EXECUTE FUNCTION refuse_step();""",
 )
+REFUSE_UNKNOWN = adhoc(
+    """DROP TRIGGER refuse_step;
+
+CREATE TRIGGER refuse_step BEFORE INSERT ON steps
+WHEN NEW.name IN (SELECT name FROM refused) BEGIN SELECT json('no json'); END;""",
+    """CREATE OR REPLACE FUNCTION refuse_step() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.name IN (SELECT name FROM refused) THEN RAISE SQLSTATE 'XX123'; END IF;
+    RETURN NEW;
+END $$;""",
+)
 REFUSE_RESULT = adhoc(
     """CREATE TRIGGER refuse_result BEFORE UPDATE ON jobs
 WHEN NEW.result = '"bad"' BEGIN SELECT RAISE(ABORT, 'refused'); END;""",
@@ -246,7 +268,7 @@ async def test_whoever_saves_learns_that_somebody_wants_it_canceled(database):
 
 async def test_an_unforeseen_error_is_everybodys_answer_and_not_the_end(database):
     desk = await Desk(database).sit_down(3)
-    desk.troubled.before = [RuntimeError("nobody thought of this")]
+    desk.troubled.before = [RuntimeError("nobody thought of this")] * 5  # of halves too
 
     told = await desk.told(*(desk.save(held, "step") for held in desk.held))
 
@@ -302,6 +324,57 @@ async def test_a_row_the_database_refuses_fails_alone(database, place):
     for n, held in enumerate(desk.held):
         assert ([] if n == place else ["good"]) == await desk.steps(held)
         await desk.events(held)
+
+
+async def test_a_row_refused_for_a_reason_nobody_knows_fails_alone(database):
+    """A state of SQL that no list has, and an error of SQLite that says nothing but "error"."""
+    desk = await Desk(database).sit_down(7)
+    await desk.refuse_steps_called("bad")
+    await database.write(lambda tx: tx.run(REFUSE_UNKNOWN), verb="test")
+
+    told = await desk.told(
+        *(desk.save(held, "bad" if n == 3 else "good") for n, held in enumerate(desk.held))
+    )
+
+    assert [BadRow if n == 3 else bool for n in range(7)] == [type(each) for each in told]
+    assert [False] == await desk.told(desk.save(desk.held[3], "good"))
+    for held in desk.held:
+        assert ["good"] == await desk.steps(held)
+        await desk.events(held)
+
+
+async def test_a_group_that_is_interrupted_is_sent_again_and_then_in_halves(database):
+    desk = await Desk(database).sit_down(4)
+    desk.troubled.before = [Interrupted("canceling statement")] * (INTERRUPTIONS + 1)
+
+    told = await desk.told(*(desk.save(held, "step") for held in desk.held))
+
+    assert [False] * 4 == told
+    assert INTERRUPTIONS + 1 + 2 == len(desk.troubled.groups)
+    for held in desk.held:
+        assert [SUBMITTED, CLAIMED, SAVED] == await desk.events(held)
+
+
+class Hurried(Impatient):
+    """Every look at it is a minute after the one before."""
+
+    def __init__(self) -> None:
+        self._minutes = 0
+
+    def now(self) -> float:
+        self._minutes += 1
+        return 60.0 * self._minutes
+
+
+async def test_a_database_that_stays_busy_is_in_trouble_and_the_rows_are_kept(database):
+    desk = await Desk(database).sit_down(1)
+    troubles: list[str | None] = []
+    trouble = Trouble("me", troubles.append)
+    desk.writer = Writer(desk.troubled, "me", Hurried(), trouble)  # type: ignore[arg-type]
+    desk.troubled.before = [Interrupted("its time was over")] * 20
+
+    assert [False] == await desk.told(desk.save(desk.held[0], "step"))
+    assert ["its time was over", None] == troubles
 
 
 async def test_a_bad_step_of_a_job_does_not_take_its_other_steps_along(database):

@@ -12,11 +12,10 @@ from typing import Any
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
-from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.string import TextLoader
 
 from retoma.db.database import Call, Row, Unfit
-from retoma.db.postgres import CHANNEL, SCHEMA, translated
+from retoma.db.postgres import CHANNEL, SCHEMA, Moments, translated
 from retoma.db.statements import Statement
 from retoma.words import say
 
@@ -29,7 +28,7 @@ def borrow(connection: object) -> Iterator["Borrowed"]:
     lent = _checked(connection)
     cursor = psycopg.Cursor(lent, row_factory=tuple_row)
     cursor.adapters.register_loader("json", TextLoader)
-    cursor.adapters.register_loader("timestamptz", TimestamptzLoader)
+    cursor.adapters.register_loader("timestamptz", Moments)
     try:
         cursor.execute("SAVEPOINT retoma", prepare=False)
         try:

@@ -18,6 +18,10 @@ Row = tuple[Any, ...]
 
 OURS = 0x52544D41  # "RTMA", SQLite's application_id
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What Python's calendar cannot hold is read as its first or last day, with room for any time zone:
+# one row that somebody wrote by hand must not keep a whole list from being read.
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 EVERYTHING = "*"  # a topic: anything may have rung while nobody listened
 
 
@@ -99,6 +103,9 @@ class Database(Protocol):
     def deaf(self) -> bool:
         """Whether no bell can be heard here, so that only the tick finds new work."""
 
+    def free_space(self) -> int | None:
+        """Bytes left on the disk of the database; None: nobody here can tell."""
+
     def close(self) -> None:
         """Let go of every connection and thread."""
 
@@ -110,6 +117,7 @@ class DatabaseError(Exception):
     ├── Away        not reachable; nothing was changed
     │   └── ReplyLost   the commit was sent, its answer never came: it may have happened
     ├── Busy        lost a race for a lock; rolled back, ask again
+    │   └── Interrupted  cancelled, or out of its time; rolled back, ask again
     ├── Full        no room left; rolled back, ask again when there is
     ├── BadRow      a row of this statement cannot be stored; rolled back, never ask again
     └── Unfit       not a database this retoma can use
@@ -128,6 +136,14 @@ class Busy(DatabaseError):
     """Another transaction was first; this one was rolled back and may be asked again."""
 
 
+class Interrupted(Busy):
+    """The server stopped a statement: somebody cancelled it, or its time was over."""
+
+    callers: bool = (
+        False  # it was a statement of a caller's own, which may never come to an end
+    )
+
+
 class Full(DatabaseError):
     """The database has no room; nothing was changed."""
 
@@ -140,6 +156,11 @@ class Unfit(DatabaseError):
     """A database that is not ours, or whose schema this retoma does not know."""
 
 
+def from_driver(error: BaseException) -> bool:
+    """Whether the database refused something for a reason that has no class here."""
+    return type(error).__module__.partition(".")[0] in ("apsw", "psycopg")
+
+
 def no_room(said: str) -> str:
     """What a database says when it is full, for the person who must make room."""
     return f"there is no room left in the database, and nothing was changed: {said}"
@@ -147,11 +168,16 @@ def no_room(said: str) -> str:
 
 def moment(value: int | datetime | None) -> datetime | None:
     """A time as the database gives it (SQLite: microseconds), as an aware datetime."""
-    if isinstance(value, int):
-        return EPOCH + timedelta(microseconds=value)
-    return value
+    if not isinstance(value, int):
+        return value
+    if not EARLIEST_MICROSECONDS <= value <= LATEST_MICROSECONDS:
+        return LATEST if value > 0 else EARLIEST
+    return EPOCH + timedelta(microseconds=value)
 
 
 def microseconds(at: datetime) -> int:
     """The other way: SQLite stores times as microseconds since 1970, UTC."""
     return (at - EPOCH) // timedelta(microseconds=1)
+
+
+EARLIEST_MICROSECONDS, LATEST_MICROSECONDS = microseconds(EARLIEST), microseconds(LATEST)

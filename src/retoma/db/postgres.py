@@ -6,12 +6,13 @@ Each line is one connection driven by one thread. A group of statements goes out
 
 A network may swallow what is said on it. Both ends ask each other whether they are still there, and
 whoever has no answer for a while (`?answer=`, seconds) asks on the pulse's line what became of it.
+
+A connection that breaks during a commit leaves it in doubt: see `unfinished`.
 """
 
 import asyncio
 import os
 import re
-import select
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -19,21 +20,28 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from psycopg import abc
+from psycopg.abc import AdaptContext, Buffer
+from psycopg.adapt import AdaptersMap, Loader
+from psycopg.types.datetime import TimestamptzLoader
 from psycopg.types.string import TextLoader
 
 from retoma.db.crashpoint import ReplyWithheld, crashpoint
 from retoma.db.database import (
+    EARLIEST,
     EVERYTHING,
+    LATEST,
     Away,
     BadRow,
     Busy,
     Call,
     DatabaseError,
     Full,
+    Interrupted,
     Lane,
     ReplyLost,
     Row,
@@ -42,7 +50,18 @@ from retoma.db.database import (
     no_room,
 )
 from retoma.db.patience import PATIENCE, patiently
+from retoma.db.poll import wait_readable
 from retoma.db.statements import Statement, adhoc
+from retoma.db.unfinished import (
+    END_SECONDS,
+    Backend,
+    Begun,
+    InDoubt,
+    ServerRun,
+    Unfinished,
+    outcome,
+    server_run,
+)
 from retoma.db.wire import Wire
 from retoma.words import say
 
@@ -52,7 +71,6 @@ CHANNEL = "retoma"
 SCHEMA = "retoma"
 CONNECT_SECONDS = 5
 LEAST_SECONDS = 2  # that libpq waits; 0 would be for ever
-LOST_BACKEND_SECONDS = 5.0
 OURS = ("answer", "pooler")  # in the address, and nothing to libpq
 MEND_SECONDS = 1.0  # how soon a broken ear tries to hear again
 # For an answer, before somebody asks what became of it. More than `lock_timeout`, and three of them
@@ -105,6 +123,10 @@ def _settings(settings: dict[str, str], *, local: bool) -> str:
 SET_SESSION = _settings(SESSION | ALIVE, local=False)
 # Behind a pooler the next transaction may be another's session.
 SET_TRANSACTION = _settings(SESSION, local=True)
+# The id is known before the commit is sent, by a round trip that is made anyway.
+BEGIN = "BEGIN; SELECT CAST(pg_current_xact_id() AS text)"
+BEGIN_POOLED = f"BEGIN; {SET_TRANSACTION}; SELECT CAST(pg_current_xact_id() AS text)"
+BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # A caller's own statements find the caller's tables, and plans made for them and not for ours.
 # Our schema is in nobody's path, not even where the role has its name and the path says "$user".
 FOR_CALLER = "; ".join(
@@ -141,7 +163,8 @@ class Postgres:
         address = _parse(url)
         self._pooled = address.pooled
         self._answer = address.answer
-        self._lines = {lane: _Line(address, lane, moved) for lane in Lane}
+        unfinished = Unfinished()
+        self._lines = {lane: _Line(address, lane, moved, unfinished) for lane in Lane}
         self._wake_out, self._wake_in = os.pipe()
         os.set_blocking(self._wake_out, False)
         os.set_blocking(self._wake_in, False)
@@ -155,11 +178,36 @@ class Postgres:
         patience: float | None = None,
     ) -> T:
         line = self._lines[lane]
+        seconds = self._patience if patience is None else patience
 
         async def once() -> T:
-            return await self._answered(line, lambda: line.transact(fn, verb))
+            try:
+                return await self._answered(line, lambda: line.transact(fn, verb))
+            except InDoubt as doubt:
+                [result] = await self._settled(line, doubt, seconds)
+                return cast("T", result)
 
-        return await patiently(once, self._patience if patience is None else patience)
+        return await patiently(once, seconds)
+
+    async def _settled(self, line: "_Line", doubt: InDoubt, patience: float) -> list[Any]:
+        """The result of a commit that happened all the same; Away where it did not, the doubt where
+        nobody can tell."""
+        begun = doubt.begun
+        if begun is None:
+            raise doubt
+
+        async def ask() -> bool | None:
+            return await self._answered(line, lambda: line.outcome(begun))
+
+        try:
+            happened = await patiently(ask, patience)
+        except DatabaseError:
+            raise doubt from None
+        if happened is False:
+            raise Away(f"{doubt}; the commit did not happen") from doubt
+        if not (happened and doubt.results):
+            raise doubt
+        return doubt.results
 
     async def read(self, fn: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         line = self._lines[Lane.CLAIM]
@@ -181,7 +229,7 @@ class Postgres:
             ears += self._lines[Lane.PULSE].ears()
             if len(ears) == 1:
                 seconds = min(seconds, MEND_SECONDS)
-        if not select.select(ears, [], [], max(seconds, 0))[0]:
+        if not wait_readable(ears, seconds):
             return set()
         self._empty_wakes()
         return set() if self._pooled else self._lines[Lane.PULSE].heard()
@@ -191,6 +239,9 @@ class Postgres:
 
     def deaf(self) -> bool:
         return self._pooled
+
+    def free_space(self) -> int | None:
+        return None
 
     def close(self) -> None:
         for line in self._lines.values():
@@ -264,7 +315,11 @@ class _Line:
     """One connection, mended when it breaks, and the one thread that drives it."""
 
     def __init__(
-        self, address: "_Address", lane: Lane, moved: Callable[[], int] | None
+        self,
+        address: "_Address",
+        lane: Lane,
+        moved: Callable[[], int] | None,
+        unfinished: Unfinished,
     ) -> None:
         self.thread = ThreadPoolExecutor(1, f"retoma-{lane}")
         self.wire = Wire()
@@ -276,10 +331,11 @@ class _Line:
         self._moved = moved
         self._told_moved = 0
         self._connection: psycopg.Connection[Row] | None = None
-        self._backend: tuple[int, datetime] | None = None
+        self._unfinished = unfinished
+        self._backend: Backend | None = None
+        self._server: ServerRun | None = None
         self._topics: set[str] = set()
         self._over = False
-        self._pause = threading.Event()  # never set: something to wait for
         self._mine = threading.Lock()  # the pulse line has no thread of its own: see write_now
 
     def transact(self, fn: Callable[[Transaction], T], verb: str) -> T:
@@ -293,15 +349,30 @@ class _Line:
 
     def _transact(self, fn: Callable[[Transaction], T], verb: str) -> T:
         transaction = PostgresTransaction(self._connected(), verb, pooled=self._pooled)
+        results: list[T] = []
         try:
             self.asked = self._ask()
-            result = fn(transaction)
+            results.append(fn(transaction))
             transaction.commit()
         except BaseException as error:
-            raise self._mended(error, transaction) from error
+            mended = self._mended(error, transaction)
+            if isinstance(mended, InDoubt):
+                mended.results = results
+            raise mended from error
         finally:
             self.asked = None
-        return result
+        return results[0]
+
+    def outcome(self, begun: Begun) -> bool | None:
+        """What became of a commit whose answer was lost, once nothing of it is under way."""
+        with self._mine:
+            try:
+                connection = self._connected()
+                with self.wire.bounded(self._answer):
+                    return outcome(connection, begun)
+            except psycopg.Error as error:
+                self._drop()
+                raise Away(f"the connection to PostgreSQL broke: {_plain(error)}") from error
 
     def question(self, fn: Callable[[Transaction], T]) -> T:
         with self._mine:
@@ -362,8 +433,10 @@ class _Line:
         if self._connection is None or self._connection.closed:
             try:
                 self._connection = self._connect()
-            except psycopg.OperationalError as error:
+            except (psycopg.OperationalError, OSError) as error:  # OSError: too many open files
                 raise Away(f"PostgreSQL cannot be reached: {_plain(error)}") from error
+        if self._unfinished:
+            self._end_unfinished(self._connection)
         if self._moved is not None and self._moved() != self._told_moved:
             self._told_moved = self._moved()
             self._connection.execute(TELL_MOVED, [str(self._told_moved)])
@@ -377,8 +450,8 @@ class _Line:
             application_name=f"retoma {self._lane}",
             prepare_threshold=None if self._pooled else 2,
         )
-        self.wire.lay(connection.fileno())
         try:
+            self.wire.lay(connection.fileno())
             with self.wire.bounded(self._answer):
                 self._set_up(connection)
         except BaseException:
@@ -389,30 +462,33 @@ class _Line:
 
     def _set_up(self, connection: "psycopg.Connection[Row]") -> None:
         connection.adapters.register_loader("json", TextLoader)
+        connection.adapters.register_loader("timestamptz", Moments)
         self._told_moved = 0
+        self._server = server_run(connection)
         if self._pooled:
             return
         connection.execute(SET_SESSION)
-        self._bury_old_backend(connection)
+        [row] = connection.execute(
+            "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        ).fetchall()
+        self._backend = Backend._make(row)
         if self._lane is Lane.PULSE:
             connection.add_notify_handler(lambda note: self._topics.add(note.payload))
             connection.execute(f"LISTEN {CHANNEL}")
             self._topics.add(EVERYTHING)
 
-    def _bury_old_backend(self, connection: "psycopg.Connection[Row]") -> None:
-        """What our broken connection had begun must end before anything is asked again."""
-        until = time.monotonic() + LOST_BACKEND_SECONDS
-        while self._backend is not None and time.monotonic() < until:
-            if not connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE pid = %s AND backend_start = %s",
-                self._backend,
-            ).fetchall():
-                break
-            self._pause.wait(0.01)
-        self._backend = connection.execute(
-            "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-        ).fetchone()
+    def _end_unfinished(self, connection: "psycopg.Connection[Row]") -> None:
+        """What broken connections had begun must end before anything is asked again."""
+        beating = self._lane is Lane.PULSE
+        try:
+            with self.wire.bounded(self._answer):
+                self._unfinished.end(connection, 0 if beating else END_SECONDS)
+        except psycopg.Error as error:
+            self._drop()
+            raise Away(f"the connection to PostgreSQL broke: {_plain(error)}") from error
+        except Away:
+            if not beating:  # a heartbeat may be repeated, and must not wait
+                raise
 
     def _mended(
         self, error: BaseException, transaction: "PostgresTransaction"
@@ -425,22 +501,44 @@ class _Line:
             except psycopg.Error:
                 connection.close()  # it is broken, and only this showed it
         if connection is not None and (connection.broken or connection.closed):
-            self._drop()
+            self._drop(transaction)
             if isinstance(error, psycopg.Error):
-                kind = ReplyLost if transaction.committing else Away
-                return kind(f"the connection to PostgreSQL broke: {_plain(error)}")
+                text = f"the connection to PostgreSQL broke: {_plain(error)}"
+                if transaction.committing:
+                    return InDoubt(text, self._begun(transaction))
+                return Away(text)
         if isinstance(error, ReplyWithheld):
             self._drop()
             return ReplyLost(f"{error}: the answer to the commit was lost")
         if transaction.read_only and isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
             return error  # the question's own fault, not a server that is only a standby
-        return translated(error)
+        if isinstance(error, psycopg.Error) and not transaction.at_callers:
+            if error.sqlstate == FORGOTTEN:
+                self._drop()  # a new connection knows of none
+                return Busy(_plain(error))
+            return translated(error)
+        told = translated(error)
+        if isinstance(told, Interrupted):
+            told.callers = True
+        return told
 
-    def _drop(self) -> None:
+    def _begun(self, transaction: "PostgresTransaction") -> Begun | None:
+        if transaction.xid is None or self._server is None:
+            return None
+        return Begun(transaction.xid, self._server)
+
+    def _drop(self, transaction: "PostgresTransaction | None" = None) -> None:
+        """Let go of the connection; `transaction`: what the server may still be at."""
         self.wire.drop()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._connection is None:
+            return
+        self._connection.close()
+        self._connection = None
+        begun = None if transaction is None else self._begun(transaction)
+        work = self._backend or begun
+        if work is not None and not self._over:
+            self._unfinished.add(work)
+        self._backend = None
 
 
 class PostgresTransaction:
@@ -461,11 +559,17 @@ class PostgresTransaction:
         self._pooled = pooled
         self.read_only = read_only
         self._begun = False
+        self.xid: str | None = None  # known from its beginning, where it has one of its own
         self._topics: set[str] = set()
         self.committing = False  # from here on a broken connection says nothing of the outcome
         self._finished = False
         self._sent_together = False
         self._for_caller = False  # whose settings hold
+
+    @property
+    def at_callers(self) -> bool:
+        """Whether its last statement was a caller's own."""
+        return self._for_caller
 
     def run(self, statement: Statement, **params: Any) -> int:
         return self._execute(statement, params)[1]
@@ -504,9 +608,11 @@ class PostgresTransaction:
         self._for_us()
         if not self.read_only:
             crashpoint(f"{self._verb}.before_commit")
+        if self._pooled and not self._begun:
+            self._begin()  # no server process of ours could be ended: the id must be known before
         self.committing = True
         texts = [(text, call.params) for call in calls for text in call.statement.postgres]
-        if len(texts) == 1 and not (self._begun or self._topics or self._pooled):
+        if len(texts) == 1 and not (self._begun or self._topics):
             ((text, params),) = texts
             cursor = self._connection.execute(text.sql, params)
             answers = [cursor.fetchall() if text.answers else []]
@@ -534,18 +640,18 @@ class PostgresTransaction:
         if self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             self._connection.rollback()
         elif self._sent_together:
-            # psycopg takes what an aborted pipeline was to prepare for prepared.
-            self._connection.execute("DEALLOCATE ALL")
+            # psycopg takes what an aborted pipeline was to prepare for prepared, and forgets it with
+            # a transaction that is rolled back. (After a DEALLOCATE ALL of ours it does so only the
+            # first time it sees one.)
+            self._connection.execute("BEGIN", prepare=False)
+            self._connection.rollback()
 
     def _pipelined(self, calls: tuple[Call, ...]) -> list[list[Row]]:
-        explicit = self._begun or self._pooled
         self._sent_together = True
         with self._connection.pipeline():
-            if not self._begun and self._pooled:
-                self._begin()
             kept = [self._sent(call) for call in calls]
             self._notify()
-            if explicit:
+            if self._begun:
                 self._connection.execute("COMMIT")
         return [_rows(cursor) for cursor in kept]
 
@@ -572,10 +678,17 @@ class PostgresTransaction:
 
     def _begin(self) -> None:
         self._begun = True
-        mode = " ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.read_only else ""
-        self._connection.execute(f"BEGIN{mode}")
-        if self._pooled:
-            self._connection.execute(SET_TRANSACTION)
+        if self.read_only:
+            self._connection.execute(BEGIN_READING)
+            if self._pooled:
+                self._connection.execute(SET_TRANSACTION)
+            return
+        cursor = self._connection.execute(
+            BEGIN_POOLED if self._pooled else BEGIN, prepare=False
+        )
+        while cursor.nextset():
+            pass
+        [(self.xid,)] = cursor.fetchall()
 
     def _for_us(self) -> None:
         if self._for_caller:
@@ -600,6 +713,33 @@ def connect_apart(url: str) -> "psycopg.Connection[Row]":
         )
     except psycopg.OperationalError as error:
         raise Away(f"PostgreSQL cannot be reached: {_plain(error)}") from error
+
+
+def _usual_loader() -> type[abc.Loader]:
+    """What psycopg itself reads times with, in C where it is there, whatever its user registered."""
+    own = AdaptersMap(types=psycopg.adapters.types)
+    own.register_loader("timestamptz", TimestamptzLoader)
+    oid = own.types["timestamptz"].oid
+    return own.get_loader(oid, psycopg.pq.Format.TEXT) or TimestamptzLoader
+
+
+USUAL = _usual_loader()
+
+
+class Moments(Loader):
+    """Reads a time, however far away: one that Python's calendar cannot hold is at its end."""
+
+    def __init__(self, oid: int, context: AdaptContext | None = None) -> None:
+        super().__init__(oid, context)
+        self._usual = USUAL(oid, context)
+
+    def load(self, data: Buffer) -> datetime:
+        try:
+            at: datetime = self._usual.load(data)
+        except psycopg.DataError:
+            text = bytes(data)
+            return EARLIEST if text.startswith(b"-") or text.endswith(b"BC") else LATEST
+        return min(max(at, EARLIEST), LATEST)
 
 
 def _rows(cursor: "psycopg.Cursor[Row] | None") -> list[Row]:
@@ -646,20 +786,31 @@ def _plain(error: BaseException) -> str:
     return re.sub(r"://[^@\s]+@", "://…@", first)
 
 
+# By the whole SQLSTATE, or by its class.
+KINDS: dict[str, type[DatabaseError]] = {
+    "08": Away,
+    "22": BadRow,
+    "23": BadRow,
+    "25006": Away,
+    "40001": Busy,
+    "40P01": Busy,
+    "44": BadRow,
+    "53": Full,
+    "54": BadRow,  # too large, as for an index
+    "55P03": Busy,
+    "57": Away,  # the server is starting or stopping
+    "57014": Interrupted,
+    "58": Away,  # its disk or its system fails
+}
+FORGOTTEN = "26000"  # a prepared statement that the server does not know
+
+
 def translated(error: BaseException) -> BaseException:
     """What happened, in the words of the seam."""
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""
-    kind: type[DatabaseError]
-    if state in ("40P01", "40001", "55P03"):
-        kind = Busy
-    elif state.startswith("53"):
-        kind = Full
-    elif state[:2] in ("22", "23"):
-        kind = BadRow
-    elif state == "25006":
-        kind = Away
-    else:
+    kind = KINDS.get(state) or KINDS.get(state[:2])
+    if kind is None:
         return error
     return kind(no_room(_plain(error)) if kind is Full else _plain(error))

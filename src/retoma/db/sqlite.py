@@ -2,16 +2,13 @@
 
 Whatever waits when the last commit ends is committed together, each asker in a savepoint of its
 own. Between processes a blocking `flock` gives everybody a turn: SQLite's busy handler sleeps and
-starves. The bell is a datagram socket per listening process in a folder only we may enter.
+starves. Whoever commits wakes the other processes by a socket for each (`wakeups.py`).
 """
 
 import asyncio
+import errno
 import fcntl
 import os
-import select
-import socket
-import stat
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +16,6 @@ from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -29,7 +25,6 @@ import apsw
 from retoma.db.clock import database_clock
 from retoma.db.crashpoint import ReplyWithheld, crashpoint
 from retoma.db.database import (
-    EVERYTHING,
     OURS,
     Away,
     BadRow,
@@ -47,6 +42,7 @@ from retoma.db.database import (
 )
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.statements import Statement
+from retoma.db.wakeups import Wakeups, share_as
 from retoma.words import say
 
 T = TypeVar("T")
@@ -54,7 +50,6 @@ T = TypeVar("T")
 BUSY_MS = 30_000  # only strangers make us wait here: our own processes take turns
 GROUP = 64  # askers that share a commit: keeps a turn short for the other processes
 CHECKPOINT_PAGES = 4_000  # 16 MB of log between checkpoints
-BELL_PATH = 80  # bytes: a socket's whole path has 104 to 108, and its name needs the rest
 SYNCHRONOUS = ("full", "normal", "extra")
 
 _File = tuple[int, int]  # a device, and a file on it
@@ -81,11 +76,8 @@ class Sqlite:
         self._closing = False
         self._reader = ThreadPoolExecutor(1, "retoma-read")
         self._reading: _Opened | None = None
-        self._bells: list[
-            _Bell
-        ] = []  # the last one is rung; those before are of files that went
-        self._bell_path = self._path
-        self._bell_made = threading.Lock()
+        self._made_wakeups: Wakeups | None = None
+        self._making = threading.Lock()
 
     async def write(
         self,
@@ -95,32 +87,52 @@ class Sqlite:
         lane: Lane = Lane.WRITE,
         patience: float | None = None,
     ) -> T:
-        async def once() -> T:
-            return await asyncio.wrap_future(self._ask(fn, verb, lane))
+        failed: list[_CommitFailed] = []
 
-        return await patiently(once, self._patience if patience is None else patience)
+        async def once() -> T:
+            try:
+                return await asyncio.wrap_future(self._ask(fn, verb, lane))
+            except _CommitFailed as error:
+                failed.append(error)
+                raise
+
+        try:
+            return await patiently(once, self._patience if patience is None else patience)
+        except (Away, Busy, Full) as error:
+            if failed:
+                raise ReplyLost(f"{error}; a crash may bring it back") from error
+            raise
 
     async def read(
         self,
         fn: Callable[[Transaction], T],
         *,
-        patience: float | None = None,  # noqa: ARG002 — a file is there, or will not come
+        patience: float | None = None,
     ) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._reader, self._read, fn)
+        async def once() -> T:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._reader, self._read, fn)
+
+        return await patiently(once, self._patience if patience is None else patience)
 
     def write_now(self, fn: Callable[[Transaction], T], *, verb: str) -> T:
         return self._ask(fn, verb, Lane.PULSE).result()
 
     def wait_bell(self, seconds: float) -> set[str]:
-        return self._our_bell().wait(seconds)
+        return self._wakeups().wait(seconds)
 
     def wake(self) -> None:
-        self._our_bell()
-        for bell in self._bells:  # somebody may still wait for one of before
-            bell.wake()
+        self._wakeups().interrupt()
 
     def deaf(self) -> bool:
-        return self._our_bell().folder is None
+        return not self._wakeups().can_listen()
+
+    def free_space(self) -> int | None:
+        try:
+            disk = os.statvfs(self._path.absolute().parent)
+        except OSError:
+            return None
+        return disk.f_bavail * disk.f_frsize
 
     def close(self) -> None:
         with self._waiting:
@@ -130,8 +142,8 @@ class Sqlite:
             self._thread.join()
         self._reader.submit(self._close_reading).result()
         self._reader.shutdown()
-        for bell in self._bells:
-            bell.close()
+        if self._made_wakeups is not None:
+            self._made_wakeups.close()
 
     # — writing: everything goes through one thread —
 
@@ -159,16 +171,18 @@ class Sqlite:
                 if opened is None:
                     opened = self._open(turn=True)
                 self._commit_together(opened.connection, opened.turn, asks)
-            except Exception as error:  # noqa: BLE001 — every asker gets an answer
+            except BaseException as error:  # noqa: BLE001 — every asker gets an answer, also the next
                 for ask in asks:
                     ask.fail(_translated(error, self._path))
         if opened is not None:
             opened.close()
 
     def _open(self, *, turn: bool) -> "_Opened":
-        connection = _connect(self._path, self._synchronous, self._moved)
-        wait = os.O_RDWR | os.O_CREAT
-        lock = os.open(f"{self._path}-turn", wait, 0o600) if turn else -1
+        try:
+            connection = _connect(self._path, self._synchronous, self._moved)
+            lock = _open_turn(self._path) if turn else -1
+        except OSError as error:
+            raise _refused(error, self._path) from error
         path = self._path.absolute()  # wherever this process goes from here
         return _Opened(connection, path, _identity(path), lock)
 
@@ -198,7 +212,7 @@ class Sqlite:
         finally:
             fcntl.flock(turn, fcntl.LOCK_UN)
         if done:
-            self._ring(set().union(*(ask.topics for ask in asks)))
+            self._wake_others(set().union(*(ask.topics for ask in asks)))
             for ask in asks:
                 ask.answer()
         else:
@@ -209,7 +223,7 @@ class Sqlite:
     def _alone(self, connection: apsw.Connection, turn: int, ask: "_Ask") -> None:
         try:
             self._commit_together(connection, turn, [ask])
-        except Exception as error:  # noqa: BLE001 — its own answer, not its neighbours'
+        except BaseException as error:  # noqa: BLE001 — its own answer, not its neighbours'
             ask.fail(_translated(error, self._path))
 
     def _in_one_transaction(self, connection: apsw.Connection, asks: "list[_Ask]") -> bool:
@@ -224,7 +238,7 @@ class Sqlite:
                 if ask.error is None:
                     ask.pass_point("before_commit")
             connection.execute("COMMIT")
-        except Exception:  # noqa: BLE001 — each of them is asked again, by itself
+        except BaseException:  # noqa: BLE001 — each of them is asked again, by itself
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             return False
@@ -237,11 +251,13 @@ class Sqlite:
         try:
             ask.do(connection)
             if connection.in_transaction:
-                ask.pass_point("before_commit")
+                ask.begin_commit()
                 connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+            if ask.committing and isinstance(error, apsw.IOError):
+                raise _CommitFailed(f"{self._path}: {error}") from error
             raise
         ask.pass_point("after_commit")
         return True
@@ -257,6 +273,7 @@ class Sqlite:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
         except apsw.Error as error:
+            self._close_reading()  # it may still be in a transaction: the next question begins anew
             raise _translated(error, self._path) from error
 
     def _read_from(self) -> apsw.Connection:
@@ -272,21 +289,23 @@ class Sqlite:
             self._reading.close()
             self._reading = None
 
-    # — the bell —
-
-    def _our_bell(self) -> "_Bell":
-        with self._bell_made:
-            if not self._bells:
+    def _wakeups(self) -> Wakeups:
+        with self._making:
+            if self._made_wakeups is None:
                 self._path.touch(mode=0o600)
-                self._bell_path = self._path.absolute()
-            now = _identity(self._bell_path)
-            if not self._bells or now not in (None, self._bells[-1].file):
-                self._bells.append(_Bell(_bell_folder(self._bell_path), now))
-            return self._bells[-1]
+                self._made_wakeups = Wakeups(self._path.resolve())
+            return self._made_wakeups
 
-    def _ring(self, topics: set[str]) -> None:
+    def _wake_others(self, topics: set[str]) -> None:
         if topics:
-            self._our_bell().ring(topics)
+            # The commit has happened: no open file left must not deny it.
+            with suppress(OSError):
+                self._wakeups().send(topics)
+
+
+class _CommitFailed(Away):
+    """An I/O error in the middle of a commit: undone for every process that lives. The next commit
+    overwrites what is in the log; but if none comes before a crash, it may turn out to have happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,12 +333,16 @@ class _Ask:
     result: Any = None
     error: BaseException | None = None
     topics: set[str] = field(default_factory=set)
+    committing: bool = False
+
+    def begin_commit(self) -> None:
+        self.pass_point("before_commit")
+        self.committing = True
 
     def do(self, connection: apsw.Connection) -> None:
         """Run the function in a transaction of its own, which begins with its first statement."""
-        self.error = None
-        before_commit = partial(self.pass_point, "before_commit")
-        transaction = SqliteTransaction(connection, "BEGIN IMMEDIATE", before_commit)
+        self.error, self.committing = None, False
+        transaction = SqliteTransaction(connection, "BEGIN IMMEDIATE", self.begin_commit)
         self.result = self.fn(transaction)
         self.topics = transaction.topics
 
@@ -330,7 +353,7 @@ class _Ask:
         connection.execute("SAVEPOINT ask")
         try:
             self.result = self.fn(transaction)
-        except Exception as error:
+        except BaseException as error:
             if not connection.in_transaction:
                 raise
             self.error = error
@@ -433,105 +456,6 @@ def _bound(value: Any) -> Any:
     return value
 
 
-class _Bell:
-    """A datagram socket for each process that listens; whoever commits rings them all."""
-
-    def __init__(self, folder: Path | None, file: _File | None) -> None:
-        self.folder = folder
-        self.file = file
-        self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._out.setblocking(False)
-        self._in: socket.socket | None = None
-        self._name: Path | None = None
-        self._made = threading.Lock()
-
-    def ring(self, topics: set[str]) -> None:
-        if self.folder is None:
-            return
-        message = "\n".join(sorted(topics)).encode()
-        with suppress(OSError):  # the commit has happened: a broken bell must not deny it
-            for entry in os.scandir(self.folder):
-                self._send(message, entry.path)
-
-    def wait(self, seconds: float) -> set[str]:
-        new = self._in is None
-        listening = self._listen()
-        if new:
-            return {EVERYTHING}
-        if not select.select([listening], [], [], max(seconds, 0))[0]:
-            return set()
-        topics: set[str] = set()
-        with suppress(BlockingIOError):
-            while True:
-                topics.update(filter(None, listening.recv(65536).decode().split("\n")))
-        return topics
-
-    def wake(self) -> None:
-        self._listen()
-        if self._name is None:
-            self._out.send(b"")
-        else:
-            self._send(b"", str(self._name))
-
-    def close(self) -> None:
-        self._out.close()
-        if self._in is not None:
-            self._in.close()
-            if self._name is not None:
-                self._name.unlink(missing_ok=True)
-
-    def _listen(self) -> socket.socket:
-        with self._made:
-            if self._in is None:
-                self._in = self._listening()
-            return self._in
-
-    def _listening(self) -> socket.socket:
-        if self.folder is None:
-            self._out.close()
-            self._out, ear = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        else:
-            ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._name = self.folder / f"{os.getpid()}-{id(self):x}"
-            self._name.unlink(missing_ok=True)
-            ear.bind(str(self._name))
-        ear.setblocking(False)
-        return ear
-
-    def _send(self, message: bytes, path: str) -> None:
-        try:
-            self._out.sendto(message, path)
-        except BlockingIOError:
-            pass  # its box is full of rings it has not heard yet: it will wake anyway
-        except (ConnectionRefusedError, FileNotFoundError):
-            Path(path).unlink(missing_ok=True)  # its process is gone
-
-
-def _bell_folder(path: Path) -> Path | None:
-    """Ours alone, named by the file and not by its path: hard links and `cd` find it too.
-
-    None where there is no such place: nobody is heard then, and the tick finds the work.
-    """
-    if not hasattr(socket, "AF_UNIX"):
-        return None
-    file = path.stat()
-    home = Path(tempfile.gettempdir()) / f"retoma-{os.getuid()}"
-    folder = home / f"{file.st_dev:x}-{file.st_ino:x}"
-    if len(os.fsencode(folder)) > BELL_PATH:
-        return None
-    for each in (home, folder):
-        try:
-            with suppress(FileExistsError):
-                each.mkdir(mode=0o700)
-            there = each.lstat()
-        except OSError:
-            return None
-        private = stat.S_ISDIR(there.st_mode) and there.st_uid == os.getuid()
-        if not private or stat.S_IMODE(there.st_mode) & 0o077:
-            return None
-    return folder
-
-
 def _parse(url: str) -> tuple[Path, str]:
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2:
@@ -621,12 +545,23 @@ def _keep_log(connection: apsw.Connection, path: Path) -> None:
     """Switch to WAL, one process at a time: here SQLite says busy at once, and waits for nobody."""
     if list(connection.execute("PRAGMA journal_mode")) == [("wal",)]:
         return
-    turn = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT, 0o600)
+    turn = _open_turn(path)
     try:
         fcntl.flock(turn, fcntl.LOCK_EX)
         connection.execute("PRAGMA journal_mode = wal").fetchall()
     finally:
         os.close(turn)
+
+
+def _open_turn(path: Path) -> int:
+    """The file whose lock gives a process its turn to write; for all who may write the database."""
+    turn, how = Path(f"{path}-turn"), os.O_RDWR | os.O_NOFOLLOW
+    try:
+        made = os.open(turn, how | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(turn, how)
+    share_as(path, made)
+    return made
 
 
 def _may_be_ours(connection: apsw.Connection) -> bool:
@@ -635,12 +570,30 @@ def _may_be_ours(connection: apsw.Connection) -> bool:
     return mark == OURS or not list(connection.execute("SELECT 1 FROM sqlite_master LIMIT 1"))
 
 
+def _refused(error: OSError, path: Path) -> Exception:
+    """What the system did not let us open, where waiting or making room helps."""
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return Full(no_room(f"{path}: {error}"))
+        case errno.EMFILE | errno.ENFILE | errno.ENOMEM:
+            return Away(f"{path}: {error}")
+        case _:
+            return error
+
+
 def _translated(error: BaseException, path: Path) -> BaseException:
     """What happened, in the words of the seam."""
     match error:
         case apsw.NotADBError():
             kind: type[DatabaseError] = Unfit
-        case apsw.BusyError() | apsw.LockedError():
+        # Without memory, or interrupted: rolled back as a whole, whatever the statement was.
+        case (
+            apsw.BusyError()
+            | apsw.LockedError()
+            | apsw.ProtocolError()
+            | apsw.InterruptError()
+            | apsw.NoMemError()
+        ):
             kind = Busy
         case apsw.FullError():
             kind = Full

@@ -8,11 +8,12 @@ from retoma.codec import Unstorable
 from retoma.db import Database
 from retoma.engine import store
 from retoma.engine.cost import NAME
+from retoma.engine.duration import instant
 from retoma.engine.errors import BadInput
 from retoma.engine.job import StepId
 from retoma.engine.money import decimal, money
 from retoma.engine.period import Per, per
-from retoma.engine.price import Price, instant, new_price, read_list
+from retoma.engine.price import Price, new_price, read_list
 from retoma.engine.store.budget import Budget, BudgetSeen
 from retoma.engine.store.cost import MOST_DAYS, CostSeen, Scope
 from retoma.engine.store.price import Exchange
@@ -202,7 +203,7 @@ class Prices:
                     amount=brl_per_usd,
                 )
             )
-        at, who = instant(since), actor or self._actor
+        at, who = None if since is None else instant(since), actor or self._actor
         await (await self._opened()).write(
             lambda tx: store.price.put_exchange(tx, rate, at, actor=who), verb="put_exchange"
         )
@@ -258,7 +259,7 @@ class Reuse:
             step=step,
             version=version,
             key_hash=None if key is None else _key_hash(key),
-            before=instant(before),
+            before=None if before is None else instant(before),
         )
         who, gone = actor or self._actor, 0
         database = await self._opened()

@@ -155,7 +155,7 @@ def find(tx: Transaction, zone: str, knobs: Mapping[str, Any] = DEFAULTS) -> Fou
     found: Found = {}
     for each in (_stuck, _slow, _no_runner, _breakers):
         found |= each(tx, knobs)
-    return found | _dead(tx) | _budgets(tx, zone)
+    return found | _dead(tx) | _budgets(tx, zone) | _troubles(tx)
 
 
 def _stuck(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
@@ -205,6 +205,14 @@ def _breakers(tx: Transaction, knobs: Mapping[str, Any]) -> Found:
 def _budgets(tx: Transaction, zone: str) -> Found:
     gates = [each.budget.gate for each in standing_budgets(tx, zone, limit=MOST) if each.shut]
     return {Cause(Rule.BUDGET, gate): {} for gate in (*gates, *alerts.waited_budgets(tx, MOST))}
+
+
+def _troubles(tx: Transaction) -> Found:
+    return {
+        Cause(Rule.TROUBLE, each.name): {"text": each.trouble}
+        for each in insights.list_runners(tx)
+        if each.living and each.trouble
+    }
 
 
 def _applications(tx: Transaction, watches: Mapping[str, Watch]) -> Found:
@@ -272,6 +280,12 @@ def _sentence(rule: Rule, subject: str, details: Mapping[str, Any]) -> Said:
             )
         case Rule.BUDGET:
             return say("{gate} is spent, and jobs wait for it", gate=subject)
+        case Rule.TROUBLE:
+            return say(
+                "{runner} claims nothing: {trouble}",
+                runner=subject,
+                trouble=details.get("text", ""),
+            )
         case Rule.APPLICATION:
             return say("{subject}: {text}", subject=subject, text=details.get("text", ""))
 

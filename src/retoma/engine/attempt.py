@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from random import Random
 from types import MappingProxyType
@@ -12,10 +13,11 @@ from typing import Any, assert_never, cast
 from structlog.contextvars import bind_contextvars
 
 from retoma.codec import Unstorable, decode, encode
-from retoma.db import BadRow, Database, Full, crashpoint
-from retoma.engine import settlement, store
+from retoma.db import Away, BadRow, Busy, Database, Full, Interrupted, crashpoint
+from retoma.engine import duration, settlement, store
 from retoma.engine.breaker import Breakers, Guard
 from retoma.engine.budget import Budgets
+from retoma.engine.byte_budget import ByteBudget
 from retoma.engine.context import Context
 from retoma.engine.cost import Bill, Offer, Payer
 from retoma.engine.effect import Effects
@@ -23,13 +25,13 @@ from retoma.engine.errors import LeaseLost, Transient
 from retoma.engine.events import EventType
 from retoma.engine.evidence import Keeper
 from retoma.engine.gate import pool_gate
+from retoma.engine.heartbeat import Heartbeat
 from retoma.engine.isolate import ChildDied, Isolate, Limits
 from retoma.engine.job import RELEASES, Claim, Held, Item, Memory, Scope, StepId
 from retoma.engine.kind import Kind
 from retoma.engine.log import get_logger
 from retoma.engine.outcome import Aside, Outcome, Park, Skip, Snooze, Unwound
 from retoma.engine.ports import Clock
-from retoma.engine.pulse import Pulse
 from retoma.engine.rate import Rates
 from retoma.engine.retry import Again, GiveUp, Hold, decide
 from retoma.engine.settlement import Settlement
@@ -52,6 +54,7 @@ EVIDENCE = "evidence"  # where trouble is met
 NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 NOTHING = Memory([], 0.0, canceling=False)
 DICE = 1_000_003  # sides
+COPIES = 2  # of a saved value while it is read back: as its text, and as the handler gets it
 LEAVES_NOTHING = (State.DONE, State.SKIPPED, State.DEAD)  # ends, with no work left elsewhere
 PAUSE = 0.5  # seconds between looks whether the lease is good, or room there, again
 
@@ -84,6 +87,7 @@ class Tools:
         "debugging",
         "effects",
         "ended",
+        "heartbeat",
         "isolate",
         "keep_reuse",
         "keeper",
@@ -91,10 +95,10 @@ class Tools:
         "log",
         "look",
         "loop",
-        "pulse",
         "rates",
         "rng",
         "shared",
+        "step_memory",
         "story_over",
         "traces",
         "trouble",
@@ -109,15 +113,16 @@ class Tools:
         effects: Effects,
         writer: Writer,
         trouble: Trouble,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
         isolate: Isolate,
         keeper: Keeper,
         clock: Clock,
         rng: Random,
         let_go: float,
         zone: str,
+        step_memory: int,
         keep_reuse: float | None,
-        look: Callable[[], None],
+        look: Callable[[str], None],
         story_over: Callable[[Held], None],
         ended: Callable[[Held, BaseException | None], None],
         abandoned: Callable[["asyncio.Task[Any]"], None],
@@ -129,13 +134,14 @@ class Tools:
         self.budgets = Budgets(database, boot, zone)
         self.keep_reuse = keep_reuse
         self.rates = Rates(database, clock)
+        self.step_memory = ByteBudget(step_memory)
         self.database = database
         self.effects = effects
         self.shared = Shared(effects)
         self.database_id = ""  # known once the boot is written
         self.writer = writer
         self.trouble = trouble
-        self.pulse = pulse
+        self.heartbeat = heartbeat
         self.isolate = isolate
         self.keeper = keeper
         self.clock = clock
@@ -356,7 +362,9 @@ class Attempt:
         timeout, left = self._kind.timeout, self.claim.time_left
         loop = asyncio.get_running_loop()
         if timeout is None or (left is not None and left <= timeout):
-            timer = loop.call_later(left or 0.0, self._time_is_up, Why.DEADLINE)
+            timer = loop.call_later(
+                min(left or 0.0, duration.LONGEST), self._time_is_up, Why.DEADLINE
+            )
         else:
             self._late = f"the attempt took longer than {timeout:g} s"
             timer = loop.call_later(timeout, self._time_is_up, Why.TIMEOUT)
@@ -448,7 +456,7 @@ class Attempt:
 
     def _succeeded(self, value: Any) -> Settlement:
         if not isinstance(value, Outcome):
-            return settlement.done(encode(value))
+            return settlement.done(encode(value, self._kind.returns))
         match value:
             case Snooze(after):
                 return settlement.snoozed(after)
@@ -498,6 +506,11 @@ class Attempt:
                 await self._keep_unstorable(error)
             except LeaseLost:
                 return None
+        if _is_trouble(error) and self.claim.released < RELEASES:
+            self._log(State.WAITING).warning(
+                "job.released", error=_printable(str(error), MESSAGE)
+            )
+            return settlement.RELEASED
         return self._decided(error)
 
     def _decided(self, error: BaseException) -> Settlement:
@@ -547,7 +560,7 @@ class Attempt:
             self._log(state).debug("job.settled")
         self._ended(None)
         if state is State.WAITING:
-            self._tools.look()  # it may be due before the next tick
+            self._tools.look(self.claim.queue)  # it may be due before the next tick
 
     def set_exception(self, error: BaseException) -> None:
         if isinstance(error, LeaseLost):
@@ -583,18 +596,13 @@ class Attempt:
         return any(step.live_elsewhere for step in self._memory.steps)
 
     async def _unstorable_after_all(self, end: Settlement, error: BadRow) -> Settlement:
-        """The database refused what the codec had let pass: keep the bytes, end it for good."""
+        """The database refused what the codec had let pass: keep the bytes, and park the job."""
         await self.attach(Evidence("result", "application/json", (end.result or "").encode()))
-        return settlement.buried(
-            DeadReason.PERMANENT,
-            "unstorable_result",
-            {"message": _printable(str(error), MESSAGE)},
-        )
+        why = _printable(str(error), MESSAGE)
+        return settlement.parked(why, ParkReason.UNSTORABLE, "unstorable_result")
 
     async def _keep_unstorable(self, error: Unstorable) -> None:
-        value = error.whole
-        content = value if isinstance(value, bytes) else repr(value).encode("utf-8", "replace")
-        await self.attach(Evidence("result", "text/plain", content[:KEPT]))
+        await self.attach(Evidence("result", "text/plain", error.content()[:KEPT]))
 
     def _log(self, status: str) -> Any:
         """A logger that says everything a line about a job says."""
@@ -631,11 +639,21 @@ class Attempt:
         self.moves += 1
         return self._tools.writer.save(self.held, self.claim.kind, step, value, state, bill)
 
-    async def write(self, step: StepId, fn: Callable[[Transaction], Any]) -> str:
+    @asynccontextmanager
+    async def reading(
+        self, steps: Sequence[StepId], size: int
+    ) -> AsyncIterator[Mapping[StepId, str]]:
+        async with self._tools.step_memory.hold(COPIES * size):
+            yield await self._tools.database.read(
+                lambda tx: store.load_values(tx, self.claim, steps)
+            )
+
+    async def write(self, step: StepId, fn: Callable[[Transaction], Any], type_: Any) -> str:
         self.moves += 1
         submitting_here = spans(self._tools.traces)
+        effects = self._tools.effects
         try:
-            effect = await self._tools.effects.write(self.held, step, fn, submitting_here)
+            effect = await effects.write(self.held, step, fn, type_, submitting_here)
         except LeaseLost:
             await self._tools.writer.refuse(self.claim.kind)
             raise
@@ -762,15 +780,15 @@ class Attempt:
         self._reserved.clear()
 
     async def pause(self, seconds: float) -> None:
-        await self._tools.clock.sleep(seconds)
+        await self._tools.clock.sleep(duration.seconds(seconds))
 
     def free_to_start(self) -> bool:
-        return self._why is None and self._tools.pulse.valid()
+        return self._why is None and self._tools.heartbeat.valid()
 
     async def may_start(self) -> None:
         if self._why is not None:
             raise asyncio.CancelledError
-        while not self._tools.pulse.valid():
+        while not self._tools.heartbeat.valid():
             await self._tools.clock.sleep(PAUSE)
 
     @property
@@ -826,6 +844,15 @@ def _leaves(error: BaseException) -> list[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         return [leaf for each in error.exceptions for leaf in _leaves(each)]
     return [error]
+
+
+def _is_trouble(error: BaseException) -> bool:
+    """Whether our own database could not answer: that is no failure of the job."""
+    return all(
+        isinstance(leaf, Away | Busy | Full)
+        and not (isinstance(leaf, Interrupted) and leaf.callers)
+        for leaf in _leaves(error)
+    )
 
 
 def _because(told: Exception, error: BaseException) -> Exception:

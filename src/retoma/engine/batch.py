@@ -10,7 +10,7 @@ from retoma.engine import insights, store
 from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.ports import Clock
 from retoma.engine.states import ENDED, BatchState, State, batch_state
-from retoma.engine.store import Move, Which
+from retoma.engine.store import Move, Which, filling
 from retoma.words import say
 
 LOOK = 0.2  # seconds between two looks while somebody waits
@@ -230,12 +230,27 @@ class Batch:
         since: datetime | None = None,
     ) -> int:
         """Move every job of these states; how many that was."""
+        await self._all_moved_in()
         began = await self._database.read(self._now)
         moved = 0
         for was in states:
             which = Which(self.id, was, since or began, codes)
             moved += await self._until_none_is_left(which, move(was), actor, told)
         return moved
+
+    async def _all_moved_in(self) -> None:
+        """Wait until all jobs of a large batch are there: none must escape a verb."""
+        waited = 0.0
+        while await self._database.read(lambda tx: filling.still_moving(tx, self.id)):
+            if waited > PATIENCE:
+                raise Busy(
+                    say(
+                        "batch {id}: its jobs are still being moved in; ask again later",
+                        id=self.id,
+                    )
+                )
+            await self._clock.sleep(PAUSE)
+            waited += PAUSE
 
     def _now(self, tx: Transaction) -> datetime:
         insights.get_batch(tx, self.id)  # says so where there is none any more

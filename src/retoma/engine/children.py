@@ -6,8 +6,18 @@ it declares the pool broken, and every neighbour's call with it; or, beside a ne
 forgets the call of the dead for ever. Here a death is judged when all that the dead has said was heard.
 """
 
+import io
+import os
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing import (
+    context,
+    popen_spawn_posix,
+    reduction,
+    resource_tracker,
+    spawn,
+    util,
+)
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -24,6 +34,65 @@ PIPE = 2_000  # messages: more than a pipe holds, so what was in it then has bee
 STILLBORN = (
     6  # children in a row that ended before they were given anything: none can be started
 )
+
+
+class _Popen(popen_spawn_posix.Popen):
+    """A spawned child that does not load the module its parent was started with.
+
+    That module may be a script that submits jobs in its first lines: each child would submit them
+    again. The standard library has no switch for it, so we write what the child reads at its start.
+    """
+
+    _fds: list[int]  # that the child inherits
+
+    def _launch(self, process_obj: Any) -> None:
+        tracker: Any = resource_tracker.getfd()
+        orders = self._orders(process_obj)
+        ours, alive = os.pipe()  # it ends when the child does
+        read, write = os.pipe()
+        self.finalizer = util.Finalize(self, _close, (ours, write))
+        self.sentinel = ours
+        try:
+            command: Any = spawn.get_command_line(tracker_fd=tracker, pipe_handle=read)
+            self._fds.extend([tracker, read, alive])
+            executable: Any = spawn.get_executable()
+            self.pid = util.spawnv_passfds(executable, command, self._fds)
+        finally:
+            os.close(read)
+            os.close(alive)
+        with open(write, "wb", closefd=False) as pipe:
+            pipe.write(orders)
+
+    def _orders(self, process_obj: Any) -> bytes:
+        prepared = spawn.get_preparation_data(process_obj.name)
+        told = {
+            key: value for key, value in prepared.items() if not key.startswith("init_main")
+        }
+        buffer = io.BytesIO()
+        context.set_spawning_popen(self)
+        try:
+            reduction.dump(told, buffer)
+            reduction.dump(process_obj, buffer)
+        finally:
+            context.set_spawning_popen(None)
+        return buffer.getvalue()
+
+
+def _close(*descriptors: int) -> None:
+    for each in descriptors:
+        os.close(each)
+
+
+class _Process(context.SpawnProcess):
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802  # the name that multiprocessing calls
+        return _Popen(process_obj)
+
+
+class WithoutMain(context.SpawnContext):
+    """Starts processes that load what they are given to do, and not the script of their parent."""
+
+    Process = _Process
 
 
 class Ears(WorkerManager):

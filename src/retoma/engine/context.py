@@ -17,7 +17,7 @@ from retoma.engine.elsewhere import Elsewhere
 from retoma.engine.errors import BadInput
 from retoma.engine.function import is_async, read_as
 from retoma.engine.isolate import Isolate
-from retoma.engine.job import Claim, Memory, SavedStep, Scope
+from retoma.engine.job import Claim, Memory, SavedStep, Scope, StepId
 from retoma.engine.loop import AT_ONCE, all_or_first_error, check_concurrency, keys_of
 from retoma.engine.names import named, step_id, storable
 from retoma.engine.outcome import Happened, Park, Snooze, Unknown
@@ -27,7 +27,7 @@ from retoma.engine.steps import Steps
 from retoma.engine.store import Evidence
 from retoma.engine.tasks import Task, Tasks
 from retoma.engine.traces import Traces
-from retoma.engine.work import Work, limits_of, once_of, place_of
+from retoma.engine.work import Work, check_function, limits_of, once_of, place_of
 from retoma.words import say
 
 T = TypeVar("T")
@@ -142,7 +142,8 @@ class Context:
         """Do it once: after its commit it never runs again, its value is read back.
 
         An async `fn` runs on the loop; a sync one at the top of its module runs in a child
-        process, or in a thread with `where="thread"`. What comes back is what would come back
+        process, or in a thread with `where="thread"`. An attempt asks for a step once: a second call
+        raises DuplicateStep, unless the first one raised. What comes back is what would come back
         after a crash: the value as JSON keeps it, in the type `fn` says it returns.
 
         `timeout` is for the function alone, not for its saving; past it, TimeoutError, and a child
@@ -158,22 +159,27 @@ class Context:
         result depends on; where a job of this kind has it already, that is read instead.
         """
         step = step_id(name, version, key)
-        saved = self._steps.saved(step)
-        if saved is not None:
-            return self._steps.read_back(saved, fn)
-        place = place_of(fn, where)
-        work = Work(
-            step,
-            fn,
-            args,
-            place,
-            limits_of(name, place, timeout, cpu, memory),
-            once_of(name, unknown, reconcile, reuse) if once else None,
-            reuse,
-            pays,
-            cost,
-        )
-        return read_as(await self._steps.do(work), fn)
+        self._steps.ask(step)
+        try:
+            saved = self._steps.saved(step)
+            if saved is not None:
+                return await self._steps.read_back(saved, fn)
+            place = place_of(fn, where)
+            work = Work(
+                step,
+                fn,
+                args,
+                place,
+                limits_of(name, place, timeout, cpu, memory),
+                once_of(name, unknown, reconcile, reuse) if once else None,
+                reuse,
+                pays,
+                cost,
+            )
+            return read_as(await self._steps.do(work), fn)
+        except BaseException:
+            self._steps.forget((step,))
+            raise
 
     def kept(self, name: str, *, version: int = 1, key: str = "") -> bool:
         """Whether a step has its value already: then nobody need ask for what doing it would take."""
@@ -194,14 +200,20 @@ class Context:
         called again where the database was away and nothing had come of it. A runner that no longer
         holds the job writes nothing, and nothing is written for a job that is to be canceled.
         """
-        step = step_id(name, version, key)
-        saved = self._steps.saved(step)
-        if saved is not None:
-            return cast("T", read_as(saved.value, fn))
+        check_function(fn)
         if is_async(fn):
             raise BadInput(say("{fn!r} is async; ctx.write takes a plain function", fn=fn))
-        text = await self._steps.do(Work(step, fn, args, "database"))
-        return cast("T", read_as(text, fn))
+        step = step_id(name, version, key)
+        self._steps.ask(step)
+        try:
+            saved = self._steps.saved(step)
+            if saved is not None:
+                return cast("T", await self._steps.read_back(saved, fn))
+            text = await self._steps.do(Work(step, fn, args, "database"))
+            return cast("T", read_as(text, fn))
+        except BaseException:
+            self._steps.forget((step,))
+            raise
 
     async def share(
         self, fn: Callable[[Any, Sequence[T]], Sequence[R]], about: T, *, size: int = 1
@@ -239,7 +251,7 @@ class Context:
         """A durable loop: every item a step of its own, finished ones are read back.
 
         An item's key is its place unless `key` names it; a list that may change between tries
-        needs names. `timeout`, `cpu`, `memory`, `pays` and `cost` are for each item; `reuse` makes
+        needs names. A loop that raised may be run again; the items that are done are read back. `timeout`, `cpu`, `memory`, `pays` and `cost` are for each item; `reuse` makes
         of an item what its result depends on.
         """
         check_concurrency(name, concurrency)
@@ -248,6 +260,7 @@ class Context:
         results: list[Any] = [None] * len(work)
         limits = {"timeout": timeout, "cpu": cpu, "memory": memory}
         places = iter(range(len(work)))
+        returned: list[StepId] = []
 
         async def take_turns() -> None:
             for place in places:
@@ -263,8 +276,13 @@ class Context:
                     reuse=None if reuse is None else reuse(work[place]),
                     **limits,
                 )
+                returned.append(step_id(name, version, keys[place]))
 
-        await all_or_first_error(take_turns, min(concurrency, len(work)))
+        try:
+            await all_or_first_error(take_turns, min(concurrency, len(work)))
+        except BaseException:
+            self._steps.forget(returned)
+            raise
         return results
 
     async def progress(self, share: float | None = None, note: str | None = None) -> None:

@@ -1,6 +1,7 @@
 """What an attempt does for the story it tells: the seam between the two."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from retoma.engine.breaker import Guard
@@ -11,6 +12,8 @@ from retoma.engine.states import StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found
 from retoma.engine.writer import Answer
+
+Values = AbstractAsyncContextManager[Mapping[StepId, str]]
 
 
 class Desk(Protocol):
@@ -23,8 +26,11 @@ class Desk(Protocol):
         state: StepState = StepState.SAVED,
         bill: Bill | None = None,
     ) -> Answer: ...
-    async def write(self, step: StepId, fn: Callable[[Any], Any]) -> str:
-        """Do it in a transaction of the database that also keeps the step."""
+    def reading(self, steps: Sequence[StepId], size: int) -> Values:
+        """The values of saved steps, of so many bytes in all, to be dropped with the block."""
+
+    async def write(self, step: StepId, fn: Callable[[Any], Any], type_: Any) -> str:
+        """Do it in a transaction of the database that also saves the step; `type_`: of its value."""
 
     async def share(
         self, fn: Callable[[Any, Sequence[Any]], Any], about: Any, size: int

@@ -30,6 +30,7 @@ class Duty(StrEnum):
     """What there is to be done."""
 
     ALERTS = "alerts"
+    FILL = "fill"
     FOLD = "fold"
     NOTIFY = "notify"
     RETENTION = "retention"

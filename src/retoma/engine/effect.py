@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from retoma import db
 from retoma.codec import encode
-from retoma.db import Away, Busy, Database, Full, ReplyLost
+from retoma.db import Away, Busy, Database, Full, Interrupted, ReplyLost
 from retoma.engine import store
 from retoma.engine.batch import Batch
 from retoma.engine.errors import LeaseLost
@@ -57,10 +57,14 @@ class Effects:
         held: Held,
         step: StepId,
         fn: Callable[[Transaction], Any],
+        type_: Any,
         submitting: Submitting,
     ) -> Effect:
-        """Run it and keep the step, or neither. It is called again where nothing had come of it."""
-        once = _Once(self, held, step, fn, submitting)
+        """Run it and save the step, or neither. It is called again where nothing had come of it.
+
+        `type_`: what the function says it returns.
+        """
+        once = _Once(self, held, step, fn, type_, submitting)
 
         async def ask(unsure: bool) -> Effect:
             if unsure and await self.database.read(once.happened):
@@ -79,6 +83,8 @@ class Effects:
             try:
                 given = await ask(unsure)
             except (Away, Busy, Full) as error:
+                if isinstance(error, Interrupted) and error.callers:
+                    raise  # however often it is asked: the caller's own statement takes too long
                 if isinstance(error, Full):
                     self.trouble.met(EFFECT, error)
                 unsure = unsure or isinstance(error, ReplyLost)
@@ -99,7 +105,7 @@ class Effects:
 class _Once:
     """One such step, as often as it has to be tried."""
 
-    __slots__ = ("_effects", "_fn", "_held", "_step", "_submitting", "last")
+    __slots__ = ("_effects", "_fn", "_held", "_step", "_submitting", "_type", "last")
 
     def __init__(
         self,
@@ -107,12 +113,14 @@ class _Once:
         held: Held,
         step: StepId,
         fn: Callable[[Transaction], Any],
+        type_: Any,
         submitting: Submitting,
     ) -> None:
         self._effects = effects
         self._held = held
         self._step = step
         self._fn = fn
+        self._type = type_
         self._submitting = submitting
         self.last = CANCELED
 
@@ -122,7 +130,8 @@ class _Once:
             raise LeaseLost(self._held.job)
         if not wanted:
             return CANCELED
-        text = encode(self._effects.lent(tx, self._submitting).lend(self._fn))
+        value = self._effects.lent(tx, self._submitting).lend(self._fn)
+        text = encode(value, self._type)
         self.last = Effect(text)  # before it is committed: the answer to that may be lost
         store.save_step(tx, self._effects.boot, self._held, self._step, text)
         return self.last

@@ -7,13 +7,12 @@ from typing import Any, Never
 
 from retoma.codec import decode, encode
 from retoma.engine.branches import Branches, first_due
-from retoma.engine.errors import BadInput
+from retoma.engine.errors import DuplicateStep
 from retoma.engine.job import REMOTE, Memory, SavedStep, StepId
 from retoma.engine.outcome import Park, Snooze, Unwound
 from retoma.engine.remote import Call, Remote
 from retoma.engine.states import StepState
 from retoma.engine.steps import Steps
-from retoma.words import say
 
 NOTE = 500  # characters of what several of them tell
 
@@ -41,14 +40,16 @@ class Elsewhere:
         self._branches.close()
 
     def call(self, step: StepId, remote: Remote, payload: Any) -> Coroutine[Any, Any, Any]:
-        before = self._calls.get(step)
-        if before is not None and before.under_way:
-            return _two_of_one_name(step.name)
+        try:
+            self._steps.ask(step)
+        except DuplicateStep as error:
+            # Raised when it is awaited: what else was made for the same gather is awaited too.
+            return _raise(error)
         # Known from here on, also where its task gets no turn before the story ends.
         call = self._calls[step] = Call(self, remote, step.name, step.version, self._prefix)
-        return self._value_of(step, call, payload)
+        return self._value_of(step, call, remote, payload)
 
-    async def _value_of(self, step: StepId, call: Call, payload: Any) -> Any:
+    async def _value_of(self, step: StepId, call: Call, remote: Remote, payload: Any) -> Any:
         if self._steps.over:
             raise asyncio.CancelledError  # a task that the story forgot
         self._steps.tasks.join()
@@ -57,10 +58,13 @@ class Elsewhere:
                 saved = self._steps.saved(step)
                 if saved is not None:
                     await call.close()
-                    return decode(saved.value or "null")
-                return decode(await call.result(payload))
-        finally:
-            call.under_way = False
+                    return await self._steps.read(
+                        saved, lambda text: decode(text, remote.returns)
+                    )
+                return decode(await call.result(payload), remote.returns)
+        except BaseException:
+            self._steps.forget((step,))
+            raise
 
     # — what a call asks for —
 
@@ -103,7 +107,7 @@ class Elsewhere:
             await self._steps.report(*told)
 
     def _at_work(self) -> "list[asyncio.Task[Any] | None]":
-        return [step.task for step in self._steps.under_way.values()]
+        return list(self._steps.under_way.values())
 
     def _leave_story(self, wish: Snooze | Park) -> None:
         story = self._steps.tasks.story
@@ -131,9 +135,8 @@ class Elsewhere:
                 await self.keep(step.id, encode(told), step.state)
 
 
-async def _two_of_one_name(name: str) -> Never:
-    # Awaited like any other: what else was made for the same gather is not left unawaited.
-    raise BadInput(say("{name}: two pieces of remote work need two names", name=name))
+async def _raise(error: DuplicateStep) -> Never:
+    raise error
 
 
 def _together(words: Words) -> tuple[float | None, str | None] | None:

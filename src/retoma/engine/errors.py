@@ -8,6 +8,7 @@ RetomaError
 ├── Unsure                a commit or a request was sent and its reply never came
 └── Refused               bad input; nothing was changed
     ├── BadInput
+    │   └── DuplicateStep a step asked for twice in one attempt
     ├── UnknownKind
     ├── IdempotencyMismatch
     ├── NotFound
@@ -86,6 +87,10 @@ class Refused(RetomaError):
 
 class BadInput(Refused):
     """A value that no rule allows."""
+
+
+class DuplicateStep(BadInput):
+    """One attempt asked for the same step twice; the second call would get the first one's value."""
 
 
 class UnknownKind(Refused):
@@ -245,9 +250,9 @@ ENGINE_CODES: Final = table(
     Code(
         "unstorable_result",
         ErrorClass.DATA,
-        Action.BURY,
+        Action.PARK,
         None,
-        "The work was done but its result cannot be stored; trying again would pay again.",
+        "The work was done but its result cannot be stored; it is kept as evidence, and the job waits.",
     ),
     Code(
         "bad_payload",
@@ -262,6 +267,13 @@ ENGINE_CODES: Final = table(
         Action.BURY,
         None,
         "The story asked the engine for what it never does; only other code will help.",
+    ),
+    Code(
+        "duplicate_step",
+        ErrorClass.BUG,
+        Action.BURY,
+        None,
+        "One attempt asked for the same step twice; give each call a key=, or use ctx.each.",
     ),
     Code(
         "child_died",

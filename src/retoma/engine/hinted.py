@@ -129,6 +129,12 @@ class HintedLife(Life):
         await _first(self.over, living)
         return False
 
+    async def lived(self) -> bool:
+        try:
+            return await super().lived()
+        finally:
+            self._own_watch.stop()
+
     async def _begin(self) -> None:
         await super()._begin()
         self._up.set()
@@ -163,31 +169,39 @@ class HintedLife(Life):
         claim = await self._claim_hinted(hint) if ready else None
         if claim is None:
             return Heeded.PASSED
-        crashpoint("runner.claimed")
-        end = self._ends[claim.held] = self._loop.create_future()
-        with bound_contextvars(runner=self._boot.id):
-            await self._start([claim])
-        await end
+        await self._ends[claim.held]
         gated = claim.limit_key is not None or claim.tag in self._holds
         return Heeded.MADE_ROOM if gated else Heeded.RAN
 
     async def _claim_hinted(self, hint: Hint) -> Claim | None:
+        """The claim of that job, started; None where it may not be claimed now."""
+        try:
+            async with self._claiming:
+                claim = await self._claim_job(hint)
+                if claim is None:
+                    return None
+                crashpoint("runner.claimed")
+                self._ends[claim.held] = self._loop.create_future()
+                with bound_contextvars(runner=self._boot.id):
+                    await self._start([claim])
+                return claim
+        except DatabaseError:
+            self._recall = True  # it may have happened all the same
+            self._wake.set()
+            raise
+
+    async def _claim_job(self, hint: Hint) -> Claim | None:
         how: dict[str, Any] = {
             "suspects": int(self._suspect is None),
             "holds": self._holds,
             "dice": self._tools.rng.randrange(1, DICE),
         }
-        try:
-            return await self._database.write(
-                lambda tx: claim_job(tx, self._boot.id, *hint, self._boot.knows, **how),
-                verb="claim",
-                lane=Lane.CLAIM,
-                patience=0,
-            )
-        except DatabaseError:
-            self._recall = True  # it may have happened all the same
-            self._wake.set()
-            raise
+        return await self._database.write(
+            lambda tx: claim_job(tx, self._boot.id, *hint, self._boot.knows, **how),
+            verb="claim",
+            lane=Lane.CLAIM,
+            patience=0,
+        )
 
     async def _start(self, claims: list[Claim]) -> None:
         if claims and not self._running:

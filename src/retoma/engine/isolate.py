@@ -12,9 +12,7 @@ import contextvars
 import ctypes
 import faulthandler
 import importlib
-import inspect
 import math
-import multiprocessing
 import os
 import pickle
 import resource
@@ -30,14 +28,15 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
-from typing import Any, TextIO, get_type_hints
+from typing import Any, TextIO
 
 from pebble import ProcessExpired
 
 from retoma.codec import decode, encode
-from retoma.engine.children import Children
+from retoma.engine.children import Children, WithoutMain
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Transient
+from retoma.engine.function import Types, parameter_types, returns
 from retoma.engine.job import Held
 from retoma.engine.scratch import scratch
 from retoma.engine.size import size
@@ -52,6 +51,7 @@ BROKEN = 3  # pools that may break before a call has begun
 LEAST_MEMORY = 64 * 2**20  # bytes: a child that has done nothing yet needs half of that
 OUT_OF_MEMORY = 83  # the exit code by which a child says so
 STACK = 8_000  # characters of a child's notes
+MAIN = ("__main__", "__mp_main__")
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -127,7 +127,8 @@ class Isolate:
     ) -> str:
         """The JSON text of what `fn` returned, in a process of its own."""
         module, name = _address(fn)
-        arguments = encode(list(args))
+        types = _types(fn)
+        arguments = [encode(value, types.at(place)) for place, value in enumerate(args)]
         async with self._room:
             for _ in range(BROKEN):
                 notes = self._note()
@@ -156,9 +157,13 @@ class Isolate:
         self._in_threads.add(home)
         work = partial(_work, fn, args, loop, partial(self._thread_ended, home))
         # A daemon: one that hangs must not keep its process from ending.
-        threading.Thread(
+        thread = threading.Thread(
             target=contextvars.copy_context().run, args=(work,), name="retoma-step", daemon=True
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has none left: its seat is free again
+            self._thread_ended(home, None, Transient(f"{fn!r}: {error}"))
         return await home
 
     def busy(self, owner: Held) -> bool:
@@ -185,9 +190,8 @@ class Isolate:
 
     def _pool(self) -> Children:
         if self._children is None:
-            context = multiprocessing.get_context("spawn")
             self._children = self._new_pool(
-                CHILDREN, context=context, initializer=_born, initargs=[os.getpid()]
+                CHILDREN, context=WithoutMain(), initializer=_born, initargs=[os.getpid()]
             )
         return self._children
 
@@ -329,10 +333,6 @@ class _Call:
 
 def check_can_travel(fn: Callable[..., Any]) -> None:
     """Refuse a lambda or a closure where it is given, not where it is run."""
-    _address(fn)
-
-
-def _address(fn: Callable[..., Any]) -> tuple[str, str]:
     module = getattr(fn, "__module__", None)
     name = getattr(fn, "__qualname__", "")
     if not module or not name.isidentifier():
@@ -344,7 +344,24 @@ def _address(fn: Callable[..., Any]) -> tuple[str, str]:
                 step=name or fn,
             )
         )
-    return module, name
+
+
+def check_can_be_loaded(fn: Callable[..., Any]) -> None:
+    """Refuse what is only in the script that was started: a child never runs that."""
+    if fn.__module__ in MAIN:
+        raise BadInput(
+            say(
+                "{step!r} is sync and stands in the script that was started, which no child process"
+                " runs again: move it into a module and import it, or make it async",
+                step=fn.__qualname__,
+            )
+        )
+
+
+def _address(fn: Callable[..., Any]) -> tuple[str, str]:
+    check_can_travel(fn)
+    check_can_be_loaded(fn)
+    return fn.__module__, fn.__qualname__
 
 
 def _length(name: str, what: str, given: Any) -> float | None:
@@ -421,14 +438,16 @@ def _born(parent: int) -> None:
 
 
 def _call(
-    notes: str, module: str, name: str, arguments: str, memory: int | None, cpu: float | None
+    notes: str,
+    module: str,
+    name: str,
+    arguments: list[str],
+    memory: int | None,
+    cpu: float | None,
 ) -> str:
     fn = getattr(importlib.import_module(module), name)
     types = _types(fn)
-    values = [
-        decode(encode(value), types[place] if place < len(types) else None)
-        for place, value in enumerate(decode(arguments))
-    ]
+    values = [decode(text, types.at(place)) for place, text in enumerate(arguments)]
     try:
         file = Path(notes).open("x")  # noqa: SIM115 — closed below
     except FileExistsError:
@@ -436,7 +455,7 @@ def _call(
     with file, _noting(file):
         try:
             with _limited(memory, cpu):
-                return encode(fn(*values))
+                return encode(fn(*values), returns(fn))
         except MemoryError:
             # What it has gathered stays with this process: the next call gets another.
             file.write(traceback.format_exc())
@@ -488,14 +507,9 @@ def _set_limit(which: int, most: int) -> tuple[int, tuple[int, int]]:
     return which, (soft, hard)
 
 
-@lru_cache
-def _types(fn: Callable[..., Any]) -> list[Any]:
-    """Of its arguments, in their order; None where it does not say."""
-    try:
-        hints = get_type_hints(fn)
-    except NameError:
-        hints = {}  # a name only a type checker knows: the arguments stay plain JSON
-    return [hints.get(name) for name in inspect.signature(fn).parameters]
+@lru_cache  # of functions at the top of a module alone
+def _types(fn: Callable[..., Any]) -> Types:
+    return parameter_types(fn)
 
 
 def _that_travels(error: Exception) -> Exception:

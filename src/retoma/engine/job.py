@@ -151,6 +151,7 @@ class SavedStep(NamedTuple):
     value: str | None
     age: float = 0.0  # seconds since it got into this state
     spared: str | None = None  # what it cost, where it would have been paid again
+    unread: int = 0  # characters of its value that were left in the database
 
     @property
     def saved(self) -> bool:

@@ -10,9 +10,10 @@ from retoma.codec import decode, encode
 from retoma.engine.context import Context
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput, Code, UnknownKind
-from retoma.engine.function import is_async
+from retoma.engine.function import is_async, returns, what_it_is
 from retoma.engine.gate import Limit, limits_of
-from retoma.engine.isolate import NO_LIMITS, Limits, check_can_travel
+from retoma.engine.isolate import NO_LIMITS, Limits, check_can_be_loaded, check_can_travel
+from retoma.engine.job import Job
 from retoma.engine.retry import Retry
 from retoma.words import say
 
@@ -34,6 +35,7 @@ class Kind:
     story: Story
     takes: Any = None  # the payload's annotation; None: plain JSON
     takes_nothing: bool = False
+    returns: Any = None  # the annotation of its result; None: plain JSON
     version: int = 1
     queue: str = ""
     application: str = ""  # under whose budget it pays; without one a kind is its own
@@ -46,6 +48,7 @@ class Kind:
     retry: Retry = field(default_factory=Retry)
     codes: Mapping[str, Code] = field(default_factory=dict)
     log_fields: LogFields | None = None
+    child: Callable[..., Any] | None = None  # the sync function that runs in a child process
 
     def __post_init__(self) -> None:
         _check_name("kind", self.name)
@@ -80,7 +83,7 @@ class Kind:
 
     def encoded(self, payload: Any) -> str:
         """The payload as it is stored, checked against what the story takes."""
-        text = encode(payload)
+        text = encode(payload, self.takes)
         if self.takes is not None:
             decode(text, self.takes)
         return text
@@ -164,6 +167,17 @@ class Kinds:
             )
         return kind
 
+    def result(self, job: Job) -> Any:
+        """What a done job returned, in the type its function says it returns."""
+        kind = self._by_tag.get(f"{job.kind}@{job.version}")
+        return decode(job.result or "null", None if kind is None else kind.returns)
+
+    def check_children(self) -> None:
+        """Refuse kinds whose function no child process can load, before any of their jobs is claimed."""
+        for kind in self:
+            if kind.child is not None:
+                check_can_be_loaded(kind.child)
+
     def tagged(self, name: str, version: int) -> Kind:
         return self._by_tag[f"{name}@{version}"]
 
@@ -176,6 +190,14 @@ class Kinds:
     def holding(self) -> dict[str, tuple[str, ...]]:
         """The pools of each kind that holds things, by how a claim asks for it."""
         return {kind.tag: kind.holds for kind in self if kind.holds}
+
+    def holding_by_queue(self) -> dict[str, list[str]]:
+        """Of each queue the kinds that hold things."""
+        tags: dict[str, list[str]] = {}
+        for kind in self:
+            if kind.holds:
+                tags.setdefault(kind.queue, []).append(kind.tag)
+        return tags
 
     def queues(self) -> list[str]:
         return sorted({kind.queue for kind in self})
@@ -253,8 +275,17 @@ def job(
     """
 
     def made(story: Any) -> Any:
+        _check_job(story)
         asynchronous = is_async(story)
         called = name or story.__name__
+        if retry is not None and not isinstance(retry, Retry):
+            raise BadInput(
+                say(
+                    "{name}: retry is a Retry, such as Retry(attempts=3), not {retry!r}",
+                    name=called,
+                    retry=retry,
+                )
+            )
         takes, takes_nothing = _payload_of(story, first=1 if asynchronous else 0)
         story.kind = Kind(
             name=called,
@@ -263,6 +294,7 @@ def job(
             else _one_step(story, takes_nothing=takes_nothing),
             takes=takes,
             takes_nothing=takes_nothing,
+            returns=returns(story),
             version=version,
             queue=queue or (called if version == 1 else f"{called}@{version}"),
             priority=priority,
@@ -275,10 +307,22 @@ def job(
             codes=codes or {},
             application=application or "",
             log_fields=log_fields,
+            child=None if asynchronous else story,
         )
         return story
 
     return made if fn is None else made(fn)
+
+
+def _check_job(fn: Any) -> None:
+    """Refuse what cannot be stored by a name and found again by it."""
+    wrong = what_it_is(fn)
+    if wrong is None and getattr(fn, "__self__", None) is not None:
+        wrong = say("a bound method: a job is a function, which gets its payload and no object")
+    if wrong is None and not hasattr(fn, "__code__"):
+        wrong = say("no function: write one with def that calls it")
+    if wrong is not None:
+        raise BadInput(say("{fn!r} cannot be a job, it is {found}", fn=fn, found=wrong))
 
 
 def _payload_of(fn: Callable[..., Any], *, first: int) -> tuple[Any, bool]:

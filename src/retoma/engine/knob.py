@@ -187,7 +187,7 @@ def _number(given: object) -> float:
 def _length(given: object) -> float:
     if isinstance(given, str):
         text = given.strip()
-        return float(text) if NUMBER.fullmatch(text) else seconds(text)
+        return seconds(float(text) if NUMBER.fullmatch(text) else text)
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise TypeError("no length of time")
     return seconds(given)

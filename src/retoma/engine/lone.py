@@ -13,7 +13,7 @@ from retoma.engine.errors import IllegalMove, LeaseLost
 from retoma.engine.job import Claim, Held, Memory, StepId
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State
-from retoma.engine.store.claim import claim_job
+from retoma.engine.store.claim import ALL, claim_job
 from retoma.engine.store.runners import BEAT_RUNNER
 from retoma.engine.store.verb import verb
 from retoma.words import say
@@ -40,7 +40,7 @@ def take(
     """
     store.boot_runner(tx, me, lease)
     [claim] = store.recall_jobs(tx, me.id) or [_claimed(tx, me, queue, job)]
-    kept = store.load_steps(tx, [claim])
+    kept = store.load_steps(tx, [claim], inline=ALL)
     return claim, kept.get(job, Memory([], 0.0, canceling=False))
 
 

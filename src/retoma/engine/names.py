@@ -3,16 +3,15 @@
 from functools import lru_cache
 
 from retoma.engine.errors import BadInput
-from retoma.engine.job import StepId
+from retoma.engine.job import REMOTE, StepId
 from retoma.words import say
 
 
 def step_id(name: object, version: object, key: object) -> StepId:
-    """Refuses what would come back as something else, and so never be found again."""
-    try:
+    """Refuse what would come back as something else, and so never be found again."""
+    if type(name) is str and type(version) is int and type(key) is str:
         return _known_step_id(name, version, key)
-    except TypeError:  # what has no hash
-        return _checked_step_id(name, version, key)
+    return _checked_step_id(name, version, key)
 
 
 def named(name: object) -> str:
@@ -31,8 +30,8 @@ def storable(text: str) -> bool:
     return plain and "\0" not in text
 
 
-@lru_cache(maxsize=4096, typed=True)
-def _known_step_id(name: object, version: object, key: object) -> StepId:
+@lru_cache(maxsize=4096)  # of plain text alone: another object could hold a whole attempt
+def _known_step_id(name: str, version: int, key: str) -> StepId:
     return _checked_step_id(name, version, key)
 
 
@@ -45,4 +44,13 @@ def _checked_step_id(name: object, version: object, key: object) -> StepId:
         raise BadInput(
             say("a step's key is a text of at most 500 characters, not {key!r}", key=key)
         )
-    return StepId(named(name), version, key)
+    called = named(name)
+    if called.startswith(REMOTE):
+        raise BadInput(
+            say(
+                "step {name!r}: names that begin with {prefix!r} belong to ctx.remote",
+                name=called,
+                prefix=REMOTE,
+            )
+        )
+    return StepId(called, version, key)

@@ -76,6 +76,18 @@ class Process:
         return bool(self.started) and _started(self.pid) != self.started
 
 
+class Processes:
+    """What a runner asks its machine about processes. A simulation hands in its own."""
+
+    def this(self, host: str = "") -> Process:
+        """The process of whoever asks."""
+        return Process.this(host)
+
+    def gone(self, process: Process) -> bool:
+        """Whether a process of this machine has provably ended."""
+        return process.gone()
+
+
 def _host(called: str = "") -> str:
     """The machine, its present boot, and the namespace in which our pids mean something."""
     parts = [called or platform.node()]

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Any
 
 from retoma.engine.cost import NAME, UNIT, Charge
+from retoma.engine.duration import instant
 from retoma.engine.errors import BadInput
 from retoma.engine.money import EXACT, NANOS, Currency, currency, decimal
 from retoma.words import say
@@ -101,22 +102,9 @@ def new_price(
         amount=decimal(say("a price"), price),
         currency=currency(currency_),
         per=per,
-        since=instant(since),
+        since=None if since is None else instant(since),
         by=by,
     )
-
-
-def instant(since: Any) -> datetime | None:
-    if since is None:
-        return None
-    if not isinstance(since, datetime) or since.tzinfo is None:
-        raise BadInput(
-            say("an instant is a datetime with a time zone, not {since!r}", since=since)
-        )
-    try:
-        return since.astimezone(UTC)
-    except OverflowError:
-        raise BadInput(say("{since} is no instant of ours", since=since)) from None
 
 
 def read_list(text: str, by: str) -> list[Price]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from retoma.db import Database
 from retoma.engine import store
+from retoma.engine.duration import LONGEST
 from retoma.engine.errors import BadInput
 from retoma.engine.outcome import Snooze, Unwound
 from retoma.engine.ports import Clock
@@ -54,7 +55,7 @@ class Rates:
             wait = await self._reserve(share, key, missing, share.wanted - n)
             missing -= self._take(share, missing)
             if missing and wait > LONG:
-                raise Unwound(Snooze(wait))
+                raise Unwound(Snooze(min(wait, LONGEST)))
             if missing:
                 await self._clock.sleep(wait)
 

@@ -65,6 +65,7 @@ class Remote:
     `find(key)` returns the handle of what was sent under a key, None where there is no such work:
     that is believed once `absent_after` has passed, for what was sent may still be on its way.
     `stop(handle)` asks the other side to stop; it has stopped when `ask` says so.
+    `returns`: the type of the value; None where it is plain JSON.
     """
 
     send: Callable[[str, Any], Awaitable[Any]]
@@ -77,6 +78,7 @@ class Remote:
     timeout: Any = TIMEOUT
     stall: Any = None
     absent_after: Any = ABSENT
+    returns: Any = None
     _lengths: tuple[float, float, float | None, float] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -161,7 +163,6 @@ class Call:
         self._value = StepId(name, version)
         self._name = f"{REMOTE}{name}"
         self._prefix = prefix
-        self.under_way = True
         sent = (s for s in hands.remote_steps() if s.id[:2] == (self._name, version))
         self._last = max(sent, key=lambda step: int(step.id.key), default=None)
 
@@ -302,7 +303,7 @@ class Call:
             await self._end(sent, self._failed(edge, status, late))
             await self._leave_if_canceled()
             raise self._error(edge, status, late)
-        text = encode(status.value)
+        text = encode(status.value, self._remote.returns)
         await self._hands.keep(self._value, text, StepState.SAVED)
         await self._end(sent, {"status": status.status})
         await self._leave_if_canceled()

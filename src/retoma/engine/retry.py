@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from retoma.codec import Undecodable, Unstorable
+from retoma.engine.duration import LONGEST
 from retoma.engine.errors import (
     ENGINE_CODES,
     Action,
     BadInput,
     Code,
+    DuplicateStep,
     ErrorClass,
     LeaseLost,
     Permanent,
@@ -46,8 +48,8 @@ class Retry:
     def _checks(self) -> list[tuple[str, bool]]:
         return [
             (f"attempts must be from 1 to {MOST}", 1 <= self.attempts <= MOST),
-            ("base must be finite and not negative", 0 <= self.base < math.inf),
-            ("cap must be finite and not below base", self.base <= self.cap < math.inf),
+            ("base must be from 0 s to 100 years", 0 <= self.base <= LONGEST),
+            ("cap must be from base to 100 years", self.base <= self.cap <= LONGEST),
             ("factor must be finite and at least 1", 1 <= self.factor < math.inf),
             ("jitter must be from 0 to 1", 0 <= self.jitter <= 1),
         ]
@@ -87,6 +89,7 @@ BURIED_AS: Final[Mapping[str, DeadReason]] = {
 HELD_AS: Final[Mapping[str, ParkReason]] = {
     "budget": ParkReason.BUDGET,
     "unknown_remote": ParkReason.UNKNOWN_REMOTE,
+    "unstorable_result": ParkReason.UNSTORABLE,
 }
 
 
@@ -125,6 +128,8 @@ def code_of(error: BaseException) -> str:
             return error.code
         case LeaseLost():
             return "lease_lost"
+        case DuplicateStep():
+            return "duplicate_step"
         case BadInput():
             return "bad_input"
         case Unstorable():

@@ -25,26 +25,28 @@ from retoma.db import (
     Transaction,
     crashpoint,
 )
-from retoma.engine import alerts, retention, schedule, store
-from retoma.engine.aim import Gates, StartHints
+from retoma.engine import alerts, filling, retention, schedule, settlement, store
+from retoma.engine.aim import ClaimRequest, Gates, QueueCursor, StartHints
 from retoma.engine.alerts import Alerts, HandOver
 from retoma.engine.attempt import DICE, EVIDENCE, NOTHING, Attempt, Tools, Why
+from retoma.engine.duration import LONGEST
 from retoma.engine.duty import NEVER, Chore, Duties, Duty
 from retoma.engine.effect import Effects
-from retoma.engine.errors import BadInput
+from retoma.engine.errors import BadInput, LeaseLost
 from retoma.engine.evidence import Keeper
+from retoma.engine.heartbeat import BEAT, BEATS, LEASE, Heartbeat, HeartbeatThread
 from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, Memory
 from retoma.engine.kind import Kinds
 from retoma.engine.knob import Declared
 from retoma.engine.log import get_logger
-from retoma.engine.ports import Clock, Ids, Process, chance
-from retoma.engine.pulse import BEAT, BEATS, LEASE, Pulse
+from retoma.engine.ports import Clock, Ids, Processes, chance
 from retoma.engine.retention import FOREVER, Keep, Retention, Watched
 from retoma.engine.schedule import TIMEZONE
 from retoma.engine.stalls import StallWatch
-from retoma.engine.store import Around, Boot, Found, Spot, pauses
+from retoma.engine.states import State
+from retoma.engine.store import Around, Boot, Found, pauses
 from retoma.engine.store.pauses import Belongs, Known
 from retoma.engine.traces import Traces
 from retoma.engine.trouble import Trouble
@@ -60,12 +62,16 @@ PARTS = 2  # claims in which a runner fills its slots
 # breath, nearly none of them in cycles, and the looking took a fifth of a runner's time.
 GARBAGE = (50_000, 20, 100)
 # Seconds the interpreter stays with one thread: at the usual five milliseconds the threads of the
-# database, and the pulse, wait for the stories at every statement.
+# database, and the heartbeat, wait for the stories at every statement.
 TURN = 0.0002
 NO_ANSWER = 1.0  # seconds until a database that did not answer is asked again
+STEP_MEMORY = 256_000_000  # bytes of saved step values that are read back at a time
 LET_GO = 3.0  # seconds for a story that was stopped to end; with the grace less than 30
 SETTLING = (
     3  # times as long as a story may take to let go: what has ended may take to be settled
+)
+LAST_TRY = (
+    1.5  # seconds for what could not be written for want of room; with the others less than 30
 )
 ABANDONED = 10  # stories and threads that did not let go: with more of them a life is worn out
 
@@ -87,6 +93,7 @@ class Knobs:
     let_go: float = LET_GO
     loop_limit: float = LOOP_LIMIT  # 0: the loop may be held for ever
     stop_stalled: bool = False
+    step_memory: int = STEP_MEMORY
     keep: Keep = FOREVER
     timezone: str = TIMEZONE  # whose days and months costs are counted by
 
@@ -110,36 +117,26 @@ class Knobs:
             (f"grace must not be negative: {self.grace:g} s", self.grace >= 0),
             (f"let_go must not be negative: {self.let_go:g} s", self.let_go >= 0),
             (f"loop_limit must not be negative: {self.loop_limit:g} s", self.loop_limit >= 0),
+            *(
+                (f"{name} must be at most 100 years, not {length:g} s", length <= LONGEST)
+                for name, length in self._lengths()
+            ),
+            (
+                f"step_memory must be at least 1 byte, not {self.step_memory}",
+                self.step_memory > 0,
+            ),
         ]
+
+    def _lengths(self) -> list[tuple[str, float]]:
+        names = ("lease", "beat", "tick", "grace", "let_go", "loop_limit")
+        return [(name, getattr(self, name)) for name in names]
 
 
 class Runner:
     """Runs the kinds it knows, as many jobs at a time as it has slots."""
 
-    def __init__(
-        self,
-        database: Database,
-        kinds: Kinds,
-        knobs: Knobs,
-        *,
-        clock: Clock | None = None,
-        ids: Ids | None = None,
-        rng: Random | None = None,
-        keeper: Keeper | None = None,
-        traces: Traces | None = None,
-        declared: Declared | None = None,
-    ) -> None:
-        self._house = House(
-            database=database,
-            kinds=kinds,
-            knobs=knobs,
-            clock=clock or Clock(),
-            ids=ids or Ids(),
-            rng=rng or chance(),
-            keeper=keeper or Keeper(),
-            traces=traces,
-            declared=declared or Declared(),
-        )
+    def __init__(self, house: "House") -> None:
+        self._house = house
         self._stopping = False
         self._life: Life | None = None
 
@@ -173,12 +170,15 @@ class House:
     database: Database
     kinds: Kinds
     knobs: Knobs
-    clock: Clock
-    ids: Ids
-    rng: Random
-    keeper: Keeper
+    clock: Clock = field(default_factory=Clock)
+    ids: Ids = field(default_factory=Ids)
+    rng: Random = field(default_factory=chance)
+    keeper: Keeper = field(default_factory=Keeper)
     traces: Traces | None = None
     declared: Declared = field(default_factory=Declared)  # what people may change while it runs
+    processes: Processes = field(default_factory=Processes)
+    new_isolate: Callable[[], Isolate] = Isolate
+    new_heartbeat_thread: Callable[..., HeartbeatThread] = HeartbeatThread
 
 
 class Life:
@@ -189,16 +189,22 @@ class Life:
         self._knobs = house.knobs
         self._clock = house.clock
         self._kinds = house.kinds
+        self._processes = house.processes
         self._again = again
         self._until_idle = until_idle
         self._loop = asyncio.get_running_loop()
         # What has happened to it.
         self._leaving = self._left = self._lost = self._worn = False
         self.drained = False  # somebody wants this runner gone, not only this boot
+        self._heartbeat_error: BaseException | None = (
+            None  # what has ended its heartbeat thread
+        )
         # What it was told to look at, and has not yet.
         self._wake = asyncio.Event()
         self._rung = self._cancels_rung = self._booted_beside = self._recall = False
         self._wake_on_free = True
+        # Held while a claim is made and started: else a look at what is held takes it for unknown.
+        self._claiming = asyncio.Lock()
         # What it has in hand.
         self._running: dict[Held, Attempt] = {}  # until they are settled
         self._telling: set[Held] = set()  # those whose story is still being told
@@ -211,8 +217,10 @@ class Life:
         self._gates = Gates()
         self._pauses = Known()
         self._queues, self._knows = self._kinds.queues(), self._kinds.tags()
+        self._cursor = QueueCursor(self._clock, self._queues)
         self._unheard = False  # of a change of pauses
         self._holds = self._kinds.holding()
+        self._holding = self._kinds.holding_by_queue()
         # Who works for it.
         self._boot = self._new_boot(house)
         self._trouble = Trouble(self._boot.id, self._tell_of_trouble)
@@ -221,18 +229,23 @@ class Life:
         self._fixed = house.declared.fixed
         self._retention = Retention(self._knobs.keep, self._boot.id, house.keeper, self._fixed)
         self._duties = self._new_duties()
-        self._isolate = Isolate()
+        self._isolate = house.new_isolate()
         self._loop_watch = LoopWatch(self._boot.id, self._knobs.loop_limit)
         self._stalls = StallWatch(self._clock, stop=self._knobs.stop_stalled)
         self._may_stall = any(kind.stall is not None for kind in self._kinds)
-        self._pulse = self._new_pulse()
+        self._heartbeat = self._new_heartbeat()
+        self._heartbeat_thread = house.new_heartbeat_thread(
+            self._heartbeat,
+            self._database,
+            on_death=self._from_thread(self._end_without_heartbeat),
+        )
         self._tools = self._new_tools(house)
 
     def _new_boot(self, house: House) -> Boot:
         return Boot(
             id=house.ids.new(),
             name=self._knobs.name,
-            process=Process.this(self._knobs.host),
+            process=house.processes.this(self._knobs.host),
             version=self._knobs.version,
             slots=self._knobs.slots,
             knows=self._kinds.tags(),
@@ -240,7 +253,8 @@ class Life:
 
     def _new_watchdog(self) -> Watchdog:
         knobs, boot = self._knobs, self._boot
-        return Watchdog(self._database, boot.id, boot.process, knobs.lease, knobs.timezone)
+        about = (knobs.lease, knobs.timezone, self._processes)
+        return Watchdog(self._database, boot.id, boot.process, *about)
 
     def _new_duties(self) -> Duties:
         return Duties(
@@ -253,20 +267,21 @@ class Life:
             },
             first={
                 Duty.ALERTS: alerts.EVERY,
+                Duty.FILL: filling.FIRST,
                 Duty.NOTIFY: alerts.HAND_OVER,
                 Duty.RETENTION: retention.FIRST,
             },
             wake=self._wake.set,
         )
 
-    def _new_pulse(self) -> Pulse:
-        return Pulse(
+    def _new_heartbeat(self) -> Heartbeat:
+        return Heartbeat(
             self._database,
             self._boot.id,
             self._clock,
             lease=self._knobs.lease,
             beat=self._knobs.beat,
-            on_bell=self._from_thread(self._hear),
+            on_wake_up=self._from_thread(self._hear),
             on_lost=self._from_thread(self._lose),
             on_drain=self._from_thread(self._drain),
         )
@@ -278,7 +293,7 @@ class Life:
             effects=self._new_effects(house),
             writer=self._writer,
             trouble=self._trouble,
-            pulse=self._pulse,
+            heartbeat=self._heartbeat,
             isolate=self._isolate,
             keeper=house.keeper,
             clock=self._clock,
@@ -286,6 +301,7 @@ class Life:
             let_go=self._knobs.let_go,
             zone=self._knobs.timezone,
             keep_reuse=self._knobs.keep.reuse,
+            step_memory=self._knobs.step_memory,
             look=self.look,
             story_over=self._story_over,
             ended=self._ended,
@@ -311,6 +327,7 @@ class Life:
             Duty.ALERTS: Alerts(
                 self._knobs.timezone, self._fixed, self._kinds.watches, self._kinds.mends
             ).chore,
+            Duty.FILL: filling.finish_left,
             Duty.FOLD: self._watchdog.fold_chore,
             Duty.RETENTION: self._retention.chore,
             Duty.SCHEDULE: schedule.tick,
@@ -323,25 +340,29 @@ class Life:
     async def lived(self) -> bool:
         """Live until stopped or idle (True), or until this boot is over (False)."""
         await self._begin()
-        self._pulse.start()
-        self._loop_watch.start()
-        log.info("runner.booted", runner=self._boot.id, name=self._boot.name)
+        with self._loop_watch:
+            return await self._work_and_leave()
+
+    async def _work_and_leave(self) -> bool:
         try:
+            self._heartbeat_thread.start()
+            log.info("runner.booted", runner=self._boot.id, name=self._boot.name)
             # Every line that a story writes says on which runner it ran.
             with bound_contextvars(runner=self._boot.id):
                 await self._work()
             if not self._lost:
                 await self._leave()
         finally:
-            self._pulse.stop()
+            self._heartbeat_thread.stop()
             await self._duties.stop()
             await self._stop_all(Why.LOST)
             await self._stop_beside()
             await self._settled()
             self._isolate.close()
-            self._loop_watch.stop()
             if not (self._lost or self._left):
                 await self._move("gone")  # cancelled: what it held is taken back at once
+        if self._heartbeat_error is not None and not self._leaving:
+            await self._clock.sleep(NO_ANSWER)  # the next must not die as fast as it can boot
         return not (self._lost or self._worn)
 
     async def _begin(self) -> None:
@@ -365,10 +386,14 @@ class Life:
 
     def leave(self) -> None:
         self._leaving = True
-        self._wake.set()
+        self._from_thread(self._wake.set)()  # whoever says so may be on another thread
 
-    def look(self) -> None:
-        """Something may have changed: do not wait for the tick."""
+    def look(self, queue: str | None = None) -> None:
+        """Something may have changed, in this queue or anywhere: do not wait for the tick."""
+        if queue is None:
+            self._cursor.wake_all()
+        else:
+            self._cursor.wake(queue)
         self._rung = True
         self._wake.set()
 
@@ -390,6 +415,8 @@ class Life:
             if seen is not None:
                 next_due = now + (NEVER if seen.due is None else seen.due)
                 more = more or seen.waiting or self._recall
+                if seen.waiting:
+                    self._cursor.wake_all()
                 sweep = await self._must_sweep(seen)
                 self._unheard |= seen.pauses != self._pauses.change
             if self._unheard and await self._hear_of_pauses():
@@ -401,20 +428,28 @@ class Life:
                 await self._stop_canceled()
             free = min(self._free(), self._bite)
             if sweep or (free > 0 and (more or self._rung or now >= next_due)):
-                rung, self._rung = self._rung, False
+                self._rung, woken = False, self._cursor.woken()
                 due = sweep or now >= next_due
                 found = await self._claim(max(free, 0), sweep=sweep, promote=due)
                 more = found is not None and (found.more or len(found.claims) >= free)
-                if rung or due:
-                    next_due = now + await self._until_due(found, asked=due)
+                if found is None:
+                    next_due = now + NO_ANSWER
+                elif due:
+                    next_due = now + (NEVER if found.next_due is None else found.next_due)
+                elif woken:
+                    next_due = min(next_due, now + await self._until_due(woken))
                 self._unheard |= found is not None and found.unheard
                 if self._unheard or (found is not None and (found.claims or found.more)):
                     continue
                 looked = looked or found is not None
             if self._until_idle and looked and await self._idle():
                 return
-            until = min(next_tick, next_due, next_look, self._duties.next())
-            await self._wait(until, more=more)
+            until = min(next_tick, next_look, self._duties.next())
+            if self._free() > 0:
+                await self._wait(min(until, next_due), more=more)
+            else:
+                # What is due has to wait for a slot: the one that gets free ends this wait.
+                await self._wait(until, more=more or next_due <= until)
 
     def _look_beside(self) -> bool:
         """Whether somebody on this machine has come or gone, for whom the tick is too late."""
@@ -444,6 +479,7 @@ class Life:
         with self._outliving("pauses"):
             self._pauses = await self._database.read(pauses.known, patience=0)
             self._queues, self._knows = self._kinds.but(self._pauses.queues, self._pauses.kinds)
+            self._cursor.know(self._queues)
             self._hints.forget()
             self._unheard = False
             return True
@@ -478,17 +514,12 @@ class Life:
             pass
         self._wake.clear()
 
-    async def _until_due(self, found: Found | None, *, asked: bool) -> float:
-        """Seconds until something scheduled wants its turn."""
-        if found is None:
-            return NO_ANSWER
-        due = found.next_due
-        if not asked:
-            await self._clock.give_way()  # what has just been claimed begins first
-            with self._outliving("due"):
-                due = await self._database.read(
-                    lambda tx: store.next_due(tx, self._queues), patience=0
-                )
+    async def _until_due(self, queues: list[str]) -> float:
+        """Seconds until something scheduled in these queues wants its turn."""
+        await self._clock.give_way()  # what has just been claimed begins first
+        due = None
+        with self._outliving("due"):
+            due = await self._database.read(lambda tx: store.next_due(tx, queues), patience=0)
         return NEVER if due is None else due
 
     async def _claim(self, free: int, *, sweep: bool, promote: bool) -> Found | None:
@@ -505,6 +536,8 @@ class Life:
             short = found.gated or len(found.claims) < free
             if self._hints.claimed(found.claims, short=short):
                 self._rung = True  # nobody has looked at what stands before the hint
+            elif self._cursor.claimed(found, free):
+                self._rung = True  # other queues may fill the slots that are left
             self._gates.met(found, free)
             if sweep:
                 self._duties.took()
@@ -518,45 +551,56 @@ class Life:
         self, free: int, *, sweep: bool, promote: bool
     ) -> Callable[[Transaction], Found]:
         """What one transaction does for a claim."""
-        me, knows, holds = self._boot.id, self._knows, self._holds
-        spots = [
-            Spot(queue, self._hints.after(queue), self._holding(queue))
-            for queue in self._queues
-        ]
         # Not in a sweep: taking back has locked limits already, and there is one order for them.
         meet = 0 if sweep else self._gates.meet(free)
-        # Only where it is thrown: how often is asked must not change what chance says (E23).
-        dice = self._tools.rng.randrange(1, DICE) if holds else 1
-        how: dict[str, Any] = {
-            "slots": free,
-            "suspects": int(self._suspect is None and free > 0),
-            "promote": promote,
-            "pauses": self._pauses.change,
-        }
+        if sweep or promote:
+            self._cursor.wake_all()
+        choice = self._cursor.choose(free, past_gates=meet > 0)
+        request = ClaimRequest(
+            boot=self._boot.id,
+            queues=self._queues,
+            choice=choice,
+            after={queue: self._hints.after(queue) for queue in choice.queues},
+            holding=self._holding,
+            knows=self._knows,
+            free=free,
+            suspects=int(self._suspect is None and free > 0),
+            promote=promote,
+            pauses=self._pauses.change,
+            meet=meet,
+            holds=self._holds,
+            # Only where it is thrown: how often is asked must not change what chance says (E23).
+            dice=self._tools.rng.randrange(1, DICE) if self._holds else 1,
+        )
 
         def ask(tx: Transaction) -> Found:
             if sweep:
                 self._duties.take(tx)
                 self._watchdog.recover(tx)
                 store.open_gates(tx)
-            if meet:
-                return store.claim_past_gates(
-                    tx, me, spots, knows, meet=meet, holds=holds, dice=dice, **how
-                )
-            return store.claim_jobs(tx, me, spots, knows, **how)
+            return request.claim(tx)
 
         return ask
 
-    def _holding(self, queue: str) -> list[str]:
-        return [kind.tag for kind in self._kinds if kind.queue == queue and kind.holds]
-
     async def _take_up_unknown(self) -> None:
-        """Jobs the database says are ours although no answer told us so."""
+        """Start the jobs of a claim whose answer was lost, or that could not be started then."""
+        async with self._claiming:
+            # Before the read: a claim that gets lost meanwhile is looked for again.
+            self._recall = False
+            try:
+                await self._start(await self._unknown())
+            except BaseException:
+                self._recall = True
+                raise
+
+    async def _unknown(self) -> list[Claim]:
+        """Claims that the database has and this instance has never started. None is made meanwhile."""
+        # From before the read: what is settled during it was ours when the database looked.
+        started = set(self._running)
         held = await self._database.read(
             lambda tx: store.recall_jobs(tx, self._boot.id), patience=0
         )
-        self._recall = False
-        await self._start([claim for claim in held if claim.held not in self._running])
+        return [claim for claim in held if claim.held not in started]
 
     async def _start(self, claims: list[Claim]) -> None:
         if not claims:
@@ -599,17 +643,34 @@ class Life:
             self._wake.set()
 
     def _ended(self, held: Held, error: BaseException | None) -> None:
-        self._running.pop(held, None)
+        attempt = self._running.pop(held, None)
         self._telling.discard(held)
         if self._suspect == held:
             self._suspect = None
-            self._rung = True
+            self.look()
         if self._until_idle and not self._running:
             self._rung = True
         if self._wake_on_free or self._rung:
             self._wake.set()
-        if error is not None:
-            self._recall = True  # perhaps it was never settled
+        if error is not None and attempt is not None:
+            self._give_back(attempt.claim)  # it was never settled
+
+    def _give_back(self, claim: Claim) -> None:
+        """Let a job wait again, at no cost. It is never started again under the same epoch: what its
+        broken attempt still saves would be done twice."""
+        answer: asyncio.Future[State] = self._loop.create_future()
+        answer.add_done_callback(lambda done: self._given_back(claim, done))
+        self._writer.settle(
+            claim.held, claim.kind, settlement.RELEASED, answer, claim.limit_key
+        )
+
+    def _given_back(self, claim: Claim, answer: "asyncio.Future[State]") -> None:
+        error = answer.exception()
+        if error is None:
+            self.look(claim.queue)
+        elif not isinstance(error, LeaseLost):
+            log.error("runner.give_back_failed", job=claim.job, exc_info=error)
+            self._loop.call_later(NO_ANSWER, self._give_back, claim)
 
     async def _idle(self) -> bool:
         if self._running:
@@ -627,7 +688,8 @@ class Life:
         return False
 
     def _tell_of_trouble(self, told: str | None) -> None:
-        self._pulse.tell(told)
+        self._heartbeat.report(told)
+        self._heartbeat_thread.wake()
 
     def _outliving(self, what: str) -> "_Outliving":
         return _Outliving(self._boot.id, what, self._trouble)
@@ -677,7 +739,7 @@ class Life:
             self._worn = True
             self._wake.set()
 
-    # — what the pulse tells —
+    # — called by the heartbeat, from its thread —
 
     def _from_thread(self, tell: Callable[..., None]) -> Callable[..., None]:
         def call(*args: object) -> None:
@@ -691,15 +753,26 @@ class Life:
         booted = {topic for topic in topics if topic.startswith(store.BOOTED)}
         self._booted_beside |= bool(booted - {f"{store.BOOTED}{self._boot.id}"})
         others = {topic for topic in topics if topic.startswith(("cancel:", store.DRAIN))}
-        if topics - booted - others:
-            self._hints.forget()
-            self._rung = True
+        for topic in topics - booted - others:
+            if topic in self._queues:
+                self._hints.forget_queue(topic)
+                self.look(topic)
+            else:
+                self._hints.forget()
+                self.look()
         self._wake.set()
 
     def _drain(self) -> None:
         log.info("runner.drain_heard", runner=self._boot.id)
         self.drained = True
         self.leave()
+
+    def _end_without_heartbeat(self, error: BaseException) -> None:
+        """Give back what is running while the lease lasts; another instance goes on."""
+        log.error("runner.heartbeat_died", runner=self._boot.id, exc_info=error)
+        self._heartbeat_error = error
+        self._worn = True
+        self._wake.set()
 
     def _lose(self) -> None:
         """This boot is over: stop everything, write nothing."""
@@ -716,30 +789,48 @@ class Life:
         log.info("runner.leaving", runner=self._boot.id, running=len(self._running))
         await self._duties.stop()
         await self._move("leaving")
-        await self._wait_for_attempts(self._knobs.grace)
+        await self._give_back_unknown()
+        await self._wait_for_attempts(self._grace())
         await self._stop_all(Why.RELEASE)
         if await self._settled():
             await self._fold()
             await self._move("gone")
         self._left = True
 
+    async def _give_back_unknown(self) -> None:
+        """What a claim without an answer has taken is not this instance's to run any more."""
+        if self._recall:
+            with self._outliving("claim"):
+                for claim in await self._unknown():
+                    self._give_back(claim)
+
+    def _grace(self) -> float:
+        """Seconds for running jobs to finish; without a heartbeat no longer than the lease is good."""
+        if self._heartbeat_error is None:
+            return self._knobs.grace
+        return min(self._knobs.grace, self._heartbeat.valid_left())
+
     async def _settled(self) -> bool:
-        """Until all that has ended is settled. False: the database stayed away. Whoever finds us
-        gone takes those jobs back; nobody could settle them by waiting here for ever."""
+        """Until all that has ended is settled. False: it cannot be written. Whoever finds us gone
+        takes those jobs back; nobody could settle them by waiting here for ever."""
+        # A full disk has been full for as long as we waited: nothing says that it will not stay so.
+        patience = LAST_TRY if self._trouble.at(WRITE) else SETTLING * self._knobs.let_go
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(SETTLING * self._knobs.let_go):
+                async with asyncio.timeout(patience):
                     await self._writer.flush()
                     return True
-            if self._writer.away:  # else it is only slow
+            if self._writer.failing:  # else it is only slow
                 log.error("runner.unsettled", runner=self._boot.id, running=len(self._running))
                 self._writer.give_up()
                 return False
 
     async def _move(self, to: str) -> None:
+        me, died = self._boot.id, self._heartbeat_error
+        why = None if died is None else f"heartbeat: {type(died).__name__}: {died}"
         try:
             await self._database.write(
-                lambda tx: store.move_runner(tx, self._boot.id, to, actor=self._boot.id),
+                lambda tx: store.move_runner(tx, me, to, actor=me, why=why),
                 verb=f"runner_{to}",
                 patience=self._knobs.let_go,  # whoever leaves does not wait for an outage to end
             )

@@ -29,6 +29,7 @@ class ParkReason(StrEnum):
     CONFIG = "config"
     BUDGET = "budget"
     UNKNOWN_REMOTE = "unknown_remote"
+    UNSTORABLE = "unstorable"
 
 
 class StepState(StrEnum):

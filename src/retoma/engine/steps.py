@@ -1,6 +1,6 @@
-"""The steps of one attempt: read back, waited for or done, and kept.
+"""The steps of one attempt: read back or done, and kept.
 
-`Steps.do` does a step once, however many ask for it at the same time. Below it stand the ways of
+`Steps.asking` lets an attempt ask for a step once; `Steps.do` does one. Below it stand the ways of
 doing one (plainly, once, used again, in the database), how a function is run, and what it costs.
 """
 
@@ -13,8 +13,8 @@ from retoma.codec import Unstorable, encode
 from retoma.db import BadRow, crashpoint
 from retoma.engine.cost import Bill, Offer, charge, read_charges
 from retoma.engine.desk import Desk
-from retoma.engine.errors import BadInput, LeaseLost, Permanent, Transient
-from retoma.engine.function import fits, read_as
+from retoma.engine.errors import BadInput, DuplicateStep, LeaseLost, Permanent, Transient
+from retoma.engine.function import fits, read_as, returns
 from retoma.engine.isolate import NO_LIMITS, Isolate, Limits
 from retoma.engine.job import REMOTE, Claim, SavedStep, StepId
 from retoma.engine.names import storable
@@ -22,12 +22,13 @@ from retoma.engine.outcome import Park, Unknown, Unwound
 from retoma.engine.purse import Purse
 from retoma.engine.states import ParkReason, StepState
 from retoma.engine.store.reuse import offer_of
-from retoma.engine.tasks import Tasks, UnderWay
+from retoma.engine.tasks import Task, Tasks
 from retoma.engine.traces import Traces
 from retoma.engine.work import Once, Work
 from retoma.secret import redact_text
 from retoma.words import say
 
+AHEAD = 256 * 1024  # characters of small values that are loaded with one that was asked for
 # The step that is being worked on here: what it costs is written with it.
 _AT: ContextVar[StepId | None] = ContextVar("retoma_step", default=None)
 
@@ -36,7 +37,9 @@ class Steps:
     """What an attempt knows of its job's steps, and how it does one more."""
 
     __slots__ = (
+        "_asked",
         "_isolate",
+        "_left",
         "_purse",
         "_traces",
         "claim",
@@ -62,7 +65,9 @@ class Steps:
         self.known = {step.id: step for step in found} if found else {}
         self.tasks = tasks
         self._traces = traces
-        self.under_way: dict[StepId, UnderWay] = {}
+        self._asked: set[StepId] = set()  # by this attempt: under way, or their value returned
+        self.under_way: dict[StepId, Task | None] = {}
+        self._left: list[SavedStep] | None = None  # not loaded yet, the first saved first
         self.over = False  # the story has ended: nothing more may begin
         self._purse: Purse | None = None
 
@@ -71,10 +76,53 @@ class Steps:
         known = self.known.get(step)
         return known if known is not None and known.saved else None
 
-    def read_back(self, saved: SavedStep, fn: Callable[..., Any]) -> Any:
+    async def read_back(self, saved: SavedStep, fn: Callable[..., Any]) -> Any:
+        """Its value, for the handler, which alone keeps it."""
         if saved.spared is not None:
             self._spare(saved)
-        return read_as(saved.value, fn)
+        return await self.read(saved, lambda text: read_as(text, fn))
+
+    async def read(self, saved: SavedStep, decoded: Callable[[str], Any]) -> Any:
+        """What is made of a saved step's text, which is loaded if it was left in the database."""
+        if saved.unread:
+            steps, size = self._with_the_next(saved)
+            async with self.desk.reading(steps, size) as values:
+                self._learn(values)
+                value = decoded(self._text_of(saved.id))
+                self._drop(saved.id)
+        else:
+            value = decoded("null" if saved.value is None else saved.value)
+            self._drop(saved.id)
+        return value
+
+    def _with_the_next(self, saved: SavedStep) -> tuple[list[StepId], int]:
+        """The step, and those that were saved after it, while they are small: their turn comes next."""
+        if self._left is None:
+            left = [step for step in self.known.values() if step.unread and step.age > 0]
+            self._left = sorted(left, key=lambda step: -step.age)
+        steps, size = [saved.id], saved.unread
+        self._left = [step for step in self._left if step.id != saved.id]
+        while self._left and size + self._left[0].unread <= AHEAD:
+            step = self._left.pop(0)
+            steps.append(step.id)
+            size += step.unread
+        return steps, size
+
+    def _learn(self, values: Mapping[StepId, str]) -> None:
+        for step, text in values.items():
+            self.known[step] = self.known[step]._replace(value=text, unread=0)
+
+    def _text_of(self, step: StepId) -> str:
+        text = self.known[step].value
+        if text is None:
+            raise LeaseLost(self.claim.job)  # its row has gone: the job was begun anew
+        return text
+
+    def _drop(self, step: StepId) -> None:
+        """Keep no value that the handler has: asked for again, it is loaded again."""
+        known = self.known[step]
+        if known.value is not None:
+            self.known[step] = known._replace(value=None, unread=len(known.value), age=0.0)
 
     def of_remote_work(self) -> list[SavedStep]:
         return [step for step in self.known.values() if step.id.name.startswith(REMOTE)]
@@ -83,26 +131,34 @@ class Steps:
         """Whether something of this job may still be at work on another machine."""
         return any(step.live_elsewhere for step in self.known.values())
 
+    def ask(self, step: StepId) -> None:
+        """Note that this attempt asks for the step; raise DuplicateStep where it already has.
+
+        A call that raises has to be forgotten: it may be made again.
+        """
+        if step in self._asked:
+            raise _duplicate(step)
+        self._asked.add(step)
+
+    def forget(self, steps: Iterable[StepId]) -> None:
+        """Let this attempt ask for these steps again."""
+        self._asked.difference_update(steps)
+
     async def do(self, work: Work) -> str:
-        """Do it, or wait for whoever in this story does it already; its value as it is kept."""
+        """Do the step and return its value as it is stored."""
         step = work.step
-        beside = self.under_way.get(step)
-        if beside is not None:
-            return await beside.ended()
-        doing = self.under_way[step] = UnderWay(self.tasks.join())
+        self.under_way[step] = self.tasks.join()
         at = _AT.set(step)
         try:
             text = await self._way_of(work)
-        except BaseException as error:
+        except BaseException:
             if self._purse is not None:
                 self._purse.failed(step)
-            doing.fail(error)
             raise
         finally:
             _AT.reset(at)
             del self.under_way[step]
-        self.known[step] = SavedStep(step, StepState.SAVED, text)
-        doing.end(text)
+        self.known[step] = SavedStep(step, StepState.SAVED, None, unread=len(text))
         return text
 
     async def may_begin(self) -> None:
@@ -121,6 +177,8 @@ class Steps:
             raise LeaseLost(self.claim.job)
         await self.desk.save(step, text, state)
         self.known[step] = SavedStep(step, state, text)
+        if state is StepState.SAVED and not step.name.startswith(REMOTE):
+            self._drop(step)
 
     async def report(self, share: float | None, note: str | None) -> None:
         job = self.claim.job
@@ -151,7 +209,8 @@ class Steps:
     async def _write(self, work: Work) -> str:
         """What the function writes and the step are one transaction."""
         await self.may_begin()
-        return await self.desk.write(work.step, lambda tx: work.fn(tx, *work.args))
+        type_ = returns(work.fn)
+        return await self.desk.write(work.step, lambda tx: work.fn(tx, *work.args), type_)
 
     async def _once(self, work: Work, once: Once) -> str:
         """That it is about to happen is committed first; after a crash it is asked after."""
@@ -204,7 +263,7 @@ class Steps:
         if work.place == "child":
             text = await self._in_child(work)
         else:
-            text = encode(await self._here(work))
+            text = encode(await self._here(work), returns(work.fn))
         if crashpoint.live:
             crashpoint("step.after_function")
         if work.cost is not None:
@@ -304,11 +363,29 @@ async def _found_out(work: Work, once: Once) -> str | None:
     """What came of a step that was begun; None where it may be done."""
     if once.reconcile is not None:
         happened = await once.reconcile(*work.args)
-        return None if happened is None else encode(happened.value)
+        return None if happened is None else encode(happened.value, returns(work.fn))
     if once.unknown is Unknown.PARK:
         why = f"the step {work.step.name} was begun and nobody knows whether it happened"
         raise Unwound(Park(why, ParkReason.UNKNOWN_REMOTE))
     return None
+
+
+def _duplicate(step: StepId) -> DuplicateStep:
+    called = step.name if not step.key else f"{step.name} with the key {step.key!r}"
+    if _AT.get() == step:
+        return DuplicateStep(
+            say(
+                "step {step}: its own function asks for it and would wait for itself",
+                step=called,
+            )
+        )
+    return DuplicateStep(
+        say(
+            "step {step}: this attempt has already asked for it, and the second call would return"
+            " the first one's value; give each call a key= of its own, or use ctx.each for a loop",
+            step=called,
+        )
+    )
 
 
 def _refused(text: str, error: BadRow) -> Unstorable:

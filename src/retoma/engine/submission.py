@@ -1,25 +1,29 @@
 """What somebody wants to submit, checked before any database is asked."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, cast
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeVar, cast
 
 from retoma.codec import digest
 from retoma.db import Transaction
 from retoma.engine import store
-from retoma.engine.duration import seconds
+from retoma.engine.duration import instant, seconds, shown
 from retoma.engine.errors import BadInput, IdempotencyMismatch
 from retoma.engine.kind import PRIORITIES, Kind
 from retoma.engine.money import Money
 from retoma.engine.period import Per
+from retoma.engine.ports import Clock
 from retoma.engine.store import NewJob, Submission
 from retoma.engine.store.budget import Budget
 from retoma.engine.store.cost import Scope
 from retoma.engine.traces import Submitting, Traces, submitting
 from retoma.words import say
+
+T = TypeVar("T")
 
 KEY_LENGTH = 500
 # Version, trace, span and flags; a trace or a span of nothing but zeros is none.
@@ -27,6 +31,7 @@ TRACEPARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 )
 NAME_LENGTH = 200
+SHOWN = 100  # characters, or entries, of what is shown in a refusal
 ACTOR = "library"
 NO_ZONE = "UTC"  # the budget of a batch has no days
 
@@ -93,9 +98,17 @@ def new_batch(
     budget: Money | None = None,
 ) -> Callable[[Transaction], Submitted]:
     """A function that submits all of it or nothing; the batch's key finds it if asked again."""
+    if isinstance(payloads, str | bytes | Mapping):
+        raise BadInput(
+            say(
+                "{name}: the payloads of many jobs are a list with one for each, not {payloads!r}",
+                name=kind.name,
+                payloads=payloads if len(payloads) < SHOWN else type(payloads),
+            )
+        )
     listed = payloads if isinstance(payloads, Sequence) else list(payloads)
     jobs = None if keys is None else _new_jobs(kind, listed, keys)
-    called = checked("batch name", name, NAME_LENGTH) or f"{kind.name} {key[:8]}"
+    called = batch_name(kind, name, key)
 
     def submit(tx: Transaction) -> Submitted:
         batch, opened = store.open_batch(tx, name=called, key=key, kind=kind.name)
@@ -114,6 +127,39 @@ def new_batch(
         return Submitted(batch, called, kind.name, *store.submit_keyed_jobs(tx, inside, jobs))
 
     return submit
+
+
+def head(items: Iterable[T], most: int) -> tuple[Iterable[T], Iterator[T] | None]:
+    """The items, if they are at most so many or no list at all; else the first of them, and the rest."""
+    few = isinstance(items, Sequence) and len(items) <= most
+    if few or isinstance(items, str | bytes | Mapping):
+        return items, None
+    rest = iter(items)
+    first = list(islice(rest, most + 1))
+    return first, rest if len(first) > most else None
+
+
+def jobs_of(
+    kind: Kind, payloads: Iterable[Any], keys: Sequence[str] | None
+) -> Iterator[NewJob]:
+    """The jobs of a large submission, each made when it is its turn."""
+    if keys is None:
+        yield from (new_job(kind, payload, None) for payload in payloads)
+        return
+    left = iter(keys)
+    sent = 0
+    for payload in payloads:
+        key = next(left, None)
+        if key is None:
+            raise _not_one_key_each(f"more than {sent}", len(keys))
+        yield new_job(kind, payload, key)
+        sent += 1
+    if sent < len(keys):
+        raise _not_one_key_each(sent, len(keys))
+
+
+def batch_name(kind: Kind, name: str | None, key: str) -> str:
+    return checked("batch name", name, NAME_LENGTH) or f"{kind.name} {key[:8]}"
 
 
 def of_batch(batch: int, money: Money) -> Budget:
@@ -146,7 +192,7 @@ def _starting(run_at: datetime | None, delay: Any) -> datetime | None:
         raise BadInput(say("run_at and delay say the same thing twice: give one of them"))
     if not isinstance(run_at, datetime):
         raise BadInput(
-            say("run_at is a datetime with a time zone, not {run_at!r}", run_at=run_at)
+            say("run_at is a datetime with a time zone, not {run_at}", run_at=shown(run_at))
         )
     if run_at.tzinfo is None:
         raise BadInput(
@@ -155,14 +201,7 @@ def _starting(run_at: datetime | None, delay: Any) -> datetime | None:
                 run_at=run_at.isoformat(),
             )
         )
-    return _instant(run_at)
-
-
-def _instant(at: datetime) -> datetime:
-    try:
-        return at.astimezone(UTC)
-    except OverflowError:
-        raise BadInput(say("{since} is no instant of ours", since=at)) from None
+    return instant(run_at, now=Clock().wall())  # this host's clock: good enough for a century
 
 
 def _checked_trace(text: str | None) -> str | None:
@@ -204,13 +243,7 @@ def _encoded(kind: Kind, payload: Any) -> str:
 
 def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[NewJob]:
     if len(keys) != len(payloads):
-        raise BadInput(
-            say(
-                "{payloads} payloads and {keys} keys: one key for each",
-                payloads=len(payloads),
-                keys=len(keys),
-            )
-        )
+        raise _not_one_key_each(len(payloads), len(keys))
     by_key: dict[str, NewJob] = {}
     for payload, key in zip(payloads, keys, strict=True):
         new = new_job(kind, payload, key)
@@ -225,6 +258,16 @@ def _new_jobs(kind: Kind, payloads: Sequence[Any], keys: Sequence[str]) -> list[
                 )
             )
     return list(by_key.values())
+
+
+def _not_one_key_each(payloads: object, keys: int) -> BadInput:
+    return BadInput(
+        say(
+            "{payloads} payloads and {keys} keys: one key for each",
+            payloads=payloads,
+            keys=keys,
+        )
+    )
 
 
 def spans(traces: Traces | None) -> Submitting:

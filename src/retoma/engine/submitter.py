@@ -7,6 +7,7 @@ database's own thread does the same for whatever is written there.
 
 import asyncio
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from retoma.db import BadRow, Database, Row
 from retoma.engine import store
@@ -24,7 +25,30 @@ class _Asked:
 
 
 class Submitter:
-    """One per database and event loop."""
+    """One per database, for any number of event loops: each shares its commits with itself."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # A future and a task belong to one loop: whoever asks on another is never woken by it.
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
+
+    async def submit(self, about: Submission, job: NewJob) -> Job | None:
+        """The new job, committed; None where its key is known already."""
+        if self._database.dialect == "sqlite":
+            return await self._alone(about, job)
+        loop = asyncio.get_running_loop()
+        queue = self._queues.get(loop) or self._queues.setdefault(loop, _Queue(self._database))
+        return await queue.submit(about, job)
+
+    async def _alone(self, about: Submission, job: NewJob) -> Job | None:
+        [rows] = await self._database.write(
+            lambda tx: store.submit_together(tx, [(about, job)]), verb="submit"
+        )
+        return store.submitted(about, job, rows)
+
+
+class _Queue:
+    """What one event loop wants to submit."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -32,23 +56,26 @@ class Submitter:
         self._busy: asyncio.Task[None] | None = None
 
     async def submit(self, about: Submission, job: NewJob) -> Job | None:
-        """The new job, committed; None where its key is known already."""
-        if self._database.dialect == "sqlite":
-            return await self._alone(about, job)
         loop = asyncio.get_running_loop()
         asked = _Asked(about, job, loop.create_future())
         self._waiting.append(asked)
-        if self._busy is None:
+        if self._busy is None or self._busy.done():
             self._busy = loop.create_task(self._submit_until_empty())
         return await asked.answer
 
     async def _submit_until_empty(self) -> None:
+        group: list[_Asked] = []
         try:
             while self._waiting:
                 group, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
                 await self._commit(group)
+        except BaseException:  # stopped with its loop: nobody is left waiting
+            for asked in (*group, *self._waiting):
+                asked.answer.cancel()
+            self._waiting.clear()
+            raise
         finally:
-            self._busy = None
+            self._busy = None  # it refers to the loop, which must be free to go
 
     async def _commit(self, group: list[_Asked]) -> None:
         """Everybody in the group gets an answer, whatever happens."""
@@ -73,12 +100,6 @@ class Submitter:
             lambda tx: store.submit_together(tx, [(each.about, each.job) for each in group]),
             verb="submit",
         )
-
-    async def _alone(self, about: Submission, job: NewJob) -> Job | None:
-        [rows] = await self._database.write(
-            lambda tx: store.submit_together(tx, [(about, job)]), verb="submit"
-        )
-        return store.submitted(about, job, rows)
 
 
 def _fail(group: list[_Asked], error: BaseException) -> None:

@@ -49,34 +49,6 @@ class Tasks:
         return stacks.of_tasks([*story, *self.beside])
 
 
-class UnderWay:
-    """A step under way; whoever asks for the same step meanwhile waits for this one."""
-
-    __slots__ = ("_watched", "task")
-
-    def __init__(self, task: Task | None) -> None:
-        self.task = task
-        self._watched: asyncio.Future[str] | None = None
-
-    async def ended(self) -> str:
-        if self._watched is None:
-            self._watched = asyncio.get_running_loop().create_future()
-        return await asyncio.shield(self._watched)
-
-    def end(self, text: str) -> None:
-        if self._watched is not None:
-            self._watched.set_result(text)
-
-    def fail(self, error: BaseException) -> None:
-        if self._watched is None:
-            return
-        if isinstance(error, asyncio.CancelledError):
-            self._watched.cancel()
-        else:
-            self._watched.set_exception(error)
-            self._watched.exception()  # seen by those who wait; nobody else need
-
-
 def _look_at(task: Task) -> None:
     """Its error is nobody's any more, and need not be told as one that was forgotten."""
     if not task.cancelled():

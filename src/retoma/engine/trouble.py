@@ -1,8 +1,8 @@
-"""No room in the database: said once when it begins and once when it is over, not at every try."""
+"""The database does not do what it is asked: logged once when it begins and once when it is over."""
 
 from collections.abc import Callable
 
-from retoma.db import Full
+from retoma.db import DatabaseError, Full
 from retoma.engine.log import get_logger
 
 log = get_logger("retoma.runner")
@@ -16,11 +16,12 @@ class Trouble:
         self._tell = tell
         self._met: dict[str, str] = {}
 
-    def met(self, at: str, error: Full) -> None:
+    def met(self, at: str, error: DatabaseError) -> None:
         first = not self._met
         self._met[at] = str(error)
         if first:
-            log.error("runner.no_room", at=at, runner=self._boot, error=str(error))
+            name = "runner.no_room" if isinstance(error, Full) else "runner.in_trouble"
+            log.error(name, at=at, runner=self._boot, error=str(error))
             self._tell(str(error))
 
     def over(self, at: str) -> None:

@@ -8,7 +8,7 @@ from retoma.db import Database, Transaction
 from retoma.engine import held_loop, store
 from retoma.engine.duty import NEVER, Fence
 from retoma.engine.log import get_logger
-from retoma.engine.ports import Process
+from retoma.engine.ports import Process, Processes
 from retoma.engine.store import Around
 
 FOLD = 1.0  # seconds between two foldings while jobs move
@@ -34,19 +34,21 @@ class Watchdog:
         process: Process,
         lease: float,
         zone: str = "UTC",
+        processes: Processes | None = None,
     ) -> None:
         self._database = database
         self._boot = boot
         self._process = process
         self._lease = lease
         self._zone = zone  # whose days and months costs are counted by
+        self._processes = processes or Processes()
         self._beside: list[Process] = []
         self._gone: list[str] = []
         self._swept = Swept()
 
     def somebody_died(self) -> bool:
         """Whether a runner on this host is gone since the last look. Asks the host, no database."""
-        return any(process.gone() for process in self._beside)
+        return any(map(self._processes.gone, self._beside))
 
     def see(self, around: Around) -> bool:
         """Who lives beside us by now; whether there is anybody to declare lost or to take from."""
@@ -63,10 +65,12 @@ class Watchdog:
         lost = len(store.lose_runners(tx, self._boot, self._lease))
         beside = store.neighbours(tx, self._boot, self._process.host)
         for boot, process in beside:
-            if process.gone() and store.move_runner(tx, boot, "lost", actor=self._boot):
+            if self._processes.gone(process) and store.move_runner(
+                tx, boot, "lost", actor=self._boot
+            ):
                 lost += 1
                 self._tell_held_loop(tx, boot)
-        self._beside = [process for _, process in beside if not process.gone()]
+        self._beside = [each for _, each in beside if not self._processes.gone(each)]
         self._swept = Swept(lost, len(store.take_back(tx, self._boot)))
 
     def _tell_held_loop(self, tx: Transaction, boot: str) -> None:

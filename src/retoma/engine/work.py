@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from retoma.engine.errors import BadInput
-from retoma.engine.function import is_async
+from retoma.engine.function import is_async, what_it_is
 from retoma.engine.isolate import Limits, check_can_travel
 from retoma.engine.job import StepId
 from retoma.engine.outcome import Happened, Unknown
@@ -46,10 +46,17 @@ def place_of(fn: Callable[..., Any], where: str | None) -> Place:
         if where is not None:
             raise BadInput(say("{fn!r} is async: it runs on the loop, not in a thread", fn=fn))
         return "loop"
+    check_function(fn)
     if where is not None:
         return "thread"
     check_can_travel(fn)
     return "child"
+
+
+def check_function(fn: Any) -> None:
+    wrong = what_it_is(fn)
+    if wrong is not None:
+        raise BadInput(say("{fn!r} is {found}", fn=fn, found=wrong))
 
 
 def limits_of(name: str, place: Place, timeout: Any, cpu: Any, memory: Any) -> Limits | None:

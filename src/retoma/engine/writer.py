@@ -16,7 +16,18 @@ from typing import Any, Protocol, cast
 
 import structlog
 
-from retoma.db import Away, BadRow, Busy, Call, Database, Full, ReplyLost, Transaction
+from retoma.db import (
+    Away,
+    BadRow,
+    Busy,
+    Call,
+    Database,
+    Full,
+    Interrupted,
+    ReplyLost,
+    Transaction,
+    from_driver,
+)
 from retoma.engine import store
 from retoma.engine.cost import Bill
 from retoma.engine.errors import LeaseLost, NotFound
@@ -33,6 +44,9 @@ STATES = {str(state): state for state in State}
 REFUSED = object()  # what is told of a row that is not among the accepted
 WRITE = "write"  # where trouble is met
 PAUSE = 0.05  # seconds before a group is sent again, doubled up to a second
+PATIENCE = 30.0  # seconds a group is sent again before the database is said to be in trouble
+INTERRUPTIONS = 3  # of a whole group, then it is sent in halves
+REFUSALS = 3  # of a single row, for a reason that nobody knows: then it is refused for good
 
 log = structlog.get_logger("retoma.writer")
 
@@ -74,7 +88,7 @@ class Writer:
     ) -> None:
         self._trouble = trouble or Trouble(boot, lambda _: None)
         self.refused = 0
-        self.away = False  # whether the last thing we heard is that nobody is there
+        self.failing = False  # whether the last group could not be written, and is tried again
         self._database = database
         self._boot = boot
         self._clock = clock
@@ -194,9 +208,10 @@ class Writer:
             queue.clear()
         return waiters
 
-    async def _commit(self, group: "_Group") -> None:
-        """Send the group until the database has answered for each of its rows."""
-        pause, unsure = PAUSE, False
+    async def _commit(self, group: "_Group", *, unsure: bool = False) -> None:
+        """Send the group until the database has answered for each of its rows. `unsure`: it may have
+        been written already."""
+        pause, began, tries = PAUSE, self._clock.now(), 0
         while group:
             try:
                 if unsure:
@@ -207,13 +222,15 @@ class Writer:
                 answers = await self._database.write(
                     lambda tx: group.write(tx, self._boot), verb=group.verb, patience=0
                 )
-            except BadRow as error:
-                await self._split(group, error)
-                return
             except (Away, Busy, Full) as error:
-                if isinstance(error, Full):
+                tries += isinstance(error, Interrupted)
+                if tries > INTERRUPTIONS and not unsure and (halves := group.halves()):
+                    await self._commit_halves(halves)  # what is smaller takes less time
+                    return
+                late = self._clock.now() - began > PATIENCE
+                if isinstance(error, Full) or (late and isinstance(error, Busy)):
                     self._trouble.met(WRITE, error)
-                self.away = isinstance(error, Away)
+                self.failing = True
                 unsure = unsure or isinstance(error, ReplyLost)
                 await self._clock.sleep(pause)
                 pause = min(pause * 2, 1.0)
@@ -221,21 +238,28 @@ class Writer:
                     group.fail_all()
                     return
             except Exception as error:  # noqa: BLE001 — rule one: everybody gets an answer
-                group.fail_all(error)
-                return
+                if halves := group.halves():
+                    await self._commit_halves(halves, unsure=unsure)
+                    return
+                tries += 1
+                if isinstance(error, BadRow) or not from_driver(error):
+                    group.fail_all(error)
+                elif tries > REFUSALS:
+                    group.fail_all(_refusal(error))
+                else:
+                    await self._clock.sleep(pause)
             else:
-                self.away = False
+                self.failing = False
                 self._trouble.over(WRITE)
                 await self._tell(group.answered(answers))
                 return
 
-    async def _split(self, group: "_Group", error: BadRow) -> None:
-        halves = group.halves()
-        if halves is None:
-            group.fail_all(error)
-            return
+    async def _commit_halves(
+        self, halves: "tuple[_Group, _Group]", *, unsure: bool = False
+    ) -> None:
+        """Find the row that the database refuses: it fails alone, whatever the reason is."""
         for half in halves:
-            await self._commit(half)
+            await self._commit(half, unsure=unsure)
 
     async def _tell(self, refused: list[_Waiter]) -> None:
         if not refused:
@@ -432,6 +456,13 @@ class _Group:
             for waiter in waiters:
                 _fail(waiter, error or LeaseLost(waiter.held.job))
             waiters.clear()
+
+
+def _refusal(error: Exception) -> BadRow:
+    """What the database alone knows the reason of: nothing else was wrong with this row."""
+    refused = BadRow(f"{type(error).__name__}: {error}")
+    refused.__cause__ = error
+    return refused
 
 
 def _step(waiter: _Waiter) -> tuple[StepId, StepState]:

@@ -36,6 +36,7 @@ class AuditSearch:
     text: str | None = None  # in the subject or the details
     since: datetime | None = None
     until: datetime | None = None
+    access: bool = False  # also what was done to people, keys and sessions: for admins
 
     def __post_init__(self) -> None:
         for each in (self.since, self.until):
@@ -103,6 +104,7 @@ def search_audit(
         x=begin.x,
         y=begin.y,
         since=search.since or BEGINNING,
+        access=search.access,
         look=look,
     )
     met = [_line(row) for row in rows]

@@ -434,6 +434,9 @@ PARKED: dict[str, Said] = {
     ParkReason.CONFIG: say("put the setting or credential right"),
     ParkReason.BUDGET: say("the budget is spent, raise it"),
     ParkReason.UNKNOWN_REMOTE: say("look whether the other side did the work"),
+    ParkReason.UNSTORABLE: say(
+        "its result is kept as evidence; change the code that returns it"
+    ),
 }
 
 

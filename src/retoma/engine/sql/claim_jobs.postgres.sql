@@ -18,7 +18,7 @@ WITH queues AS MATERIALIZED (
           AND lost < 2 AND (priority, turn, id) >= (q.priority, q.turn, q.id)
           AND kind || '@' || version = ANY(ARRAY(SELECT json_array_elements_text(
               CAST(:knows AS json))))
-        ORDER BY priority, turn, id LIMIT :slots FOR UPDATE SKIP LOCKED
+        ORDER BY priority, turn, id LIMIT :share FOR UPDATE SKIP LOCKED
     ) w
     ORDER BY w.priority, w.turn, w.id LIMIT :slots
 ), suspect AS MATERIALIZED (
@@ -40,7 +40,8 @@ WITH queues AS MATERIALIZED (
     WHERE j.ctid = p.place AND NOT p.gated AND j.state = 'waiting'
     RETURNING j.id, j.epoch, j.seq, j.kind, j.version, j.batch, j.generation, j.fresh_from,
         j.failures, j.lost, j.released, j.checkpoint, j.correlation,
-        CAST(extract(epoch FROM j.deadline - (SELECT clock())) AS double precision) AS time_left,
+        CAST(extract(epoch FROM j.deadline) - extract(epoch FROM (SELECT clock()))
+           AS double precision) AS time_left,
         j.payload, j.queue, j.priority, j.turn, j.limit_key, j.started_at
 ), told AS (
     INSERT INTO events (job, seq, epoch, type, at, actor)

@@ -18,7 +18,7 @@ FROM json_each(:queues) o CROSS JOIN jobs j ON j.id IN (
     WHERE w.queue = o.value ->> 'queue' AND w.state = 'waiting' AND w.turn IS NOT NULL
       AND w.aside IS NULL AND w.lost < 2
       AND w.kind || '@' || w.version IN (SELECT value FROM json_each(:knows))
-    ORDER BY w.priority, w.turn, w.id LIMIT :slots)
+    ORDER BY w.priority, w.turn, w.id LIMIT :share)
 WHERE (SELECT state FROM runners WHERE boot = :boot) = 'alive'
   AND (SELECT value FROM meta WHERE name = 'pauses') = :pauses
 ORDER BY j.priority, j.turn, j.id LIMIT :slots;

@@ -10,7 +10,8 @@ WITH taken AS (
       AND (SELECT state FROM runners WHERE boot = :boot) = 'alive'
     RETURNING j.id, j.epoch, j.seq, j.kind, j.version, j.batch, j.generation, j.fresh_from,
         j.failures, j.lost, j.released, j.checkpoint, j.correlation,
-        CAST(extract(epoch FROM j.deadline - (SELECT clock())) AS double precision) AS time_left,
+        CAST(extract(epoch FROM j.deadline) - extract(epoch FROM (SELECT clock()))
+           AS double precision) AS time_left,
         j.payload, j.queue, j.priority, j.turn, j.limit_key, j.started_at
 ), told AS (
     INSERT INTO events (job, seq, epoch, type, at, actor)

@@ -11,6 +11,7 @@ SELECT 1 WHERE EXISTS (SELECT 1 FROM alerts WHERE closed_at IS NULL AND rule >= 
     OR EXISTS (SELECT 1 FROM (SELECT DISTINCT kind FROM counts WHERE batch = -1) k
                JOIN pace p ON p.kind = k.kind
                 AND p.minute >= (SELECT clock_in(-CAST(:seconds AS double precision))))
+    OR EXISTS (SELECT 1 FROM runners WHERE state = 'alive' AND trouble IS NOT NULL)
     OR EXISTS (SELECT 1 FROM breakers WHERE state <> 'closed')
     OR EXISTS (SELECT 1 FROM budgets
                WHERE scope IN ('application', 'provider') AND shut IS NOT NULL);

@@ -42,8 +42,9 @@ WITH sent AS (
         CASE WHEN j.state = 'canceled' THEN 'canceled' ELSE s.event END AS event,
         CASE WHEN j.cancel_at IS NOT NULL AND j.state IN ('done', 'skipped')
              THEN json_build_object('too_late', true) ELSE s.details END AS details,
-        CAST(extract(epoch FROM (SELECT clock()) - j.started_at) * 1000
-            AS double precision) AS ms
+        greatest(-1e15, least(1e15, CAST(1000 * (
+            extract(epoch FROM (SELECT clock())) - extract(epoch FROM j.started_at)
+        ) AS double precision))) AS ms
 ), told AS (
     INSERT INTO events (job, seq, epoch, type, at, actor, details)
     SELECT id, seq, epoch, event, (SELECT clock()), :boot, details FROM ended

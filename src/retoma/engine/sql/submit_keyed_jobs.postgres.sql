@@ -1,6 +1,10 @@
 -- Take in many jobs at once, each with its first event. A key that is there already adds nothing.
 -- Twin: one statement with data-modifying CTEs here, three statements on SQLite.
 -- A new job has epoch 0; fairness is decided here: turn = smallest turn waiting + place.
+-- A key that stands with another payload in a submission that is still coming in adds nothing either;
+-- the lock keeps that submission from adding one meanwhile.
+SELECT 1 FROM (SELECT pg_advisory_xact_lock_shared(5918112, hashtext(:kind))) AS locked;
+
 WITH sent AS (
     SELECT * FROM ROWS FROM (
         json_to_recordset(CAST(:rows AS json)) AS (key text, hash text, limit_key text, payload json)
@@ -20,6 +24,8 @@ WITH sent AS (
            clock_in(:lasts), :correlation, :traceparent, coalesce(sent.payload, CAST('null' AS json)),
            (SELECT clock())
     FROM sent CROSS JOIN base
+    WHERE NOT EXISTS (SELECT FROM filling_jobs f
+                      WHERE f.kind = :kind AND f.key = sent.key AND f.hash <> sent.hash)
     ORDER BY sent.place
     ON CONFLICT (kind, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING id, key, created_at, run_at

@@ -1,6 +1,7 @@
 -- Take in many jobs at once, each with its first event. A key that is there already adds nothing.
 -- Twin: SQLite has no data-modifying CTE; the ids of this transaction are those above :last.
 -- A new job has epoch 0; fairness is decided here: turn = smallest turn waiting + place.
+-- A key that stands with another payload in a submission that is still coming in adds nothing either.
 INSERT INTO jobs (kind, version, queue, batch, key, payload_hash, limit_key, priority, turn, run_at,
                   deadline, correlation, traceparent, payload, created_at)
 SELECT :kind, :version, :queue, :batch, o.value ->> 'key', o.value ->> 'hash',
@@ -13,7 +14,8 @@ SELECT :kind, :version, :queue, :batch, o.value ->> 'key', o.value ->> 'hash',
        CASE WHEN :lasts IS NOT NULL THEN clock_in(:lasts) END,
        :correlation, :traceparent, o.value -> 'payload', (SELECT clock())
 FROM jsonb_each(:rows) o
-WHERE true
+WHERE NOT EXISTS (SELECT 1 FROM filling_jobs f WHERE f.kind = :kind AND f.key = o.value ->> 'key'
+                    AND f.hash <> o.value ->> 'hash')
 ORDER BY o.key
 ON CONFLICT (kind, key) WHERE key IS NOT NULL DO NOTHING;
 

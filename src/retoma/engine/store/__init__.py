@@ -31,14 +31,18 @@ from retoma.engine.store.claim import (
     NOTHING_BEFORE,
     Found,
     Spot,
+    Waiting,
     any_open,
     cancels,
     claim_jobs,
     claim_past_gates,
     load_steps,
+    load_values,
     next_due,
+    promote_jobs,
     recall_jobs,
     traceparents,
+    waiting_queues,
 )
 from retoma.engine.store.duties import Taken, Term, holds_duty, take_duties, try_write
 from retoma.engine.store.evidence import (
@@ -211,6 +215,7 @@ __all__ = [
     "Taken",
     "Term",
     "Verb",
+    "Waiting",
     "Which",
     "adopt",
     "again",
@@ -264,6 +269,7 @@ __all__ = [
     "list_references",
     "list_schedules",
     "load_steps",
+    "load_values",
     "look_around",
     "lose_runners",
     "move_bite",
@@ -284,6 +290,7 @@ __all__ = [
     "places_left",
     "pool",
     "price",
+    "promote_jobs",
     "put_back_batch",
     "rate",
     "recall_jobs",
@@ -331,4 +338,5 @@ __all__ = [
     "unpark_jobs",
     "unpause_batch",
     "unpause_schedule",
+    "waiting_queues",
 ]

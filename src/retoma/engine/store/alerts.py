@@ -46,6 +46,7 @@ class Rule(StrEnum):
     BATCH = "BatchFinished"
     BREAKER = "BreakerOpen"
     BUDGET = "BudgetSpent"
+    TROUBLE = "RunnerInTrouble"
     APPLICATION = "ApplicationTrouble"  # what an application looks for itself
 
 
@@ -66,6 +67,7 @@ SEVERITIES: Mapping[Rule, Severity] = {
     Rule.BATCH: Severity.INFO,
     Rule.BREAKER: Severity.WARNING,
     Rule.BUDGET: Severity.CRITICAL,
+    Rule.TROUBLE: Severity.CRITICAL,
     Rule.APPLICATION: Severity.CRITICAL,
 }
 

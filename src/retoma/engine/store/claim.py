@@ -1,10 +1,10 @@
 """A runner takes jobs up, and reads back what they have."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from retoma.db import Call, Row, Transaction, moment
 from retoma.engine.gate import Met, admit, parted
@@ -15,18 +15,22 @@ from retoma.engine.store.pauses import known
 from retoma.engine.store.verb import verb
 
 NOTHING_BEFORE = (-(2**31), -(2**63), 0)  # (priority, turn, id): the start of every queue
+INLINE = 256 * 1024  # bytes of saved values that come along with a claimed job
+ALL = 2**60  # bytes: whatever there is
 NEVER_PAUSED = "0"  # how often pauses have changed where nobody has ever paused anything
 ANY_OPEN = verb("any_open")
 CANCELS = verb("cancels")
 CLAIM_JOBS = verb("claim_jobs")
 CLAIM_MET_JOBS = verb("claim_met_jobs")
 LOAD_STEPS = verb("load_steps")
+LOAD_VALUES = verb("load_values")
 MEET_JOB = verb("meet_job")
 MEET_JOBS = verb("meet_jobs")
 NEXT_DUE = verb("next_due")
 PROMOTE_JOBS = verb("promote_jobs")
 RECALL_JOBS = verb("recall_jobs")
 TRACEPARENTS = verb("traceparents")
+WAITING_QUEUES = verb("waiting_queues")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,15 @@ class Spot:
     holding: Sequence[str] = ()  # kinds of which each job needs a thing of a pool
 
 
+class Waiting(NamedTuple):
+    """The first waiting job of a queue. Sorted, the one that is claimed first comes first."""
+
+    priority: int
+    turn: int
+    job: int
+    queue: str
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What a look at the queues gave."""
@@ -47,6 +60,9 @@ class Found:
     gated: bool = False  # jobs with a gate before them were met, whether it is shut or not
     more: bool = False  # and there may be others behind them
     unheard: bool = False  # pauses have changed, and the asker has not heard of it
+    looked: Sequence[Waiting] | None = (
+        None  # the queues that had waiting jobs, if they were read
+    )
 
 
 def claim_jobs(
@@ -59,13 +75,16 @@ def claim_jobs(
     suspects: int,
     promote: bool,
     pauses: str = NEVER_PAUSED,
+    share: int | None = None,
 ) -> Found:
     """Hand over at most `slots` jobs, and `suspects` more that must run alone of their sort.
 
     What was scheduled and is due stands in line only before a claim that promotes; it also tells
-    when the next is due. `pauses`: the change of them that the asker has heard of.
+    when the next is due. `pauses`: the change of them that the asker has heard of. `share`: how many
+    jobs of one queue at most.
     """
     params = _asking(boot, spots, knows, slots=slots, suspects=suspects, pauses=pauses)
+    params["share"] = slots if share is None else share
     claim = Call(CLAIM_JOBS, params)
     if not promote:
         [claimed] = tx.finish(claim)
@@ -194,11 +213,27 @@ def _found(rows: list[Row], next_due: float | None = None) -> Found:
     return Found(claims, next_due, gated=gated, more=gated, unheard=unheard)
 
 
+def promote_jobs(tx: Transaction, queues: Sequence[str], slots: int) -> None:
+    """Put the first due jobs of each queue in line."""
+    tx.run(PROMOTE_JOBS, queues=_named(queues), slots=slots)
+
+
+def waiting_queues(
+    tx: Transaction, queues: Sequence[str], knows: Sequence[str], suspects: int
+) -> list[Waiting]:
+    """Those of the queues that have waiting jobs of these kinds, and the first job of each."""
+    asked = {"queues": json.dumps(list(queues)), "knows": json.dumps(list(knows))}
+    return [Waiting(*row) for row in tx.all(WAITING_QUEUES, **asked, suspects=suspects)]
+
+
 def next_due(tx: Transaction, queues: Sequence[str]) -> float | None:
     """Seconds until something scheduled wants its turn."""
-    named = json.dumps([{"queue": queue} for queue in queues])
-    [due] = tx.finish(Call(NEXT_DUE, {"queues": named}))
+    [due] = tx.finish(Call(NEXT_DUE, {"queues": _named(queues)}))
     return _seconds_until(due)
+
+
+def _named(queues: Sequence[str]) -> str:
+    return json.dumps([{"queue": queue} for queue in queues])
 
 
 def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
@@ -208,16 +243,31 @@ def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
     return [claim._replace(things=tuple(things.get(claim.job, ()))) for claim in claims]
 
 
-def load_steps(tx: Transaction, claims: Sequence[Claim]) -> dict[int, Memory]:
-    """What each of these jobs may read back, in one question."""
+def load_steps(
+    tx: Transaction, claims: Sequence[Claim], inline: int = INLINE
+) -> dict[int, Memory]:
+    """What each of these jobs may read back, in one question.
+
+    A value stays in the database, for `load_values`, where all values of its job could be more than
+    `inline` bytes if each were as large: its job has at least one event for each step.
+    """
     wanted = json.dumps([{"job": c.job, "fresh_from": c.fresh_from} for c in claims])
     found: dict[int, Memory] = {}
-    for row in tx.all(LOAD_STEPS, rows=wanted):
-        job, name, version, key, state, value, age, quiet, canceling, *told, spared = row
+    for row in tx.all(LOAD_STEPS, rows=wanted, inline=inline):
+        job, name, version, key, state, value, unread, age, quiet, canceling, *told, spared = (
+            row
+        )
         memory = found.setdefault(job, Memory([], quiet, bool(canceling), *told))
-        step = SavedStep(StepId(name, version, key), StepState(state), value, age, spared)
-        memory.steps.append(step)
+        step = StepId(name, version, key)
+        memory.steps.append(SavedStep(step, StepState(state), value, age, spared, unread or 0))
     return found
+
+
+def load_values(tx: Transaction, claim: Claim, steps: Iterable[StepId]) -> dict[StepId, str]:
+    """The values of these saved steps of a job; of those that are still there."""
+    wanted = json.dumps([step._asdict() for step in steps])
+    rows = tx.all(LOAD_VALUES, rows=wanted, job=claim.job, fresh_from=claim.fresh_from)
+    return {StepId(*step): value for *step, value in rows}
 
 
 def cancels(tx: Transaction, boot: str) -> list[Held]:

@@ -11,6 +11,7 @@ from retoma.engine.store.verb import verb
 HOLDS_DUTY = verb("holds_duty")
 LAY_DOWN_DUTY = verb("lay_down_duty")
 TAKE_DUTIES = verb("take_duties")
+FORGET_TRY = verb("forget_try")
 TRY_WRITE = verb("try_write")
 
 
@@ -58,6 +59,7 @@ def _seconds(due: Any, now: Any) -> float | None:
     return max((at - told).total_seconds(), 0.0)
 
 
-def try_write(tx: Transaction) -> None:
-    """Meet whatever a write would meet."""
-    tx.run(TRY_WRITE)
+def try_write(tx: Transaction, name: str, filler: bytes) -> None:
+    """Meet whatever a write of so much would meet; nothing of it stays. `name`: nobody else's."""
+    tx.run(TRY_WRITE, name=name, filler=filler)
+    tx.run(FORGET_TRY, name=name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from retoma.codec import decode, digest, encode
+from retoma.codec import decode, digest, encode, plain
 from retoma.db import Transaction, moment
 from retoma.engine.cost import Bill, Charge, Offer, read_charges
 from retoma.engine.job import StepId
@@ -61,9 +61,9 @@ class Which:
 
 def offer_of(kind: str, step: StepId, key: Any) -> Offer:
     """A result of this step of this kind, made of this: whatever order a dict has."""
-    plain = json.dumps(json.loads(encode(key)), sort_keys=True, ensure_ascii=False)
-    named = encode([kind, step.name, step.version, plain])
-    return Offer(digest(named), kind, step.name, step.version, plain[:KEY], digest(plain))
+    text = json.dumps(json.loads(encode(plain(key))), sort_keys=True, ensure_ascii=False)
+    named = encode([kind, step.name, step.version, text])
+    return Offer(digest(named), kind, step.name, step.version, text[:KEY], digest(text))
 
 
 def find(tx: Transaction, hash_: str, age: float | None) -> Found | None:

@@ -146,12 +146,15 @@ def drain_wanted(tx: Transaction, boot: str) -> bool:
     return tx.one(DRAIN_WANTED, boot=boot) is not None
 
 
-def move_runner(tx: Transaction, boot: str, to: str, *, actor: str) -> bool:
+def move_runner(
+    tx: Transaction, boot: str, to: str, *, actor: str, why: str | None = None
+) -> bool:
     """A living runner is leaving, gone or lost; whether this call made it so."""
     row = tx.one(MOVE_RUNNER, boot=boot, to=to)
     if row is None:
         return False
-    tell(tx, actor=actor, verb=f"runner.{to}", subject=row[1])
+    details = None if why is None else json.dumps({"why": why})
+    tell(tx, actor=actor, verb=f"runner.{to}", subject=row[1], details=details)
     return True
 
 

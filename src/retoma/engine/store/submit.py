@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from retoma.db import Call, Row, Transaction, moment
+from retoma.db import Busy, Call, Row, Transaction, moment
 from retoma.engine.errors import IdempotencyMismatch
 from retoma.engine.gate import joined
 from retoma.engine.job import Job
@@ -69,25 +69,34 @@ class NewJob:
         )
 
 
-def submit_jobs(tx: Transaction, about: Submission, payloads: Iterable[str]) -> int:
-    """Take in all of them or none; how many that was. Encoded while the database works."""
-    return _submit_rows(tx, about, payloads, limited=False)
+def submit_jobs(
+    tx: Transaction, about: Submission, payloads: Iterable[str], start: int = 0
+) -> int:
+    """Take in all of them or none; how many that was. Encoded while the database works.
+
+    `start`: how many jobs of the same submission came before them.
+    """
+    return _submit_rows(tx, about, payloads, start, limited=False)
 
 
-def submit_limited_jobs(tx: Transaction, about: Submission, jobs: Sequence[NewJob]) -> int:
+def submit_limited_jobs(
+    tx: Transaction, about: Submission, jobs: Sequence[NewJob], start: int = 0
+) -> int:
     """As `submit_jobs`, each under its limits."""
     _declare(tx, jobs)
-    return _submit_rows(tx, about, (job.row() for job in jobs), limited=True)
+    return _submit_rows(tx, about, (job.row() for job in jobs), start, limited=True)
 
 
 def _submit_rows(
-    tx: Transaction, about: Submission, rows: Iterable[str], *, limited: bool
+    tx: Transaction, about: Submission, rows: Iterable[str], start: int, *, limited: bool
 ) -> int:
     spans = [
         answer[0]
         for answer in tx.together(
-            Call(SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=offset, limited=limited))
-            for offset, chunk in _chunks(rows, len)
+            Call(
+                SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=start + offset, limited=limited)
+            )
+            for offset, chunk in chunked(rows, len)
         )
     ]
     if spans:
@@ -97,13 +106,13 @@ def _submit_rows(
 
 
 def submit_keyed_jobs(
-    tx: Transaction, about: Submission, jobs: Sequence[NewJob]
+    tx: Transaction, about: Submission, jobs: Sequence[NewJob], start: int = 0
 ) -> tuple[int, int]:
     """As `submit_jobs`; how many are new, and how many were there already under their keys."""
     new = 0
     _declare(tx, jobs)
-    for offset, chunk in _chunks(jobs, lambda job: len(job.payload)):
-        added = tx.all(SUBMIT_KEYED_JOBS, **_keyed(tx, about, chunk, offset=offset))
+    for offset, chunk in chunked(jobs, lambda job: len(job.payload)):
+        added = tx.all(SUBMIT_KEYED_JOBS, **_keyed(tx, about, chunk, offset=start + offset))
         _refuse_other_payloads(tx, about.kind, chunk, {key for _, key, *_ in added})
         new += len(added)
         if added:
@@ -112,14 +121,19 @@ def submit_keyed_jobs(
     return new, len(jobs) - new
 
 
-def _chunks(items: Iterable[T], size: Callable[[T], int]) -> Iterator[tuple[int, list[T]]]:
-    """As many together as one statement may carry, and how many came before them."""
+def chunked(
+    items: Iterable[T], size: Callable[[T], int], late: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[int, list[T]]]:
+    """As many together as one statement may carry, and how many came before them.
+
+    `late`: whether what is there must go out now.
+    """
     before, weight = 0, 0
     chunk: list[T] = []
     for item in items:
         chunk.append(item)
         weight += size(item)
-        if len(chunk) == CHUNK or weight > WEIGHT:
+        if len(chunk) == CHUNK or weight > WEIGHT or late():
             yield before, chunk
             before, weight, chunk = before + len(chunk), 0, []
     if chunk:
@@ -246,20 +260,38 @@ def _submission(tx: Transaction, about: Submission, rows: str, offset: int) -> d
 def _refuse_other_payloads(
     tx: Transaction, kind: str, sent: Sequence[NewJob], added: set[str | None]
 ) -> None:
-    there = {job.key: job.hash for job in sent if job.key is not None and job.key not in added}
+    there = {job.key: str(job.hash) for job in sent if job.key and job.key not in added}
     if not there:
         return
     known: dict[str, str] = dict(
         tx.all(PAYLOAD_HASHES, kind=kind, keys=json.dumps(list(there)))
     )
-    other = sorted(key for key, digest in there.items() if known.get(key) != digest)
+    refuse_other_payloads(kind, there, known)
+    if coming := there.keys() - known.keys():
+        raise Busy(
+            say(
+                "{kind}: submitted with another payload by a batch that is still coming in:"
+                " {named}; ask again when it has come in",
+                kind=kind,
+                named=_listed(coming),
+            )
+        )
+
+
+def refuse_other_payloads(kind: str, sent: Mapping[str, str], known: Mapping[str, str]) -> None:
+    """Raise where one of these keys, with its hash, is known with another hash."""
+    other = [key for key, digest in known.items() if sent.get(key, digest) != digest]
     if other:
-        named = ", ".join(other[:10]) + (" …" if len(other) > 10 else "")
         raise IdempotencyMismatch(
             say(
                 "{kind}: already submitted with another payload under the same key:"
                 " {named}; nothing was submitted",
                 kind=kind,
-                named=named,
+                named=_listed(other),
             )
         )
+
+
+def _listed(keys: Iterable[str]) -> str:
+    named = sorted(keys)
+    return ", ".join(named[:10]) + (" …" if len(named) > 10 else "")

@@ -1,0 +1,2 @@
+-- Count a slice to its submission.
+UPDATE fillings SET jobs = jobs + :jobs WHERE id = :filling;
