@@ -8,8 +8,12 @@ import pickle
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given
@@ -338,6 +342,171 @@ def test_e22_a_value_comes_back_as_its_annotation_says(value, annotation):
     assert type(value) is type(found)
 
 
+# --- what JSON has no form for
+
+
+@dataclass(frozen=True)
+class Bill:
+    price: Decimal
+    at: datetime
+    due: date | None = None
+    lines: dict[str, list[Decimal]] = field(default_factory=dict)
+    scan: bytes = b""
+
+
+class Invoice(BaseModel):
+    id: UUID
+    bills: list[Bill]
+    left: timedelta = timedelta()
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(
+        strict=True, ser_json_bytes="base64", val_json_bytes="base64", frozen=True
+    )
+    at: datetime
+    scan: bytes
+
+
+class Receipt(TypedDict):
+    total: Decimal
+
+
+class Line(NamedTuple):
+    price: Decimal
+    n: int
+
+
+class Handle:
+    """Nothing that JSON knows."""
+
+
+PRICE = Decimal("12.50")
+MORNING = datetime(2026, 3, 1, 9, 30, 0, 250, tzinfo=timezone(timedelta(hours=-3)))
+BILL = Bill(PRICE, MORNING, date(2026, 3, 31), {"a": [PRICE, Decimal("-0.00")]}, b"\x00\xff")
+PAID = Bill(PRICE, MORNING, scan=b"paid")
+MY_ID = UUID("0f8fad5b-d9cb-469f-a165-70867728950e")
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation"),
+    [
+        (PRICE, Decimal),
+        (Decimal("1E+5"), Decimal),
+        (Decimal("-0.000"), Decimal),
+        (Decimal(10) ** 5_000, Decimal),
+        (MORNING, datetime),
+        (MORNING.replace(tzinfo=None), datetime),
+        (datetime(1, 1, 1), datetime),  # noqa: DTZ001  # naive is a promise too
+        (datetime.max.replace(tzinfo=UTC), datetime),
+        (date(1, 1, 1), date),
+        (time(9, 30, 0, 1), time),
+        (time(9, 30, tzinfo=UTC), time),
+        (timedelta(days=1, seconds=2, microseconds=3), timedelta),
+        (-timedelta(microseconds=1), timedelta),
+        (timedelta.max, timedelta),
+        (timedelta.min, timedelta),
+        (MY_ID, UUID),
+        (b"", bytes),
+        (bytes(range(256)), bytes),
+        ([PRICE, None], list[Decimal | None]),
+        ({"a": {"b": (PRICE, b"x")}}, dict[str, dict[str, tuple[Decimal, bytes]]]),
+        ({"total": PRICE}, Receipt),
+        (Line(PRICE, 2), Line),
+        (BILL, Bill),
+        ((BILL,), tuple[Bill, ...]),
+        (Invoice(id=MY_ID, bills=[PAID], left=timedelta(seconds=1)), Invoice),
+        (Strict(at=MORNING, scan=b"\x00\xff"), Strict),
+        (PRICE, Decimal | None),
+        (PRICE, Decimal | float),
+        (2.5, Decimal | float),
+        (PRICE, Annotated[Decimal, "a note"]),
+        (date(2026, 3, 1), date | datetime),
+        (MORNING, date | datetime),
+        ([MY_ID, PRICE, MORNING], list[UUID | Decimal | datetime]),
+    ],
+    ids=str,
+)
+def test_what_json_has_no_form_for_comes_back_by_its_annotation(value, annotation):
+    found = decode(encode(value, annotation), annotation)
+
+    assert (type(value), value) == (type(found), found)
+    assert encode(value, annotation) == encode(found, annotation)
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "path", "kind"),
+    [
+        (PRICE, None, "$", "Decimal"),
+        (MORNING, None, "$", "datetime"),
+        (date(2026, 3, 1), Any, "$", "date"),
+        (b"x", object, "$", "bytes"),
+        ({"a": [1, PRICE]}, dict, "$.a[1]", "Decimal"),
+        ({"a": "1.5", "b": MY_ID}, dict[str, Any], "$.b", "UUID"),
+        (BILL, None, "$.price", "Decimal"),
+        ([PRICE, MORNING], tuple[Decimal, Any], "$[1]", "datetime"),
+    ],
+    ids=str,
+)
+def test_what_no_annotation_brings_back_is_refused_with_what_to_do(
+    value, annotation, path, kind
+):
+    with pytest.raises(Unstorable) as refused:
+        encode(value, annotation)
+
+    assert path == refused.value.path
+    assert f"field as {kind}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "annotation", "why"),
+    [
+        (Decimal("NaN"), Decimal, "only where it is a number"),
+        (Decimal("sNaN"), Decimal, "only where it is a number"),
+        (Decimal("Infinity"), Decimal, "only where it is a number"),
+        (PRICE, int, "does not fit its annotation"),
+        (PRICE, str | Decimal, "cannot be told apart"),
+        (time(9, tzinfo=ZoneInfo("Europe/Lisbon")), time, "its time zone has no offset"),
+        (bytearray(b"x"), bytes, "JSON has no form for bytearray"),
+        ({1, 2}, set[int], "JSON has no form for set"),
+    ],
+    ids=str,
+)
+def test_what_would_come_back_as_something_else_is_refused(value, annotation, why):
+    with pytest.raises(Unstorable, match=why):
+        encode(value, annotation)
+
+
+def test_a_model_with_bytes_that_are_no_text_is_refused_with_what_to_set():
+    with pytest.raises(Unstorable, match="ser_json_bytes"):
+        encode(Invoice(id=MY_ID, bills=[BILL]), Invoice)
+
+
+def test_a_time_zone_comes_back_as_its_offset():
+    at = datetime(2026, 7, 1, 9, tzinfo=ZoneInfo("Europe/Lisbon"))
+
+    found = decode(encode(at, datetime), datetime)
+
+    assert at == found
+    assert timezone(timedelta(hours=1)) == found.tzinfo
+
+
+class Fruit(Enum):
+    APPLE = "apple"
+    POMME = "apple"  # noqa: PIE796  # the point of a test
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+def test_an_enum_is_stored_by_its_value_and_an_alias_comes_back_as_its_first_name():
+    assert '["apple","apple",1]' == encode([Fruit.POMME, Fruit.APPLE, Level.LOW])
+    assert Fruit.APPLE is decode(encode(Fruit.POMME), Fruit)
+    assert Level.LOW is decode(encode(Level.LOW), Level)
+    assert Level.LOW is decode(encode(Level.LOW), Level | None)
+
+
 def test_without_an_annotation_a_dataclass_comes_back_as_plain_json():
     assert {"name": "apple", "price": 1.5, "tags": ["red", "round"]} == decode(encode(APPLE))
 
@@ -443,7 +612,24 @@ class Choosy:
         ('{"name":"x"}', Cat | Dog, "$", "fits more than one arm"),
         ('{"at":"x","price":1,"pageUrl":""}', Model, "$", "refused it"),
         ('{"n":-1}', Choosy, "$", "n is never negative"),
-        ("1", datetime, "$", "no way to make datetime from JSON"),
+        ("1", datetime, "$", 'expected a datetime as text, such as "2026-'),
+        ('"2026-03-01"', datetime, "$", "expected a datetime as text"),
+        ('"2026-13-01"', date, "$", "expected a date as text"),
+        ('"20260301"', date, "$", "expected a date as text"),
+        ('"9"', time, "$", "expected a time as text"),
+        ("12.5", Decimal, "$", "expected a Decimal as text"),
+        ('"NaN"', Decimal, "$", "expected a Decimal as text"),
+        ('"1_000"', Decimal, "$", "expected a Decimal as text"),
+        ('"1E+99999999999999999999"', Decimal, "$", "expected a Decimal as text"),
+        ('"P"', timedelta, "$", "expected a timedelta as text"),
+        ('"PT"', timedelta, "$", "expected a timedelta as text"),
+        ('"P9999999999D"', timedelta, "$", "expected a timedelta as text"),
+        ('"0f8fad5bd9cb469fa16570867728950e"', UUID, "$", "expected a UUID as text"),
+        ('"paid!"', bytes, "$", "expected a bytes as text"),
+        ('["1.5","x"]', list[Decimal], "$[1]", "expected a Decimal as text"),
+        ('"1.5"', str | Decimal, "$", "str and Decimal are both text in JSON"),
+        ('"1.5"', bytes | Annotated[Decimal, "a note"], "$", "bytes and Decimal are both"),
+        ("1", Handle, "$", "no way to make Handle from JSON"),
         ("{}", dict[int, str], "$", "no way to make"),
         ("1", "int", "$", "no way to make int from JSON"),
         ('{"where":1}', Lost, "$", "an annotation of Lost names nothing"),

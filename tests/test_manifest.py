@@ -1,13 +1,16 @@
 """An application hands over few things, and what names nothing is refused where it is written."""
 
+import os
+import sys
+
 import pytest
 
 from retoma import Context, Retoma
 from retoma.bootstrap import APPLICATIONS, application_of
-from retoma.cli import main
 from retoma.engine.errors import BadInput
 from retoma.engine.kind import job
 from retoma.manifest import Application, load
+from tests import nursery
 
 
 @job
@@ -91,11 +94,12 @@ def test_nobody_takes_the_name_of_an_application_of_ours():
 
 
 @pytest.mark.usefixtures("shop")
-def test_its_verbs_are_verbs_of_the_command_line(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["retoma", "shop", "greet"])
+def test_its_verbs_are_verbs_of_the_command_line(tmp_path):
+    done = nursery.run(
+        [sys.executable, "-m", "retoma", "shop", "greet"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
 
-    with pytest.raises(SystemExit) as ended:
-        main()
-
-    assert 0 == ended.value.code
-    assert "come in\n" == capsys.readouterr().out
+    assert (0, "come in\n") == (done.returncode, done.stdout), done.stderr

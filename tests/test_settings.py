@@ -5,6 +5,7 @@ import pytest
 from retoma import settings
 from retoma.engine.errors import BadInput
 from retoma.engine.retention import Keep
+from retoma.secret import redact_text
 from retoma.settings import Settings
 from tests.house.files import ROOT
 from tests.house.tables import rows_of
@@ -139,3 +140,27 @@ def test_nothing_is_deleted_unasked_and_events_outlive_their_jobs(monkeypatch):
         settings.read()
     monkeypatch.setenv("RETOMA_KEEP_EVENTS", "365d")
     assert Keep(done=30 * 86_400.0, events=365 * 86_400.0) == settings.read().keep
+
+
+@pytest.mark.parametrize("key", ["short", "e" * 31, "e" * 257])
+def test_a_key_that_can_be_guessed_is_refused_at_the_start(monkeypatch, key):
+    monkeypatch.setenv("RETOMA_API_KEY", key)
+
+    with pytest.raises(BadInput, match=r"RETOMA_API_KEY.*32 to 256") as refused:
+        settings.read()
+
+    assert key not in str(refused.value)
+
+
+def test_a_key_in_an_address_is_told_by_nobody():
+    key = "CANARY0123456789abcdefgh"
+    chosen = settings.read(
+        serpapi_url=f"https://search.example.org/{key}/v1",
+        fipe_url=f"https://fipe.example.org/api?k={key[:12]}-query",
+        matches_url=f"https://ana:{key[:9]}-pass@matches.example.org",
+    )
+
+    for url in (chosen.serpapi_url, chosen.fipe_url, chosen.matches_url):
+        assert "CANARY" not in redact_text(f"asked {url} and {url}")
+    assert "https://search.example.org/***/v1" == redact_text(chosen.serpapi_url)
+    assert "https://hooks.example.org/v1" == redact_text("https://hooks.example.org/v1")

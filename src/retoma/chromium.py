@@ -6,19 +6,23 @@ Imported only where somebody asked for it: `pip install 'retoma[browser]'`.
 import asyncio
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from playwright.async_api import Browser, Error, Playwright, Route, async_playwright
+from playwright.sync_api import sync_playwright
 
 from retoma.engine.log import get_logger
+from retoma.engine.scratch import scratch
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LAUNCH: Final = 30.0  # seconds
+TEMP_PATH: Final = 60  # characters: a browser makes sockets there, whose paths have at most 107
 CLOSE: Final = 40.0  # seconds: after 30 of them its driver has killed one that does not listen
 # What pages of strangers run in knows none of our keys.
-KNOWN: Final = ("PATH", "HOME", "LANG", "TMPDIR", "FONTCONFIG_PATH", "FONTCONFIG_FILE")
+KNOWN: Final = ("PATH", "HOME", "LANG", "FONTCONFIG_PATH", "FONTCONFIG_FILE")
 
 # — of pictures —
 WIDE, HIGH = 1280, 1600  # pixels; what lies below is in the page itself
@@ -36,6 +40,11 @@ OFFLINE: Final = (
 )
 NOWHERE: Final = {"server": "http://127.0.0.1:9", "bypass": "<-loopback>"}
 
+MISSING: Final = (
+    "there is no Chromium: install one (on Debian: apt-get install chromium), "
+    "or name its program in RETOMA_CHROMIUM"
+)
+
 log = get_logger("retoma.chromium")
 
 
@@ -45,16 +54,45 @@ def program(named: str | None = None) -> str | None:
     return next((each for each in map(shutil.which, names) if each), None)
 
 
+def installed_by_playwright() -> bool:
+    """Tell whether `playwright install chromium` was run by this user."""
+    with sync_playwright() as driver:
+        return shutil.which(driver.chromium.executable_path) is not None
+
+
+async def start_driver() -> Playwright:
+    """Start the program that starts browsers. What they write goes with this process, however that ends."""
+    before, folder = os.environ.get("TMPDIR"), _temp_folder()
+    os.environ["TMPDIR"] = folder  # the driver takes no environment but ours
+    try:
+        return await async_playwright().start()
+    finally:
+        if before is None:
+            os.environ.pop("TMPDIR", None)
+        elif before != folder:
+            os.environ["TMPDIR"] = before
+
+
+def _temp_folder() -> str:
+    folder = str(scratch())
+    return folder if len(folder) <= TEMP_PATH else tempfile.gettempdir()
+
+
 async def launch(
     driver: Playwright, chromium: str | None, *, args: Sequence[str] = (), proxy: Any = None
 ) -> Browser:
+    if chromium is None and shutil.which(driver.chromium.executable_path) is None:
+        raise FileNotFoundError(MISSING)
     return await driver.chromium.launch(
         executable_path=chromium,
         headless=True,
         chromium_sandbox=os.geteuid() != 0,  # root has none
         args=args,
         proxy=proxy,
-        env={name: os.environ[name] for name in KNOWN if name in os.environ},
+        env={
+            **{name: os.environ[name] for name in KNOWN if name in os.environ},
+            "TMPDIR": _temp_folder(),
+        },
         timeout=LAUNCH * 1000,
         # When to leave is ours to say.
         handle_sigint=False,
@@ -125,7 +163,7 @@ class Painter:
 
     async def _start(self) -> Browser:
         try:
-            self._driver = await async_playwright().start()
+            self._driver = await start_driver()
             return await launch(self._driver, self._program, args=OFFLINE, proxy=NOWHERE)
         except (Error, OSError) as error:
             self._rests_until = asyncio.get_running_loop().time() + REST

@@ -3,26 +3,30 @@
 import asyncio
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
-from importlib.metadata import version as own_version
+from functools import cache, partial
+from importlib.metadata import version
 from inspect import iscoroutinefunction
+from itertools import chain
 from random import Random
 from typing import Any, TypeVar, cast, overload
 
 from retoma import db
 from retoma.codec import Unstorable, encode
-from retoma.db import Database, DatabaseError, ReplyLost, Unfit, migrations
+from retoma.db import Database, DatabaseError, Full, ReplyLost, Unfit, migrations
+from retoma.db.database import no_room
 from retoma.db.migrations import ENGINE, Room
 from retoma.dispatch.polling import Dispatcher, Polling
 from retoma.engine import alerts, insights, retention, store
 from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
 from retoma.engine.batch import Batch, reason
 from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput, Code, NotFound, Unsure
+from retoma.engine.errors import BadInput, Code, IllegalMove, NotFound, Unsure
 from retoma.engine.evidence import Keeper, Writes
+from retoma.engine.filling import LARGE, Filling, LargeBatch
 from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.hinted import HintedRunner
 from retoma.engine.job import Job
@@ -57,7 +61,10 @@ from retoma.engine.store.hints import Hint
 from retoma.engine.submission import (
     ACTOR,
     Submitted,
+    batch_name,
     checked,
+    head,
+    jobs_of,
     new_batch,
     new_job,
     spans,
@@ -73,6 +80,10 @@ from retoma.words import say
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+REGISTERED = ("kinds", "tools", "_plans", "_references", "_rooms", "_knobs")  # of a Retoma
+FILLER = 16 << 10  # bytes, that nothing makes smaller: more than what is left of any page
+# Bytes on the disk of a file: what is written to it between two checkpoints.
+LEAST_FREE = 16 << 20
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -111,7 +122,7 @@ class Retoma:
         self._clock = clock or Clock()
         self._ids = ids or Ids()
         self._rng = rng
-        self.patience = patience
+        self.patience = None if patience is None else seconds(patience)
         self.traces = traces
         self.version = checked("version", version)
         where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
@@ -119,6 +130,8 @@ class Retoma:
         self._database: Database | None = None
         self._inherited: Database | None = None
         self._owner = 0
+        # By process: a forked one inherits no lock that a thread of its parent may hold just then.
+        self._opening: dict[int, threading.Lock] = {}
         self._ready = False
         self._plans: dict[str, Plan] = {}
         self._references: list[Reference] = []
@@ -266,6 +279,12 @@ class Retoma:
             self._rooms.append(Room(application.name, application.migrations))
             self._ready = False
 
+    def register_all_of(self, other: "Retoma") -> None:
+        """Register what is registered with `other`, which has opened nothing yet."""
+        for name in REGISTERED:
+            setattr(self, name, getattr(other, name))
+        self._undeclared = bool(self._plans or self._references)
+
     def refers(self, table: str, column: str, to: Refers | str = Refers.JOB) -> None:
         """Say that a column of yours holds ids of jobs, or of batches: what it names is never
         deleted by retention. On PostgreSQL name the schema too, if it is not `public`."""
@@ -351,8 +370,13 @@ class Retoma:
         traceparent: str | None = None,
         budget: str | None = None,
     ) -> Batch:
-        """A batch of jobs, all of them or none, in one transaction. `budget`: what they may spend
-        together, such as "25 USD"."""
+        """A batch of jobs, all of them or none. `budget`: what they may spend together, such as
+        "25 USD".
+
+        Up to 100,000 jobs are one transaction. More come in by slices, so that no other writer waits
+        long: none of them is there before all have come in, and where this process dies meanwhile,
+        the same key submits them again.
+        """
         wanted = self.kinds.of(kind)
         batch_key = checked("key", key) or self._ids.new()
         with self._submitting()(wanted.name, traceparent) as kept:
@@ -365,16 +389,22 @@ class Retoma:
                 correlation=correlation,
                 traceparent=kept,
             )
-            submit = new_batch(
-                wanted,
-                payloads,
-                about,
-                name=name,
-                key=batch_key,
-                keys=keys,
-                budget=None if budget is None else money(say("a budget"), budget),
-            )
-            made = await self._submit_batch(submit)
+            allowed = None if budget is None else money(say("a budget"), budget)
+            few, more = head(payloads, LARGE)
+            if more is None:
+                submit = new_batch(
+                    wanted, few, about, name=name, key=batch_key, keys=keys, budget=allowed
+                )
+                made = await self._submit_batch(submit)
+            else:
+                large = LargeBatch(
+                    about=about,
+                    name=batch_name(wanted, name, batch_key),
+                    key=batch_key,
+                    budget=allowed,
+                    jobs=jobs_of(wanted, chain(few, more), keys),
+                )
+                made = await self._fill(large)
         await self._hint_batch(made.id)
         return made
 
@@ -383,6 +413,10 @@ class Retoma:
         while True:
             with suppress(ReplyLost):  # the batch's key tells whether it happened
                 return self._submitted(await database.write(submit, verb="submit_many"))
+
+    async def _fill(self, large: LargeBatch) -> Batch:
+        filling = Filling(await self._open(), self._clock, self._ids.new(), large)
+        return self._submitted(await filling.submit())
 
     async def write(self, fn: Callable[[Transaction], T]) -> T:
         """Your own statements and submissions in one transaction: all of it, or nothing.
@@ -505,18 +539,7 @@ class Retoma:
 
         `kinds`: only these, instead of all that are registered.
         """
-        database = await self._open()
-        runner = Runner(
-            database,
-            self.kinds if kinds is None else kinds,
-            self._told(knobs),
-            clock=self._clock,
-            ids=self._ids,
-            rng=self._rng,
-            keeper=self._keeper,
-            traces=self.traces,
-            declared=self._knobs,
-        )
+        runner = Runner(await self._house(self.kinds if kinds is None else kinds, knobs))
         self._runners[runner] = asyncio.current_task()
         try:
             await runner.run(until_idle=until_idle)
@@ -525,25 +548,28 @@ class Retoma:
 
     async def hinted(self, **knobs: Any) -> HintedRunner:
         """A runner that claims only what it is told of; for dispatchers."""
-        runner = HintedRunner(
-            House(
-                database=await self._open(),
-                kinds=self.kinds,
-                knobs=self._told(knobs),
-                clock=self._clock,
-                ids=self._ids,
-                rng=self._rng or chance(),
-                keeper=self._keeper,
-                traces=self.traces,
-                declared=self._knobs,
-            )
-        )
+        runner = HintedRunner(await self._house(self.kinds, knobs))
         self._hinted.append(runner)
         return runner
 
+    async def _house(self, kinds: Kinds, knobs: Mapping[str, Any]) -> House:
+        """What a runner of this app works with."""
+        kinds.check_children()
+        return House(
+            database=await self._open(),
+            kinds=kinds,
+            knobs=self._told(knobs),
+            clock=self._clock,
+            ids=self._ids,
+            rng=self._rng or chance(),
+            keeper=self._keeper,
+            traces=self.traces,
+            declared=self._knobs,
+        )
+
     def _told(self, knobs: Mapping[str, Any]) -> Knobs:
         """What a runner is told: what this object knows, and over it what was said of this one."""
-        program = own_version("retoma")
+        program = _own_version()
         known = {
             "timezone": self.timezone,
             "version": program if self.version is None else f"{program}, app {self.version}",
@@ -723,7 +749,7 @@ class Retoma:
 
     async def ready(self) -> None:
         """Return if work could be written down now; else raise what keeps it from being."""
-        await (await self._open()).write(store.try_write, verb="ready", patience=0)
+        await can_write(await self._open(), self._ids)
 
     async def meter(self) -> insights.Meter:
         """Everything that is counted, for whoever asks again and again."""
@@ -737,6 +763,15 @@ class Retoma:
         """Why it is not running, in one sentence, and what would change it."""
         _check_id("job", job)
         return await self._read(lambda tx: insights.explain(tx, job, self.timezone))
+
+    async def result(self, job: int) -> Any:
+        """What a done job returned, in the type that its function says it returns."""
+        found = await self.get(job)
+        if found.state is not State.DONE:
+            raise IllegalMove(
+                say("job {job} is {state} and has no result", job=job, state=found.state)
+            )
+        return self.kinds.result(found)
 
     async def batches(self, *, before: int | None = None, limit: int = 50) -> list[Batch]:
         """Newest first."""
@@ -1016,6 +1051,13 @@ class Retoma:
     async def _end_runners(self) -> None:
         tasks = {task for task in self._runners.values() if task is not None}
         others = tasks - {asyncio.current_task()}
+        if any(task.get_loop() is not asyncio.get_running_loop() for task in others):
+            raise BadInput(
+                say(
+                    "a runner of this object runs on the event loop of another thread, which"
+                    " alone can end it: call stop(), wait for it there, then close"
+                )
+            )
         for task in others:
             task.cancel()
         if others:
@@ -1039,17 +1081,24 @@ class Retoma:
         return await self._open()
 
     def _opened(self) -> Database:
-        if self._database is not None and self._owner != os.getpid():
-            # Forked: the connections are our parent's, who would lose them if we closed them.
-            self._inherited, self._database, self._ready = self._database, None, False
-        if self._database is None:
-            self._owner = os.getpid()
-            # A clock in the hand of a test moves the database's time too.
-            fake = self._clock.moved() is not None
-            moved = (lambda: self._clock.moved() or 0) if fake else None
-            self._database = db.open(self.url, moved=moved, patience=self.patience)
-            self._submitter = Submitter(self._database)
-        return self._database
+        me = os.getpid()
+        if self._database is not None and self._owner == me:
+            return self._database
+        with self._opening.setdefault(me, threading.Lock()):  # several threads may ask first
+            if self._owner != me:
+                # Forked: the connections are our parent's, who would lose them if we closed them.
+                self._inherited, self._database, self._ready = self._database, None, False
+                self._owner = me
+            if self._database is None:
+                # A clock in the hand of a test moves the database's time too.
+                fake = self._clock.moved() is not None
+                moved = (lambda: self._clock.moved() or 0) if fake else None
+                self._use(db.open(self.url, moved=moved, patience=self.patience))
+            return cast("Database", self._database)
+
+    def _use(self, database: Database) -> None:
+        self._submitter = Submitter(database)
+        self._database = database
 
     async def _open(self) -> Database:
         database = self._opened()
@@ -1076,6 +1125,31 @@ class Retoma:
 
     async def _read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self._open()).read(fn)
+
+
+@cache
+def _own_version() -> str:
+    return version("retoma")
+
+
+async def can_write(database: Database, ids: Ids) -> None:
+    """Return if something of some pages can be written now; else raise why not."""
+    free = database.free_space()
+    if free is not None and free < LEAST_FREE:
+        raise Full(no_room(f"{free} bytes are free on its disk"))
+    name, filler = f"probe {ids.new()}", ids.unguessable(FILLER)
+
+    def grow(tx: db.Transaction) -> None:
+        store.try_write(tx, name, filler)
+        raise _Undone  # committed, its pages would be free for the next probe, and prove nothing
+
+    with suppress(_Undone):
+        await database.write(grow, verb="ready", patience=0)
+    await database.write(lambda tx: store.try_write(tx, name, b""), verb="ready", patience=0)
+
+
+class _Undone(Exception):
+    """It could be written, and is not."""
 
 
 def _check_id(what: str, id_: object) -> None:

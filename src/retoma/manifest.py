@@ -23,6 +23,18 @@ PATH = re.compile(r"(/[a-z0-9_-]+)+")
 GROUP = "retoma.apps"  # of entry points: a package names its applications there
 
 
+@dataclass(frozen=True, slots=True)
+class JsonBody:
+    """A path whose JSON may be larger than the server takes elsewhere, and may take its time."""
+
+    path: str
+    size: int  # bytes
+    keys: int = 10_000  # of all its objects
+    text: int | None = (
+        64 * 1024
+    )  # characters of one string; None: the route looks at each itself
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
     """One application, on one screen."""
@@ -48,8 +60,9 @@ class Application:
     refers: Sequence[tuple[str, str]] = ()  # columns that hold ids of jobs: (table, column)
     knobs: Sequence[Knob] = ()  # what an admin may change of it while it works
     schedules: Sequence[tuple[str, str]] = ()  # its kinds that run by the clock: (kind, cron)
-    # Paths that take a large body, as it comes; with a bound in bytes, where the house's does not fit.
+    # Paths that take a file as it comes; with a bound in bytes, where the server's does not fit.
     uploads: Sequence[str | tuple[str, int]] = ()
+    large_json: Sequence[JsonBody] = ()  # paths that take more JSON than others
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):

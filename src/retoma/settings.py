@@ -4,10 +4,12 @@ Lengths of time are seconds, or text such as `90s` and `1m30s`. The names other 
 the same knobs are heard too. What contradicts itself does not start.
 """
 
+import re
 from enum import StrEnum
 from functools import reduce
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import (
     AliasChoices,
@@ -21,21 +23,26 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from retoma.access.access import ENV_KEY
+from retoma.access.token import LONGEST
 from retoma.engine import alerts, retention
 from retoma.engine.cron import Cron
 from retoma.engine.duration import seconds
 from retoma.engine.errors import BadInput
+from retoma.engine.heartbeat import BEAT, BEATS, LEASE
 from retoma.engine.held_loop import LOOP_LIMIT
 from retoma.engine.knob import Knob, Source
-from retoma.engine.pulse import BEAT, BEATS, LEASE
 from retoma.engine.retention import Keep
-from retoma.engine.runner import GRACE, LET_GO, TICK
+from retoma.engine.runner import GRACE, LET_GO, STEP_MEMORY, TICK
 from retoma.engine.schedule import TIMEZONE
+from retoma.secret import known
 from retoma.shelves import DATABASE, shelf_at
 from retoma.words import Language, Said, say
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
 LIVE = (*alerts.KNOBS, *retention.KNOBS)
+KEY_IN_PATH = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{20,}")
+SHORTEST_KEY = 12  # characters of one in an address; what is shorter stands in other words too
 MOST_SLOTS = 10_000  # jobs at a time in one process; beyond it the loop is the limit
 
 
@@ -50,9 +57,10 @@ class LogLevel(StrEnum):
 
 def _length(value: Any) -> float:
     try:
-        return float(value)  # a bare number in the environment is seconds
+        number = float(value)  # a bare number in the environment is seconds
     except (TypeError, ValueError):
         return seconds(value)
+    return seconds(number)
 
 
 def _read_length(value: Any) -> float:
@@ -147,6 +155,12 @@ class Settings(BaseSettings):
             "Whether a stalled job is also stopped and has failed; else it is only marked."
         ),
     )
+    step_memory: int = Field(
+        STEP_MEMORY,
+        ge=1,
+        validation_alias="RETOMA_STEP_MEMORY",
+        description=say("Bytes of saved step values that one runner reads back at a time."),
+    )
     runner_name: str = Field(
         "runner",
         min_length=1,
@@ -211,6 +225,45 @@ class Settings(BaseSettings):
         None,
         validation_alias="RETOMA_PUBLIC_URL",
         description=say("What people type to reach the API, where a proxy stands before it."),
+    )
+    trusted_proxies: str = Field(
+        "",
+        validation_alias="RETOMA_TRUSTED_PROXIES",
+        description=say(
+            "Addresses or networks, separated by commas, from which many people come: no bound per"
+            " address there. This machine is always one."
+        ),
+    )
+    serve_connections: int = Field(
+        1_000,
+        ge=20,
+        le=100_000,
+        validation_alias="RETOMA_SERVE_CONNECTIONS",
+        description=say(
+            "Connections of the API at most, fewer where this process may open fewer files; clients"
+            " that have not signed in take three quarters of them at most."
+        ),
+    )
+    serve_connections_each: int = Field(
+        100,
+        ge=1,
+        le=100_000,
+        validation_alias="RETOMA_SERVE_CONNECTIONS_EACH",
+        description=say("Connections of one address at most."),
+    )
+    streams: int = Field(
+        200,
+        ge=1,
+        le=100_000,
+        validation_alias="RETOMA_STREAMS",
+        description=say("Live streams of the API that may be open at once, pages included."),
+    )
+    streams_each: int = Field(
+        20,
+        ge=1,
+        le=100_000,
+        validation_alias="RETOMA_STREAMS_EACH",
+        description=say("The same, of one person."),
     )
     api_key: SecretStr | None = Field(
         None,
@@ -546,6 +599,39 @@ class Settings(BaseSettings):
             raise ValueError(say("write where people go, such as https://retoma.example.org"))
         return url
 
+    @model_validator(mode="after")
+    def _keys_in_addresses(self) -> "Settings":
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, str):
+                _hide_keys(value)
+        return self
+
+    @field_validator("api_key")
+    @classmethod
+    def _long_enough(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not ENV_KEY <= len(key.get_secret_value()) <= LONGEST:
+            raise ValueError(
+                say(
+                    "a key that can be guessed opens everything: give {least} to {most} characters,"
+                    " or none",
+                    least=ENV_KEY,
+                    most=LONGEST,
+                )
+            )
+        return key
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, given: str) -> str:
+        try:
+            networks_of(given)
+        except ValueError:
+            raise ValueError(
+                say("write addresses or networks, such as 10.0.0.7, 192.168.1.0/24")
+            ) from None
+        return given
+
     @field_validator("evidence")
     @classmethod
     def _known_shelf(cls, where: str) -> str:
@@ -690,6 +776,26 @@ class Settings(BaseSettings):
                 )
             )
         return self
+
+
+def _hide_keys(url: str) -> None:
+    """Whoever logs or shows an address must not tell the key in it: a value of its query, or a long part
+    of its path."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        return
+    values = [unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
+    places = (unquote(each) for each in parts.path.split("/"))
+    for each in (
+        *(value for value in values if len(value) >= SHORTEST_KEY),
+        *(place for place in places if KEY_IN_PATH.fullmatch(place)),
+    ):
+        known.add(each)
+
+
+def networks_of(given: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Addresses and networks, separated by commas."""
+    return tuple(ip_network(each.strip()) for each in given.split(",") if each.strip())
 
 
 def read(**given: Any) -> Settings:

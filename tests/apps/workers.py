@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,7 +27,11 @@ def worker(
         started = nursery.Born(
             [sys.executable, *command],
             cwd=ROOT,
-            env=os.environ | {fleet.TOLD: json.dumps(told)},
+            env=os.environ
+            | {
+                fleet.TOLD: json.dumps(told),
+                "TMPDIR": str(folder),
+            },  # killed, it clears up nothing
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -37,5 +40,4 @@ def worker(
     try:
         yield log
     finally:
-        os.killpg(started.pid, signal.SIGKILL)
-        started.wait()
+        nursery.kill_session(started)

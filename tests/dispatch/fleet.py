@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -53,8 +52,7 @@ class Fleet:
 
     def kill(self, process: Process) -> None:
         """With -9, the whole family at once: nothing is said to anybody."""
-        os.killpg(process.pid, signal.SIGKILL)
-        process.popen.wait()
+        nursery.kill_session(process.popen)
 
     def close(self) -> None:
         for process in self.world.processes:
@@ -75,7 +73,9 @@ class Fleet:
             popen = nursery.Born(
                 [sys.executable, "-m", "celery", "-A", "tests.dispatch.project", *command],
                 cwd=ROOT,
-                env=os.environ | self.environment(broker),
+                env=os.environ
+                | self.environment(broker)
+                | {"TMPDIR": str(self.world.folder)},  # killed, it clears up nothing
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

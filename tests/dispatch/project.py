@@ -12,8 +12,8 @@ from celery import Celery
 
 from retoma import Context, Happened, Retoma
 from retoma.dispatch.celery import CeleryDispatcher
+from retoma.engine.ledger import append
 from tests.chaos import jobs
-from tests.chaos.ledger import append
 from tests.lines import whole_lines
 
 BROKER, QUEUE, TOLD = "RETOMA_TEST_BROKER", "RETOMA_TEST_QUEUE", "RETOMA_TEST_DISPATCHER"

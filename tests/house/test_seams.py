@@ -73,11 +73,15 @@ DOORS: dict[str, Door] = {
     "db/clock.py": Door(("time",), "the time of the embedded database, in which tests travel"),
     "db/crashpoint.py": Door(("processes",), "an armed crash point kills its own process"),
     "db/patience.py": Door(("time",), "asks a database that is away again, after a while"),
-    "db/postgres.py": Door(
-        ("sockets", "threads", "time"), "a thread per connection; hears NOTIFY on its socket"
+    "db/poll.py": Door(("sockets",), "waits on a socket whatever number it has"),
+    "db/postgres.py": Door(("threads", "time"), "a thread per connection"),
+    "db/sqlite.py": Door(("threads",), "the writer thread"),
+    "db/unfinished.py": Door(
+        ("threads", "time"), "the connections of a process, each with its thread, wait for it"
     ),
-    "db/sqlite.py": Door(("sockets", "threads"), "the writer thread; the bell is a socket"),
+    "db/wakeups.py": Door(("sockets", "threads"), "each process is woken by a socket"),
     "db/wire.py": Door(("sockets", "threads"), "a wait on a socket, ended from another thread"),
+    "library.py": Door(("threads",), "one object may be used by several threads"),
     "outbound/call.py": Door(("http",), "requests and addresses are httpx2's own"),
     "outbound/client.py": Door(
         ("http", "sockets"), "the way out; whose certificates it trusts"
@@ -96,11 +100,14 @@ DOORS: dict[str, Door] = {
     "engine/children.py": Door(
         ("processes", "threads"), "a pool of children, and whom the dead among them answer for"
     ),
+    "engine/heartbeat.py": Door(("threads",), "a heartbeat must not wait for a busy loop"),
     "engine/isolate.py": Door(
         ("processes", "threads"), "sync steps run in children, or in a thread where asked for"
     ),
     "engine/ports.py": Door(("chance", "ids", "time"), "the engine's doors themselves"),
-    "engine/pulse.py": Door(("threads",), "a beat must not wait for a busy loop"),
+    "engine/scratch.py": Door(("threads",), "threads that ask for the one folder at once"),
+    "simulation/simulate.py": Door(("time",), "waits by the loop's virtual time"),
+    "simulation/universe.py": Door(("time",), "waits by the loop's virtual time"),
     "chromium.py": Door(
         ("http",), "a browser is started and ended; where it draws, it connects to nobody"
     ),

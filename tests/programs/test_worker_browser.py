@@ -26,7 +26,7 @@ from tests.programs.test_worker import (
     results,
     until,
 )
-from tests.web.chromium import chromium_path
+from tests.services.chromium import chromium_path
 
 PIPE = b"--remote-debugging-pipe"  # how playwright speaks with it
 OTHER = b"--type="  # all but the first say what they are for
@@ -146,6 +146,16 @@ def test_without_playwright_it_says_what_to_install(monkeypatch):
 
     assert Exit.UNAVAILABLE == stopped.value.code
     assert "pip install 'retoma[browser]'" in str(stopped.value)
+
+
+def test_without_a_chromium_it_says_how_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    with pytest.raises(Stop) as stopped:
+        _browser(None)
+
+    assert Exit.UNAVAILABLE == stopped.value.code
+    assert "apt-get install chromium" in str(stopped.value)
 
 
 def test_a_program_that_is_not_there_is_said_before_anything_starts(tmp_path):

@@ -12,13 +12,15 @@ from urllib.parse import urlsplit
 from retoma import db, settings
 from retoma.cli.desk import clean, console, must_exist, print_json, shown, table
 from retoma.cli.exits import Exit, Stop, code_of
-from retoma.db import Database, DatabaseError, Transaction, Unfit, adhoc, migrations
-from retoma.engine import insights
+from retoma.db import Database, DatabaseError, Full, Transaction, Unfit, adhoc, migrations
+from retoma.engine import checker, insights
 from retoma.engine.errors import BadInput
 from retoma.engine.insights import Health, RunnerSeen
+from retoma.engine.ledger import read_ledger
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.states import State
 from retoma.engine.store import budget
+from retoma.library import can_write
 from retoma.settings import Settings
 from retoma.words import Said, say, speak, tell
 
@@ -29,6 +31,7 @@ MOST_BUDGETS = 1_000  # that are looked at
 UNFOLDED = 10_000  # tallies; folded every second while a runner lives
 LITTLE_ROOM = 1 << 30  # bytes
 NO_ROOM = 64 << 20
+MAKE_ROOM = say("make room: without it nothing can be claimed or saved")
 ROOM_TAKEN = adhoc(
     "SELECT (SELECT page_count FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size)",
     "SELECT pg_database_size(current_database())",
@@ -53,12 +56,14 @@ class Check:
     todo: Said | None = None
 
 
-def doctor(database: str | None, as_json: bool) -> None:
+def doctor(
+    database: str | None, as_json: bool, *, deep: bool = False, ledger: Path | None = None
+) -> None:
     """Ends with 1 where something fails, 69 where the database cannot be reached."""
     checks: list[Check] = []
     code = Exit.OK
     try:
-        asyncio.run(_examine(database, checks))
+        asyncio.run(_examine(database, checks, deep=deep, ledger=ledger))
     except (DatabaseError, Stop, BadInput) as error:
         code = Exit.FAILED if isinstance(error, BadInput | Unfit) else code_of(error)
         checks.append(_broken(error))
@@ -86,7 +91,9 @@ def _broken(error: Exception) -> Check:
     )
 
 
-async def _examine(database: str | None, checks: list[Check]) -> None:
+async def _examine(
+    database: str | None, checks: list[Check], *, deep: bool, ledger: Path | None
+) -> None:
     chosen = settings.read(database_url=database)
     checks.append(_settings(chosen))
     url = chosen.database_url
@@ -98,6 +105,8 @@ async def _examine(database: str | None, checks: list[Check]) -> None:
         note = checks.append  # at once: what was seen before a failure is told too
         async for check in _look(opened, chosen):
             note(check)
+        if deep and not any(check.name == "schema" and check.todo for check in checks):
+            checks += await _deep(opened, ledger)
     finally:
         await asyncio.get_running_loop().run_in_executor(None, opened.close)
 
@@ -111,6 +120,7 @@ async def _look(database: Database, chosen: Settings) -> AsyncIterator[Check]:
     before = clock.wall()
     health = await database.read(insights.health)
     after = clock.wall()
+    yield await _writes(database)
     yield _skew(health.now.timestamp(), before, after)
     yield await _bell(database, clock)
     yield _writing(database.dialect, health)
@@ -365,6 +375,14 @@ def _budgets(tx: Transaction, zone: str) -> Check:
     )
 
 
+async def _writes(database: Database) -> Check:
+    try:
+        await can_write(database, Ids())
+    except Full as error:
+        return Check("writing", Verdict.FAIL, say("{error}", error=error), MAKE_ROOM)
+    return Check("writing", Verdict.OK, say("what is written down has room"))
+
+
 def _room(tx: Transaction, url: str) -> Check:
     [[taken]] = tx.all(ROOM_TAKEN)
     size = f"{int(taken) / (1 << 20):.1f} MiB"
@@ -383,9 +401,24 @@ def _room(tx: Transaction, url: str) -> Check:
     if free >= LITTLE_ROOM:
         return Check("disk", Verdict.OK, found)
     worst = Verdict.FAIL if free < NO_ROOM else Verdict.WARN
-    return Check(
-        "disk", worst, found, say("make room: without it nothing can be claimed or saved")
-    )
+    return Check("disk", worst, found, MAKE_ROOM)
+
+
+async def _deep(database: Database, folder: Path | None) -> list[Check]:
+    """Every violation of what the engine promises, an object each."""
+    told = None if folder is None else read_ledger(folder)
+    found = await database.read(lambda tx: checker.check(tx, told))
+    if not found:
+        return [Check("deep", Verdict.OK, say("every job, event and total is as it should be"))]
+    return [
+        Check(
+            f"deep: {each.rule}",
+            Verdict.FAIL,
+            say("{subject}: {found}", subject=each.subject, found=each.found),
+            each.todo,
+        )
+        for each in found
+    ]
 
 
 # — telling —

@@ -6,12 +6,13 @@ from typing import Any
 
 import uvicorn
 
+from retoma.cli.connections import ConnectionLimits, bounded
 from retoma.cli.exits import Exit, Stop
+from retoma.web.bounds import HEAD
 from retoma.words import say
 
 DRAIN = 3  # seconds for open answers to end
 KEEP_ALIVE = 5  # seconds a connection may rest
-HEAD = 16 * 1024  # bytes of a request before its body
 
 
 def bound_to(host: str, port: int) -> Any:
@@ -37,7 +38,14 @@ async def _nothing() -> None:
 class Listener:
     """Serves on these sockets."""
 
-    def __init__(self, app: Any, sockets: Sequence[Any], *, lifespan: str = "on") -> None:
+    def __init__(
+        self,
+        app: Any,
+        sockets: Sequence[Any],
+        *,
+        lifespan: str = "on",
+        limits: ConnectionLimits | None = None,
+    ) -> None:
         self._sockets = list(sockets)
         self._server = _Quiet(
             uvicorn.Config(
@@ -46,7 +54,7 @@ class Listener:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                http="h11",
+                http=bounded(limits or ConnectionLimits()),
                 ws="none",
                 lifespan=lifespan,  # type: ignore[arg-type]  # one of its words
                 timeout_graceful_shutdown=DRAIN,

@@ -151,6 +151,7 @@ async def _one(app: Retoma, wanted: Wanted, chosen: Settings) -> None:
             let_go=chosen.let_go,
             loop_limit=chosen.loop_limit,
             stop_stalled=chosen.stop_stalled,
+            step_memory=chosen.step_memory,
             keep=chosen.keep,
         )
     except asyncio.CancelledError:

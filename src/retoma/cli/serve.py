@@ -12,6 +12,7 @@ from fastapi import APIRouter, FastAPI
 from retoma import logs, settings
 from retoma.access import Access, Role
 from retoma.bootstrap import build_retoma, build_traces, install_applications
+from retoma.cli.connections import ConnectionLimits
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.listening import Listener, bound_to
 from retoma.cli.processes import on_stop, when_parent_ends
@@ -86,11 +87,14 @@ def _what(wanted: Wanted, chosen: Settings) -> tuple[Retoma, Sequence[Applicatio
 class Server:
     """A site on a socket, and the house's own runner beside it."""
 
-    def __init__(self, site: FastAPI, sockets: Sequence[Any]) -> None:
+    def __init__(
+        self, site: FastAPI, sockets: Sequence[Any], limits: ConnectionLimits | None = None
+    ) -> None:
         self.site = site
         self.house: House = site.state.house
         self.origin = self.house.face.origin
-        self._listener = Listener(site, sockets)
+        limits = limits or ConnectionLimits.of(self.house.settings)
+        self._listener = Listener(site, sockets, limits=limits)
 
     async def run(self, listening: Callable[[], None] = lambda: None) -> None:
         """Until told to stop; open answers have a few seconds to end. `listening` is called once
@@ -108,6 +112,7 @@ async def prepare(
     *,
     bound: Bound | None = None,
     routers: Sequence[APIRouter] = (),
+    limits: ConnectionLimits | None = None,
 ) -> Server:
     """Listening already, and serving nobody yet."""
     await _check_open(retoma, chosen)
@@ -121,7 +126,7 @@ async def prepare(
         routers=routers,
         lives=(own_runner, housekeeping),
     )
-    return Server(site, [listening])
+    return Server(site, [listening], limits)
 
 
 async def _check_open(retoma: Retoma, chosen: Settings) -> None:

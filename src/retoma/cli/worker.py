@@ -98,7 +98,10 @@ def _config(wanted: Wanted) -> Config:
 def _browser(chromium: str | None) -> Callable[..., Way]:
     """The one that was named, else one on the PATH, else the one that playwright has installed."""
     try:
-        from retoma.chromium import program  # noqa: PLC0415 — an extra
+        from retoma.chromium import (  # noqa: PLC0415 — an extra
+            installed_by_playwright,
+            program,
+        )
         from retoma.services.worker.browser import (  # noqa: PLC0415 — an extra
             BrowserWay,
         )
@@ -110,4 +113,12 @@ def _browser(chromium: str | None) -> Callable[..., Way]:
     found = program(chromium)
     if found is None and chromium is not None:
         raise Stop(Exit.USAGE, say("--chromium: there is no program {name!r}", name=chromium))
+    if found is None and not installed_by_playwright():
+        raise Stop(
+            Exit.UNAVAILABLE,
+            say(
+                "--browser finds no Chromium: install one (on Debian: apt-get install chromium),"
+                " or name its program with --chromium"
+            ),
+        )
     return partial(BrowserWay, chromium=found)

@@ -221,8 +221,9 @@ class CeleryDispatcher:
     def _recover(self) -> None:
         self._here().ask(HintedRunner.recover)
 
-    def _do(self, duty: Duty) -> None:
-        self._here().ask(lambda runner: runner.do(duty))
+    def _do(self, *duties: Duty) -> None:
+        for duty in duties:
+            self._here().ask(partial(HintedRunner.do, duty=duty))
 
     def _here(self) -> Inside:
         """The retoma of this very process."""
@@ -249,7 +250,7 @@ class CeleryDispatcher:
             STUCK: self._recover,
             OLD: self._recover,
             HINT_AGAIN: self._hint_again,
-            FOLD: partial(self._do, Duty.FOLD),
+            FOLD: partial(self._do, Duty.FOLD, Duty.FILL),
             SCHEDULES: partial(self._do, Duty.SCHEDULE),
             RETENTION: partial(self._do, Duty.RETENTION),
         }

@@ -14,6 +14,8 @@ from proxy.http.parser import HttpParser
 from proxy.http.proxy import HttpProxyBasePlugin
 from proxy.proxy import sleep_loop
 
+from retoma.engine.scratch import scratch
+
 CREDENTIALS: Final = (
     "RETOMA_SANDBOX_PROXY"  # user:password; never an argument, which all can see
 )
@@ -35,10 +37,9 @@ def run(name: str, port: int, listening: Callable[[int], None], *, with_parent: 
     arguments = ["--hostname", HERE, "--port", str(port), "--log-level", "ERROR"]
     arguments += ["--num-workers", "1", "--num-acceptors", "1"]
     arguments += ["--basic-auth", os.environ.pop(CREDENTIALS)]
-    with TemporaryDirectory(
-        prefix="retoma-proxy-"
-    ) as folder:  # else it litters the home folder
-        arguments += ["--data-dir", folder, "--cache-dir", folder]
+    folder = TemporaryDirectory(prefix="retoma-proxy-", dir=scratch())
+    with folder as data:  # else it litters the home folder
+        arguments += ["--data-dir", data, "--cache-dir", data]
         with proxy.Proxy(arguments, plugins=[Introduced]) as running:
             listening(running.flags.port)
             if with_parent:

@@ -20,7 +20,11 @@ from retoma.secret.value import STARS, Secret
 DEEPEST: Final = 20  # of a value in a value; nobody reads further
 LAYERS: Final = 5  # of an encoding in an encoding
 LONGEST: Final = 200_000  # characters of one text; a longer one is not shown
-BUDGET: Final = 1_000_000  # characters that lie under its layers; with more it is not shown
+BUDGET: Final = 500_000  # characters that lie under its layers; with more it is not shown …
+LINE: Final = 4_096  # characters that are always looked through
+EACH: Final = (
+    16  # … nor with more for each of its own, so that a short text is soon looked through
+)
 
 _NAMES = (
     r"password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
@@ -104,6 +108,7 @@ _ANY_SIGN: Final = re.compile(
 )
 _RUN: Final = re.compile(r"[A-Za-z0-9+/_-]{11,}")  # eleven digits hold eight bytes
 _HEX: Final = re.compile(r"[0-9a-f-]+")  # an id or a date, not base64
+_PERCENT: Final = re.compile(r"%[0-9a-fA-F]{2}")
 _ESCAPE: Final = re.compile(
     r"""\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([nrtbfav0"'\\/]))"""
 )
@@ -182,31 +187,44 @@ def _without_known(text: str) -> str:
 
 def _unveiled(text: str) -> str:
     """Without what hides a secret under several encodings: a run of base64, or the whole text."""
-    budget = [BUDGET]
+    search = _Search(text)
+    hidden: set[str] = set()
     try:
-        for run in sorted(_runs(text), key=len, reverse=True):
-            if any(_hides(each, LAYERS - 1, budget) for each in _decoded(run)):
-                text = text.replace(run, STARS)
-        hidden = any(_hides(each, LAYERS - 1, budget) for each in _unescaped(text))
+        for run in _runs(text):
+            if any(search.hides(each, LAYERS - 1) for each in _decoded(run)):
+                hidden.add(run)
+        if any(search.hides(each, LAYERS - 1) for each in _unescaped(text)):
+            return STARS
     except _TooMuch:
-        hidden = True
-    return STARS if hidden else text
+        return STARS
+    return _RUN.sub(lambda run: STARS if run[0] in hidden else run[0], text)
 
 
 class _TooMuch(Exception):
     """More to look through than one text is worth."""
 
 
-def _hides(text: str, layers: int, budget: list[int]) -> bool:
-    budget[0] -= len(text)
-    if budget[0] < 0:
-        raise _TooMuch
-    if known.shown_in(text):
-        return True
-    if layers == 0:
-        return False
-    views = chain(_unescaped(text), *map(_decoded, _runs(text)))
-    return any(_hides(each, layers - 1, budget) for each in views)
+class _Search:
+    """What was looked through under the layers of one text: nothing twice, and only so much."""
+
+    def __init__(self, text: str) -> None:
+        self._left = min(EACH * len(text) + LINE, BUDGET)
+        self._seen = {text: LAYERS}
+
+    def hides(self, text: str, layers: int) -> bool:
+        """Whether a secret lies in it, under at most so many more layers."""
+        if self._seen.get(text, -1) >= layers:
+            return False
+        self._seen[text] = layers
+        self._left -= len(text)
+        if self._left < 0:
+            raise _TooMuch
+        if known.shown_in(text):
+            return True
+        if layers == 0:
+            return False
+        views = chain(_unescaped(text), *map(_decoded, _runs(text)))
+        return any(self.hides(each, layers - 1) for each in views)
 
 
 def _runs(text: str) -> set[str]:
@@ -215,11 +233,11 @@ def _runs(text: str) -> set[str]:
 
 def _unescaped(text: str) -> Iterator[str]:
     """The text as it was before it was made fit for an address, for JSON or Python, for a page."""
-    if "%" in text:
+    if _PERCENT.search(text):
         yield unquote(text, errors="replace")
         if "+" in text:
             yield unquote_plus(text, errors="replace")
-    if "\\" in text:
+    if _ESCAPE.search(text):
         plain = _ESCAPE.sub(_character, text)
         yield plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         yield plain.encode("latin-1", "replace").decode("utf-8", "replace")

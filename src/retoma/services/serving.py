@@ -77,7 +77,9 @@ class _Service(FastAPI):
         return Bounds(
             super().build_middleware_stack(),
             bound=house.bound,
-            places=Places(hosts=house.face.hosts, streams=self._unhurried),
+            places=Places(
+                hosts=house.face.hosts, streams=self._unhurried, is_secure=house.face.secure
+            ),
             clock=house.retoma.clock,
             ids=house.retoma.ids,
         )

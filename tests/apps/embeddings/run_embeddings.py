@@ -25,10 +25,10 @@ from retoma.apps.embeddings.steps import Documents, kinds_of
 from retoma.apps.tools import Tools
 from retoma.cli.processes import leave_anyway
 from retoma.engine.context import Context
+from retoma.engine.ledger import LedgerWriter, append, lines
 from retoma.outbound import Outbound
 from retoma.settings import Settings
 from tests.chaos import jobs
-from tests.chaos.ledger import Ledger, append, lines
 
 HOLD = "hold"
 STORY = "story"
@@ -53,7 +53,7 @@ class Told(Documents):
 
     def __init__(self, tools: Tools, folder: Path) -> None:
         super().__init__(tools, Witnessed(folder))
-        self._ledger = Ledger(folder)
+        self._ledger = LedgerWriter(folder)
 
     async def tell(self, ctx: Context, document: int) -> Any:
         self._ledger.effect(ctx, STORY, "start")

@@ -23,6 +23,7 @@ from retoma.db import adhoc
 from retoma.engine import store as engine
 from retoma.engine.context import Context
 from retoma.engine.job import Held
+from retoma.engine.ledger import Effect
 from retoma.engine.settlement import RELEASED
 from retoma.engine.transaction import Transaction
 from retoma.outbound import Outbound
@@ -36,7 +37,6 @@ from tests.apps.embeddings.run_embeddings import (
     tell_call,
 )
 from tests.chaos import history
-from tests.chaos.history import Effect
 from tests.chaos.world import Process, World
 from tests.engine.aids import boot, claim, settle
 

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from retoma.chromium import MOST_HTML, Painter
 from tests.apps.quotes.aids import World, serving, world
 from tests.apps.quotes.test_story import number
-from tests.web.chromium import chromium_path
+from tests.services.chromium import chromium_path
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PIPE, OTHER = b"--remote-debugging-pipe", b"--type="  # the first process of a browser
@@ -144,6 +144,16 @@ async def test_a_picture_that_fails_is_told_and_the_page_is_kept(database_url, t
         assert {"text/html"} == {*kept.values()}
         for each in seen["resume_data"]["tested_products"]:
             assert (each["price"] is not None) == bool(each["no_picture"])
+
+
+async def test_without_a_chromium_a_picture_says_how_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    painter = Painter()
+    try:
+        assert "apt-get install chromium" in str(await painter.draw("<p>page</p>"))
+    finally:
+        await painter.close()
 
 
 async def test_without_the_extra_the_page_alone_is_kept(database_url, tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """Documents: classified by a model out of a closed set, an execution that never hangs (seed 001)."""
 
-from retoma.manifest import Application
+from retoma.manifest import Application, JsonBody
 from retoma.words import say
 
 APP = Application(
@@ -18,10 +18,12 @@ APP = Application(
         (say("Projects"), "/classificador/projeto"),
     ),
     uploads=(
-        ("/classificador/arquivos", 2 << 30),  # an archive of thousands, never held whole
-        ("/classificador/pastas", 1 << 16),  # a path; but it may take its time
-        ("/classificador/execucoes", 16 << 20),  # what is said of ten thousand documents
-        ("/classificador/nova", 16 << 20),
+        ("/classificador/arquivos", 2 << 30),
+    ),  # an archive of thousands, never held whole
+    large_json=(
+        JsonBody("/classificador/pastas", 1 << 16),  # a path; but it may take its time
+        JsonBody("/classificador/execucoes", 16 << 20, keys=50_000),  # ten thousand documents
+        JsonBody("/classificador/nova", 16 << 20, keys=50_000, text=4 << 20),  # and a manifest
     ),
     schedules=(("documents.tidy", "17 4 * * *"),),
     migrations="retoma.apps.documents.migrations",

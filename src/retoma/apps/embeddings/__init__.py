@@ -1,6 +1,6 @@
 """Embeddings: a corpus embedded by any number of runners, every text once, and searched (seed 002)."""
 
-from retoma.manifest import Application
+from retoma.manifest import Application, JsonBody
 from retoma.words import say
 
 APP = Application(
@@ -16,7 +16,11 @@ APP = Application(
         (say("Search"), "/embeddings/busca"),
         (say("What failed"), "/embeddings/falhas"),
     ),
-    uploads=("/api/embeddings/documents", "/embeddings/nova"),
+    # What one text has wrong is said of that text alone.
+    large_json=(
+        JsonBody("/api/embeddings/documents", 50 << 20, text=None),
+        JsonBody("/embeddings/nova", 16 << 20, text=None),
+    ),
     schedules=(("embeddings.tidy", "27 * * * *"),),
     migrations="retoma.apps.embeddings.migrations",
     refers=(("embeddings_documents", "job"),),

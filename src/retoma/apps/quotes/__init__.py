@@ -1,7 +1,7 @@
 """Quotes: what a product or a vehicle costs, resumed where it stopped and paid for once (seed 000)."""
 
 from retoma.engine.knob import Knob, KnobType
-from retoma.manifest import Application
+from retoma.manifest import Application, JsonBody
 from retoma.words import say
 
 APP = Application(
@@ -18,7 +18,8 @@ APP = Application(
         (say("Stuck quotes"), "/quotes/stuck"),
         (say("Stats"), "/quotes/stats"),
     ),
-    uploads=("/api/lotes", "/api/lotes/import", "/quotes/import"),
+    uploads=(("/api/lotes/import", 20 << 20), ("/quotes/import", 20 << 20)),
+    large_json=(JsonBody("/api/lotes", 16 << 20, keys=50_000),),  # ten thousand quotes
     schedules=(
         ("recover_stuck_quotes", "*/5 * * * *"),
         ("cleanup_old_processing", "0 4 * * *"),

@@ -1,5 +1,6 @@
 """`retoma runner`, `serve`, `demo`, `up`, `runners`, `doctor`: what keeps running, and who does."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -149,8 +150,23 @@ def runners_drain(
     drain(database, json, runner)
 
 
-def doctor(database: Database = None, json: AsJson = False) -> None:
+def doctor(
+    database: Database = None,
+    json: AsJson = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Check every job, event and total as well.")
+    ] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            exists=True,
+            file_okay=False,
+            help="With --deep: compare with the effect ledger that handlers wrote there.",
+        ),
+    ] = None,
+) -> None:
     """Look for what may be wrong, and say what to do about it. Changes nothing."""
     from retoma.cli.doctor import doctor as examine
 
-    examine(database, json)
+    examine(database, json, deep=deep or ledger is not None, ledger=ledger)

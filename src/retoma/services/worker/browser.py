@@ -9,10 +9,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from playwright.async_api import Error, Page, Playwright, Response, async_playwright
+from playwright.async_api import Error, Page, Playwright, Response
 from playwright.async_api import TimeoutError as Late
 
-from retoma.chromium import launch, leave
+from retoma.chromium import launch, leave, start_driver
 from retoma.engine.errors import Permanent, RetomaError, Transient
 from retoma.engine.retry import retry_after
 from retoma.outbound import Blocked, Proxy, Sort
@@ -92,7 +92,7 @@ class BrowserWay(Way):
 
     async def _start(self) -> Page:
         try:
-            self._driver = await async_playwright().start()
+            self._driver = await start_driver()
             started = await launch(
                 self._driver,
                 self._chromium,

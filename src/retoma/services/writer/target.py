@@ -23,6 +23,7 @@ from retoma.db import (
     Statement,
     Transaction,
     crashpoint,
+    from_driver,
 )
 from retoma.engine.errors import LeaseLost, Permanent, Transient
 from retoma.secret import redact_text
@@ -275,13 +276,12 @@ def report_of(mark: Mark, items: Sequence[FailedItem]) -> Report:
 
 def failure(error: Exception) -> Exception:
     """What went wrong at the target, in the words of the engine; anything else is itself."""
-    driver = type(error).__module__.partition(".")[0] in ("apsw", "psycopg")
     match error:
         case Away() | Busy() | Full():
             return Transient(f"the target: {_said(error)}", code="target_away")
         case DatabaseError():
             return Permanent(f"the target: {_said(error)}", code="target_schema")
-        case _ if driver:
+        case _ if from_driver(error):
             return Permanent(f"the target: {_said(error)}", code="target_schema")
         case _:
             return error

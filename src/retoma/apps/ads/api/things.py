@@ -27,7 +27,7 @@ from retoma.apps.ads.store import Sort
 from retoma.apps.tools import Tools
 from retoma.db import Row
 from retoma.engine.errors import NotFound
-from retoma.secret import Secret
+from retoma.secret import STARS, Secret
 from retoma.web import Admin, AHouse, House, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.wire import Body, Limit, Name, NextPage, PageOf, Shown
@@ -193,11 +193,11 @@ class WorkerShown(Tested):
 
 
 class ProxyShown(Tested):
-    """A proxy; its password is nobody's to see. `reason`: why it is active, or is not."""
+    """A proxy; its user name and its password are nobody's to see. `reason`: why it is active, or is not."""
 
     host: str
     port: int | None
-    username: str | None
+    username: str | None = Field(description="Stars, where it has one.")
     vendor: str
     in_use_by_worker_id: str | None
     fail_count: int
@@ -236,6 +236,8 @@ TIMES: Final = ("last_test_at", "rests_until", "last_used_at", "silent_since", "
 
 def told(sort: Sort, row: Row) -> dict[str, Any]:
     found = named(COLUMNS[sort], row)
+    if found.get("username") is not None:
+        found["username"] = STARS
     times = {name: at_told(found[name]) for name in TIMES if found.get(name) is not None}
     return {**found, **times}
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Query, Request, Response
+from fastapi import Query, Response
 from pydantic import Field, StrictInt, StrictStr
 
 from retoma.access import Role
@@ -14,13 +14,11 @@ from retoma.apps.documents.store.documents import Which
 from retoma.apps.documents.store.executions import NewDocument
 from retoma.db import Transaction
 from retoma.web import AHouse, House, Operator, Viewer
-from retoma.web.body import Shape, check_json
 from retoma.web.cursor import Cursor
 from retoma.web.files import TEXT_FILE, AsFile, csv_of, listed_file, text_file
 from retoma.web.replay import asked, written
 from retoma.web.wire import LARGEST, Body, Id, Limit, Name, NextPage, Once, PageOf, Shown, Why
 
-SHAPE: Final = Shape(keys=5 * MOST_DOCUMENTS)
 PAGE: Final = 1_000  # documents read at a time for a file
 HEADINGS: Final = (
     *("codigo", "arquivo", "status", "rotulo", "confianca", "revisar", "justificativa"),
@@ -130,14 +128,8 @@ async def list_executions(
     return PageOf(items=shown[:limit], next=stamp.write(following))
 
 
-async def check_body(request: Request) -> None:
-    """As every body is looked at, but for how much may be in it."""
-    check_json(await request.body(), SHAPE)
-
-
 @routes.post(
     "/classificador/execucoes",
-    dependencies=[Depends(check_body)],
     status_code=201,
     responses={200: {"model": ExecutionLine}},
 )

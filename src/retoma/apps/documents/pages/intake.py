@@ -4,7 +4,7 @@ Files go one by one to where the API takes them. What is asked for here are thei
 called by a manifest, which is held against all of them at once.
 """
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -23,19 +23,13 @@ from retoma.apps.documents.intake import (
 from retoma.apps.documents.model import MOST_DOCUMENTS
 from retoma.apps.documents.pages.looks import address
 from retoma.apps.documents.pages.projects import every_project
-from retoma.engine.errors import BadInput
-from retoma.web.body import Shape, check_json
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.kit import ALooker
 from retoma.web.pages.route import page_router
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import Once
-from retoma.words import say
 
 routes = page_router()
-
-LARGEST: Final = 16 << 20  # bytes of what is said of ten thousand documents
-SHAPE: Final = Shape(keys=5 * MOST_DOCUMENTS, text=LARGEST_MANIFEST)
 
 
 class Wanted(NewExecution):
@@ -61,7 +55,7 @@ async def show(
 @routes.post("/classificador/nova")
 async def begin(actor: Operator, who: ALooker, request: Request, key: Once = None) -> Response:
     """ "Classificar": all of them or none; where to look is the answer."""
-    wanted = _read(await _body(request))
+    wanted = _read(await request.body())
     body = NewExecution(
         projeto_id=wanted.projeto_id,
         nome=wanted.nome,
@@ -72,18 +66,7 @@ async def begin(actor: Operator, who: ALooker, request: Request, key: Once = Non
     return JSONResponse({"address": address(made.id)}, status_code=201)
 
 
-async def _body(request: Request) -> bytes:
-    """Up to what ten thousand documents need: this path takes more than others."""
-    raw = bytearray()
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > LARGEST:
-            raise BadInput(say("more than {most} documents at a time", most=MOST_DOCUMENTS))
-    return bytes(raw)
-
-
 def _read(raw: bytes) -> Wanted:
-    check_json(raw, SHAPE)
     try:
         return Wanted.model_validate_json(raw)
     except ValidationError as error:

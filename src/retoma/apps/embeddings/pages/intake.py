@@ -3,7 +3,7 @@
 The same name and text again is the document that is there: whatever was not answered is sent once more.
 """
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -33,11 +33,8 @@ from retoma.web.pages.asked import Blank, Name
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import form_of, page_router
 from retoma.web.sign_in import Operator, Viewer
-from retoma.words import say
 
 routes = page_router()
-
-LARGEST: Final = 16 << 20  # bytes of one request; the page sends less
 
 
 class TextSaid(BaseModel):
@@ -82,7 +79,7 @@ async def show(
 @routes.post("/embeddings/nova")
 async def take(actor: Operator, who: ALooker, request: Request) -> Response:
     """Some files; what became of each is the answer."""
-    wanted = _read(await _body(request))
+    wanted = _read(await request.body())
     added = await _added(
         who,
         actor,
@@ -129,16 +126,6 @@ async def _added(
         return store.documents.add(tx, locked.id, name, given, actor=actor.name)
 
     return await who.house.retoma.write(add)
-
-
-async def _body(request: Request) -> bytes:
-    """Up to what some long texts need: this path takes more than others."""
-    raw = bytearray()
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > LARGEST:
-            raise BadInput(say("more than {most} MiB at a time", most=LARGEST >> 20))
-    return bytes(raw)
 
 
 def _read(raw: bytes) -> TextsSaid:
