@@ -18,6 +18,7 @@ import apsw
 from tests.prove.places import Place, name_of
 
 F_GETLK, F_SETLK, F_SETLKW = 5, 6, 7
+F_UNLCK = 2
 LOCKED = 0.1  # seconds that another process holds the file
 SYSTEM = "unix"  # the VFS to which all is passed on
 
@@ -215,7 +216,7 @@ class SharedMemory:
 
     def _fcntl(self, fd: int, command: int, about: int | None) -> int:
         _forget_error()
-        if command in (F_SETLK, F_SETLKW) and _is_shared(fd) and self._fails("shm-lock"):
+        if _takes_lock(command, about) and _is_shared(fd) and self._fails("shm-lock"):
             return -1
         return int(self._libc.fcntl(fd, command, ctypes.c_void_p(about)))
 
@@ -249,6 +250,13 @@ _MMAP = (
     *(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int),
     *(ctypes.c_int, ctypes.c_long),
 )
+
+
+def _takes_lock(command: int, about: int | None) -> bool:
+    """A lock can be refused; the release of one cannot, and SQLite does not expect it."""
+    if command not in (F_SETLK, F_SETLKW) or about is None:
+        return False
+    return ctypes.c_short.from_address(about).value != F_UNLCK  # `l_type`, the first of the struct
 
 
 def _is_shared(fd: int) -> bool:
