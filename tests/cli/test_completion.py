@@ -23,14 +23,26 @@ def test_what_may_follow_is_offered(monkeypatch, verb, typed, offered):
     assert offered == {*said.out.split()}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_is_given_what_it_needs_to_ask(verb, shell):
+@pytest.fixture
+def named_shell(monkeypatch):
+    """The shell is named, not looked for among the processes that started these tests."""
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+
+
+@pytest.mark.usefixtures("named_shell")
+@pytest.mark.parametrize(
+    ("shell", "asks"),
+    [("bash", "COMP_WORDS"), ("zsh", "compdef"), ("fish", "complete --command retoma")],
+)
+def test_a_shell_is_given_what_it_needs_to_ask(verb, shell, asks):
     said = verb("--show-completion", shell)
 
     assert 0 == said.code, said.err
     assert "_RETOMA_COMPLETE" in said.out
+    assert asks in said.out
 
 
+@pytest.mark.usefixtures("named_shell")
 def test_it_is_installed_for_who_asks(tmp_path, monkeypatch, verb):
     monkeypatch.setenv("HOME", str(tmp_path))
 
