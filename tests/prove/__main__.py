@@ -4,38 +4,35 @@
 ./run prove --every                           every time that a statement is sent
 ./run prove --minutes 10 --seed 7             as many cells as fit in, in another order
 ./run prove --database sqlite --scenario work
-./run prove --cell sqlite:work:write/COMMIT#3:ioerr
+./run prove --cell sqlite:work:write/COMMIT#3:ioerr --repeat 10
 ./run prove --chaos --minutes 30 --database postgres
 ./run prove --universes 10000 --seed 0        simulated runners, an order and faults by the seed
 """
 
 import argparse
 import faulthandler
-import logging
+import os
 import random
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from hashlib import sha256
 
-import structlog
-
-from tests import services
 from tests.prove import chaos
+from tests.prove.processes import play_side_by_side
 from tests.prove.scenarios import SCENARIOS
-from tests.prove.sweep import Cell, Lab, Outcome, PostgresLab, SqliteLab
+from tests.prove.sweep import Cell, Lab, Outcome, open_lab, play_until_hit, silence_logs
 from tests.simulation import many
 
 EVERY = 10.0  # seconds between two lines about how far it is
-TRIES = 3  # to come by a place: what runs beside each other comes in another order now and then
 DATABASES = ("sqlite", "postgres")
 
 
 def main(arguments: Sequence[str]) -> int:
     asked = _parse(arguments)
     faulthandler.enable()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    silence_logs()
     if asked.universes:
         return many.prove(asked.seed, asked.universes)
     if asked.chaos:
@@ -44,8 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in asked.database or DATABASES:
         if asked.cell and not asked.cell.startswith(f"{name}:"):
             continue
-        with lab_of(name) as lab:
-            wrong += sweep(lab, asked)
+        wrong += sweep(name, asked)
     return 1 if wrong else 0
 
 
@@ -60,34 +56,31 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--fault", action="append", help="only this one")
     parser.add_argument("--every", action="store_true", help="every occurrence of a statement")
     parser.add_argument("--cell", help="play one cell again")
+    parser.add_argument("--repeat", type=int, default=1, help="play each cell so many times")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="play so many cells side by side, each on a database of its own",
+    )
     parser.add_argument("--chaos", action="store_true", help="processes, all faults together")
     parser.add_argument("--universes", type=int, help="simulate so many, from --seed on")
     return parser.parse_args(arguments)
 
 
-@contextmanager
-def lab_of(name: str) -> Iterator[Lab]:
-    with ExitStack() as stack:
-        if name == "sqlite":
-            yield SqliteLab(stack)
-        else:
-            server = stack.enter_context(services.PostgresServer(services.FAST))
-            yield PostgresLab(server.dsn, stack, lambda: server.restart("immediate"))
-
-
-def sweep(lab: Lab, asked: argparse.Namespace) -> list[Outcome]:
+def sweep(database: str, asked: argparse.Namespace) -> list[Outcome]:
     """Play the cells that were asked for; those where something is wrong."""
     if asked.cell:
-        cells = all_cells = [Cell.parse(asked.cell)]
+        cells = [Cell.parse(asked.cell)]
     else:
-        all_cells = [*cells_of(lab, asked.scenario or SCENARIOS, asked.fault)]
-        cells = ordered(all_cells, asked.seed, every=asked.every)
-    print(
-        f"{lab.name}: {len(cells)} cells of {len(all_cells)}, --seed {asked.seed}", flush=True
-    )
+        with open_lab(database) as lab:
+            cells = [*cells_of(lab, asked.scenario or SCENARIOS, asked.fault)]
+    choices = ordered(cells, asked.seed, every=asked.every) * asked.repeat
+    print(f"{database}: {len(choices)} of {len(cells)} cells, --seed {asked.seed}", flush=True)
     until = time.monotonic() + asked.minutes * 60 if asked.minutes else float("inf")
-    outcomes = [*_played(lab, cells, until)]
-    print(table(lab.name, cells, outcomes), flush=True)
+    with closing(play_choices(database, choices, asked.processes)) as playing:
+        outcomes = [*report(playing, len(choices), until)]
+    print(table(database, choices, outcomes), flush=True)
     return [each for each in outcomes if each.wrong]
 
 
@@ -102,47 +95,57 @@ def cells_of(
                     yield Cell(lab.name, name, place, fault)
 
 
-def ordered(cells: Sequence[Cell], seed: int, *, every: bool) -> list[Cell]:
-    """What is new first: each statement with each fault once, by chance in whatever scenario has it."""
-    shuffled = list(cells)
-    random.Random(seed).shuffle(shuffled)
-    seen: Counter[tuple[str, str, str]] = Counter()
-    ranked = []
-    for cell in shuffled:
-        kind = (cell.place.lane, cell.place.name, cell.fault)
-        ranked.append((seen[kind], cell))
-        seen[kind] += 1
-    ranked.sort(key=lambda each: each[0])
-    return [cell for rank, cell in ranked if every or rank == 0]
+def ordered(cells: Iterable[Cell], seed: int, *, every: bool) -> list[list[Cell]]:
+    """What there is to cover, each with the cells of which one is enough.
+
+    Each statement with each fault, in whatever scenario sends it; or each cell. The order depends on
+    the seed and on the names alone: that one cell is missing moves no other.
+    """
+    choices: dict[object, list[Cell]] = {}
+    for cell in sorted(cells, key=lambda each: sha256(f"{seed} {each}".encode()).digest()):
+        covers = cell if every else (cell.place.lane, cell.place.name, cell.fault)
+        choices.setdefault(covers, []).append(cell)
+    return [*choices.values()]
 
 
-def _played(lab: Lab, cells: Sequence[Cell], until: float) -> Iterator[Outcome]:
-    told = time.monotonic()
+def play_choices(
+    database: str, choices: Sequence[Sequence[Cell]], processes: int
+) -> Generator[Outcome, None, None]:
+    """Play one cell of each choice, here where one process is enough."""
+    if processes > 1:
+        yield from play_side_by_side(database, choices, processes)
+        return
+    with open_lab(database) as lab:
+        for choice in choices:
+            yield play_until_hit(lab, choice)
+
+
+def report(playing: Iterator[Outcome], cells: int, until: float) -> Iterator[Outcome]:
+    """Print what is wrong as it comes, and now and then how far it is; stop at a time."""
+    printed = time.monotonic()
     wrong = 0
-    for n, cell in enumerate(cells, start=1):
-        if time.monotonic() > until:
-            return
-        outcome = lab.play(cell)
-        for _ in range(TRIES - 1):
-            if outcome.hit or outcome.wrong:
-                break
-            outcome = lab.play(cell)
+    for n, outcome in enumerate(playing, start=1):
         if outcome.wrong:
             wrong += 1
-            print(f"VIOLATION ./run prove --cell '{cell}'", flush=True)
+            print(f"VIOLATION ./run prove --cell '{outcome.cell}'", flush=True)
             for line in (
                 *outcome.wrong[:6],
                 *(f"refused: {each}" for each in outcome.refused[:3]),
             ):
                 print(f"    {line}", flush=True)
+        elif not outcome.hit:
+            print(f"not reached: {outcome.cell}", flush=True)
         yield outcome
-        if time.monotonic() - told > EVERY:
-            told = time.monotonic()
-            print(f"    {n} of {len(cells)} cells, {wrong} with violations", flush=True)
+        if time.monotonic() > until:
+            return
+        if time.monotonic() - printed > EVERY:
+            printed = time.monotonic()
+            print(f"    {n} of {cells} cells, {wrong} with violations", flush=True)
 
 
-def table(database: str, cells: Sequence[Cell], outcomes: Sequence[Outcome]) -> str:
+def table(database: str, choices: Sequence[Sequence[Cell]], outcomes: Sequence[Outcome]) -> str:
     """What was covered: by fault, how many statements and cells, how many runs found something wrong."""
+    cells = [choice[0] for choice in choices]
     rows = [("fault", "statements", "of", "cells", "of", "not reached", "violations")]
     faults = sorted({cell.fault for cell in cells})
     for fault in (*faults, "all"):

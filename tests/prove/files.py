@@ -256,7 +256,9 @@ def _takes_lock(command: int, about: int | None) -> bool:
     """A lock can be refused; the release of one cannot, and SQLite does not expect it."""
     if command not in (F_SETLK, F_SETLKW) or about is None:
         return False
-    return ctypes.c_short.from_address(about).value != F_UNLCK  # `l_type`, the first of the struct
+    return (
+        ctypes.c_short.from_address(about).value != F_UNLCK
+    )  # `l_type`, the first of the struct
 
 
 def _is_shared(fd: int) -> bool:

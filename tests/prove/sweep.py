@@ -4,6 +4,7 @@ A cell is one scenario, one place and one fault; its name is enough to play it a
 """
 
 import asyncio
+import logging
 import secrets
 import shutil
 import subprocess
@@ -11,14 +12,16 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, LiteralString, Protocol
 
 import apsw
 import psycopg
+import structlog
 from psycopg import sql
 
 from retoma import db
@@ -26,6 +29,7 @@ from retoma.db import Transaction, adhoc
 from retoma.engine import checker
 from retoma.engine.ledger import END, effects, read_ledger
 from retoma.engine.runner import NO_ANSWER
+from tests import services
 from tests.databases import ENGINE_ONLY, Files, Recycled, Rooms
 from tests.prove import files
 from tests.prove.places import Place
@@ -34,6 +38,7 @@ from tests.prove.wire import ENDS_ONLY, ERRORS, GUILTY, OF_CHANGES, Fault, Wire
 
 LIMIT = 30.0  # seconds for one scenario; a quiet one takes a fraction of one
 SPOILED = 0.05  # NO_ANSWER during a sweep
+TRIES = 5  # to reach a place: what runs beside each other comes in another order now and then
 HOME = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108 — a folder of our own inside
 
 FAILED = adhoc(
@@ -84,6 +89,31 @@ class Lab(Protocol):
         """Every place of a scenario, each with the faults that apply."""
 
     def play(self, cell: Cell) -> Outcome: ...
+
+
+@contextmanager
+def open_lab(database: str) -> Iterator[Lab]:
+    """A laboratory for one make of database; on PostgreSQL with a server of its own."""
+    with ExitStack() as stack:
+        if database == "sqlite":
+            yield SqliteLab(stack)
+        else:
+            server = stack.enter_context(services.PostgresServer(services.FAST))
+            yield PostgresLab(server.dsn, stack, lambda: server.restart("immediate"))
+
+
+def play_until_hit(lab: Lab, choice: Sequence[Cell]) -> Outcome:
+    """Play one cell of several, some of them while the scenario does not reach its place."""
+    for cell in islice(cycle(choice), TRIES - 1):
+        outcome = lab.play(cell)
+        if outcome.hit or outcome.wrong:
+            return outcome
+    return lab.play(choice[0])
+
+
+def silence_logs() -> None:
+    """What a runner says when its database goes away is no news during a sweep."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 def play(
@@ -381,4 +411,13 @@ def _empty(folder: Path) -> Path:
     return inside
 
 
-__all__ = ["Cell", "Lab", "Outcome", "PostgresLab", "SqliteLab"]
+__all__ = [
+    "Cell",
+    "Lab",
+    "Outcome",
+    "PostgresLab",
+    "SqliteLab",
+    "open_lab",
+    "play_until_hit",
+    "silence_logs",
+]

@@ -1,6 +1,5 @@
 """A small part of `./run prove`: some cells of the sweep on both databases, and that it finds what is wrong."""
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,13 +9,21 @@ import pytest
 import structlog
 
 from retoma import db
-from tests import services
 from tests.conftest import postgres_address, soaking
 from tests.prove import files
 from tests.prove.__main__ import cells_of, ordered, table
 from tests.prove.places import Place, name_of
+from tests.prove.processes import play_side_by_side
 from tests.prove.scenarios import SCENARIOS, Play, Scenario, child
-from tests.prove.sweep import Cell, Lab, PostgresLab, SqliteLab
+from tests.prove.sweep import (
+    Cell,
+    Lab,
+    PostgresLab,
+    SqliteLab,
+    open_lab,
+    play_until_hit,
+    silence_logs,
+)
 
 SAMPLE = 8  # cells on each database
 SCENARIO = "submits"  # the shortest
@@ -40,7 +47,7 @@ HARMLESS = {
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     """What a runner says when its database goes away is no news here."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    silence_logs()
     yield
     structlog.reset_defaults()
 
@@ -58,12 +65,12 @@ def test_a_sample_of_all_cells_breaks_no_promise(lab):
     """F4 F5 F8: one statement or one operation on a file is spoiled; all is done in the end, once."""
     seed = int(os.environ.get("RETOMA_SEED", "7"))
     every = [*cells_of(lab, [SCENARIO], HARMLESS[lab.name])]
-    cells = ordered(every, seed, every=False)[:SAMPLE]
+    choices = ordered(every, seed, every=False)[:SAMPLE]
 
-    outcomes = [lab.play(cell) for cell in cells]
+    outcomes = [play_until_hit(lab, choice) for choice in choices]
 
     assert {} == {str(each.cell): each.wrong for each in outcomes if each.wrong}
-    assert sum(each.hit for each in outcomes) > SAMPLE // 2, table(lab.name, cells, outcomes)
+    assert sum(each.hit for each in outcomes) > SAMPLE // 2, table(lab.name, choices, outcomes)
 
 
 def test_cells_that_were_red_once_are_not(lab):
@@ -129,14 +136,9 @@ def test_a_statement_is_known_however_its_parameters_are_written():
 def test_every_statement_with_every_fault_breaks_no_promise(database):
     """The whole of it: each statement once with each fault that applies."""
     assert soaking()
-    with ExitStack() as stack:
-        if database == "sqlite":
-            lab: Lab = SqliteLab(stack)
-        else:
-            server = stack.enter_context(services.PostgresServer(services.FAST))
-            lab = PostgresLab(server.dsn, stack, lambda: server.restart("immediate"))
-        cells = ordered([*cells_of(lab, SCENARIOS)], seed=7, every=False)
-        outcomes = [lab.play(cell) for cell in cells]
+    with open_lab(database) as lab:
+        choices = ordered(cells_of(lab, SCENARIOS), seed=7, every=False)
+    outcomes = [*play_side_by_side(database, choices, os.cpu_count() or 1)]
 
-    print(table(database, cells, outcomes))
+    print(table(database, choices, outcomes))
     assert {} == {str(each.cell): each.wrong for each in outcomes if each.wrong}
