@@ -18,7 +18,7 @@ from retoma.cli import account, world
 from retoma.cli.account import Account, Life, Row, Seen, Witness
 from retoma.cli.board import Bar, Board
 from retoma.cli.boxed_world import HERE
-from retoma.cli.exits import Exit, Stop, stop_in
+from retoma.cli.exits import Exit, Stop, cause_of
 from retoma.cli.processes import Held
 from retoma.engine.states import State
 from retoma.words import say
@@ -286,12 +286,12 @@ def at_work_in(folder: Path) -> list[int]:
     return found
 
 
-def test_a_stop_among_several_tasks_is_itself():
+def test_an_error_among_several_tasks_is_told_itself():
     stop, other = Stop(Exit.UNAVAILABLE, "amber did not come up"), ValueError("another")
 
     wrapped = ExceptionGroup("tasks", [other, ExceptionGroup("tasks", [stop])])
 
-    assert stop is stop_in(wrapped)
-    assert other is stop_in(other)
+    assert stop is cause_of(wrapped)
+    assert other is cause_of(other)
     alone = ExceptionGroup("tasks", [other])
-    assert alone is stop_in(alone)
+    assert other is cause_of(alone)

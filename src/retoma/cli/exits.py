@@ -41,7 +41,7 @@ def guarded(command: Callable[[], object]) -> None:
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)
     except Exception as raised:  # noqa: BLE001 — the last door: said in one line
-        error = stop_in(raised)
+        error = cause_of(raised)
         if _is_unread(error):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
             sys.exit(Exit.UNREAD)
@@ -51,10 +51,11 @@ def guarded(command: Callable[[], object]) -> None:
         sys.exit(code_of(error))
 
 
-def stop_in(error: Exception) -> Exception:
-    """A Stop among several tasks comes out wrapped: itself; anything else as it is."""
-    stops = error.subgroup(Stop) if isinstance(error, ExceptionGroup) else None
-    return error if stops is None else stop_in(stops.exceptions[0])
+def cause_of(error: Exception) -> Exception:
+    """Return the error that ended a group of tasks: the first Stop among them, else the first of all."""
+    if not isinstance(error, ExceptionGroup):
+        return error
+    return cause_of((error.subgroup(Stop) or error).exceptions[0])
 
 
 def _is_unread(error: Exception) -> bool:
