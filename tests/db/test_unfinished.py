@@ -5,6 +5,8 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import psycopg
 import pytest
@@ -19,6 +21,7 @@ from tests.standby import connected, standby_gone, until_it_waits
 MAKE = adhoc("CREATE TABLE notes (id integer)")
 ADD = adhoc("INSERT INTO notes VALUES (:id) RETURNING id")
 IDS = adhoc("SELECT id FROM notes ORDER BY id")
+XID = "SELECT CAST(pg_current_xact_id() AS text)"
 ME = adhoc("SELECT pg_backend_pid(), CAST(pg_current_xact_id() AS text)")
 SOON = 30.0  # seconds of a loaded machine
 
@@ -176,6 +179,41 @@ def take_ids_until(server: services.PostgresServer, lost: int) -> None:
                 "SELECT CAST(CAST(pg_current_xact_id() AS text) AS bigint)"
             ).fetchall()
             admin.execute("COMMIT")
+
+
+async def test_after_a_crash_nobody_is_ended_who_got_the_id_of_a_broken_transaction(
+    server, cable, open_database
+):
+    """Behind a pooler a transaction is known by its id alone, which the server hands out again."""
+    database = await prepare(open_database, f"{cable.url}?pooler=transaction")
+    with ExitStack() as stack:
+        others: list[psycopg.Connection[Any]] = []
+
+        def write(tx: Transaction) -> None:
+            if others:
+                return
+            [(_, xid)] = tx.all(ME)
+            tx.run(ADD, id=1)
+            cable.refuse()
+            server.restart("immediate")
+            others.append(stack.enter_context(connected(server)))
+            begin_as(others[0], xid)
+            cable.refuse(False)
+
+        await asyncio.wait_for(database.write(write, verb="add"), SOON)
+
+        assert [] == await ids(database)
+        others[0].execute("INSERT INTO notes VALUES (2)")
+        others[0].commit()
+
+    assert [2] == await ids(database)
+
+
+def begin_as(connection: "psycopg.Connection[Any]", xid: str) -> None:
+    """Begin transactions until one has this id."""
+    connection.autocommit = False
+    while connection.execute(XID).fetchall() != [(xid,)]:
+        connection.commit()
 
 
 async def test_a_standby_is_not_asked_what_its_primary_is_at(server, cable, open_database):

@@ -63,6 +63,7 @@ END_TRANSACTION = (
     "SELECT pg_is_in_recovery(), (SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE backend_xid = CAST(CAST(%s AS xid8) AS xid)) IS NOT NULL"
 )
+STANDBY = "SELECT pg_is_in_recovery()"
 STATUS = "SELECT pg_is_in_recovery(), pg_xact_status(CAST(%s AS xid8))"
 
 
@@ -103,11 +104,21 @@ def outcome(connection: Connection, begun: Begun) -> bool | None:
             # After a crash the id may be that of another transaction: a "no" is sure, a "yes" is not.
             return True if server_run(connection) == begun.server else None
         case "in progress":
+            if _started_since(connection, begun):
+                return False  # the id of a commit that survived is not handed out again
             raise Busy(f"transaction {begun.xid} is still under way")
         case "aborted":
             return False
         case _:
             return None  # so old that the server has forgotten it
+
+
+def _started_since(connection: Connection, begun: Begun) -> bool:
+    """Whether this server started after the transaction began, as after a crash or a promotion.
+
+    Then nothing of the transaction is under way, and its id may belong to somebody else's.
+    """
+    return server_run(connection).started != begun.server.started
 
 
 def server_run(connection: Connection) -> ServerRun:
@@ -119,6 +130,9 @@ def _under_way(connection: Connection, work: ServedBy) -> bool:
     """Whether the server is at it; it is told to end."""
     if isinstance(work, Backend):
         [(standby, there)] = connection.execute(END_BACKEND, work, prepare=False).fetchall()
+    elif _started_since(connection, work):
+        [(standby,)] = connection.execute(STANDBY, prepare=False).fetchall()
+        there = False
     else:
         [(standby, _)] = connection.execute(
             END_TRANSACTION, [work.xid], prepare=False
