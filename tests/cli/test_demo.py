@@ -1,5 +1,6 @@
 """`retoma demo` is real, and its account would not hide a broken promise."""
 
+import asyncio
 import io
 import json
 import re
@@ -10,16 +11,21 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from rich.console import Console
 
+from retoma import Retoma
 from retoma.cli import account, world
 from retoma.cli.account import Account, Life, Row, Seen, Witness
 from retoma.cli.board import Bar, Board
 from retoma.cli.boxed_world import HERE
+from retoma.cli.demo import _Demo
 from retoma.cli.exits import Exit, Stop, cause_of
 from retoma.cli.processes import Held
+from retoma.cli.stage import Stage
 from retoma.engine.states import State
 from retoma.words import say
 from tests.cli.conftest import PATIENCE, command, started, wait_for
@@ -207,6 +213,40 @@ def test_a_runner_that_froze_wakes_to_jobs_that_are_anothers(tmp_path):
     assert 742 == told["total"]["submitted"]
     assert re.search(r"runner \d froze, \d+ jobs in its hands", said)
     assert re.search(r"runner \d woke after [\d.]+ s and let go", said)
+
+
+async def test_a_runner_may_be_started_again_while_another_is_frozen(tmp_path):
+    class Runner:
+        """It was told to freeze and to go on; it holds nothing."""
+
+        pid = 0
+
+        def __init__(self) -> None:
+            self.told: list[str] = []
+            self.frozen = asyncio.Event()
+
+        def freeze(self) -> None:
+            self.told.append("freeze")
+            self.frozen.set()
+
+        def thaw(self) -> None:
+            self.told.append("thaw")
+
+    async with Retoma(f"sqlite:///{tmp_path}/work.db") as app:
+        alive = {"runner 1": Runner()}
+        first = alive["runner 1"]
+        stage = SimpleNamespace(app=app, fleet=SimpleNamespace(alive=alive), board=Board(None))
+        demo = _Demo(cast(Stage, stage))
+
+        async def start_another() -> None:
+            await first.frozen.wait()
+            alive["runner 2"] = Runner()
+            demo._over = True
+
+        found, _ = await asyncio.gather(demo._one_frozen_at_work(), start_another())
+
+    assert found is None
+    assert ["freeze", "thaw"] == first.told
 
 
 def test_a_demo_whose_reader_leaves_ends_and_says_nothing(tmp_path):

@@ -207,7 +207,8 @@ class _Demo:
     async def _one_frozen_at_work(self) -> tuple[RunnerProcess, list[Job]] | None:
         """The last one that holds jobs, frozen over them; None where all is done."""
         while not self._over:
-            for runner in reversed(self._stage.fleet.alive.values()):
+            # A copy: meanwhile the fleet starts again whoever was killed.
+            for runner in reversed([*self._stage.fleet.alive.values()]):
                 runner.freeze()
                 if await self._can_write(runner) and (held := await self._held_by(runner)):
                     return runner, held
