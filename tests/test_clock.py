@@ -51,3 +51,17 @@ async def now(database) -> float:
 SECONDS = adhoc(
     "SELECT (SELECT clock()) / 1000000.0", "SELECT extract(epoch FROM (SELECT clock()))"
 )
+
+
+async def test_the_clock_moves_within_a_transaction(database_url):
+    """A lease is counted from when it is written, however long its transaction has been open."""
+    database = open_database(database_url)
+
+    def moves(tx) -> bool:
+        began = tx.all(SECONDS)
+        return any(tx.all(SECONDS) > began for _ in range(10_000))
+
+    try:
+        assert await database.read(moves)
+    finally:
+        database.close()

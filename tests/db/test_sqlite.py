@@ -100,6 +100,29 @@ async def test_somebody_elses_lock_only_delays_us(sqlite, path):
     assert 1 == await count(sqlite)
 
 
+@pytest.mark.parametrize("askers", [1, 2], ids=["alone", "among others"])
+async def test_nobody_writes_between_what_a_transaction_reads_and_what_it_writes(
+    sqlite, path, askers
+):
+    """F9: its first question takes the file, so that no stranger makes what it has read untrue."""
+    await prepare(sqlite)
+    stranger = apsw.Connection(str(path))
+
+    def add_one_more(tx: Transaction) -> int:
+        [(there,)] = tx.all(COUNT)
+        with pytest.raises(apsw.BusyError):
+            stranger.execute("INSERT INTO notes (text) VALUES ('between')")
+        tx.run(ADD, text="note")
+        return int(there)
+
+    asked = [sqlite.write(add_one_more, verb="add", patience=0) for _ in range(askers)]
+    found = await asyncio.gather(*asked)
+
+    stranger.close()
+    assert [*range(askers)] == sorted(found)
+    assert askers == await count(sqlite)
+
+
 async def test_another_program_may_read_at_leisure(sqlite, path):
     """A reader of another make, in the middle of its reading, hinders no write and sees no half."""
     await prepare(sqlite)

@@ -3,21 +3,22 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import Any
 
 import structlog
 
-from retoma import Context, Retoma, State, db
+from retoma import Context, Retoma, Retry, State, db
 from retoma.db import Away, Database
 from retoma.engine import store
 from retoma.engine.heartbeat import BEAT, LEASE, MARGIN, Heartbeat, HeartbeatThread
 from retoma.engine.insights import AuditLine, AuditSearch
 from retoma.engine.ports import Clock
-from retoma.engine.testing import FakeClock
+from retoma.engine.testing import FakeClock, drain
 from tests.descriptors import files_left, many_open_files
-from tests.engine.aids import boot, eventually, running, submit
+from tests.engine.aids import boot, eventually, rows, running, submit
 
 
 class Heard:
@@ -217,6 +218,40 @@ async def test_a_runner_that_was_declared_lost_is_told_at_its_next_beat(database
 
 
 # — when something goes wrong in its thread
+
+
+async def test_a_handler_that_holds_the_event_loop_loses_no_lease(database_url):
+    """F10: the heartbeat goes on beside it, in a thread and on a connection of its own."""
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(attempts=1))
+        async def holds_the_loop(ctx: Context) -> int:
+            with ThreadPoolExecutor(1) as beside:
+                return beside.submit(count_heartbeats, database_url).result()
+
+        job = await app.submit(holds_the_loop)
+        await drain(app, beat=0.1, loop_limit=0.0)
+
+        found = await app.get(job.id)
+        assert (State.DONE, "3") == (found.state, found.result)
+
+
+def count_heartbeats(url: str) -> int:
+    """Return when a runner has sent a few heartbeats; how many that were."""
+
+    async def count() -> int:
+        seen: set[Any] = set()
+        async with Retoma(url) as app:
+            database = await app.database()
+
+            async def look() -> bool:
+                seen.update(await rows(database, "SELECT beat_at FROM runners"))
+                return len(seen) == 3
+
+            await eventually(look, within=20)
+        return len(seen)
+
+    return asyncio.run(count())
 
 
 async def test_a_process_with_more_than_1024_open_files_hears_wake_ups(database_url):

@@ -239,6 +239,30 @@ async def test_a_thing_that_fails_in_many_hands_is_switched_off_with_a_reason(da
         assert {"on"} == {item.state for item in await app.pools.items("proxies")}
 
 
+async def test_what_works_again_has_no_failures_any_more(database_url):
+    """Its failures are counted in a row: one now and then switches nothing off."""
+    async with Retoma(database_url) as app:
+        await app.pools.declare("proxies", {"a": 1, "b": 2}, off_after=2, healthy=1)
+
+        @app.job
+        async def scrape(ctx: Context, told: tuple[str, bool]) -> None:
+            hand, worked = told
+            proxy = await ctx.use("proxies", scope="release")
+            await proxy.release(worked=worked or proxy.name == "b", by=hand)
+
+        counted = []
+        for n, worked in enumerate([False, True, False, True, False]):
+            for _ in range(2):  # one for each of them
+                await app.submit(scrape, (f"worker {n}", worked))
+            await drain(app)
+            counted.append(
+                {item.name: item.failures for item in await app.pools.items("proxies")}
+            )
+
+        assert [1, 0, 1, 0, 1] == [failures["a"] for failures in counted]
+        assert {"on"} == {item.state for item in await app.pools.items("proxies")}
+
+
 async def test_not_the_last_one_if_there_is_another(database_url):
     async with Retoma(database_url) as app:
         await app.pools.declare("proxies", {"a": 1, "b": 2}, pick="random")

@@ -151,6 +151,27 @@ async def test_an_open_transaction_elsewhere_holds_up_nobody_and_loses_nothing(p
         assert ["slow"] == [line.verb for line in late]
 
 
+async def test_an_event_that_commits_late_comes_in_the_poll_after_it(postgres_url):
+    """It is older than others that were told of before it: whoever goes by numbers never sees it."""
+    async with Retoma(postgres_url) as app:
+        await app.upgrade()
+        database = await app.database()
+        await submit(database, 1)
+        start = await head(database)
+        with psycopg.connect(postgres_url) as slow:
+            slow.execute(
+                "INSERT INTO retoma.events (job, seq, epoch, type, at, actor)"
+                " VALUES (1, 2, 0, 'cancel_requested', now(), 'slow')"
+            )
+            await submit(database, 2)
+            events, _, between = await since(database, start)
+            slow.commit()
+        late, _, _ = await since(database, between)
+
+        assert [(2, 1), (3, 1)] == [(e.job, e.seq) for e in events]
+        assert [(1, 2)] == [(e.job, e.seq) for e in late]
+
+
 @pytest.mark.parametrize(
     "cursor",
     ["", "/", "x", "1/2/3", "'; DROP TABLE jobs", "\0", "{}/", "{}/1", "{}/1:2:3,", "{}/9:1:", "{}/1.2:3",
