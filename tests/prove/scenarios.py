@@ -39,6 +39,7 @@ RETRY = Retry(attempts=3, base=0.005, cap=0.01)
 KNOBS: dict[str, Any] = {"slots": 20, "tick": 0.15, "beat": 0.05, "grace": 2.0, "let_go": 1.0}
 ASKED = 60  # times that a program asks again
 PAUSE = 0.02
+SELDOM = 10.0  # seconds between heartbeats: what a wake-up asks is asked before the next is due
 LEAP = (
     20  # seconds of a second, for those who wait for a lease of 60: heartbeats go on meanwhile
 )
@@ -87,6 +88,7 @@ class Play:
     failures: int = 0  # that handlers raise on purpose
     left_open: int = 0  # jobs that are not to end
     jobs: int = 0
+    knobs: dict[str, Any] = field(default_factory=dict)  # of its runners, besides KNOBS
 
     def __post_init__(self) -> None:
         self.app = Retoma(self.url, clock=self.clock)
@@ -117,7 +119,7 @@ class Play:
         for _ in range(ASKED):
             try:
                 async with self._passing_time():
-                    await self.app.run(until_idle=True, **KNOBS)
+                    await self.app.run(until_idle=True, **{**KNOBS, **self.knobs})
             except Exception as error:  # noqa: BLE001 — a program asks again, whatever it was
                 self.refused.append(f"run: {type(error).__name__}: {error}")
                 self.crashes += 1
@@ -471,8 +473,9 @@ async def recovers(play: Play) -> None:
 
 
 async def migrates(play: Play) -> None:
-    """An empty database gets its schema, and works."""
+    """An empty database gets its schema, and works; its runner beats as seldom as in the world."""
     play.job(child)
+    play.knobs["beat"] = SELDOM
     await play.ask(play.app.upgrade)
     await play.submit("child", "first")
     await play.run()

@@ -39,6 +39,8 @@ from tests.prove.wire import ENDS_ONLY, ERRORS, GUILTY, OF_CHANGES, Fault, Wire
 LIMIT = 30.0  # seconds for one scenario; a quiet one takes a fraction of one
 SPOILED = 0.05  # NO_ANSWER during a sweep
 TRIES = 5  # to reach a place: what runs beside each other comes in another order now and then
+# Little to read again after a crash: a restart is waited for by the scenario.
+SERVER = services.FAST | {"max_wal_size": "64MB", "checkpoint_timeout": "30s"}
 HOME = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108 — a folder of our own inside
 
 FAILED = adhoc(
@@ -98,7 +100,7 @@ def open_lab(database: str) -> Iterator[Lab]:
         if database == "sqlite":
             yield SqliteLab(stack)
         else:
-            server = stack.enter_context(services.PostgresServer(services.FAST))
+            server = stack.enter_context(services.PostgresServer(SERVER))
             yield PostgresLab(server.dsn, stack, lambda: server.restart("immediate"))
 
 
