@@ -48,6 +48,10 @@ class Proxy:
 
     # — commands, from any thread —
 
+    def lead_to(self, url: str) -> None:
+        """Whoever comes now reaches another server, as after a failover."""
+        self._upstream = self._upstream._replace(netloc=urlsplit(url).netloc)
+
     def cut(self, *, leave_server: bool = False) -> None:
         """Break every connection; with `leave_server` the server is not told."""
         self._ask(self._cut(leave_server))

@@ -202,6 +202,29 @@ class PostgresServer:
         self.stop(mode)
         self.start()
 
+    def copy_as_standby(self) -> "PostgresServer":
+        """A standby that streams from this server, not yet started; this one is stopped for the copy.
+
+        server.start() on it, and SELECT pg_promote() makes it a server of its own.
+        """
+        assert self._home is not None
+        primary = f"host=127.0.0.1 port={self._port} user=retoma password={self._password}"
+        standby = PostgresServer(
+            {**self._settings, "primary_conninfo": f"{primary} application_name=standby"},
+            programs=self._programs,
+        )
+        standby._password, standby._port = self._password, free_port()
+        standby._home = standby._make_home()
+        atexit.register(standby.close)
+        self.stop()
+        shutil.copytree(self.data, standby.data)
+        (standby.data / "standby.signal").touch()
+        if self._owner is not None:
+            for path in (standby.data, *standby.data.rglob("*")):
+                os.chown(path, self._owner.pw_uid, self._owner.pw_gid)
+        self.start()
+        return standby
+
     def close(self) -> None:
         """Stop for good and leave nothing behind."""
         self.stop("immediate")
