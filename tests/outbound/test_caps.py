@@ -4,11 +4,13 @@ import asyncio
 import gzip
 import tracemalloc
 import zlib
+from dataclasses import replace
 
 import pytest
 
 from retoma import Permanent, Transient, Unsure
-from retoma.outbound import Outbound, Policy
+from retoma.engine.charset import known_charset
+from retoma.outbound import Answer, Outbound, Policy
 from retoma.outbound.unpack import Body, TooLarge, Unreadable
 from tests.outbound.fakes import answer, endless, serving
 
@@ -228,6 +230,52 @@ async def test_what_is_no_json_is_a_bad_answer(body):
 )  # fmt: skip
 async def test_a_text_is_read_as_it_says_or_as_well_as_may_be(kind, text):
     assert text == (await fetched(answer(200, "ü".encode("latin-1"), content_type=kind))).text()
+
+
+def test_a_page_may_not_say_by_what_it_is_decoded():
+    """Python knows charsets that take the square of a text, or raise: a page names one of a few."""
+    page = Answer(
+        status=200,
+        headers={"content-type": "text/html; charset=punycode"},
+        body=b"-" + b"a" * 500_000,  # once it took 39 s
+        url="",
+        where="",
+    )
+
+    assert "-" + "a" * 500_000 == page.text()
+    for named in (
+        "idna",
+        "undefined",
+        "unicode_escape",
+        "utf-7",
+        "zip",
+        "*=idna''utf-8",
+        "\0",
+        "",
+    ):
+        said = replace(
+            page, headers={"content-type": f"text/html; charset={named}"}, body=b"\xfcx"
+        )
+        assert "\ufffdx" == said.text()
+
+
+@pytest.mark.parametrize(
+    ("named", "text"),
+    [
+        ("windows-1252", "€"),
+        ('"CP1252"', "€"),
+        ("iso-8859-1", "ü"),
+        ("utf-16le", "€"),
+        (" UTF-8 ", "€"),
+    ],
+)
+def test_a_page_is_decoded_by_what_it_names(named, text):
+    known = known_charset(named.strip('"'))
+    head = {"content-type": f"text/html; a=b; Charset={named}; c=d"}
+
+    page = Answer(status=200, headers=head, body=text.encode(known), url="", where="")
+
+    assert text == page.text()
 
 
 async def test_a_head_has_no_body_however_long_it_says_it_is():

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from typing import Any, NoReturn
 
+from retoma.engine.charset import charset_of, decode_text
 from retoma.engine.errors import Transient, Unsure
 
 
@@ -32,13 +32,8 @@ class Answer:
         raise Transient(text, code="bad_answer")
 
     def text(self) -> str:
-        message = Message()
-        message["content-type"] = self.headers.get("content-type", "")
-        charset = message.get_content_charset("utf-8")
-        try:
-            return self.body.decode(charset, errors="replace")
-        except LookupError:
-            return self.body.decode(errors="replace")
+        """The body, by the charset its header names; by UTF-8 where that is none of those we know."""
+        return decode_text(self.body, charset_of(self.headers.get("content-type", "")))
 
 
 def _no_number(_: str) -> NoReturn:

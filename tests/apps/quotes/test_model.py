@@ -39,6 +39,14 @@ def test_a_price_is_read_as_it_is_meant(said, price):
         ("US$ 30", None, "foreign_currency"),
         ("30", "USD", "foreign_currency"),
         ("9" * 20, None, "price_absurd"),
+        ("- R$ 10,00", None, "price_not_positive"),
+        ("a - 10,00", None, "price_not_positive"),
+        (
+            "-\t" * 100_000,
+            None,
+            "price_on_request",
+        ),  # once it took the third power of its length
+        (" " * 100_000 + "x", None, "price_on_request"),
     ],
 )
 def test_what_is_no_price_says_why(said, currency, code):

@@ -50,8 +50,6 @@ SENTENCES: Final = (
     say("Tuple should have at most {most} items after validation, not {found}"),
 )
 VALUE: Final = re.compile(r"\{(\w+)\}")
-# What was found there stands behind it.
-FOUND: Final = re.compile(r"(?P<why>.+?): (?P<found>'.*'|\".*\")", re.DOTALL)
 OURS: Final = "Value error, "  # pydantic's mark of a sentence of ours
 
 
@@ -61,11 +59,20 @@ def in_words(why: str) -> Said:
     known = _known(told)
     if known is not None:
         return known
-    shown = FOUND.fullmatch(told)
-    inner = None if shown is None else _known(shown["why"])
-    if shown is None or inner is None:
+    why, found = _parted(told)
+    inner = _known(why) if found else None
+    if inner is None:
         return say("{why}", why=told)
-    return say("{why}: {found}", why=inner, found=shown["found"])
+    return say("{why}: {found}", why=inner, found=found)
+
+
+def _parted(told: str) -> tuple[str, str]:
+    """A sentence, and what was found there: it stands behind it in quotation marks; empty where it does not."""
+    mark = told[-1:]
+    place = told.find(f": {mark}", 1) if mark in ("'", '"') else -1
+    if place < 0 or place + 3 >= len(told):
+        return told, ""
+    return told[:place], told[place + 2 :]
 
 
 def _known(told: str) -> Said | None:

@@ -160,7 +160,7 @@ class Tested:
 
 
 THOUSAND: Final = 3  # digits behind a sign that parts thousands
-_NUMBER = re.compile(r"(-?)\s*(?:R\$)?\s*(-?\d[\d.,\s]*)")
+_NUMBER = re.compile(r"\d[\d.,\s]*")
 _FOREIGN = re.compile(r"(US\$|USD|U\$S|€|EUR|£|GBP|¥)", re.IGNORECASE)
 
 
@@ -182,12 +182,17 @@ def read_price(text: object, currency: object = None) -> float:
     found = _NUMBER.search(said)
     if found is None:
         raise NotAPrice("price_on_request", said[:100])
-    value = _decimal(found[2])
-    if value <= 0 or found[1]:
+    value = _decimal(found[0])
+    if value <= 0 or _is_negative(said[: found.start()]):
         raise NotAPrice("price_not_positive", said[:100])
     if value >= Decimal(10) ** 10:
         raise NotAPrice("price_absurd", said[:100])
     return float(round(value, 2))
+
+
+def _is_negative(before: str) -> bool:
+    """Whether a sign stands before a number, or before the R$ in front of it."""
+    return before.endswith("-") or before.rstrip().removesuffix("R$").rstrip().endswith("-")
 
 
 def _decimal(text: str) -> Decimal:

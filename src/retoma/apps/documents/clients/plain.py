@@ -6,6 +6,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
 
+from retoma.engine.charset import known_charset
 from retoma.engine.errors import Permanent
 
 MARKS: Final = (
@@ -19,10 +20,8 @@ CHARSET: Final = re.compile(rb"<meta[^>]{0,200}charset=[\"']?\s*([\w.:-]{2,40})"
 LOOKED_AT: Final = 4_096  # bytes by which a file is judged
 MOST_CONTROL: Final = 0.02  # of them, that no text has
 CONTROL: Final = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
-PAGE: Final = re.compile(
-    rb"\s*(<\?xml[^>]{0,200}\?>\s*)?(<!--.{0,2000}?-->\s*)*<(!doctype html|html|head|body)\b",
-    re.IGNORECASE | re.DOTALL,
-)
+DECLARED: Final = re.compile(rb"<\?xml[^>]{0,200}\?>")
+PAGE: Final = re.compile(rb"<(!doctype html|html|head|body)\b", re.IGNORECASE)
 UNSEEN: Final = ["script", "style", "noscript", "template", "iframe", "object", "svg"]
 BLOCKS: Final = frozenset(
     re.findall(
@@ -46,7 +45,12 @@ def looks_like_page(content: bytes) -> bool:
     wide = _is_wide(plain)
     if wide is not None:
         plain = plain.decode(wide, "replace").encode()
-    return PAGE.match(plain.removeprefix(codecs.BOM_UTF8)) is not None
+    plain = plain.removeprefix(codecs.BOM_UTF8).lstrip()
+    if (declared := DECLARED.match(plain)) is not None:
+        plain = plain[declared.end() :].lstrip()
+    while plain.startswith(b"<!--"):
+        plain = plain[4:].partition(b"-->")[2].lstrip()
+    return PAGE.match(plain) is not None
 
 
 def read_text(content: bytes) -> str:
@@ -82,10 +86,10 @@ def _decoded(content: bytes, said: str | None) -> str:
     wide = _is_wide(content[:LOOKED_AT])
     if wide is not None:
         return content.decode(wide, "replace")
-    for name in filter(None, ("utf-8", said)):
+    for name in filter(None, ("utf-8", known_charset(said))):
         try:
             return content.decode(name)
-        except (UnicodeDecodeError, LookupError):
+        except UnicodeDecodeError:
             continue
     return content.decode("cp1252", "replace")
 
