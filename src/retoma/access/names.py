@@ -3,6 +3,8 @@
 import unicodedata
 from typing import Final
 
+from retoma.text import normalize
+
 # Scripts whose letters look like Latin ones. A name is written in one of them, or in Latin.
 LIKE_LATIN: Final = frozenset({"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC"})
 # Letters and digits by the small Latin letter they look like.
@@ -16,7 +18,7 @@ TWINS: Final = {
 
 def is_mixed(name: str) -> bool:
     """Whether its letters are of two scripts that look alike, or have a plainer spelling."""
-    if unicodedata.normalize("NFKC", name) != name:
+    if normalize("NFKC", name) != name:
         return True
     scripts = {unicodedata.name(each, "?").split(" ")[0] for each in name if each.isalpha()}
     return len(scripts & LIKE_LATIN) > 1
@@ -24,4 +26,4 @@ def is_mixed(name: str) -> bool:
 
 def skeleton(name: str) -> str:
     """What is left where only the looks count: equal for names that people would take for one another."""
-    return unicodedata.normalize("NFKC", name.casefold().translate(TWINS)).casefold()
+    return normalize("NFKC", name.casefold().translate(TWINS)).casefold()

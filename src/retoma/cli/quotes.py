@@ -1,5 +1,6 @@
 """`retoma quotes …`: lotes from a table, how far they are, what is stuck; adoption."""
 
+import io
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
@@ -24,6 +25,7 @@ from retoma.cli.apps import ask_in, print_page, shown_cell
 from retoma.cli.batches import watch
 from retoma.cli.desk import ACTOR, clean, console, must_exist, print_json, table
 from retoma.cli.exits import Exit, Stop
+from retoma.engine.errors import BadInput
 from retoma.words import say, speak, tell
 
 T = TypeVar("T")
@@ -52,7 +54,7 @@ def submit(
     budget: str | None,
     wait: bool,
 ) -> None:
-    wanted = read_table(_content(file))
+    wanted = read_table(io.BytesIO(_content(file)))
     called = name or (None if file == "-" else Path(file).stem)
     added = quotes(
         database,
@@ -71,14 +73,18 @@ def submit(
 
 def _content(file: str) -> bytes:
     """No more of it than is taken: a mistaken file may be endless."""
-    if file == "-":
-        return sys.stdin.buffer.read(BIGGEST + 1)
     try:
-        with Path(file).open("rb") as opened:
-            return opened.read(BIGGEST + 1)
+        if file == "-":
+            content = sys.stdin.buffer.read(BIGGEST + 1)
+        else:
+            with Path(file).open("rb") as opened:
+                content = opened.read(BIGGEST + 1)
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise Stop(Exit.USAGE, say("{file}: {why}", file=file, why=why)) from error
+    if len(content) > BIGGEST:
+        raise BadInput(say("more than {most} bytes at a time", most=BIGGEST))
+    return content
 
 
 def status(database: str | None, as_json: bool, lote: int | None) -> None:

@@ -5,6 +5,8 @@ import hashlib
 import io
 import os
 import stat
+import struct
+import tracemalloc
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -194,6 +196,12 @@ def test_a_name_is_something_to_read_and_never_a_way(raw, name):
     assert name == clean_name(raw)
 
 
+def test_a_long_name_is_refused_before_it_is_looked_at():
+    for raw in ("x" * 256, "\0" * 2_000 + "a", "\u0315" * 20_000 + "\u0300" * 20_000):
+        with refused("characters at most"):
+            clean_name(raw)
+
+
 # — manifests —
 
 
@@ -231,9 +239,8 @@ async def test_a_manifest_and_the_files_say_the_same_or_nothing_is_taken(manifes
 
 
 def test_a_manifest_is_read_as_a_spreadsheet_writes_it():
-    assert {"ação.pdf": "nº 1"} == read_manifest(
-        "Código;Arquivo\nnº 1;ação.pdf".encode("cp1252")
-    )
+    content = "Código;Arquivo\nnº 1;ação.pdf".encode("cp1252")
+    assert {"ação.pdf": "nº 1"} == read_manifest(io.BytesIO(content))
 
 
 # — archives —
@@ -380,6 +387,47 @@ async def test_an_archive_claims_no_longer_list_than_is_read(tmp_path):
 
     with refused(str(archives.MOST_FILES)):
         await Intake(Kept()).archive(file)
+
+
+@pytest.mark.parametrize("is_decoy", [True, False])
+async def test_a_list_that_a_zip64_record_names_is_not_read_whole(tmp_path, is_decoy):
+    """The end says that the list is short, or leaves it to the other record; both are believed by some."""
+    file = tmp_path / "lote.zip"
+    listed = 64 << 20
+    with file.open("wb") as out:
+        out.truncate(listed)  # not one byte of it is on the disk
+        out.seek(listed)
+        out.write(b"PK\x06\x06" + struct.pack("<QHHLLQQQQ", 44, 45, 45, 0, 0, 1, 1, listed, 0))
+        out.write(b"PK\x06\x07" + struct.pack("<LQL", 0, listed, 1))
+        size, at = (0, 0) if is_decoy else (0xFFFFFFFF, 0xFFFFFFFF)
+        out.write(b"PK\x05\x06" + struct.pack("<HHHHLLH", 0, 0, 1, 1, size, at, 0))
+
+    tracemalloc.start()
+    try:
+        with refused(str(archives.MOST_FILES)):
+            await Intake(Kept()).archive(file)
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", [0, 1])
+async def test_a_list_of_many_entries_is_refused_before_an_object_is_made_of_each(
+    tmp_path, name
+):
+    entry = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", *[0] * 9, name, *[0] * 6)
+    entry += b"x" * name
+    content = entry * ((8 << 20) // len(entry))
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(content), 0, 0)
+    written(tmp_path / "lote.zip", content + end)
+
+    tracemalloc.start()
+    try:
+        with refused():
+            await Intake(Kept()).archive(tmp_path / "lote.zip")
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def written(file: Path, content: bytes) -> None:

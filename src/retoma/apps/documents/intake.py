@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 import stat
-import unicodedata
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -24,16 +23,21 @@ from retoma.apps.documents.clients.archives import LITTER, MOST_FILES, Archive
 from retoma.apps.documents.clients.multipart import Part, events_of
 from retoma.apps.documents.clients.reading import LARGEST
 from retoma.apps.documents.contents import Contents
-from retoma.apps.tables import decoded, plain
+from retoma.apps.tables import plain, read_rows
 from retoma.engine.errors import BadInput
 from retoma.engine.scratch import scratch
+from retoma.text import normalize
 from retoma.words import Said, say
 
 T = TypeVar("T")
 
 LONGEST_NAME: Final = 255  # characters
+MOST_RAW: Final = (
+    4 * LONGEST_NAME
+)  # of a name as it was sent: composed, and without folders' dots, it is shorter
 LARGEST_ARCHIVE: Final = 2 << 30  # bytes
 LARGEST_MANIFEST: Final = 4 << 20
+MOST_LINES: Final = 2 * MOST_FILES  # of a manifest, blank ones included
 LARGEST_FIELD: Final = 10_000
 MOST_FIELDS: Final = 20
 MANIFEST: Final = "manifesto.csv"  # what a manifest is called among files
@@ -298,7 +302,7 @@ class _Spool:
     async def _manifested(self, *, too_large: bool) -> None:
         if self._manifest is not None or too_large:
             raise BadInput(say("there is one manifest, of {most} bytes", most=LARGEST_MANIFEST))
-        self._manifest = read_manifest(await _beside(self._path.read_bytes))
+        self._manifest = await _beside(_manifest_in, self._path)
 
     async def _field(self, name: str, *, too_large: bool) -> None:
         if too_large or len(self._fields) >= MOST_FIELDS:
@@ -353,20 +357,22 @@ def _created(path: Path) -> BinaryIO:
 
 def clean_name(raw: str) -> str:
     """What a file is called, with its folders: never a path of ours, always something to read."""
-    shown = "".join(each for each in unicodedata.normalize("NFC", raw) if each.isprintable())
+    if len(raw) > MOST_RAW:
+        raise _long_name(raw)
+    shown = "".join(each for each in normalize("NFC", raw) if each.isprintable())
     parts = [part.strip() for part in re.split(r"[/\\]", shown)]
     name = "/".join(part for part in parts if part not in ("", ".", ".."))
     if not name:
         raise BadInput(say("a file has no name"))
     if len(name) > LONGEST_NAME:
-        raise BadInput(
-            say(
-                "a name has {most} characters at most: {name}…",
-                most=LONGEST_NAME,
-                name=name[:80],
-            )
-        )
+        raise _long_name(name)
     return name
+
+
+def _long_name(name: str) -> BadInput:
+    return BadInput(
+        say("a name has {most} characters at most: {name}…", most=LONGEST_NAME, name=name[:80])
+    )
 
 
 def _is_manifest(name: str) -> bool:
@@ -381,31 +387,39 @@ def _most(name: str | None) -> int:
     return LARGEST_ARCHIVE if name.lower().endswith(".zip") else LARGEST
 
 
-def read_manifest(content: bytes) -> dict[str, str]:
+def _manifest_in(path: Path) -> dict[str, str]:
+    with path.open("rb") as file:
+        return read_manifest(file)
+
+
+def read_manifest(file: BinaryIO) -> dict[str, str]:
     """`codigo` by `arquivo`; BadInput says which line says nothing, or what is said twice."""
-    text = decoded(content, say("the manifest is no text"))
-    try:
-        separator = csv.Sniffer().sniff(text.partition("\n")[0], ",;\t").delimiter
-    except csv.Error:
-        separator = ","
-    lines = csv.reader(text.splitlines(), delimiter=separator)
-    try:
-        rows = [[cell.strip() for cell in row] for row in lines]
-    except csv.Error:
-        raise _no_manifest(1) from None
-    if not rows or tuple(plain(cell) for cell in rows[0]) != COLUMNS:
-        raise _no_manifest(1)
+    rows = read_rows(file, most=MOST_LINES, refusal=say("the manifest is no text"))
     found: dict[str, str] = {}
-    for number, row in enumerate(rows[1:], start=2):
-        if not any(row):
-            continue
-        if len(row) != len(COLUMNS) or not all(row) or len(found) >= MOST_FILES:
-            raise _no_manifest(number)
-        codigo, file = clean_name(row[0]), clean_name(row[1])
-        if file in found:
-            raise BadInput(say("the manifest names {file} twice", file=file))
-        found[file] = codigo
+    number, has_heading = 1, False
+    try:
+        for number, row in rows:
+            cells = [cell.strip() for cell in row]
+            if not has_heading:
+                if tuple(plain(cell) for cell in cells) != COLUMNS:
+                    raise _no_manifest(1)
+                has_heading = True
+            elif any(cells):
+                _add_line(found, number, cells)
+    except csv.Error:
+        raise _no_manifest(number + 1) from None
+    if not has_heading:
+        raise _no_manifest(1)
     return found
+
+
+def _add_line(found: dict[str, str], number: int, cells: Sequence[str]) -> None:
+    if len(cells) != len(COLUMNS) or not all(cells) or len(found) >= MOST_FILES:
+        raise _no_manifest(number)
+    codigo, file = clean_name(cells[0]), clean_name(cells[1])
+    if file in found:
+        raise BadInput(say("the manifest names {file} twice", file=file))
+    found[file] = codigo
 
 
 def _no_manifest(line: int) -> BadInput:

@@ -5,7 +5,6 @@ side of the player and counts for the other.
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from retoma.apps.matches.model import (
     SchemaInvalid,
     Side,
 )
+from retoma.text import normalize
 
 MOST_GOALS: Final = 30  # of one side
 LAST_MINUTE: Final = 90
@@ -54,7 +54,7 @@ def clean(said: Any) -> Any:
     """A name as it is kept: composed, one space between words, nothing that turns the text."""
     if not isinstance(said, str):
         return said
-    return " ".join(unicodedata.normalize("NFC", TURNING.sub("", said)).split())
+    return " ".join(normalize("NFC", TURNING.sub("", said)).split())
 
 
 def _readable(said: str) -> str:

@@ -1,7 +1,6 @@
 """Leagues and sites, as data: who plays, where the pages are, which parsers read them, what an answer means."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 from retoma.apps.matches.model import MatchStatus, Verdict
 from retoma.engine.errors import BadInput, NotFound, Permanent, Throttled, Transient
 from retoma.outbound import Sort
+from retoma.text import normalize
 from retoma.words import say
 
 YEARS: Final = (1900, 2100)
@@ -141,7 +141,7 @@ _SORTS: Final[Mapping[Verdict, Sort]] = {
 
 def slug(name: str) -> str:
     """Letters and digits without their marks, in lower case, with - between words."""
-    plain = unicodedata.normalize("NFKD", name.casefold())
+    plain = normalize("NFKD", name.casefold())
     return re.sub(r"[^a-z0-9]+", "-", re.sub(r"[\u0300-\u036f]", "", plain)).strip("-")
 
 

@@ -6,15 +6,15 @@ is merely of no use to us (locked, an archive itself, too large) is left out, an
 
 import re
 import stat
-import struct
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import BinaryIO, Final
 
 from retoma.apps.documents.clients.docx import BROKEN
 from retoma.apps.documents.clients.reading import LARGEST
+from retoma.apps.documents.clients.zips import TooManyEntries, open_zip
 from retoma.engine.errors import BadInput
 from retoma.words import say
 
@@ -23,7 +23,6 @@ MOST_FILES: Final = 10_000
 MOST_UNPACKED: Final = 5 << 30  # bytes of all files of an archive
 SMALL: Final = 100 * MIB  # unpacked, below which nobody asks how well it was squeezed
 SQUEEZED: Final = 100  # times: text gets to 20, what is nothing but emptiness to 1,000
-MOST_LISTED: Final = 16 * MIB  # bytes of the list of files, which is read at once
 PIECE: Final = 256 * 1024
 LOCKED: Final = 0x1  # the bit of an entry that is encrypted
 METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -33,12 +32,6 @@ LITTER: Final = re.compile(
     r"(^|/)(__MACOSX/|\.DS_Store$|Thumbs\.db$|desktop\.ini$|\._)", re.IGNORECASE
 )
 OUTSIDE: Final = re.compile(r"^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)|\0")
-# The record at the end of an archive: how long its list is, and where it begins.
-END: Final = b"PK\x05\x06"
-END_SIZE: Final = 22
-END64: Final = b"PK\x06\x06"
-TAIL: Final = 66 * 1024  # bytes at the end in which that record stands
-UNSAID: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +48,15 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         """BadInput where it is none, or means harm; nothing was unpacked."""
-        _check_list(path)
         try:
-            self._zip = zipfile.ZipFile(path)
-        except BROKEN as error:
+            self._file = path.open("rb")
+        except OSError as error:
             raise _broken() from error
         try:
+            self._zip = _opened(self._file)
             self.files: Sequence[Listed] = _looked_at(self._zip.infolist(), path)
         except BaseException:
-            self._zip.close()
+            self._file.close()
             raise
 
     def unpack(self, file: Listed, out: Callable[[bytes], object]) -> bool:
@@ -82,6 +75,7 @@ class Archive:
 
     def close(self) -> None:
         self._zip.close()
+        self._file.close()
 
     def __enter__(self) -> "Archive":
         return self
@@ -90,13 +84,22 @@ class Archive:
         self.close()
 
 
+def _opened(file: BinaryIO) -> zipfile.ZipFile:
+    try:
+        return open_zip(file)
+    except TooManyEntries as error:
+        raise _too_many() from error
+    except BROKEN as error:
+        raise _broken() from error
+
+
 def _looked_at(entries: Sequence[zipfile.ZipInfo], path: Path) -> Sequence[Listed]:
     named = [each for each in entries if not each.filename.endswith("/")]
     files = [each for each in named if not LITTER.search(each.filename)]
     if not files:
         raise BadInput(say("there are no files in the archive"))
     if len(files) > MOST_FILES:
-        raise BadInput(say("an archive has {most} files at most", most=MOST_FILES))
+        raise _too_many()
     for each in files:
         _check_place(each)
     names = [each.filename for each in files]
@@ -139,34 +142,8 @@ def _left_out(entry: zipfile.ZipInfo) -> str | None:
     return None if entry.compress_type in METHODS else "unsupported"
 
 
-def _check_list(path: Path) -> None:
-    """The list of files is read into memory as one: a small archive may claim a huge one."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(size - TAIL, 0))
-            tail = file.read(TAIL)
-    except OSError as error:
-        raise _broken() from error
-    listed = _listed(tail)
-    if listed is None or listed > size:
-        raise _broken()
-    if listed > MOST_LISTED:
-        raise BadInput(say("an archive has {most} files at most", most=MOST_FILES))
-
-
-def _listed(tail: bytes) -> int | None:
-    """How long the list is; None where this is no archive."""
-    at = tail.rfind(END)
-    if at < 0 or len(tail) - at < END_SIZE:
-        return None
-    told: tuple[Any, ...] = struct.unpack_from("<I", tail, at + 12)
-    if told[0] != UNSAID:
-        return int(told[0])
-    longer = tail.rfind(END64, 0, at)
-    if longer < 0 or len(tail) - longer < 48:
-        return None
-    return int(struct.unpack_from("<Q", tail, longer + 40)[0])
+def _too_many() -> BadInput:
+    return BadInput(say("an archive has {most} files at most", most=MOST_FILES))
 
 
 def _broken() -> BadInput:

@@ -7,6 +7,7 @@ import zlib
 from typing import Any, Final
 from xml.parsers import expat
 
+from retoma.apps.documents.clients.zips import open_zip
 from retoma.engine.errors import Permanent
 
 MAIN: Final = "word/document.xml"
@@ -32,7 +33,7 @@ class _Enough(Exception):
 def read_docx(content: bytes) -> str:
     """Permanent `unsupported`, `encrypted`, `too_large` or `corrupt` where it is no document of words."""
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        with open_zip(io.BytesIO(content)) as archive:
             entries = {each.filename: each for each in archive.infolist()[:MOST_PARTS]}
             if MAIN not in entries:
                 raise Permanent("an archive without a document of words", code="unsupported")

@@ -4,6 +4,7 @@ Files go one by one to where the API takes them. What is asked for here are thei
 called by a manifest, which is held against all of them at once.
 """
 
+import io
 from typing import Annotated
 
 from fastapi import Request
@@ -23,6 +24,7 @@ from retoma.apps.documents.intake import (
 from retoma.apps.documents.model import MOST_DOCUMENTS
 from retoma.apps.documents.pages.looks import address
 from retoma.apps.documents.pages.projects import every_project
+from retoma.apps.uploads import in_thread
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.kit import ALooker
 from retoma.web.pages.route import page_router
@@ -55,12 +57,12 @@ async def show(
 @routes.post("/classificador/nova")
 async def begin(actor: Operator, who: ALooker, request: Request, key: Once = None) -> Response:
     """ "Classificar": all of them or none; where to look is the answer."""
-    wanted = _read(await request.body())
+    wanted = await in_thread(_read, await request.body())
     body = NewExecution(
         projeto_id=wanted.projeto_id,
         nome=wanted.nome,
         orcamento=wanted.orcamento,
-        documentos=_named(wanted),
+        documentos=await in_thread(_named, wanted),
     )
     made = await api.execucoes.add_execution(body, actor, who.house, Response(), key)
     return JSONResponse({"address": address(made.id)}, status_code=201)
@@ -76,7 +78,7 @@ def _read(raw: bytes) -> Wanted:
 def _named(wanted: Wanted) -> list[DocumentSaid]:
     if wanted.manifesto is None:
         return wanted.documentos
-    manifest = read_manifest(wanted.manifesto.encode())
+    manifest = read_manifest(io.BytesIO(wanted.manifesto.encode()))
     came = [
         Incoming(each.codigo, each.arquivo, each.sha256, each.tamanho)
         for each in wanted.documentos

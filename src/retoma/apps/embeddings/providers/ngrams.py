@@ -6,7 +6,6 @@ language model, and does not say it is one.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from retoma.apps.embeddings.providers.provider import (
     unfit,
 )
 from retoma.engine.ports import Clock
+from retoma.text import normalize
 
 DIMS: Final = 384
 LONGEST: Final = 100_000  # characters, as the longest chunk
@@ -83,7 +83,7 @@ def _plain(text: str) -> str:
     """Words in small letters without accents, one space around each; of what has none, itself."""
     folded = text.casefold()
     if not folded.isascii():
-        folded = MARKS.sub("", unicodedata.normalize("NFKD", folded))
+        folded = MARKS.sub("", normalize("NFKD", folded))
     words = WORDS.findall(folded) or ANY_WORDS.findall(folded) or text.split()
     return f" {' '.join(words)} "
 

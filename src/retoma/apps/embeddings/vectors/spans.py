@@ -1,9 +1,10 @@
 """Where a text says the words of a question: whatever their accents, their case, and how they end."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Final
+
+from retoma.text import normalize
 
 WORD: Final = re.compile(r"[^\W_]+")
 TELLING: Final = (
@@ -45,4 +46,4 @@ def _folded(text: str) -> str:
 
 
 def _letter(letter: str) -> str:
-    return unicodedata.normalize("NFKD", letter)[0].casefold()[0]
+    return normalize("NFKD", letter)[0].casefold()[0]

@@ -1,9 +1,8 @@
 """Lotes: quotes asked for together, as JSON or as a table, and their results as either."""
 
 import csv
-import io
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, BinaryIO, Final
 
 from fastapi import Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,7 +13,8 @@ from retoma.apps.quotes import store
 from retoma.apps.quotes.api.how import Has, LoteId, QuoteLine, line_told, read, routes
 from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import KIND, QuoteKind, QuoteStatus
-from retoma.apps.tables import decoded, plain
+from retoma.apps.tables import plain, read_rows
+from retoma.apps.uploads import in_thread, spooled
 from retoma.engine.batch import Batch
 from retoma.engine.errors import BadInput, NotFound
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
@@ -29,6 +29,9 @@ from retoma.web.wire import Body, Limit, Moved, Name, NextPage, Once, PageOf, Sh
 from retoma.words import say
 
 MOST: Final = 10_000  # quotes of one lote
+MOST_LINES: Final = 10 * MOST  # of a table: blank ones too, and those of one description
+LONGEST_NAME: Final = 200  # characters of what a lote is called
+MANGLED: Final = "\ufffd"  # what a browser writes for bytes that are no UTF-8
 PAGE: Final = 1_000  # quotes read at a time for a file
 BIGGEST: Final = 20 << 20  # bytes of a table
 # What a table may call a kind of thing besides its name.
@@ -138,22 +141,27 @@ async def import_lote(
     request: Request,
     who: Operator,
     house: AHouse,
-    nome: Annotated[str | None, Query(max_length=200, description="What it is called.")] = None,
+    nome: Annotated[
+        str | None, Query(max_length=LONGEST_NAME, description="What it is called.")
+    ] = None,
     orcamento: Annotated[
         str | None, Query(max_length=50, description="How much it may cost, as `25 USD`.")
     ] = None,
 ) -> LoteShown:
     """A table with the columns `descricao`, and if you like `tipo` (`produto`, `veículo`) and `codigo`; in UTF-8, or as
     a spreadsheet writes it in Windows-1252."""
-    made = await take_table(house, await request.body(), who, name=nome, budget=orcamento)
+    async with spooled(request.stream()) as table:
+        made = await take_table(house, table, who, name=nome, budget=orcamento)
     return await lote_told(house, await house.retoma.batch(made))
 
 
 async def take_table(
-    house: House, content: bytes, who: Person, *, name: str | None, budget: str | None
+    house: House, table: BinaryIO, who: Person, *, name: str | None, budget: str | None
 ) -> int:
-    """All of its lines or none; the number of the new lote."""
-    wanted = read_table(content)
+    """Add all lines of a table or none; return the number of the new lote."""
+    if len(name or "") > LONGEST_NAME:
+        raise BadInput(say("a name has {most} characters at most", most=LONGEST_NAME))
+    wanted = await in_thread(read_table, table)
     added = await house.retoma.write(
         lambda tx: store.add_lote(tx, wanted, name=name, budget=budget, actor=who.name)
     )
@@ -233,16 +241,15 @@ async def lote_told(house: Has, batch: Batch) -> LoteShown:
 # — tables —
 
 
-def read_table(content: bytes) -> list[store.NewQuote]:
-    """Every line of it, or the first that is wrong: nothing is taken of a table with a mistake."""
-    if len(content) > BIGGEST:
-        raise BadInput(say("more than {most} bytes at a time", most=BIGGEST))
-    text = decoded(content, say("the table is neither UTF-8 nor Windows-1252"))
-    quotes = {number: quote_at(number, row) for number, row in _rows(text)}
+def read_table(table: BinaryIO) -> list[store.NewQuote]:
+    """Read every line, or raise BadInput for the first that is wrong: of a table with a mistake nothing is taken."""
+    quotes: dict[int, NewQuote] = {}
+    for number, row in _rows(table):
+        if len(quotes) >= MOST:
+            raise BadInput(say("more than {most} quotes at a time", most=MOST))
+        quotes[number] = quote_at(number, row)
     if not quotes:
         raise BadInput(say("the table has no lines"))
-    if len(quotes) > MOST:
-        raise BadInput(say("more than {most} quotes at a time", most=MOST))
     _check_codes(quotes)
     return [each.wanted() for each in quotes.values()]
 
@@ -262,19 +269,26 @@ def _check_codes(quotes: Mapping[int, NewQuote]) -> None:
             )
 
 
-def _rows(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)
+def _rows(table: BinaryIO) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield each row that says something: its cells by the names of their columns."""
+    refusal = say("the table is neither UTF-8 nor Windows-1252")
+    columns: list[str] | None = None
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        reader.fieldnames = [plain(each) for each in reader.fieldnames or ()]
-        if "descricao" not in reader.fieldnames:
-            raise BadInput(say("the first line names no column `descricao`"))
-        for row in reader:
-            if any((each or "").strip() for each in row.values() if not isinstance(each, list)):
-                yield reader.line_num, row
+        for number, row in read_rows(table, most=MOST_LINES, refusal=refusal, strict=True):
+            if columns is None:
+                columns = [plain(each) for each in row]
+                if "descricao" not in columns:
+                    break
+            elif any(cell.strip() for cell in row):
+                if any(MANGLED in cell for cell in row):
+                    raise BadInput(
+                        say("the table has characters that cannot be read: save it as UTF-8")
+                    )
+                yield number, dict(zip(columns, row, strict=False))
     except csv.Error as error:
         raise BadInput(say("the table cannot be read: {why}", why=str(error))) from None
+    if columns is None or "descricao" not in columns:
+        raise BadInput(say("the first line names no column `descricao`"))
 
 
 def quote_at(number: int, row: Mapping[str, Any]) -> NewQuote:

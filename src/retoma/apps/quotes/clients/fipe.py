@@ -1,7 +1,6 @@
 """The FIPE table: brands, their models, the years of a model, and what it is worth."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import Any, Final
 from retoma.apps.quotes.model import NotAPrice, Vehicle, read_price
 from retoma.engine.errors import Permanent, Transient
 from retoma.outbound import Outbound, Policy
+from retoma.text import normalize
 
 CARS: Final = "/fipe/api/v1/carros"
 BRANDS: Final = "/marcas"
@@ -102,5 +102,5 @@ def _says_year(code: str, name: str, year: int) -> bool:
 
 
 def _words(text: str | Iterable[str]) -> frozenset[str]:
-    plain = unicodedata.normalize("NFKD", str(text)).encode("ascii", "ignore").decode()
+    plain = normalize("NFKD", str(text)).encode("ascii", "ignore").decode()
     return frozenset(re.findall(r"[a-z0-9.]+", plain.casefold()))

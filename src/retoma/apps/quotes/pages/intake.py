@@ -1,25 +1,24 @@
 """The page by which quotes come in: a table, or descriptions as they are pasted. All of it or nothing."""
 
 from http import HTTPStatus
-from typing import Final
 
 from fastapi import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from retoma.apps.quotes import api
 from retoma.apps.quotes.api.lotes import MOST, NewLote, quote_at, take_table
+from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import QuoteKind
 from retoma.apps.quotes.pages.looks import KINDS
+from retoma.apps.uploads import in_thread, spooled_form
 from retoma.engine.errors import BadInput
 from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Looker
-from retoma.web.pages.route import Form, form_of, page_router
+from retoma.web.pages.route import form_of, page_router
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
 
 routes = page_router()
-
-MANGLED: Final = "\ufffd"  # what a browser writes for bytes that are no UTF-8
 
 
 @routes.get("/quotes/import")
@@ -30,15 +29,15 @@ async def show(_: Viewer, who: ALooker) -> Response:
 @routes.post("/quotes/import")
 async def take_in(actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Importar CSV": of a table with a mistake nothing is taken."""
-    form = await form_of(request)
     try:
-        lote = await take_table(
-            who.house,
-            _table(form),
-            actor,
-            name=form.one("nome"),
-            budget=form.one("orcamento"),
-        )
+        async with spooled_form(request.stream(), "text") as (table, fields):
+            lote = await take_table(
+                who.house,
+                table,
+                actor,
+                name=fields.get("nome") or None,
+                budget=fields.get("orcamento") or None,
+            )
     except BadInput as error:
         if not who.htmx:
             raise
@@ -50,14 +49,7 @@ async def take_in(actor: Operator, who: ALooker, request: Request) -> Response:
 async def add(actor: Operator, who: ALooker, request: Request) -> Response:
     """One line is a quote by itself, several are a lote."""
     form = await form_of(request)
-    lines = (form.one("descricoes") or "").splitlines()
-    wanted = [
-        quote_at(number, {"descricao": line, "tipo": form.one("tipo")})
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
-    if not wanted:
-        raise BadInput(say("no description was given; nothing was changed"))
+    wanted = await in_thread(_pasted, form.one("descricoes") or "", form.one("tipo"))
     if len(wanted) == 1:
         quote = await api.quotes.add_quote(wanted[0], actor, who.house, Response())
         return led(who, f"/quotes/{quote.id}")
@@ -66,11 +58,18 @@ async def add(actor: Operator, who: ALooker, request: Request) -> Response:
     return led(who, f"/quotes/lotes/{lote.id}")
 
 
-def _table(form: Form) -> bytes:
-    text = form.one("text") or ""
-    if MANGLED in text:
-        raise BadInput(say("the table has characters that cannot be read: save it as UTF-8"))
-    return text.encode()
+def _pasted(descriptions: str, kind: str | None) -> list[NewQuote]:
+    """One quote for each line that says something."""
+    lines = [
+        (number, line)
+        for number, line in enumerate(descriptions.splitlines(), start=1)
+        if line.strip()
+    ]
+    if not lines:
+        raise BadInput(say("no description was given; nothing was changed"))
+    if len(lines) > MOST:
+        raise BadInput(say("more than {most} quotes at a time", most=MOST))
+    return [quote_at(number, {"descricao": line, "tipo": kind}) for number, line in lines]
 
 
 def led(who: Looker, address: str) -> Response:
