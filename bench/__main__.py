@@ -20,12 +20,15 @@ from bench.page import write_page
 from bench.places import Places, open_places
 from bench.plot import write_plot
 from bench.table import Result, show, write_json
+from bench.zombies import board
 
 TABLE_WIDTH = 140
 
 
 def main(arguments: Sequence[str]) -> int:
     asked = parse(arguments)
+    if board.NAME in asked.only:
+        return run_board(asked)
     chosen = choose(comparisons(QUICK if asked.quick else FULL), asked.only)
     if not chosen:
         Console(stderr=True).print(f"no comparison is called {' or '.join(asked.only)}")
@@ -44,6 +47,14 @@ def main(arguments: Sequence[str]) -> int:
     if asked.page and not page.keeps:
         write_page(results, asked.page, where)
     return 0 if all(result.ours is not None for result in results) else 1
+
+
+def run_board(asked: argparse.Namespace) -> int:
+    """What a stopped worker may still write, ours beside the peers: no figures, so it is run alone."""
+    if asked.only != [board.NAME] or asked.plot:
+        Console(stderr=True).print(f"{board.NAME} is run alone, and has no picture")
+        return 2
+    return board.run(table_console(), page=asked.page, facts=asked.json)
 
 
 class Known:
@@ -96,11 +107,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--page",
         type=Path,
         metavar="FILE",
-        help="also put the figures into this page: docs/performance.md, which keeps those of"
-        " other runs, or what many machines cost into docs/howto/many-machines.md",
+        help="also put what came out into this page: docs/performance.md, which keeps the figures of"
+        " other runs; what many machines cost into docs/howto/many-machines.md; the board of"
+        " zombies into docs/reliability.md",
     )
     parser.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="only rows whose name begins so"
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="only rows whose name begins so; zombies: the board of docs/reliability.md",
     )
     return parser.parse_args(arguments)
 

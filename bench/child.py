@@ -60,11 +60,14 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
         self._errors.close()
 
     def wait_until_ready(self) -> None:
         if self._line() != READY:
-            raise Failed(f"{self._function} did not start:\n{self._last_words()}")
+            raise Failed(f"{self._function} did not start:\n{self.last_words()}")
 
     def go(self) -> None:
         assert self._process.stdin is not None
@@ -76,6 +79,10 @@ class Child:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def send(self, sign: signal.Signals) -> None:
+        """Send a signal to the whole family, for example SIGSTOP."""
+        os.killpg(self._process.pid, sign)
+
     def answer(self, limit: float = LIMIT) -> Any:
         """What the function returned, or Failed with the end of its standard error."""
         try:
@@ -83,14 +90,14 @@ class Child:
         except subprocess.TimeoutExpired:
             raise Failed(f"{self._function} took more than {limit:.0f} s") from None
         if self._process.returncode != 0 or not output.strip():
-            raise Failed(f"{self._function} failed:\n{self._last_words()}")
+            raise Failed(f"{self._function} failed:\n{self.last_words()}")
         return json.loads(output)
 
     def _line(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace")[-LAST_WORDS:]
 
