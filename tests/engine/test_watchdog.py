@@ -1,17 +1,18 @@
 """What lost runners leave behind, and the counters."""
 
 import asyncio
+import threading
 
 import pytest
 
 from retoma import Retoma, State
-from retoma.db import Database
+from retoma.db import Database, Transaction
 from retoma.engine import insights, settlement, store
 from retoma.engine.job import StepId
 from retoma.engine.ports import Process
 from retoma.engine.states import DeadReason
 from retoma.engine.watchdog import Swept, Watchdog
-from tests.engine.aids import boot, change, claim, rows, settle, submit
+from tests.engine.aids import boot, change, claim, eventually, rows, settle, submit
 
 LEASE = 60.0
 ELSEWHERE = Process("another machine", 1, "1")
@@ -117,6 +118,46 @@ async def test_e19_many_recoveries_of_one_runner_take_its_jobs_back_once(databas
         assert (1, 20) == (sum(s.lost for s in swept), sum(s.taken_back for s in swept))
         [[told]] = await rows(database, "SELECT count(*) FROM events WHERE type = 'lost'")
         assert 20 == told
+
+
+async def test_e19_two_who_take_back_at_the_same_moment_take_each_job_back_once(database_url):
+    """The second comes while the first has not committed: it neither waits for it nor repeats it."""
+    async with Retoma(database_url) as app, Retoma(database_url) as other:
+        database, elsewhere = await app.database(), await other.database()
+        await boot(database, "dead")
+        await submit(database, 5)
+        await claim(database, "dead", slots=5)
+        await change(database, "UPDATE runners SET state = 'lost'")
+        taken, may_commit = threading.Event(), threading.Event()
+
+        def take_back_slowly(tx: Transaction) -> int:
+            back = store.take_back(tx, "first")
+            taken.set()
+            assert may_commit.wait(60)
+            return len(back)
+
+        first = asyncio.create_task(database.write(take_back_slowly, verb="take_back"))
+        assert await asyncio.to_thread(taken.wait, 60)
+        second = asyncio.create_task(
+            elsewhere.write(lambda tx: len(store.take_back(tx, "second")), verb="take_back")
+        )
+        if database.dialect == "postgres":
+
+            async def through_or_waiting() -> bool:
+                return second.done() or bool(await rows(database, WAITING))
+
+            await eventually(through_or_waiting)
+        may_commit.set()
+
+        assert (5, 0) == (await first, await second)
+        [[told]] = await rows(database, "SELECT count(*) FROM events WHERE type = 'lost'")
+        assert 5 == told
+
+
+WAITING = (
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    " AND datname = current_database()"
+)
 
 
 async def test_more_than_a_bite_is_taken_back_in_one_look(database_url):
