@@ -258,11 +258,11 @@ class PostgresLab:
                 self._wire.url,
                 direct,
                 folder,
-                self._wire.files_again,
+                self._wire.all_well,
                 guilty=fault in GUILTY,
             )
         finally:
-            self._wire.files_again()
+            self._wire.all_well()
             self._wire.cut_all()
 
 

@@ -67,6 +67,7 @@ class Wire:
     def __init__(self, url: str, restart: Callable[[], None] | None = None) -> None:
         self._upstream = urlsplit(url)
         self._restart = restart
+        self._restarting: threading.Thread | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="wire")
         self._server: asyncio.Server | None = None
@@ -145,12 +146,20 @@ class Wire:
 
     def restart(self) -> None:
         if self._restart is not None:
-            self._loop.run_in_executor(None, self._restart)
+            self._restarting = threading.Thread(target=self._restart, name="restart")
+            self._restarting.start()
 
     def no_files(self) -> None:
         """For a moment this process can open nothing."""
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, self._files[1]))
         self._loop.call_later(EMPTY, self.files_again)
+
+    def all_well(self) -> None:
+        """Return when files can be opened and the server has started again."""
+        self.files_again()
+        if self._restarting is not None:
+            self._restarting.join()
+            self._restarting = None
 
     def files_again(self) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
