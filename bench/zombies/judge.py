@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.zombies.ledger import EFFECT, START, Line
-from bench.zombies.scenarios import CANCELLED, GONE, RUNNING, SECOND, WAITING, Scenario
+from bench.zombies.scenarios import CANCELLED, FIRST, GONE, RUNNING, SECOND, WAITING, Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,7 @@ class Seen:
     state: str
     value: Any = None
     steps: tuple[tuple[str, Any], ...] = ()
-    claim: str = (
-        ""  # whatever names the present claim: another one means that somebody took it anew
-    )
+    claim: str = ""  # names the present claim; another name: somebody took the job anew
 
     def __str__(self) -> str:
         return self.state if self.value is None else f"{self.state} with {self.value!r}"
@@ -29,9 +27,7 @@ class Observed:
     """All that was seen of one job from outside."""
 
     before: Seen  # when the first worker was woken
-    woken: Sequence[
-        Seen
-    ] = ()  # what followed while nobody else was at work on it, without repeats
+    woken: Sequence[Seen] = ()  # what followed while only that one was at work, each once
     after: Seen  # in the end
 
 
@@ -41,9 +37,8 @@ class Verdict:
 
     runs: dict[str, int] = field(default_factory=dict)  # of each part
     vain: int = 0  # runs beyond those that the takeover itself needs
-    stale: tuple[
-        str, ...
-    ] = ()  # writes of the first worker that were accepted: what each changed
+    tried: bool = False  # the woken worker went on; else there was nothing to refuse
+    stale: tuple[str, ...] = ()  # what each of its writes that were accepted has changed
     right: bool = False
     lost: bool = False
     after: str = ""  # how the job ended
@@ -65,6 +60,7 @@ def judge(
     return Verdict(
         runs=dict(runs),
         vain=sum(max(runs[part] - needed, 0) for part, needed in scenario.runs),
+        tried=any(line.worker == FIRST and line.phase == EFFECT for line in own),
         stale=tuple(stale_writes(scenario, seen)),
         right=ended_right(scenario, own, seen.after, results=results),
         lost=seen.after.state in {WAITING, RUNNING, GONE},

@@ -99,11 +99,16 @@ def cell(scenario: Scenario, verdicts: Mapping[str, Verdict]) -> str:
         return "no steps"
     parts = [runs_text(verdict)]
     if scenario is not KILL:
-        parts.append(
-            f"**accepted**: {'; '.join(verdict.stale)}" if verdict.stale else "refused"
-        )
+        parts.append(fate_of_write(verdict))
     parts.append("right" if verdict.right else f"**wrong**: {verdict.after}")
     return ", ".join(parts)
+
+
+def fate_of_write(verdict: Verdict) -> str:
+    """What became of the woken worker's write, if it came so far."""
+    if verdict.stale:
+        return f"**accepted**: {'; '.join(verdict.stale)}"
+    return "refused" if verdict.tried else "stopped before it wrote"
 
 
 def runs_text(verdict: Verdict) -> str:

@@ -43,9 +43,8 @@ class Scenario:
     moment: Moment = Moment.AT_WORK
     fails: bool = False  # the first worker's run raises
     state: str = DONE  # how the job ends if nothing stale is accepted
-    runs: tuple[tuple[str, int], ...] = (
-        (JOB, 2),
-    )  # how often each part runs, if nothing runs in vain
+    # How often each part runs, if nothing runs in vain.
+    runs: tuple[tuple[str, int], ...] = ((JOB, 2),)
 
     @property
     def part(self) -> str:
@@ -62,7 +61,7 @@ class Scenario:
 
 KILL = Scenario(
     name="kill",
-    title="kill -9 after a first effect, and after a second one but before completion",
+    title="is killed with -9 after a first effect and a second one, but before completion",
     kind=STEPS,
     moment=Moment.KILLED,
     runs=((ONE, 1), (TWO, 2)),

@@ -8,7 +8,7 @@ import pytest
 from bench.zombies.director import Played, Times, play
 from bench.zombies.judge import Observed, Seen, judge, summarize
 from bench.zombies.ledger import EFFECT, START, Ledger
-from bench.zombies.page import BEGIN, END, Row, write_section
+from bench.zombies.page import BEGIN, END, Row, cell, write_section
 from bench.zombies.scenarios import (
     BY_NAME,
     CANCELLED,
@@ -56,6 +56,20 @@ def test_a_run_more_than_the_takeover_needs_is_seen(tmp_path):
 
     verdict = judge(SCENARIO, ledger.lines(), seen, results=True)
     assert (1, {JOB: 3}, False) == (verdict.vain, verdict.runs, verdict.clean)
+
+
+def test_a_worker_that_never_went_on_was_refused_nothing(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.append(SCENARIO.name, JOB, FIRST, START)
+    written(tmp_path, (SECOND, JOB))
+    seen = Observed(before=HELD, woken=[HELD], after=ENDED)
+
+    verdict = judge(SCENARIO, ledger.lines(), seen, results=True)
+
+    assert (False, True) == (verdict.tried, verdict.clean)
+    assert "2 runs, stopped before it wrote, right" == cell(SCENARIO, {SCENARIO.name: verdict})
+    written(tmp_path, (FIRST, JOB))
+    assert judge(SCENARIO, ledger.lines(), seen, results=True).tried
 
 
 def test_a_step_that_runs_again_after_its_commit_is_seen(tmp_path):
@@ -142,6 +156,7 @@ def test_a_queue_with_a_fence_has_nothing_to_be_blamed_for(tmp_path):
 
     assert set(BY_NAME) == set(found)
     assert [] == [name for name, verdict in found.items() if not verdict.clean]
+    assert {each.name for each in SCENARIOS} == {n for n, each in found.items() if each.tried}
     assert {ONE: 1, TWO: 2} == found[KILL.name].runs
 
 
