@@ -16,8 +16,11 @@ import pytest
 
 from retoma import Context, Retoma, State, db
 from retoma.db import Call, Full, ReplyLost, Transaction, adhoc
+from retoma.db.database import EVERYTHING
 from tests import nursery
 from tests.db import turns
+from tests.prove import files
+from tests.prove.places import Place
 
 MAKE = adhoc("CREATE TABLE notes (id integer PRIMARY KEY, text text)")
 ADD = adhoc("INSERT INTO notes (text) VALUES (:text)")
@@ -47,6 +50,34 @@ async def count(database: db.Database) -> int:
     row = await database.read(lambda tx: tx.one(COUNT))
     assert row is not None
     return int(row[0])
+
+
+def open_files() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+async def test_what_cannot_be_checkpointed_at_the_end_is_closed_all_the_same(path):
+    """The commit is in the log. Sockets were left open: nobody came to close them."""
+    database = db.open(f"sqlite:///{path}")
+    spoiler = files.Spoiler(lambda _: None)
+    vfs = files.FaultVFS(spoiler)
+    try:
+        before = open_files()
+        await prepare(database)
+        await database.write(add(), verb="add")
+        assert {EVERYTHING} == await asyncio.to_thread(database.wait_bell, 0)
+        spoiler.arm(Place("file", "db.write", 0), files.Fault.IOERR)
+
+        database.close()
+
+        assert spoiler.hit
+        assert before == open_files()
+    finally:
+        spoiler.disarm()
+        vfs.unregister()
+    again = db.open(f"sqlite:///{path}")
+    assert 1 == await count(again)
+    again.close()
 
 
 # — several processes —

@@ -13,7 +13,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
@@ -151,10 +151,7 @@ async def _play(
     except Exception as error:  # noqa: BLE001 — whatever it is, it is a finding
         wrong.append(_broken(error))
     finally:
-        with suppress(
-            apsw.Error
-        ):  # SQLite leaves its last checkpoint undone; apsw raises what we made up
-            await played.app.close()
+        await played.app.close()
     all_well()
     database = db.open(direct)
     try:

@@ -140,7 +140,7 @@ class Sqlite:
             self._waiting.notify()
         if self._thread is not None:
             self._thread.join()
-        self._reader.submit(self._close_reading).result()
+        self._reader.submit(self._close_reading)
         self._reader.shutdown()
         if self._made_wakeups is not None:
             self._made_wakeups.close()
@@ -318,7 +318,9 @@ class _Opened:
     turn: int
 
     def close(self) -> None:
-        self.connection.close()
+        """Close it. A last checkpoint that fails is made by whoever opens the file next."""
+        with suppress(apsw.Error):
+            self.connection.close()
         if self.turn >= 0:
             os.close(self.turn)
 
