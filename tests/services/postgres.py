@@ -41,8 +41,9 @@ NEEDED = ("initdb", "postgres")
 
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
-# Nothing here outlives the suite, so nothing here needs the disk.
-FAST = {"fsync": "off", "full_page_writes": "off"}
+# Nothing here outlives the suite, so nothing here needs the disk. Tests say when there are statistics:
+# autovacuum made some in the middle of a slow test, and another plan with them.
+FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
 # --- where its programs are
