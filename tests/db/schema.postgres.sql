@@ -538,6 +538,16 @@ CREATE OR REPLACE FUNCTION retoma.clock_in(seconds double precision)
  RETURNS timestamp with time zone
  LANGUAGE sql
 AS $function$SELECT retoma.clock() + seconds * interval '1 second'$function$
+CREATE OR REPLACE FUNCTION retoma.count_denied(line bigint, told json)
+ RETURNS SETOF bigint
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'retoma', 'pg_temp'
+AS $function$
+UPDATE audit SET details = told
+WHERE id = line AND verb = 'authz_denied' AND at > retoma.clock_in(-300)
+RETURNING id
+$function$
 CREATE OR REPLACE FUNCTION retoma.leave_place_of_evidence()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -557,6 +567,35 @@ BEGIN
     END IF;
     RAISE EXCEPTION 'events are never changed; they go when their job has gone';
 END $function$
+CREATE OR REPLACE FUNCTION retoma.retire_audit(bite bigint, events_before timestamp with time zone)
+ RETURNS SETOF bigint
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'retoma', 'pg_temp'
+AS $function$
+DELETE FROM audit
+WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT bite) AND at < CASE
+    WHEN session_user = current_user THEN events_before
+    ELSE least(events_before, retoma.clock_in(-3600)) END
+RETURNING id
+$function$
+CREATE OR REPLACE FUNCTION retoma.retire_events(retired json, events_before timestamp with time zone)
+ RETURNS SETOF bigint
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'retoma', 'pg_temp'
+AS $function$
+DELETE FROM events
+WHERE job = ANY(ARRAY(
+    SELECT old.id FROM (
+        SELECT CAST(job AS bigint) AS id
+        FROM json_array_elements_text(retired) AS j(job)) old
+    WHERE NOT EXISTS (SELECT FROM jobs WHERE id = old.id)
+      AND (SELECT max(at) FROM events WHERE job = old.id) < CASE
+          WHEN session_user = current_user THEN events_before
+          ELSE least(events_before, retoma.clock_in(-3600)) END))
+RETURNING job
+$function$
 attempts AS  SELECT c.job,
     c.epoch,
     c.actor AS runner,

@@ -8,10 +8,11 @@ from retoma import db, settings
 from retoma.bootstrap import APPLICATIONS, application_of, rooms_of
 from retoma.cli.desk import must_exist, print_json, reachable, shown, url_of
 from retoma.cli.exits import Exit, Stop
-from retoma.db import Database, migrations
+from retoma.db import Database, Transaction, migrations
 from retoma.db.migrations import Migration, Room, Status
-from retoma.db.statements import DIALECTS
+from retoma.db.statements import DIALECTS, Text
 from retoma.engine.errors import BadInput
+from retoma.grants import Program, grants, read_schema
 from retoma.manifest import installed
 from retoma.words import say, speak
 
@@ -97,6 +98,69 @@ def sql(database: str | None, as_json: bool, *, dialect: str | None, above: int)
         print_json({"dialect": wanted, "above": above, "sql": text})
     else:
         print(text, end="")
+
+
+def grant(
+    database: str | None, as_json: bool, *, program: str, name: str | None, apply: bool
+) -> None:
+    """The least rights of a program, for the tables that are in the database now."""
+    if program not in list(Program):
+        raise BadInput(
+            say(
+                "--role is one of {known}, not {wanted!r}",
+                known=", ".join(Program),
+                wanted=program,
+            )
+        )
+    url = url_of(database)
+    if _dialect(url) == "sqlite":
+        raise Stop(
+            Exit.USAGE,
+            say(
+                "{url} is SQLite, which has no roles: its rights are those of the file; nothing"
+                " was changed",
+                url=shown(url),
+            ),
+        )
+    role = name or f"retoma_{program}"
+    statements = asyncio.run(_grant(url, Program(program), role, apply=apply))
+    text = "\n".join(["BEGIN;", *(f"{each};" for each in statements), "COMMIT;"])
+    if as_json:
+        print_json({"program": program, "role": role, "applied": apply, "sql": text})
+    elif apply:
+        print(speak("the role {role} has the rights of {program}", role=role, program=program))
+    else:
+        print(text)
+
+
+async def _grant(url: str, program: Program, role: str, *, apply: bool) -> list[str]:
+    await reachable(db.open(url))
+    opened = db.open(url)
+    try:
+        if (await migrations.status(opened)).pending:
+            raise Stop(
+                Exit.USAGE,
+                say(
+                    "bring the schema up to date first: `retoma db upgrade`; nothing was changed"
+                ),
+            )
+        if not apply:
+            return grants(program, role, await opened.read(read_schema))
+
+        def give(tx: Transaction) -> list[str]:
+            statements = grants(program, role, read_schema(tx))
+            for each in statements:
+                tx.run(_plain(each))
+            return statements
+
+        return await opened.write(give, verb="grant")
+    finally:
+        opened.close()
+
+
+def _plain(sql: str) -> db.Statement:
+    """One statement for PostgreSQL that takes no parameters and gives no rows."""
+    return db.Statement("grant", (), (Text(sql.replace("%", "%%"), answers=False),))
 
 
 def script(dialect: str, above: int) -> str:

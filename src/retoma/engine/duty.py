@@ -115,6 +115,10 @@ class Duties:
             held.next = min(held.next, now + taken.due)
         return held
 
+    def leave_out(self, duty: Duty) -> None:
+        """Never take this duty: another runner may, which has the right to do it."""
+        self._chores = {name: chore for name, chore in self._chores.items() if name != duty}
+
     @property
     def names(self) -> list[str]:
         """What this code knows to do."""

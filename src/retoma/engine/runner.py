@@ -368,13 +368,17 @@ class Life:
     async def _begin(self) -> None:
         """A first boot that cannot be is told to whoever started it; a later one waits."""
         belong = [Belongs._make(each) for each in self._kinds.belong()]
+
+        def boot(tx: Transaction) -> tuple[str, bool]:
+            database_id = store.boot_runner(
+                tx, self._boot, self._knobs.lease, self._kinds.at_once(), belong
+            )
+            return database_id, store.may_retire(tx)
+
         while True:
             try:
-                self._tools.database_id = await self._database.write(
-                    lambda tx: store.boot_runner(
-                        tx, self._boot, self._knobs.lease, self._kinds.at_once(), belong
-                    ),
-                    verb="boot",
+                self._tools.database_id, may_retire = await self._database.write(
+                    boot, verb="boot"
                 )
             except (Away, Full) as error:
                 if not self._again or self._leaving:
@@ -382,6 +386,8 @@ class Life:
                 log.warning("runner.boot_failed", runner=self._boot.id, error=str(error))
                 await self._clock.sleep(NO_ANSWER)
             else:
+                if not may_retire:
+                    self._duties.leave_out(Duty.RETENTION)
                 return
 
     def leave(self) -> None:

@@ -62,3 +62,19 @@ def db_sql(
     from retoma.cli.db import sql
 
     sql(database, json, dialect=dialect, above=above)
+
+
+@database.command("grant")
+def db_grant(
+    role: Annotated[str, typer.Option(help="The program that logs in: web, runner or reader.")],
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The role's name; else retoma_ROLE.")
+    ] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Run it, in one transaction.")] = False,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Print the SQL that gives a role of PostgreSQL the rights its program needs, and no others."""
+    from retoma.cli.db import grant
+
+    grant(database, json, program=role, name=name, apply=apply)

@@ -1,5 +1,5 @@
 -- Delete all events of each of these jobs that is no more, if the last of them is old enough.
--- Twin: sets of rows arrive by json_array_elements_text there, by json_each here.
+-- Twin: a statement here; there a function of the owner, for a role that may not delete.
 DELETE FROM events
 WHERE job IN (
     SELECT o.value FROM json_each(:jobs) o

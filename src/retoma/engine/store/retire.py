@@ -27,6 +27,7 @@ HOLD_OLD_JOBS = verb("hold_old_jobs")
 KEEP_PASS = verb("keep_pass")
 KEEP_REFERENCE = verb("keep_reference")
 LIST_REFERENCES = verb("list_references")
+MAY_RETIRE = verb("may_retire")
 NEXT_ALERTS = verb("next_alerts")
 NOW = verb("now")
 OLD_BATCHES = verb("old_batches")
@@ -110,6 +111,12 @@ def bounds(
     return Bounds(
         done_before=before(done), dead_before=before(dead), events_before=before(events)
     )
+
+
+def may_retire(tx: Transaction) -> bool:
+    """Whether this process may delete what is old: on PostgreSQL its role needs the right to."""
+    [(may,)] = tx.all(MAY_RETIRE)
+    return bool(may)
 
 
 def keep_pass(tx: Transaction, retired: Mapping[str, int]) -> None:

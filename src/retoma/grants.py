@@ -1,0 +1,258 @@
+"""Least rights on PostgreSQL: what the role of each program may do with each table.
+
+The owner of the schema migrates, restores and deletes events; every other program has a role of its own.
+A table of the engine without an entry here belongs to nobody: a test says so. Pure: no I/O but `read_tables`.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from retoma.db import Transaction, adhoc
+from retoma.db.names import quoted
+from retoma.engine.store import list_references
+
+SCHEMA: Final = "retoma"
+
+
+class Program(StrEnum):
+    """Which program logs in with the role."""
+
+    WEB = "web"  # retoma serve
+    RUNNER = "runner"  # retoma runner
+    READER = "reader"  # metrics, lists, dashboards: neither payloads nor secrets
+
+
+class Rights(NamedTuple):
+    """Of one table: the rights of two programs by their first letters, the columns that a reader sees."""
+
+    web: str = ""
+    runner: str = ""
+    reader: str = ""
+
+
+# S: SELECT, I: INSERT, U: UPDATE, D: DELETE.
+TABLES: Final[Mapping[str, Rights]] = {
+    # Jobs. Only retention deletes them, and it belongs to the runners.
+    "jobs": Rights(
+        "SIU",
+        "SIUD",
+        "id batch kind queue key state priority run_at turn deadline version limit_key aside runner"
+        " epoch seq generation failures lost released fresh_from checkpoint progress progress_at"
+        " code cancel_at correlation traceparent created_at started_at ended_at discarded_at",
+    ),
+    "steps": Rights(
+        "SIU", "SIUD", "job name version key state epoch generation begun_at saved_at"
+    ),
+    "batches": Rights(
+        "SIU", "SIUD", "id key kind name created_at first_job last_job paused_at"
+    ),
+    "batch_pace": Rights("SIU", "SIUD", "batch minute n"),
+    "counts": Rights("SIU", "SIUD", "batch kind state code n"),
+    "hints": Rights("SIUD", "SIUD", "job queue epoch hinted_at"),
+    "kinds": Rights("SIU", "SIU", "name application queue"),
+    "reuse": Rights("SIU", "SIUD", "hash job kind step version at"),
+    "fillings": Rights("SIUD", "SIUD", "id lease_until jobs batch"),
+    "filling_jobs": Rights("SID", "SID", "filling slice place kind"),
+    "answers": Rights("SIUD", "SIUD"),
+    # What happened. Nobody but the owner changes or deletes it.
+    "events": Rights("SI", "SI", "job seq type at epoch actor xid"),
+    "audit": Rights("SI", "SI", "id at verb xid"),
+    "evidence": Rights("SIUD", "SIUD", "sha256 size codec stored_at used_at"),
+    "job_evidence": Rights("SIU", "SIUD", "job name epoch sha256 media cut_from at"),
+    "places_left": Rights("SID", "SID"),
+    # What is measured.
+    "tallies": Rights(
+        "SID", "SID", "id batch kind from_state to_state code minute n event bucket ms runner"
+    ),
+    "totals": Rights("SIU", "SIU", "kind event bucket n ms"),
+    "pace": Rights("SIU", "SIUD", "kind minute state code bucket n ms"),
+    "runner_totals": Rights("SIU", "SIUD", "boot event n ms"),
+    "runner_kinds": Rights("SIU", "SIUD", "boot kind event n ms"),
+    "alerts": Rights(
+        "SIU",
+        "SIUD",
+        "id rule subject severity since closed_at raised_told_at closed_told_at acknowledged_at"
+        " silenced_until",
+    ),
+    # Who works.
+    "runners": Rights(
+        "SIU",
+        "SIUD",
+        "boot name host pid pid_started version slots knows state since beat_at lease_until"
+        " drain_at trouble",
+    ),
+    "duties": Rights("SU", "SU", "name boot term"),
+    "schedules": Rights(
+        "SIUD",
+        "SIUD",
+        "name kind cron timezone missed queue priority version next_at paused_at",
+    ),
+    "ticks": Rights("SIU", "SIUD", "schedule at job"),
+    # What is shared, and what it costs.
+    "limits": Rights("SIU", "SIU", "key cap used by_hand"),
+    "rates": Rights("SIU", "SIU", "key rate burst tokens at"),
+    "breakers": Rights(
+        "SIU", "SIU", "name state failures threshold rest since probe_at job epoch"
+    ),
+    "pools": Rights("SIU", "SIU", "name pick cool_down off_after healthy use_cap"),
+    "pool_items": Rights(
+        "SIU",
+        "SIU",
+        "id pool vendor state scope score uses failures job last_job epoch generation ready_at used_at"
+        " failed_at worked_at",
+    ),
+    "charges": Rights(
+        "SID", "SID", "id job batch kind application provider model unit sort amount at"
+    ),
+    "costs": Rights("SIU", "SIUD", "scope name period provider model unit sort amount"),
+    "prices": Rights("SIU", "SIU", "provider model unit since amount currency per"),
+    "exchange": Rights("SIU", "SIU", "since brl_per_usd"),
+    "budgets": Rights(
+        "SIUD", "SIUD", "gate scope name per currency nanos shut shut_until warned"
+    ),
+    # What is set, and what the database says of itself.
+    "knobs": Rights("SIUD", "S", "name value changed_at"),
+    "pauses": Rights("SIUD", "S", "scope name since"),
+    "refers": Rights("SIU", "SIU", "table_name column_name what"),
+    "meta": Rights("SIU", "SIU", "name value"),
+    "retoma_migrations": Rights("S", "S", "room number name checksum applied_at"),
+    # People are signed in by the server alone.
+    "people": Rights("SIU"),
+    "api_keys": Rights("SIU"),
+    "sign_in_links": Rights("SIUD"),
+    "sign_in_sessions": Rights("SIUD"),
+    "secrets": Rights("SIUD", "SIUD"),
+    # Views.
+    "attempts": Rights("S", "S", "job epoch runner claimed_at ended_at ended"),
+}
+OF_APPLICATIONS: Final = Rights("SIUD", "SIUD")
+WORDS: Final = {"S": "SELECT", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}
+# A reader sees these columns of an application's tables, where their type holds no text of a person's;
+# and those that name a job or a batch.
+READABLE_TYPES: Final = ("timestamp with time zone", "date", "boolean")
+READABLE_NAMES: Final = ("id", "job", "batch", "state", "status", "kind")
+
+FUNCTIONS: Final = {
+    Program.WEB: ("count_denied(bigint, json)",),
+    Program.RUNNER: (
+        "retire_events(json, timestamptz)",
+        "retire_audit(bigint, timestamptz)",
+    ),
+}
+
+# The time that one statement, one lock and one idle transaction may take, of a connection that sets
+# nothing itself; ours set the last two for themselves.
+SESSIONS: Final = {
+    Program.WEB: {"statement_timeout": "2min"},
+    Program.RUNNER: {"statement_timeout": "10min"},
+    Program.READER: {"statement_timeout": "30s", "default_transaction_read_only": "on"},
+}
+EVERY_SESSION: Final = {
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "20s",
+}
+
+
+class Column(NamedTuple):
+    """One column of a table in our schema."""
+
+    table: str
+    name: str
+    type: str
+
+
+COLUMNS = adhoc(
+    "SELECT 1",
+    """SELECT c.relname, a.attname, format_type(a.atttypid, NULL)
+       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+       WHERE c.relnamespace = to_regnamespace('retoma') AND c.relkind IN ('r', 'p', 'v')
+         AND a.attnum > 0 AND NOT a.attisdropped
+       ORDER BY c.relname, a.attnum""",
+)
+DATABASE = adhoc("SELECT 1", "SELECT current_database()")
+
+
+class Seen(NamedTuple):
+    """What a schema holds, as far as grants need to know it."""
+
+    database: str
+    columns: list[Column]
+    references: frozenset[tuple[str, str]]  # (table, column): ids of jobs or batches
+
+
+def read_schema(tx: Transaction) -> Seen:
+    """The tables of the engine and of every application that has some in this database."""
+    [(database,)] = tx.all(DATABASE)
+    columns = [Column(*row) for row in tx.all(COLUMNS)]
+    named = {(each.table.split(".")[-1], each.column) for each in list_references(tx)}
+    return Seen(database, columns, frozenset(named))
+
+
+def grants(program: Program, role: str, seen: Seen) -> list[str]:
+    """Statements that give a role all that its program needs and take everything else from it. Safe to
+    apply again, and to be applied again after every `retoma db upgrade`."""
+    return [
+        *_role(role),
+        *_sessions(program, role, seen.database),
+        *_taken(role, seen.database),
+        f"GRANT CONNECT ON DATABASE {quoted(seen.database)} TO {quoted(role)}",
+        f"GRANT USAGE ON SCHEMA {SCHEMA} TO {quoted(role)}",
+        *(_given(program, role, seen)),
+    ]
+
+
+def _role(role: str) -> Iterator[str]:
+    name = quoted(role)
+    text = role.replace("'", "''")
+    yield (
+        f"DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{text}')"
+        f" THEN CREATE ROLE {name} LOGIN; END IF; END $do$"
+    )
+
+
+def _sessions(program: Program, role: str, database: str) -> Iterator[str]:
+    of = f"ALTER ROLE {quoted(role)} IN DATABASE {quoted(database)}"
+    # The temp schema last: else a table that the role makes there would stand before ours.
+    yield f"{of} SET search_path = {SCHEMA}, public, pg_temp"
+    for name, value in (EVERY_SESSION | SESSIONS[program]).items():
+        yield f"{of} SET {name} = '{value}'"
+
+
+def _taken(role: str, database: str) -> Iterator[str]:
+    """Whatever the role and everybody had before."""
+    name = quoted(role)
+    yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC"
+    yield f"REVOKE TEMPORARY ON DATABASE {quoted(database)} FROM PUBLIC"
+    yield f"REVOKE ALL ON DATABASE {quoted(database)} FROM {name}"
+    yield f"REVOKE ALL ON SCHEMA {SCHEMA} FROM {name}"
+    for what in ("TABLES", "SEQUENCES", "FUNCTIONS"):
+        yield f"REVOKE ALL ON ALL {what} IN SCHEMA {SCHEMA} FROM {name}"
+
+
+def _given(program: Program, role: str, seen: Seen) -> Iterator[str]:
+    for table in dict.fromkeys(each.table for each in seen.columns):
+        on = f"ON {quoted(SCHEMA, table)} TO {quoted(role)}"
+        if program is Program.READER:
+            if shown := _readable(table, seen):
+                yield f"GRANT SELECT ({', '.join(map(quoted, shown))}) {on}"
+            continue
+        letters = getattr(TABLES.get(table, OF_APPLICATIONS), program.value)
+        if letters:
+            yield f"GRANT {', '.join(WORDS[each] for each in letters)} {on}"
+    for function in FUNCTIONS.get(program, ()):
+        yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {quoted(role)}"
+
+
+def _readable(table: str, seen: Seen) -> list[str]:
+    columns = [each for each in seen.columns if each.table == table]
+    if table in TABLES:
+        allowed = TABLES[table].reader.split()
+        return [each.name for each in columns if each.name in allowed]
+    return [
+        each.name
+        for each in columns
+        if each.type in READABLE_TYPES
+        or each.name in READABLE_NAMES
+        or (table, each.name) in seen.references
+    ]
