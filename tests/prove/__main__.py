@@ -7,6 +7,8 @@
 ./run prove --cell sqlite:work:write/COMMIT#3:ioerr --repeat 10
 ./run prove --chaos --minutes 30 --database postgres
 ./run prove --universes 10000 --seed 0        simulated runners, an order and faults by the seed
+./run prove --mutants                         each promise taken out, and what finds that
+./run prove --mutants M03 D1                  some of them
 """
 
 import argparse
@@ -19,6 +21,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
 
+from tests.mutants.play import prove as prove_mutants
 from tests.prove import chaos
 from tests.prove.processes import play_side_by_side
 from tests.prove.scenarios import SCENARIOS
@@ -33,6 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     asked = _parse(arguments)
     faulthandler.enable()
     silence_logs()
+    if asked.mutants is not None:
+        return prove_mutants(asked.mutants)
     if asked.universes:
         return many.prove(asked.seed, asked.universes)
     if asked.chaos:
@@ -65,6 +70,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--chaos", action="store_true", help="processes, all faults together")
     parser.add_argument("--universes", type=int, help="simulate so many, from --seed on")
+    parser.add_argument(
+        "--mutants", nargs="*", metavar="NAME", help="break promises on purpose"
+    )
     return parser.parse_args(arguments)
 
 
