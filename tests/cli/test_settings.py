@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from retoma.bootstrap import APPLICATIONS, application_of
 from tests.cli.conftest import with_app
 
 
@@ -56,6 +57,25 @@ def test_the_knobs_of_an_application_are_known_by_its_app(there, verb, tmp_path)
     assert 2 == verb("settings", "set", "ads.session_limit", "0", *named).code
     assert 2 == verb("settings", "list", "--app", "knobbed_shop").code
     assert not (tmp_path / "elsewhere.db").exists()
+
+
+@pytest.mark.parametrize("name", sorted(APPLICATIONS))
+def test_settings_of_the_applications_that_are_named_can_be_changed(
+    there, verb, name, monkeypatch
+):
+    knobs = application_of(name).knobs
+    if not knobs:
+        return
+    setting, value = f"{name}.{knobs[0].name}", str(knobs[0].default)
+
+    assert 1 == verb("settings", "set", setting, value).code
+    monkeypatch.setenv("RETOMA_APPLICATIONS", name)
+    changed = verb("settings", "set", setting, value)
+    listed = json.loads(verb("settings", "list", "--json").out)
+    assert (0, "") == (changed.code, changed.err)
+    assert "database" in {each["source"] for each in listed if each["name"] == setting}
+    assert 0 == verb("settings", "reset", setting).code
+    assert 2 == verb("settings", "set", setting, "\n").code
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from retoma import panel, settings
+from retoma.bootstrap import application_of
 from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
 from retoma.cli.runner import load
 from retoma.engine.knob import KnobSeen
@@ -51,7 +52,10 @@ def reset(database: str | None, as_json: bool, app: str | None, name: str) -> No
 
 
 def _knowing(here: Retoma, app: str | None) -> Retoma:
-    """The database that is meant, and the knobs that an application has declared."""
+    """The database, with the settings of the applications that RETOMA_APPLICATIONS and `--app` name."""
+    for name in filter(None, settings.read().applications.split(",")):
+        application = application_of(name)
+        here.knobs.declare(application.name, application.knobs)
     if app is not None:
         here.knobs.know(load(app).knobs)
     return here
