@@ -163,7 +163,7 @@ async def test_nobody_takes_a_duty_out_of_a_transaction_that_is_done_under_it(da
 # --- doing them
 
 
-Chores = dict[Duty, Callable[[Fence], Awaitable[float]]]
+Chores = dict[str, Callable[[Fence], Awaitable[float]]]
 
 
 async def held(database: Database, chores: Chores) -> tuple[Duties, FakeClock, asyncio.Event]:

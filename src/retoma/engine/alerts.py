@@ -15,13 +15,13 @@ from retoma.codec import digest, encode
 from retoma.db import Transaction
 from retoma.engine import insights, store
 from retoma.engine.duration import seconds
-from retoma.engine.duty import Fence
+from retoma.engine.duty import Chore, Fence
 from retoma.engine.errors import BadInput
 from retoma.engine.kind import Kind, Kinds, Mend, Watch
 from retoma.engine.knob import Declared, Knob, KnobType
 from retoma.engine.log import get_logger
 from retoma.engine.states import State
-from retoma.engine.store import NewJob, Submission, alerts
+from retoma.engine.store import OF_APPLICATIONS, NewJob, Submission, alerts
 from retoma.engine.store.alerts import ACTOR, Alert, Cause, Rule, Untold
 from retoma.engine.store.breaker import list_breakers
 from retoma.engine.store.budget import standing_budgets
@@ -93,18 +93,9 @@ log = get_logger("retoma.alerts")
 class Alerts:
     """The duty of looking."""
 
-    def __init__(
-        self,
-        zone: str,
-        fixed: Mapping[str, Any] = NONE,
-        watches: Mapping[str, Watch] = NONE,
-        mends: Mapping[str, Mend] = NONE,
-    ) -> None:
-        """`fixed`: knobs that the environment has set. `watches`: what applications look for;
-        `mends`: what they set right."""
+    def __init__(self, zone: str, fixed: Mapping[str, Any] = NONE) -> None:
+        """`fixed`: live settings that the environment has set."""
         self._zone = zone
-        self._watches = watches
-        self._mends = mends
         self._knobs = Declared(KNOBS, fixed=fixed)
 
     async def chore(self, fence: Fence) -> float:
@@ -117,34 +108,79 @@ class Alerts:
             await fence.write(
                 lambda tx: alerts.close_shown(tx, Rule.BATCH, WINDOW), verb="alerts"
             )
-        for mend in self._mends.values():
-            await mend()
         return EVERY
 
     def _changes(self, tx: Transaction) -> bool:
         return self._found(tx).keys() != self._open(tx)
 
     def _change(self, tx: Transaction) -> None:
-        found, known = self._found(tx), self._open(tx)
-        for cause in sorted(known - found.keys()):
-            alerts.close_alert(tx, cause)
-            log.info("alert.closed", rule=cause.rule, subject=cause.subject)
-        for cause in sorted(found.keys() - known):
-            alerts.raise_alert(tx, cause, found[cause])
-            log.warning("alert.raised", rule=cause.rule, subject=cause.subject)
+        change_alerts(tx, self._found(tx), self._open(tx))
 
     def _found(self, tx: Transaction) -> Found:
-        found = find(tx, self._zone, store.knobs.values(tx, self._knobs))
-        return found | _applications(tx, self._watches)
+        return find(tx, self._zone, store.knobs.values(tx, self._knobs))
 
     def _open(self, tx: Transaction) -> set[Cause]:
-        """But for what only a runner with that application can look for: it closes it too."""
+        """Without the alerts of applications: only an instance that has the application closes them."""
+        causes = alerts.open_causes(tx, but=Rule.BATCH)
+        return {cause for cause in causes if cause.rule is not Rule.APPLICATION}
+
+
+class ApplicationAlerts:
+    """The leader task of one application: its watch and its repairs.
+
+    It has a name of its own, so that an instance without the application never holds it.
+    """
+
+    def __init__(self, application: str, watch: Watch | None, mend: Mend | None) -> None:
+        self._application = application
+        self._watch = watch
+        self._mend = mend
+
+    async def chore(self, fence: Fence) -> float:
+        if not await fence.read(lambda tx: alerts.may_alert(tx, WINDOW)):
+            return EVERY
+        if await fence.read(lambda tx: self._found(tx).keys() != self._open(tx)):
+            await fence.write(
+                lambda tx: change_alerts(tx, self._found(tx), self._open(tx)), verb="alerts"
+            )
+        if self._mend is not None:
+            await self._mend()
+        return EVERY
+
+    def _found(self, tx: Transaction) -> Found:
+        found = {} if self._watch is None else self._watch(tx)
+        return {
+            Cause(Rule.APPLICATION, f"{self._application}.{name}"): dict(details)
+            for name, details in found.items()
+        }
+
+    def _open(self, tx: Transaction) -> set[Cause]:
         return {
             cause
             for cause in alerts.open_causes(tx, but=Rule.BATCH)
-            if cause.rule is not Rule.APPLICATION
-            or cause.subject.partition(".")[0] in self._watches
+            if cause.rule is Rule.APPLICATION
+            and cause.subject.partition(".")[0] == self._application
         }
+
+
+def application_chores(kinds: Kinds) -> dict[str, Chore]:
+    """The leader tasks of the applications that this instance has, by name."""
+    return {
+        f"{OF_APPLICATIONS}{name}": ApplicationAlerts(
+            name, kinds.watches.get(name), kinds.mends.get(name)
+        ).chore
+        for name in sorted({*kinds.watches, *kinds.mends})
+    }
+
+
+def change_alerts(tx: Transaction, found: Found, known: set[Cause]) -> None:
+    """Close the alerts that hold no longer, raise those that are new."""
+    for cause in sorted(known - found.keys()):
+        alerts.close_alert(tx, cause)
+        log.info("alert.closed", rule=cause.rule, subject=cause.subject)
+    for cause in sorted(found.keys() - known):
+        alerts.raise_alert(tx, cause, found[cause])
+        log.warning("alert.raised", rule=cause.rule, subject=cause.subject)
 
 
 DEFAULTS = MappingProxyType({each.name: each.default for each in KNOBS})
@@ -212,14 +248,6 @@ def _troubles(tx: Transaction) -> Found:
         Cause(Rule.TROUBLE, each.name): {"text": each.trouble}
         for each in insights.list_runners(tx)
         if each.living and each.trouble
-    }
-
-
-def _applications(tx: Transaction, watches: Mapping[str, Watch]) -> Found:
-    return {
-        Cause(Rule.APPLICATION, f"{name}.{trouble}"): dict(details)
-        for name, watch in watches.items()
-        for trouble, details in watch(tx).items()
     }
 
 

@@ -27,7 +27,7 @@ log = get_logger("retoma.duty")
 
 
 class Duty(StrEnum):
-    """What there is to be done."""
+    """What there is to be done for the engine; each application with alerts has one besides."""
 
     ALERTS = "alerts"
     FILL = "fill"
@@ -81,8 +81,8 @@ class Duties:
         database: Database,
         boot: str,
         clock: Clock,
-        chores: Mapping[Duty, Chore],
-        first: Mapping[Duty, float],
+        chores: Mapping[str, Chore],
+        first: Mapping[str, float],
         wake: Callable[[], None],
     ) -> None:
         self._database = database
@@ -110,7 +110,7 @@ class Duties:
         held = before.get(taken.term.duty)
         if held is None or held.term != taken.term:
             log.info("duty.taken", duty=taken.term.duty, runner=self._boot)
-            held = _Held(taken.term, now + self._first.get(Duty(taken.term.duty), NEVER))
+            held = _Held(taken.term, now + self._first.get(taken.term.duty, NEVER))
         if taken.due is not None:
             held.next = min(held.next, now + taken.due)
         return held
@@ -170,7 +170,7 @@ class Duties:
             await asyncio.wait(set(self._tasks))
 
     async def _do(self, held: _Held) -> None:
-        duty = Duty(held.term.duty)
+        duty = held.term.duty
         again = AGAIN
         try:
             again = await self._chores[duty](Fence(self._database, held.term))

@@ -257,15 +257,18 @@ class Life:
         return Watchdog(self._database, boot.id, boot.process, *about)
 
     def _new_duties(self) -> Duties:
+        of_applications = alerts.application_chores(self._kinds)
         return Duties(
             self._database,
             self._boot.id,
             self._clock,
             chores={
                 **self._chores_of(),
+                **of_applications,
                 Duty.RETENTION: Watched(self._retention, self._clock).chore,
             },
             first={
+                **dict.fromkeys(of_applications, alerts.EVERY),
                 Duty.ALERTS: alerts.EVERY,
                 Duty.FILL: filling.FIRST,
                 Duty.NOTIFY: alerts.HAND_OVER,
@@ -321,12 +324,10 @@ class Life:
             house.declared,
         )
 
-    def _chores_of(self) -> dict[Duty, Chore]:
+    def _chores_of(self) -> dict[str, Chore]:
         """What this runner knows to do for the whole house."""
-        chores: dict[Duty, Chore] = {
-            Duty.ALERTS: Alerts(
-                self._knobs.timezone, self._fixed, self._kinds.watches, self._kinds.mends
-            ).chore,
+        chores: dict[str, Chore] = {
+            Duty.ALERTS: Alerts(self._knobs.timezone, self._fixed).chore,
             Duty.FILL: filling.finish_left,
             Duty.FOLD: self._watchdog.fold_chore,
             Duty.RETENTION: self._retention.chore,
@@ -373,6 +374,7 @@ class Life:
             database_id = store.boot_runner(
                 tx, self._boot, self._knobs.lease, self._kinds.at_once(), belong
             )
+            store.declare_duties(tx, self._duties.names)
             return database_id, store.may_retire(tx)
 
         while True:

@@ -8,7 +8,7 @@ import pytest
 
 from retoma import State
 from retoma.apps.ads import store
-from retoma.engine.alerts import Alerts
+from retoma.engine.alerts import Alerts, application_chores
 from retoma.engine.duty import Fence
 from retoma.engine.errors import IllegalMove
 from retoma.engine.store.alerts import Rule
@@ -122,8 +122,9 @@ async def test_m4_who_waits_for_a_proxy_for_long_is_told_of_and_so_is_every_work
 
         house.clock.advance(901)
         assert await troubles(house) == ["no_proxy"]
-        assert await alerts_of(house, house.app.kinds.watches) == ["ads.no_proxy"]
-        assert await alerts_of(house, {}) == ["ads.no_proxy"], "who cannot look closes nothing"
+        assert await alerts_of(house) == ["ads.no_proxy"]
+        await Alerts("UTC").chore(cast("Fence", await house.app.database()))
+        assert await open_alerts(house) == ["ads.no_proxy"], "who cannot look closes nothing"
         await house.change("UPDATE ads_workers SET status = 'error'")
         assert await troubles(house) == ["no_proxy", "workers_in_error"]
         await house.change("UPDATE ads_workers SET status = 'idle'")
@@ -131,7 +132,7 @@ async def test_m4_who_waits_for_a_proxy_for_long_is_told_of_and_so_is_every_work
         await house.new_proxy(1)
         await house.drain()
         assert await troubles(house) == []
-        assert await alerts_of(house, house.app.kinds.watches) == []
+        assert await alerts_of(house) == []
         assert (await house.mission(mission))["status"] == "completed"
         told = await house.rows(
             "SELECT verb FROM audit WHERE verb IN ('ads.no_proxy', 'ads.proxy_found') ORDER BY id"
@@ -166,9 +167,9 @@ async def test_m5_a_parked_extraction_that_is_let_go_on_gets_a_session_of_its_ow
 
 
 async def looked(house: World) -> None:
-    """As whoever has the duty looks, every 30 seconds."""
-    look = Alerts("UTC", mends=house.app.kinds.mends)
-    await look.chore(cast("Fence", await house.app.database()))
+    """As whoever holds the leader task of the application looks, every 30 seconds."""
+    chores = application_chores(house.app.kinds)
+    await chores["application.ads"](cast("Fence", await house.app.database()))
 
 
 async def troubles(house: World) -> list[str]:
@@ -176,83 +177,11 @@ async def troubles(house: World) -> list[str]:
     return sorted(await database.read(house.app.kinds.watches["ads"]))
 
 
-async def alerts_of(house: World, watches: Any) -> list[str]:
-    """Which troubles of applications are open, after a look."""
-    # Whose duty it is matters to nobody here.
-    await Alerts("UTC", watches=watches).chore(cast("Fence", await house.app.database()))
+async def alerts_of(house: World) -> list[str]:
+    """Which alerts of applications are open, after a look."""
+    await looked(house)
+    return await open_alerts(house)
+
+
+async def open_alerts(house: World) -> list[str]:
     return [each.subject for each in await house.app.alerts() if each.rule is Rule.APPLICATION]
-
-
-async def test_m3_m8_a_proxy_that_fails_while_others_work_is_switched_off_with_one_worker_too(
-    database_url, tmp_path
-):
-    """DESIGN §7: at three failures in a row; the next session never takes the proxy before it."""
-    worker = Picky()
-    async with world(
-        database_url, tmp_path, workers=[worker], writers=[FakeWriter()], proxies=2
-    ) as house:
-        await house.app.knobs.set("ads.session_limit", 1, actor=WHO)
-        await house.queue(*await house.add(6))
-        await house.start()
-        await house.drain()
-
-        assert await house.rows(
-            "SELECT name, active, fail_count FROM proxies ORDER BY name"
-        ) == [("proxy-br-1", False, 3), ("proxy-br-2", True, 0)]
-        used = [body["proxy"]["server"][-1] for verb, body in worker.log if verb == "session"]
-        assert "11" not in "".join(used), used
-        assert used.count("1") == 3
-        rotated = await house.rows("SELECT details FROM ads_logs WHERE event = 'proxy_rotated'")
-        reasons = {store.json_of(details)["reason"] for (details,) in rotated}
-        assert reasons == {"ERROR102", "session_limit"}
-        assert {"completed"} == {s for (s,) in await house.rows("SELECT status FROM missions")}
-
-
-@pytest.mark.parametrize(("ago", "outage"), [(0, True), (700, False)])
-async def test_m3_while_most_proxies_of_a_vendor_fail_none_is_switched_off(
-    database_url, tmp_path, ago, outage
-):
-    """DESIGN §7: more than half of them within ten minutes, though one works."""
-    worker = FakeWorker(session=["stuck"])
-
-    def mend(asked: Asked) -> None:
-        if asked.method == "DELETE":
-            worker.session = ["ready"]
-
-    worker.refuse = mend
-    async with world(
-        database_url, tmp_path, workers=[worker], writers=[FakeWriter()], proxies=4
-    ) as house:
-        *_, works = house.proxies
-        await house.change(
-            f"UPDATE pool_items SET failures = 2, failed_by = 'W9', failed_from = clock_in(-900),"  # noqa: S608
-            f" failed_at = clock_in(-{ago}) WHERE pool = 'ads.proxies'"
-        )
-        await house.change(
-            "UPDATE pool_items SET state = 'off', failed_at = NULL, worked_at = clock()"  # noqa: S608
-            f" WHERE pool = 'ads.proxies' AND name = '{works}'"
-        )
-        await house.queue(*await house.add())
-        await house.start()
-        await house.drain()
-
-        on = await house.rows("SELECT active FROM proxies WHERE id <> :id", id=works)
-        assert [bool(each) for (each,) in on].count(True) == (3 if outage else 2)
-
-
-async def test_m8_a_limit_that_is_lowered_ends_no_scrape_that_runs(database_url, tmp_path):
-    """H-63: what was begun under another limit is finished; the session ends after it."""
-    worker = FakeWorker(scrape=["running"])
-    async with world(database_url, tmp_path, workers=[worker], writers=[FakeWriter()]) as house:
-        first, second = await house.add(2)
-        await house.queue(first, second)
-        await house.start()
-        working = asyncio.create_task(house.drain())
-        await eventually(lambda: scraping(house, first))
-
-        await house.app.knobs.set("ads.session_limit", 1, actor=WHO)
-        worker.scrape = ["completed"]
-        await working
-        verbs = [verb for verb, _ in worker.log]
-        assert verbs == ["session", "scrape", "delete"] * 2
-        assert {"completed"} == {s for (s,) in await house.rows("SELECT status FROM missions")}

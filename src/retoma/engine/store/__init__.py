@@ -44,7 +44,15 @@ from retoma.engine.store.claim import (
     traceparents,
     waiting_queues,
 )
-from retoma.engine.store.duties import Taken, Term, holds_duty, take_duties, try_write
+from retoma.engine.store.duties import (
+    OF_APPLICATIONS,
+    Taken,
+    Term,
+    declare_duties,
+    holds_duty,
+    take_duties,
+    try_write,
+)
 from retoma.engine.store.evidence import (
     PIECE,
     Evidence,
@@ -183,6 +191,7 @@ __all__ = [
     "DRAIN",
     "MOVABLE",
     "NOTHING_BEFORE",
+    "OF_APPLICATIONS",
     "PIECE",
     "RETIRE_CHUNK",
     "Around",
@@ -243,6 +252,7 @@ __all__ = [
     "cost",
     "count_refused",
     "database_id",
+    "declare_duties",
     "declare_kinds",
     "declare_lost",
     "declare_schedules",

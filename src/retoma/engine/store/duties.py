@@ -8,11 +8,15 @@ from typing import Any
 from retoma.db import Transaction, moment
 from retoma.engine.store.verb import verb
 
+DECLARE_DUTY = verb("declare_duty")
 HOLDS_DUTY = verb("holds_duty")
 LAY_DOWN_DUTY = verb("lay_down_duty")
 TAKE_DUTIES = verb("take_duties")
 FORGET_TRY = verb("forget_try")
 TRY_WRITE = verb("try_write")
+
+
+OF_APPLICATIONS = "application."  # how the names of their leader tasks begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,13 @@ class Taken:
 
     term: Term
     due: float | None
+
+
+def declare_duties(tx: Transaction, names: Iterable[str]) -> None:
+    """Have a row for each leader task of an application; those of the engine are there."""
+    for name in names:
+        if name.startswith(OF_APPLICATIONS):
+            tx.run(DECLARE_DUTY, name=name)
 
 
 def take_duties(tx: Transaction, boot: str, names: Iterable[str]) -> list[Taken]:
