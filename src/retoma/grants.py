@@ -82,7 +82,7 @@ TABLES: Final[Mapping[str, Rights]] = {
         "boot name host pid pid_started version slots knows state since beat_at lease_until"
         " drain_at trouble",
     ),
-    "duties": Rights("SU", "SIU", "name boot term"),
+    "duties": Rights("SIU", "SIU", "name boot term"),
     "schedules": Rights(
         "SIUD",
         "SIUD",
