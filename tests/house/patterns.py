@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from re import _constants as constants  # type: ignore[attr-defined]  # the parser of the standard library
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as constants  # the parser of the standard library
+from re import _parser as parser
 from types import ModuleType
 from typing import Annotated, Any, Final, NamedTuple
 
