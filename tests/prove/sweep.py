@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, LiteralString, Protocol
+from typing import IO, Any, LiteralString, Protocol
 
 import apsw
 import psycopg
@@ -36,7 +36,7 @@ from tests.prove.places import Place
 from tests.prove.scenarios import COUNT, SCENARIOS, Play, Scenario, expectations
 from tests.prove.wire import ENDS_ONLY, ERRORS, GUILTY, OF_CHANGES, Fault, Wire
 
-LIMIT = 30.0  # seconds for one scenario; a quiet one takes a fraction of one
+LIMIT = 120.0  # seconds for one scenario, on however busy a machine; a quiet one takes a fraction of one
 SPOILED = 0.05  # NO_ANSWER during a sweep
 TRIES = 5  # to reach a place: what runs beside each other comes in another order now and then
 # Little to read again after a crash: a restart is waited for by the scenario.
@@ -310,7 +310,8 @@ class SqliteLab:
         self._folder = stack.enter_context(_folder())
         self._migrated = Files(_made(self._folder / "migrated"))
         self._path = self._folder / "work.db"
-        self._spoiler = files.Spoiler(stack.enter_context(_other_process(self._path)))
+        self._other = stack.enter_context(_other_process(self._path))
+        self._spoiler = files.Spoiler(self._other.hold)
         vfs = files.FaultVFS(self._spoiler)
         stack.callback(vfs.unregister)
         stack.callback(files.SharedMemory(self._spoiler, vfs).close)
@@ -342,6 +343,7 @@ class SqliteLab:
     def _once(
         self, scenario: Scenario, place: Place | None, fault: files.Fault | None
     ) -> tuple[list[str], list[str]]:
+        self._other.wait_until_closed()
         for each in self._folder.glob("work.db*"):
             if each.is_dir():  # where programs are woken
                 shutil.rmtree(each)
@@ -361,7 +363,7 @@ def _made(folder: Path) -> Path:
 
 
 @contextmanager
-def _other_process(path: Path) -> Iterator[Callable[[float], None]]:
+def _other_process(path: Path) -> Iterator["_OtherProcess"]:
     """Somebody else's program that takes the lock of the file when it is told to."""
     with subprocess.Popen(
         [sys.executable, "-c", LOCKER, str(path)],
@@ -371,17 +373,31 @@ def _other_process(path: Path) -> Iterator[Callable[[float], None]]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        tell, hear = process.stdin, process.stdout
-
-        def hold(seconds: float) -> None:
-            tell.write(f"{seconds}\n")
-            tell.flush()
-            hear.readline()  # it has the lock, or could not get it
-
         try:
-            yield hold
+            yield _OtherProcess(process.stdin, process.stdout)
         finally:
-            tell.close()
+            process.stdin.close()
+
+
+class _OtherProcess:
+    """Takes the lock of the file for a while, and closes the file after that."""
+
+    def __init__(self, tell: IO[str], hear: IO[str]) -> None:
+        self._tell = tell
+        self._hear = hear
+        self._holds = False
+
+    def hold(self, seconds: float) -> None:
+        self._tell.write(f"{seconds}\n")
+        self._tell.flush()
+        self._hear.readline()  # it has the lock, or could not get it
+        self._holds = True
+
+    def wait_until_closed(self) -> None:
+        """Whoever closes a file last deletes its log, by name: of the next file, were it there already."""
+        if self._holds:
+            self._hear.readline()
+        self._holds = False
 
 
 LOCKER = """
@@ -397,6 +413,7 @@ for line in sys.stdin:
     print("held", flush=True)
     time.sleep(float(line))
     other.close()
+    print("closed", flush=True)
 """
 
 
