@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import threading
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from retoma import (
     Transient,
 )
 from retoma.engine import store
+from retoma.engine.attempt import Why
 from retoma.engine.ports import Clock
 from retoma.engine.store import Spot
 from retoma.engine.testing import FakeClock, drain
@@ -275,6 +277,49 @@ async def test_e13_a_cancel_that_comes_while_the_end_is_written_takes_nothing_up
         assert ["claimed", "step_ended", "canceled"] == events[-3:]
 
 
+async def test_e6_an_intent_still_being_written_is_looked_for_once_its_attempt_is_abandoned(
+    database_url,
+):
+    """Canceled meanwhile, the job ended with an intent of which nobody saw the end."""
+    service = Service("running")
+    attempts: list[Any] = []
+    holds, free = threading.Event(), threading.Event()
+    async with Retoma(database_url) as app:
+        database = await app.database()
+
+        @app.job
+        async def mission(ctx: Context) -> Any:
+            def cancel_and_hold(tx: Any) -> None:
+                store.cancel_job(tx, ctx.job, actor="ana")
+                holds.set()
+                free.wait(60)
+
+            if not attempts:
+                holding.append(
+                    asyncio.create_task(database.write(cancel_and_hold, verb="test"))
+                )
+                await eventually(lambda: _is_set(holds))
+                attempt: Any = ctx._desk
+                attempts.append(attempt)
+                # In the next turn of the loop: by then the intent is being written.
+                asyncio.get_running_loop().call_soon(attempt.stop, Why.CANCEL)
+            return await ctx.remote("scrape", service.remote())
+
+        holding: list[asyncio.Task[None]] = []
+        job = await app.submit(mission)
+        async with running(app, let_go=0.05, tick=0.1):
+            try:
+                await eventually(lambda: _is_over(attempts))
+            finally:
+                free.set()
+            await asyncio.gather(*holding)
+            await eventually(lambda: ended(app, job.id))
+
+        assert State.CANCELED is (await app.get(job.id)).state
+        assert {} == service.sent
+        assert ["failed"] == [step.state for step in await app.steps(job.id)], "never sent"
+
+
 async def test_work_that_takes_too_long_is_stopped_before_it_is_sent_again(database_url):
     service = Service("running")
 
@@ -503,6 +548,14 @@ def test_a_remote_that_cannot_work_is_refused(how):
 
 async def polled(service: Service) -> bool:
     return service.asked > 2
+
+
+async def _is_set(event: threading.Event) -> bool:
+    return event.is_set()
+
+
+async def _is_over(attempts: list[Any]) -> bool:
+    return bool(attempts) and attempts[0]._over
 
 
 async def ended(app: Retoma, job: int) -> bool:

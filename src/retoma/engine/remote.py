@@ -198,8 +198,11 @@ class Call:
         await _not_cut_off(self._kept(step, text, state))
 
     async def _kept(self, step: StepId, text: str | None, state: StepState) -> None:
+        kept = SavedStep(step, state, text)
+        if state is StepState.BEGUN:
+            self._last = kept  # whoever stops the call before the answer looks for the work
         await self._hands.keep(step, text, state)
-        self._last = SavedStep(step, state, text)
+        self._last = kept
 
     # — sending —
 

@@ -175,8 +175,12 @@ class Steps:
         if self.over and state is StepState.BEGUN:
             # What is known by now is still told; the fence decides.
             raise LeaseLost(self.claim.job)
+        kept = SavedStep(step, state, text)
+        if state is StepState.BEGUN and kept.live_elsewhere:
+            # Whoever ends the attempt before the answer must reckon with its commit.
+            self.known[step] = kept
         await self.desk.save(step, text, state)
-        self.known[step] = SavedStep(step, state, text)
+        self.known[step] = kept
         if state is StepState.SAVED and not step.name.startswith(REMOTE):
             self._drop(step)
 
