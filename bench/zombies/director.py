@@ -84,11 +84,18 @@ class Played:
 
 
 def play(
-    side: Side, folder: Path, say: Callable[[str], None], times: Times | None = None
+    side: Side,
+    folder: Path,
+    say: Callable[[str], None],
+    times: Times | None = None,
+    at_rest: Callable[[str], bool] = lambda _: True,
 ) -> Played:
-    """Play every scenario against `side`; raises `Failed` if one of its workers does not work at all."""
+    """Play every scenario against `side`; raises `Failed` if one of its workers does not work at all.
+
+    `at_rest`: whether a worker has written all that it had to, where that can be known.
+    """
     with contextlib.ExitStack() as stack:
-        return Play(side, folder, say, stack, times or Times()).run()
+        return Play(side, folder, say, stack, times or Times(), at_rest).run()
 
 
 @dataclass(slots=True)
@@ -100,6 +107,7 @@ class Play:
     say: Callable[[str], None]
     stack: contextlib.ExitStack
     times: Times
+    at_rest: Callable[[str], bool]
     ledger: Ledger = field(init=False)
     gates: Gates = field(init=False)
     scenarios: list[Scenario] = field(init=False)
@@ -183,7 +191,7 @@ class Play:
             for name, seen in self._look_at_all().items():
                 if not woken[name] or woken[name][-1] != seen:
                     woken[name].append(seen)
-            if not settled and self._first_went_on():
+            if not settled and self._first_went_on() and self.at_rest(FIRST):
                 settled, until = True, time.monotonic() + self.times.settle
             time.sleep(LOOK)
         return woken

@@ -10,7 +10,15 @@ import pytest
 from tests.chaos.world import World
 from tests.clock import TestClock
 
+HERE = Path(__file__).parent
 SEED = "RETOMA_SEED"
+LONGEST = 600  # seconds of one test; what gets no further fails by its own patience long before
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(LONGEST))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -41,17 +41,24 @@ from retoma.engine.watchdog import Watchdog
 
 RETRY = Retry(attempts=6, base=0.01, cap=0.05)
 KNOBS: dict[str, Any] = {"slots": 30, "tick": 0.2, "beat": 0.05, "grace": 0.1}
-PATIENCE = 60.0  # seconds on a loaded machine; a quiet one needs one
+PATIENCE = 300.0  # seconds; a quiet machine needs one
 TAKEN_AT_ONCE = 2  # so that a few jobs of a dead runner are more than one bite
 STATUSES = {"running": Edge.GOING, "completed": Edge.DONE, "canceled": Edge.STOPPED}
-MET = 1.0  # seconds one of a pair waits for the other, which may have ended long ago
+LOOK = 0.1  # seconds until one of a pair looks whether the other has ended long ago
 
 
 class Stories:
     """What the jobs of this world do, each effect told to the ledger."""
 
-    def __init__(self, ledger: LedgerWriter, machine: "Machine") -> None:
+    def __init__(
+        self,
+        ledger: LedgerWriter,
+        machine: "Machine",
+        has_ended: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        """`has_ended`: whether the job of this key has."""
         self._ledger = ledger
+        self._has_ended = has_ended
         self._machine = machine
         self._came = 0
         self._both_came = asyncio.Event()
@@ -71,7 +78,7 @@ class Stories:
         """Of a pair one saves at the moment at which the other ends."""
         if saving:
             return await ctx.step("meet", self._met, ctx)
-        await self._other_came()
+        await self._other_came("meet True")
         return "met"
 
     async def nap(self, ctx: Context) -> Any:
@@ -155,19 +162,19 @@ class Stories:
 
     async def _met(self, ctx: Context) -> str:
         self._ledger.effect(ctx, "meet", "start")
-        await self._other_came()
+        await self._other_came("meet False")
         value = f"met by epoch {ctx.epoch}"
         self._ledger.effect(ctx, "meet", "end", value)
         return value
 
-    async def _other_came(self) -> None:
+    async def _other_came(self, other: str) -> None:
         self._came += 1
         if self._came == 2:
             # Both wake in one turn of the loop, so what they write goes out in one group.
             asyncio.get_running_loop().call_soon(self._both_came.set)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(MET):
-                await self._both_came.wait()
+        while not (self._both_came.is_set() or await self._has_ended(other)):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._both_came.wait(), LOOK)
 
 
 class Machine:
@@ -216,7 +223,7 @@ class CrashWorld:
         self._ids: dict[str, int] = {}
         self._running: asyncio.Task[None] | None = None
         self._machine = Machine(folder)
-        stories = Stories(self._ledger, self._machine)
+        stories = Stories(self._ledger, self._machine, self._has_ended)
         self.app.job(name="chain", retry=RETRY, limit=2)(_plain(stories.chain))
         self.app.job(name="borrow", retry=RETRY, holds="claimed")(_plain(stories.borrow))
         for story in (
@@ -282,6 +289,9 @@ class CrashWorld:
             await self._until(key, lambda state: state in ENDED)
         await self._until("to be released", lambda state: state is not State.WAITING)
         await self._batch.wait()
+
+    async def _has_ended(self, key: str) -> bool:
+        return (await self.app.get(self._ids[key])).state in ENDED
 
     async def _until_accepted(self, name: str) -> None:
         while not any(f"-{name}-" in key for key in self._machine.works()):  # noqa: ASYNC110 — it is another's file

@@ -10,7 +10,7 @@ from retoma import Context, Retoma, Retry
 from retoma.engine.ledger import LedgerWriter
 from tests.engine.calls import crash, double, eat, hang
 
-FOR_EVER = 60.0  # seconds: longer than any of these tests
+FOR_EVER = 3600.0  # seconds: longer than any of these tests
 
 
 RETRY = Retry(attempts=2, base=0.05, cap=1.0)  # each attempt of a bad one costs a new child

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from retoma import Context, Edge, LeaseLost, Limit, Remote, Retoma, Retry, Status, Transient
+from retoma.engine import ledger
 from retoma.engine.ledger import LedgerWriter, append
 from tests.chaos import hang_jobs, paid_jobs
 
 FOLDER = "RETOMA_TEST_LEDGER"
 URL = "RETOMA_DATABASE_URL"
 REMOTE_PATIENCE = "RETOMA_TEST_REMOTE_PATIENCE"  # seconds for an answer of the other side
-NOBODY_WAITS_LONGER = 60.0  # seconds: a story whose gate never opens
+NOBODY_WAITS_LONGER = 600.0  # seconds: longer than a test; its processes end with it
 
 CAP = 3  # capped jobs of one site at once
 TOTAL = 60  # and of all sites
@@ -195,14 +196,20 @@ class Stories:
         return values + await ctx.each("each", [str(n) for n in range(loop)], each)
 
     async def poison(self, ctx: Context, payload: dict[str, Any]) -> None:
-        """Kills whoever runs it, once its neighbours are at work."""
+        """Kills whoever runs it, once its neighbours are at work; at last it has none."""
         self._ledger.effect(ctx, "kill", "start")
-        await asyncio.sleep(payload["after"])
+        while ctx.epoch < 3 and self._started_here("work") < payload["beside"]:  # noqa: ASYNC110 — a file
+            await asyncio.sleep(0.02)
         os.kill(os.getpid(), signal.SIGKILL)
+
+    def _started_here(self, step: str) -> int:
+        """How many jobs have begun this step in this process."""
+        effects = ledger.effects(self._folder)
+        return len({e.job for e in effects if (e.step, e.pid) == (step, os.getpid())})
 
     async def neighbour(self, ctx: Context, payload: dict[str, Any]) -> Any:
         """Slow while others die beside it, quick once it is left in peace."""
-        return await self._step(ctx, "work", 30_000 if ctx.epoch <= payload["slow"] else 5)
+        return await self._step(ctx, "work", 3_600_000 if ctx.epoch <= payload["slow"] else 5)
 
     async def hold(self, ctx: Context, payload: dict[str, Any]) -> Any:
         """Stays in its first step until its gate opens; only the first claim waits."""

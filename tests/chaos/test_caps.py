@@ -42,7 +42,7 @@ async def test_e16_forty_keys_of_three_over_four_processes_with_kills(new_world,
         batch = await world.app.submit_many("capped", payloads)
         looking = asyncio.create_task(look_for_drift(world))
         hits = await kill_throughout(world, runners, kills)
-        await world.wait_ended(patience=300)
+        await world.wait_ended()
         looking.cancel()
         with suppress(asyncio.CancelledError):
             await looking

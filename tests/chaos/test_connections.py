@@ -49,11 +49,11 @@ async def test_a_runner_process_has_three_connections_under_any_load(
 
             fleet = world.start_command("many", command(processes))
             # Else the first one might do all of it before the last one has come.
-            await world.eventually(all_alive, "all have come", patience=120)
+            await world.eventually(all_alive, "all have come")
             await submit_some(world, jobs)
             seen = await watch(world, server, ours, jobs)
             fleet.send(signal.SIGTERM)  # killed, it would leave its runners to find out
-            await world.eventually(lambda: ended(fleet), "all have left", patience=120)
+            await world.eventually(lambda: ended(fleet), "all have left")
 
         assert EACH * processes == max(seen), f"{len(seen)} looks saw {sorted(set(seen))}"
 
@@ -87,5 +87,5 @@ async def watch(
         steps = {e.job for e in world.effects() if e.step == "step1" and e.phase == "end"}
         return len(steps) > 0.9 * jobs
 
-    await world.eventually(most_are_done, "most of the work is done", patience=120)
+    await world.eventually(most_are_done, "most of the work is done")
     return seen

@@ -41,7 +41,7 @@ async def test_every_committed_cost_is_counted_once_while_runners_are_killed(new
         await world.booted(*runners)
 
         ids, held = await buy_and_kill(world, runners, kills)
-        await world.wait_ended(patience=120)
+        await world.wait_ended()
 
         states = await world.states()
         assert {State.DONE} == {states[id_] for id_ in ids}
@@ -87,7 +87,7 @@ async def test_a_budget_is_never_overshot_by_more_than_what_was_under_way(new_wo
         saved = {id_: len(await world.app.steps(id_)) for id_ in ids if id_ not in done}
 
         await world.app.budgets.set("100000 USD", provider=PROVIDER, per="month")
-        await world.wait_ended(patience=120)
+        await world.wait_ended()
 
         assert {State.DONE} == {(await world.states())[id_] for id_ in ids}
         later = [call for n, call in read_log(world).items() if n not in calls]

@@ -82,7 +82,7 @@ def live(url: str, folder: Path, armed: str = "") -> "subprocess.CompletedProces
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=crash_world.PATIENCE,
     )
 
 

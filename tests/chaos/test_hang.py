@@ -15,7 +15,7 @@ async def test_e30_a_segfault_a_hanging_and_a_hungry_child_cost_only_themselves(
         fine = await world.submit_all("fine", range(12))
         runner = world.start_runner("runner", slots=8)
 
-        await world.wait_ended(patience=60)
+        await world.wait_ended()
 
         found = await world.verdict()
         jobs = {job.id: job for job in found.jobs}

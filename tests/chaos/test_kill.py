@@ -30,19 +30,22 @@ async def test_three_runners_killed_throughout_end_every_job(new_world, jobs, ki
         payloads = [
             {"steps": 4, "ms": 25, "each": n % 4, "fails": int(n % 7 == 0)} for n in range(jobs)
         ]
+        submitted = jobs
         batch = await world.app.submit_many("chain", payloads[: jobs // 2], name="half")
         await world.submit_all("chain", payloads[jobs // 2 :])
         runners = [world.start_runner(f"runner {n}", slots=SLOTS) for n in range(3)]
         await world.booted(*runners)
 
         hits = await kill_throughout(world, runners, kills)
-        await world.wait_ended(patience=120)
+        while len(hits) < kills:  # the runners were quicker than we: as many jobs as that takes
+            submitted += len(await world.submit_all("chain", payloads[: jobs // 2]))
+            hits += await kill_throughout(world, runners, kills - len(hits))
+        await world.wait_ended()
 
         found = await world.verdict()
         assert {State.DONE} == {job.state for job in found.jobs}
-        assert jobs == len(found.jobs)
+        assert submitted == len(found.jobs)
         assert {State.DONE: jobs // 2} == await batch.counts()
-        assert len(hits) >= kills // 2, f"only {len(hits)} kills landed while jobs were held"
         assert lost(found) >= len(hits)
         assert len({e.actor for e in found.events if e.type is EventType.CLAIMED}) > 3
 

@@ -13,7 +13,7 @@ async def test_a_poison_job_among_a_hundred_slots_buries_nobody_else(new_world):
     """E10: three runners die of it; ninety-nine neighbours are lost with it twice, and end well."""
     async with new_world() as world:
         neighbours = await world.submit_all("neighbour", [{"slow": 2}] * (SLOTS // 2))
-        poison = await world.submit("poison", {"after": 0.5})
+        poison = await world.submit("poison", {"beside": SLOTS - 1})
         neighbours += await world.submit_all("neighbour", [{"slow": 2}] * (SLOTS // 2 - 1))
 
         deaths = await keep_running(world, slots=SLOTS)

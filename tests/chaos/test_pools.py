@@ -59,7 +59,7 @@ async def test_e17_a_thing_has_one_holder_however_they_die(
 
         died: dict[int, int] = {}
         hits = await kill_throughout(world, runners, kills, died, slots)
-        await world.wait_ended(patience=600)
+        await world.wait_ended()
 
         notes = read_notes(world)
         assert not shared(notes, died)
@@ -180,13 +180,16 @@ async def test_e16_four_processes_keep_to_one_rate(new_world, soak):
         runners = [world.start_runner(f"runner {n}", slots=20) for n in range(4)]
         await world.booted(*runners)
         await world.app.submit_many("call", [None] * calls)
-        await world.wait_ended(patience=120)
+        await world.wait_ended()
 
         made = sorted(line["at"] / 1e9 for line in ledger.lines(world.folder, "calls-*"))
         assert calls == len(made)
         assert len({line["pid"] for line in ledger.lines(world.folder, "calls-*")}) > 1
-        for window in (0.05, 0.2, 1.0, 2.0):
-            assert most_in(made, window) <= rate * window + rate + 1
+        # From the first call on, so that a process which was kept from its processor may only be late.
+        for n, at in enumerate(made, start=1):
+            assert n <= rate * (at - made[0]) + rate + 1, (
+                f"{n} calls within {at - made[0]:.2f} s"
+            )
         used = (calls - rate) / (made[-1] - made[0]) / rate
         print(f"{used:.1%} of {rate} calls a second used, {most_in(made, 1.0)} in a second")
         if soak:

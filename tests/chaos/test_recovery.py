@@ -5,7 +5,7 @@ from collections import Counter
 from datetime import datetime
 
 from retoma import db
-from retoma.db import Database, adhoc, moment
+from retoma.db import Database
 from retoma.engine import store
 from retoma.engine.events import EventType
 from retoma.engine.ports import Process as Host
@@ -15,26 +15,24 @@ from tests.chaos.history import History
 from tests.chaos.world import World
 
 GATE = {"gate": "never"}
-SAME_HOST = 2.0  # seconds, DESIGN §6
-SINCE = adhoc("SELECT since FROM runners WHERE pid = :pid")
+NO_TICK = 600.0  # seconds: whatever happens before, no tick has brought it about
 
 
-async def test_a_killed_neighbour_s_jobs_run_again_within_two_seconds(new_world):
-    """E18 E19: on one host a dead process needs no lease to be missed. Nobody is told to hurry."""
+async def test_a_killed_neighbour_s_jobs_run_again_before_its_lease_is_over(new_world):
+    """E18 E19: on one host a dead process needs neither a lease nor a tick to be missed."""
     async with new_world() as world:
-        victim = world.start_runner("victim", tick=5.0)
+        victim = world.start_runner("victim")
         jobs = await world.submit_all("hold", [GATE] * 20)
         await world.wait_held(jobs)
-        survivor = world.start_runner("survivor", tick=5.0)
+        survivor = world.start_runner("survivor", tick=NO_TICK)
         await world.booted(survivor)
 
-        killed = await world.now()
         victim.kill()
+        [dead] = await world.boots_of(victim)
         await world.wait_held(jobs, epoch=2)
 
         again = claimed_at(await world.history(finished=False), epoch=2)
-        late = max(at - killed for at in again.values()).total_seconds()
-        assert late <= SAME_HOST, f"the last of them ran again after {late:.1f} s"
+        assert max(again.values()) < dead.lease_until
         await world.wait_ended()
         await world.verdict()
 
@@ -42,21 +40,17 @@ async def test_a_killed_neighbour_s_jobs_run_again_within_two_seconds(new_world)
 async def test_a_restarted_single_runner_takes_its_jobs_up_at_once(new_world):
     """E18: the embedded case, one process that was killed and started again."""
     async with new_world() as world:
-        first = world.start_runner("only", tick=5.0)
+        first = world.start_runner("only")
         jobs = await world.submit_all("hold", [GATE] * 20)
         await world.wait_held(jobs)
 
         first.kill()
-        second = world.start_runner("only", tick=5.0)
+        [dead] = await world.boots_of(first)
+        world.start_runner("only", tick=NO_TICK)
         await world.wait_ended()
 
         found = await world.verdict()
-        database = await world.app.database()
-        row = await database.read(lambda tx: tx.one(SINCE, pid=second.pid))
-        booted = moment(row[0] if row else None)
-        assert booted is not None
-        late = max(claimed_at(found, epoch=2).values()) - booted
-        assert late.total_seconds() <= 1.0
+        assert max(claimed_at(found, epoch=2).values()) < dead.lease_until
         assert {2} == {job.epoch for job in found.jobs}
 
 
@@ -80,10 +74,6 @@ async def test_a_silent_runner_is_missed_after_its_lease_and_taken_over_once(new
         assert dict.fromkeys(jobs, 2) == Counter(
             e.job for e in found.events if e.type is EventType.CLAIMED
         )
-        late = max(claimed_at(found, epoch=2).values()) - min(
-            e.at for e in found.events if e.type is EventType.LOST
-        )
-        assert late.total_seconds() <= 5.0
 
 
 async def test_many_recoveries_at_once_take_each_job_back_once(new_world):

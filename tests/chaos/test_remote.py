@@ -63,7 +63,7 @@ async def test_e6_kills_at_random_double_and_lose_no_remote_work(new_world, jobs
                 kind = KINDS[len(ids) % len(KINDS)]
                 ids[(await world.submit(kind, {"day": len(ids)})).id] = kind
             hits += await kill_throughout(world, runners, min(20, kills - len(hits)))
-        await world.wait_ended(patience=120)
+        await world.wait_ended()
 
         works = read_log(world.folder)
         assert not doubled(works)

@@ -37,12 +37,15 @@ async def test_a_crash_of_postgresql_loses_nothing_that_was_answered_for(
         open_at_crash = []
         for _ in range(crashes):
             await asyncio.sleep(world.rng.uniform(0.2, 0.7))
+            await world.eventually(
+                lambda: open_or_over(world, submitting), "a crash meets an open job"
+            )
             open_at_crash.append(await world.count_open())
             durable_postgres.stop("immediate")
             await asyncio.sleep(0.2)
             durable_postgres.start()
         unsure = await submitting
-        await world.wait_ended(patience=60)
+        await world.wait_ended()
 
         found = await world.verdict()
         assert {State.DONE} == {job.state for job in found.jobs}
@@ -50,6 +53,10 @@ async def test_a_crash_of_postgresql_loses_nothing_that_was_answered_for(
         assert jobs <= len(found.accepted) + unsure
         assert any(open_at_crash), "no crash met an open job"
         assert all(runner.running for runner in runners)
+
+
+async def open_or_over(world: World, submitting: "asyncio.Task[int]") -> bool:
+    return submitting.done() or await world.count_open() > 0
 
 
 async def submit_throughout(world: World, jobs: int) -> int:

@@ -83,7 +83,7 @@ def on(house: Sqlite | Postgres, tmp_path: Path, seed: int) -> Iterator[World]:
 async def test_e4_f20_the_drill(house, tmp_path, seed, size, monkeypatch):
     # An answer that is only slow must not look like work that never arrived.
     monkeypatch.setenv(jobs.REMOTE_PATIENCE, "60")
-    file, slots, patience = tmp_path / "house.tar", max(4, size // 10), 40.0 + size
+    file, slots = tmp_path / "house.tar", max(4, size // 10)
     with on(house, tmp_path, seed) as made:
         async with made as world:
             await open_service(world, by_key=True)
@@ -92,12 +92,12 @@ async def test_e4_f20_the_drill(house, tmp_path, seed, size, monkeypatch):
                 await world.submit("pair" if n % 3 == 0 else "mission", {"day": n})
             stuck = (await world.submit("hold", {"gate": "open"})).id
             await world.wait_held([stuck])
-            await some_have_ended(world, size // 4, patience)
+            await some_have_ended(world, size // 4)
 
             await asyncio.to_thread(backup.back_up, Place(house.url, "database"), file)
             kept = set(await world.states())
             late = [(await world.submit("mission", {"day": -n})).id for n in range(1, 4)]
-            await sent_for(world, late, patience)
+            await sent_for(world, late)
             known = {each.boot for each in await world.app.runners()}
             for each in old:
                 await world.freeze(each)
@@ -114,7 +114,7 @@ async def test_e4_f20_the_drill(house, tmp_path, seed, size, monkeypatch):
             new = world.start_runner("new", slots=slots)
             await world.booted(new, *old)  # a boot of now each: those of before are over
             again = [(await world.submit("mission", {"day": n})).id for n in range(3)]
-            await world.wait_ended(patience=patience)
+            await world.wait_ended()
 
             await nobody_of_before_wrote(world, known)
             assert kept | set(again) == set(await world.states())
@@ -128,21 +128,21 @@ async def test_e4_f20_the_drill(house, tmp_path, seed, size, monkeypatch):
             assert not problems(await world.history(), kept | set(again))
 
 
-async def some_have_ended(world: World, n: int, patience: float) -> None:
+async def some_have_ended(world: World, n: int) -> None:
     async def ended() -> bool:
         return (await world.app.counts()).get(State.DONE, 0) >= n
 
-    await world.eventually(ended, f"{n} jobs are done", patience=patience)
+    await world.eventually(ended, f"{n} jobs are done")
 
 
-async def sent_for(world: World, ids: list[int], patience: float) -> None:
+async def sent_for(world: World, ids: list[int]) -> None:
     """What a backup cannot know: work that was begun for jobs which came after it."""
 
     async def sent() -> bool:
         seen = {work.key.split("-")[1] for work in read_log(world.folder)}
         return {str(id_) for id_ in ids} <= seen
 
-    await world.eventually(sent, "the late jobs have begun elsewhere", patience=patience)
+    await world.eventually(sent, "the late jobs have begun elsewhere")
 
 
 def restored(file: Path, url: str) -> Reopened:

@@ -45,7 +45,7 @@ def held_by_a_stranger(url: str) -> Iterator[None]:
     """Nobody else writes a job meanwhile."""
     if url.startswith("sqlite:"):
         file = apsw.Connection(str(Path(url.removeprefix("sqlite:///"))))
-        file.set_busy_timeout(10_000)
+        file.set_busy_timeout(300_000)
         file.execute("BEGIN EXCLUSIVE")
         yield
         file.execute("ROLLBACK")
@@ -97,7 +97,7 @@ async def test_four_runners_that_come_back_together_share_what_waits(new_world, 
         every_slot = await world.submit_all("hold", [{"gate": "go"}] * 4 * SLOTS)
         await world.wait_held(every_slot)
         world.open_gate("go")
-        await world.wait_ended(patience=300)
+        await world.wait_ended()
 
         found = await world.verdict()
         assert {State.DONE: jobs + len(every_slot)} == dict(

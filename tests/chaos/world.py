@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -35,7 +36,11 @@ from tests.clock import TestClock
 ROOT = Path(__file__).parent.parent.parent
 HOP = 40.0  # seconds: less than a lease, so whoever beats in between stays alive
 LOOK = 0.03
-PATIENCE = 40.0  # seconds of a loaded machine
+PATIENCE = 40.0  # seconds in which nothing moves; a slow machine has as long as it needs
+MOVED = adhoc(
+    "SELECT count(*), sum(seq), sum(epoch), (SELECT count(*) FROM runners WHERE state <> 'alive'),"
+    " (SELECT count(*) FROM runners) FROM jobs"
+)
 LAST_WORDS = 1_500  # characters
 
 
@@ -227,11 +232,11 @@ class World:
 
         await self.eventually(at_work, f"{len(wanted)} jobs are at work at epoch {epoch}")
 
-    async def wait_ended(self, *, patience: float = PATIENCE) -> None:
+    async def wait_ended(self) -> None:
         async def ended() -> bool:
             return await self.count_open() == 0
 
-        await self.eventually(ended, "every job has ended", patience=patience)
+        await self.eventually(ended, "every job has ended")
 
     async def count_open(self) -> int:
         counts = await self.app.counts()
@@ -286,15 +291,27 @@ class World:
 
         await database.write(ring, verb="ring")
 
-    async def eventually(
-        self, holds: Callable[[], Awaitable[bool]], what: str, *, patience: float = PATIENCE
-    ) -> None:
-        """Return when it holds; fail by name when it does not come to that."""
+    async def eventually(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+        """Return when it holds; fail by name when nothing of this world has moved for too long."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + patience
+        until, moved = loop.time() + PATIENCE, None
         while not await holds():
-            assert loop.time() < until, f"after {patience} s not yet: {what}"
+            if loop.time() >= until:
+                before, moved = moved, await self._moved()
+                assert moved != before, (
+                    f"nothing has moved for {PATIENCE} s, and not yet: {what}"
+                )
+                until = loop.time() + PATIENCE
             await asyncio.sleep(LOOK)  # other processes have no bell for us
+
+    async def _moved(self) -> tuple[object, ...]:
+        """What is another whenever a job or a runner got on: heartbeats alone are not progress."""
+        rows: list[Any] = []
+        with suppress(Exception):  # the database is away: what was written beside it must do
+            database = await self.app.database()
+            rows = await database.read(lambda tx: tx.all(MOVED))
+        told = {file.name: file.stat().st_size for file in self.folder.glob("*.jsonl")}
+        return (rows, told, [process.running for process in self.processes])
 
     # — the verdict —
 

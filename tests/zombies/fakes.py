@@ -19,6 +19,7 @@ SCHEMA = """CREATE TABLE jobs (
     claim DEFAULT 0, value, steps DEFAULT '{}')"""
 CLAIM = """UPDATE jobs SET state = 'running', holder = ?, claim = claim + 1
             WHERE state = 'waiting' RETURNING id, claim, scenario, kind"""
+RUNS = "CREATE TABLE runs (worker, job)"
 FENCE = " AND claim = :claim AND state = 'running'"
 # What a worker does once more if it is asked to betray the ledger: the planted double.
 TWICE = "result_during"
@@ -36,6 +37,7 @@ class FakeQueue:
         with opened(path) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(SCHEMA)
+            connection.execute(RUNS)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -69,6 +71,14 @@ class FakeQueue:
         lost = "UPDATE jobs SET state = 'waiting' WHERE holder = ? AND state = 'running'"
         with opened(self._path) as connection:
             connection.execute(lost, [worker])
+
+    def at_rest(self, worker: str) -> bool:
+        """Whether it has written what came of everything that it claimed."""
+        with opened(self._path) as connection:
+            [(runs,)] = connection.execute(
+                "SELECT count(*) FROM runs WHERE worker = ?", [worker]
+            )
+        return bool(runs == 0)
 
     def in_transaction(self) -> bool:
         try:
@@ -109,9 +119,20 @@ class Worker:
 
     def claim(self, worker: str) -> list[tuple[int, int, str, str]]:
         with opened(self._path) as connection:
-            return list(connection.execute(CLAIM, [worker]))
+            claimed = list(connection.execute(CLAIM, [worker]))
+            runs = [(worker, job) for job, *_ in claimed]
+            connection.executemany("INSERT INTO runs VALUES (?, ?)", runs)
+        return claimed
 
-    async def run(self, job: int, claim: int, scenario: str, kind: str) -> None:
+    async def run(self, worker: str, job: int, *claimed: Any) -> None:
+        try:
+            await self._run(job, *claimed)
+        finally:
+            with opened(self._path) as connection:
+                over = "DELETE FROM runs WHERE worker = ? AND job = ?"
+                connection.execute(over, [worker, job])
+
+    async def _run(self, job: int, claim: int, scenario: str, kind: str) -> None:
         held = {"id": job, "claim": claim}
         try:
             if kind == STEPS:
@@ -148,5 +169,5 @@ class Worker:
 async def work_for_ever(worker: Worker, name: str) -> None:
     tasks = []
     while True:
-        tasks += [asyncio.create_task(worker.run(*row)) for row in worker.claim(name)]
+        tasks += [asyncio.create_task(worker.run(name, *row)) for row in worker.claim(name)]
         await asyncio.sleep(LOOK)

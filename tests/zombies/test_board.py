@@ -35,7 +35,7 @@ CANCEL = BY_NAME["cancel"]
 HELD = Seen(RUNNING, claim="2")
 ENDED = Seen(DONE, SECOND, claim="2")
 # Nothing hangs on time in the small queue: whoever is lost is named by the director.
-QUICK = Times(lease=0.0, warm=0.0, settle=1.0, late=0.2)
+QUICK = Times(lease=0.0, warm=0.0, settle=0.5, late=0.2, ending=100.0, patience=100.0)
 
 
 def written(folder, *runs):
@@ -148,7 +148,8 @@ def test_the_right_result_without_an_effect_of_its_worker_is_not_right(tmp_path)
 def played(tmp_path, **told):
     folder = tmp_path / "ledger"
     folder.mkdir()
-    return play(FakeQueue(tmp_path / "queue.db", **told), folder, print, QUICK)
+    queue = FakeQueue(tmp_path / "queue.db", **told)
+    return play(queue, folder, print, QUICK, queue.at_rest)
 
 
 def test_a_queue_with_a_fence_has_nothing_to_be_blamed_for(tmp_path):

@@ -171,7 +171,7 @@ async def endure(world: World, *, jobs: int, kills: int) -> None:
         (world.folder / HOLD).unlink()
     workers = [start(world, f"worker-{n}", slots=20) for n in (1, 2, 3)]
     await world.booted(*workers)
-    await world.wait_ended(patience=600)
+    await world.wait_ended()
 
     assert [] == await impossible(world)
     assert [] == await doubles(world, on_their_way)
