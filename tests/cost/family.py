@@ -1,7 +1,7 @@
 """Families of hostile inputs: each makes one of about so many bytes, and says what reading it may cost.
 
 To add a door: write a module like `web.py` with `FAMILIES`, a list of `Family`, and `opened()`, an async context
-manager whose value every `read` is given first; name it in `MODULES` of `test_cost.py`.
+manager whose value every `read` is given first; name it in `MODULES` of `doors.py`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -34,6 +34,7 @@ class Family:
     smallest: int = 64 * KIBIBYTE
     largest: int = 256 * KIBIBYTE  # in every run
     limit: int = MEBIBYTE  # in the soak: as much as the door takes
+    on_loop: bool = True  # as it is read where it is used: the loop may not be held by it
     in_gate: bool = (
         True  # else only in the soak: another door with the same reader is in the gate
     )

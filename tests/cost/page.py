@@ -9,7 +9,8 @@ from retoma.settings import Settings
 from retoma.web import Bound
 from retoma.web.bounds import HEAD
 from retoma.web.request_body import STRANGERS as SMALL_BODY
-from tests.cost import texts, web
+from tests.cost import web
+from tests.cost.doors import MODULES, families_of
 from tests.cost.family import KIBIBYTE, MEBIBYTE, Family
 from tests.house.files import ROOT
 
@@ -62,8 +63,9 @@ def lines() -> Iterator[str]:
     yield "| door | kinds of hostile inputs | CPU, seconds for each MiB | memory, bytes for each byte |"
     yield "|---|---:|---:|---:|"
     by_door: dict[str, list[Family]] = {}
-    for each in (*web.FAMILIES, *texts.FAMILIES):
-        by_door.setdefault(each.door, []).append(each)
+    for module in MODULES:
+        for each in families_of(module):
+            by_door.setdefault(each.door, []).append(each)
     for door, families in by_door.items():
         cost = families[0].cost
         yield f"| {door} | {len(families)} | {cost.cpu:g} | {cost.memory:g} |"

@@ -1,6 +1,5 @@
 """No input holds the process or eats its memory: what one costs grows with its bytes, within a bound that is said."""
 
-import importlib
 import json
 import subprocess
 import sys
@@ -20,12 +19,13 @@ from retoma.vault import Vault
 from retoma.web import Face
 from retoma.web.route import Route
 from tests.cost import page, web
+from tests.cost.doors import MODULES, families_of
 from tests.cost.family import Family
 from tests.house.files import ROOT
 from tests.web.aids import ROOT_KEY, stories
 
-MODULES = ("tests.cost.web", "tests.cost.texts")
 STEEPEST = 3.0  # times the cost for twice the input: 2 is linear, 4 is quadratic
+LONGEST_HOLD = 0.1  # seconds of CPU for which the loop does nothing else
 TOO_LITTLE = 0.03  # seconds of CPU of which a ratio says nothing
 
 
@@ -38,7 +38,9 @@ def test_what_an_input_costs_grows_with_its_bytes_and_stays_under_its_bound(tmp_
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("module", MODULES)
-def test_inputs_as_large_as_their_door_takes_cost_no_more(tmp_path, module):
+def test_inputs_as_large_as_their_door_takes_cost_no_more_and_never_hold_the_loop(
+    tmp_path, module
+):
     assert [] == flaws(module, tmp_path, soak=True)
 
 
@@ -57,18 +59,18 @@ def flaws(module: str, folder: Path, *, soak: bool) -> list[str]:
     for line in told.read_text(encoding="utf-8").splitlines():
         one = json.loads(line)
         measured[one["family"]].append(one)
-    families: list[Family] = importlib.import_module(module).FAMILIES
+    families = families_of(module)
     wanted_titles = {each.title for each in families if each.in_gate or soak}
     assert wanted_titles == measured.keys()
     return [
         flaw
         for family in families
         if family.title in measured
-        for flaw in flaws_of(family, measured[family.title])
+        for flaw in flaws_of(family, measured[family.title], soak=soak)
     ]
 
 
-def flaws_of(family: Family, sizes: list[dict[str, Any]]) -> list[str]:
+def flaws_of(family: Family, sizes: list[dict[str, Any]], *, soak: bool = False) -> list[str]:
     found, cost = [], family.cost
     for one in sizes:
         size = one["size"]
@@ -76,6 +78,8 @@ def flaws_of(family: Family, sizes: list[dict[str, Any]]) -> list[str]:
             found.append(f"{family.title}: {size} bytes take {one['cpu']:.2f} s of CPU")
         if one["memory"] > cost.fixed_memory + cost.memory * size:
             found.append(f"{family.title}: {size} bytes take {one['memory']:,} of memory")
+        if soak and family.on_loop and one["held"] > LONGEST_HOLD:
+            found.append(f"{family.title}: {size} bytes hold the loop for {one['held']:.2f} s")
     first, last = sizes[-3]["cpu"], sizes[-1]["cpu"]
     if last > TOO_LITTLE and (last / first) ** 0.5 > STEEPEST:
         found.append(f"{family.title}: from {first:.3f} to {last:.3f} s for four times as much")
@@ -98,6 +102,8 @@ def test_what_costs_too_much_is_found():
             + [{"size": 1024, "cpu": 0.0, "memory": 1 << 30}],
         )
     )
+    held = [{"size": 1024, "cpu": 0.0, "memory": 0, "held": 0.2}] * 3
+    assert 3 == len(flaws_of(family, held, soak=True))
 
 
 # — every door has a family —

@@ -221,7 +221,7 @@ async def test_what_is_no_json_is_a_bad_answer(body):
     got = await fetched(answer(200, body), most_bytes=MIB)
 
     with pytest.raises(Transient, match="not JSON"):
-        got.json()
+        await got.json()
 
 
 @pytest.mark.parametrize(

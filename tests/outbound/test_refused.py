@@ -206,7 +206,7 @@ async def test_e6_what_follows_a_deed_does_not_undo_it(then):
         streets = Streets().leads(PUBLIC, server)
         async with Outbound(resolver=Names(shop_example=[[PUBLIC]]), network=streets) as out:
             with pytest.raises(Unsure):
-                (await out.post(SHOP, "http://shop.example/a", json={})).json()
+                await (await out.post(SHOP, "http://shop.example/a", json={})).json()
 
 
 async def test_from_https_nobody_is_led_to_http():

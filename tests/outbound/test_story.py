@@ -127,7 +127,7 @@ async def test_a_test_may_answer_in_the_place_of_the_network():
         with pytest.raises(Permanent, match="not on its list"):
             await out.get(policy, "https://evil.example/")
 
-    assert {"asked": "mine"} == got.json()
+    assert {"asked": "mine"} == await got.json()
 
 
 async def test_connections_are_kept_for_few_policies_and_closed_for_the_rest(monkeypatch):

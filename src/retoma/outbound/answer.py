@@ -1,10 +1,10 @@
 """What came back: a status, headers, and a body that was small enough."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
+from retoma.engine.bounded_json import parse_beside
 from retoma.engine.charset import charset_of, decode_text
 from retoma.engine.errors import Transient, Unsure
 
@@ -20,11 +20,11 @@ class Answer:
     where: str
     changed: bool = False  # it was asked for something that changes things, or is paid for
 
-    def json(self) -> Any:
-        """The body as JSON; what cannot be read is a failure of the other side."""
+    async def json(self) -> Any:
+        """The body as JSON; what cannot be read, or is too much, is a failure of the other side."""
         try:
-            return json.loads(self.body, parse_constant=_no_number)
-        except (ValueError, RecursionError):
+            return await parse_beside(self.body)
+        except ValueError:
             pass
         text = f"{self.where}: the answer is not JSON"
         if self.changed:
@@ -34,7 +34,3 @@ class Answer:
     def text(self) -> str:
         """The body, by the charset its header names; by UTF-8 where that is none of those we know."""
         return decode_text(self.body, charset_of(self.headers.get("content-type", "")))
-
-
-def _no_number(_: str) -> NoReturn:
-    raise ValueError

@@ -14,6 +14,7 @@ import httpx2
 
 from retoma.engine.errors import Permanent, Transient
 from retoma.engine.log import get_logger
+from retoma.engine.off_loop import off_loop
 from retoma.engine.ports import Clock
 from retoma.engine.traces import TRACES, Side, Traces
 from retoma.outbound.answer import Answer
@@ -41,6 +42,7 @@ MOST_WIRES: Final = 64  # policies whose connections are kept; idle ones beyond 
 SILENCE: Final = Sort(Transient, "no_answer")
 LATE: Final = Sort(Transient, "timeout")
 BROKEN: Final = Sort(Transient, "bad_answer")
+MOST_PACKED: Final = 1_032  # bytes that one of DEFLATE's may stand for
 LOCKED: Final = Sort(Permanent, "config")
 BLOCKED: Final = Sort(Permanent, "ssrf_blocked")
 
@@ -366,7 +368,7 @@ async def _flowing(
                     piece = await anext(pieces, None)
                 if piece is None:
                     break
-                body.feed(piece)
+                await _fed(body, piece)
                 if drawn := body.drawn():
                     yield drawn
         if rest := body.whole():
@@ -396,7 +398,7 @@ async def _taken(call: Call, response: httpx2.Response) -> Answer:
     body = _body_of(call, response)
     async with aclosing(_pieces(response)) as pieces:
         async for piece in pieces:
-            body.feed(piece)
+            await _fed(body, piece)
     whole = body.whole()
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if whole and policy.types and kind not in policy.types:
@@ -409,6 +411,11 @@ async def _taken(call: Call, response: httpx2.Response) -> Answer:
         where=call.where,
         changed=call.maybe,
     )
+
+
+async def _fed(body: Body, piece: bytes) -> None:
+    """What is packed may be a thousand times as much unpacked."""
+    await off_loop(len(piece) * (MOST_PACKED if body.is_packed else 1), body.feed, piece)
 
 
 async def _pieces(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

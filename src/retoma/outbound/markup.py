@@ -1,4 +1,5 @@
-"""How deep a page is nested, seen by its tags alone: before a parser that takes the square of it.
+"""How deep a page is nested and how many attributes its tags have, seen before a parser that takes the
+square of either.
 
 What a stranger writes is not always what a parser reads, so this counts to the safe side: an end counts
 only where something of its name is open and in reach, and never within comments, attributes and scripts.
@@ -10,6 +11,7 @@ from collections import Counter
 from typing import Final
 
 DEEP: Final = 1_000  # elements within each other; no page for people comes near
+MANY: Final = 1_000  # attributes of one tag; nor here
 
 # What has no end, or need not say it.
 OPEN: Final = frozenset(
@@ -39,26 +41,36 @@ PART: Final = re.compile(
     r"""|<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)"""
     r"""|<(?:[?!]|/[^a-zA-Z>])[^>]*+"""
     r"""|<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"""
-    r"""(?P<rest>(?:[^\s/>=]++|[\s/]++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?)*)""",
+    rf"""(?P<rest>(?:[^\s/>=]++|[\s/]++|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)?){{0,{3 * MANY}}})""",
     re.DOTALL,
 )
 BEGIN: Final = re.compile(r"<([a-zA-Z][^\s/>]*+)")
 
 
-def too_deep(html: str) -> bool:
-    """Whether a parser should not even begin. Most pages have fewer tags than would do harm."""
-    return html.count("<") > DEEP and depth_of(html, enough=DEEP) > DEEP
+class TooHard(Exception):
+    """A tag has more attributes than any that was written for people."""
+
+
+def too_hard(html: str) -> bool:
+    """Whether a parser should not even begin: some take the square of what is within each other, and of
+    the attributes of one tag."""
+    try:
+        return depth_of(html, enough=DEEP) > DEEP
+    except TooHard:
+        return True
 
 
 def depth_of(html: str, *, enough: int | None = None) -> int:
     """How deep elements stand within each other, at most. `enough`: deeper than that need not be
-    counted."""
+    counted. TooHard where a tag has too many attributes."""
     depths, endless = _Depths(), set[str]()
     place = 0
     while part := PART.search(html, place):
         if enough is not None and depths.deepest > enough:
             break
         place = part.end()
+        if part["rest"] and place < len(html) and html[place] != ">":
+            raise TooHard  # a name, a value and a blank of each are counted
         name = (part["name"] or "").lower()
         if not name:
             depths.begin_within(part["data"] or part["comment"] or "")

@@ -33,6 +33,10 @@ class Body:
         self._pieces: list[bytes] = []
         self._begun = False
 
+    @property
+    def is_packed(self) -> bool:
+        return self._zlib is not None
+
     def feed(self, data: bytes) -> None:
         self._left -= len(data)
         if self._left < 0:

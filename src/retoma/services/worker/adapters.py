@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.engine.errors import Transient
+from retoma.outbound.markup import too_hard
 from retoma.services.worker.model import Filters
 
 Ad = dict[str, Any]
@@ -78,6 +79,8 @@ class Layout:
         return self.path, asked
 
     def read(self, text: str) -> Page:
+        if too_hard(text):
+            raise Transient(f"{self.name}: no page of ads is so deep", code="bad_answer")
         tree = LexborHTMLParser(text)
         root = tree.root
         if root is None or root.css_first(self.frame) is None:

@@ -104,7 +104,11 @@ class _Writing:
         reader = _Reader(self._mark, self._group)
         async with await self._desk.source(self._profile, url) as pieces:
             async for piece in pieces:
-                for portion in reader.full(items.feed(piece)):
+                # An item that comes in parts is looked through again: a thread is never too much.
+                found = await asyncio.get_running_loop().run_in_executor(
+                    None, items.feed, piece
+                )
+                for portion in reader.full(found):
                     await self._turn(portion)
         for portion in reader.full(items.end()):
             await self._turn(portion)

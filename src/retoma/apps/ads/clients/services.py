@@ -10,6 +10,7 @@ from retoma.apps.ads.clients.answers import ANSWERS, Endpoint, Met, in_their_wor
 from retoma.apps.ads.clients.passed_over import Without
 from retoma.apps.ads.model import Proxy, Worker, Writer, checked_remote_id, session_payload
 from retoma.engine.errors import Permanent, Transient, Unsure
+from retoma.engine.off_loop import off_loop
 from retoma.outbound import Answer, Outbound, Policy
 from retoma.secret import Secret
 
@@ -53,7 +54,12 @@ class Client:
         self._base = url.rstrip("/")
         self._headers = {"x-api-key": api_key}
         self._policy = Policy.toward(
-            purpose, url, deadline=DEADLINE, most_bytes=MOST, answers=ANSWERS
+            purpose,
+            url,
+            deadline=DEADLINE,
+            most_bytes=MOST,
+            most_unpacked=MOST,
+            answers=ANSWERS,
         )
         self._wide = replace(self._policy, most_bytes=MOST_SENT, most_unpacked=MOST_SENT)
 
@@ -80,7 +86,7 @@ class Client:
                 params=params,
                 accept=accept,
             )
-            return answer, _object(answer) if reads and answer.status == OK else {}
+            return answer, await _object(answer) if reads and answer.status == OK else {}
 
     async def _status(self, endpoint: Endpoint, path: str) -> dict[str, Any] | None:
         """What is said of a job, but for its `data`, however much that is; None of one they lack."""
@@ -93,13 +99,13 @@ class Client:
                     return None
                 raise
             where = self._policy.purpose
-            return _object(Answer(status=OK, headers={}, url=url, where=where, body=body))
+            return await _object(Answer(status=OK, headers={}, url=url, where=where, body=body))
 
     async def _slim(self, url: str) -> bytes:
         slim = Without("data")
         async with self._out.stream(self._wide, url, headers=self._headers) as pieces:
             async for piece in pieces:
-                slim.feed(piece)
+                await off_loop(len(piece), slim.feed, piece)
                 if slim.size > MOST:
                     text = f"{self._policy.purpose}: the answer is larger than agreed"
                     raise Permanent(text, code="too_large")
@@ -220,8 +226,8 @@ def _told_in_their_words(endpoint: Endpoint) -> Iterator[None]:
         raise in_their_words(endpoint, error) from error
 
 
-def _object(answer: Answer) -> dict[str, Any]:
-    told = answer.json()
+async def _object(answer: Answer) -> dict[str, Any]:
+    told = await answer.json()
     return told if isinstance(told, dict) else {}
 
 

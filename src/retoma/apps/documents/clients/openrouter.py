@@ -106,6 +106,7 @@ class Classifier:
             deadline=DEADLINE,
             read=DEADLINE,
             most_bytes=4 * MIB,
+            most_unpacked=4 * MIB,
             answers=ANSWERS,
         )
 
@@ -140,7 +141,7 @@ class Classifier:
             answer = await self._out.post(
                 self._policy, self._url, headers={"authorization": self._key}, json=question
             )
-            told = answer.json()
+            told = await answer.json()
         except Unsure as error:
             if error.code == "too_large":
                 raise _useless("more than anybody reads") from None

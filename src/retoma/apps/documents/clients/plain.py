@@ -62,10 +62,13 @@ def read_page(content: bytes) -> str:
     said = CHARSET.search(content[:LOOKED_AT])
     html = _decoded(content, None if said is None else said[1].decode("ascii", "replace"))
     # The way out of the house comes along with it: only who reads a page waits for that.
-    from retoma.outbound.markup import too_deep  # noqa: PLC0415
+    from retoma.outbound.markup import too_hard  # noqa: PLC0415
 
-    if too_deep(html):
-        raise Permanent("the page is nested deeper than any", code="corrupt")
+    if too_hard(html):
+        raise Permanent(
+            "the page is nested deeper than any, or a tag of it has too many attributes",
+            code="corrupt",
+        )
     tree = LexborHTMLParser(html)
     tree.strip_tags(UNSEEN)
     parts = []

@@ -14,6 +14,7 @@ from retoma.text import normalize
 CARS: Final = "/fipe/api/v1/carros"
 BRANDS: Final = "/marcas"
 DEADLINE: Final = 20.0
+LARGEST: Final = 2 << 20  # bytes; the longest of its lists has a tenth of that
 AT_ONCE: Final = 1_000  # calls: how many there are is for slots and rates to say
 
 
@@ -53,12 +54,19 @@ class Fipe:
         if answer.status == 404:
             code = "wrong_address" if path == BRANDS else "no_vehicle"
             raise Permanent(f"fipe: there is no {path}", code=code)
-        return answer.json()
+        return await answer.json()
 
 
 @lru_cache(maxsize=4)
 def _policy(base: str) -> Policy:
-    return Policy.toward("quotes fipe", base, deadline=DEADLINE, connections=AT_ONCE)
+    return Policy.toward(
+        "quotes fipe",
+        base,
+        deadline=DEADLINE,
+        most_bytes=LARGEST,
+        most_unpacked=LARGEST,
+        connections=AT_ONCE,
+    )
 
 
 def _named(told: Any) -> Mapping[str, str]:

@@ -1,13 +1,13 @@
 """The price that a shop's page says: by what it tells machines first, then by what it shows. Pure."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.apps.quotes.model import NotAPrice, read_price
-from retoma.outbound.markup import too_deep
+from retoma.engine.bounded_json import parse_json
+from retoma.outbound.markup import too_hard
 
 # What shops show prices by, where they tell machines nothing.
 SELECTORS: Final = (
@@ -29,8 +29,11 @@ Found = tuple[float, str]
 
 def read_page(html: str) -> Found:
     """A price in reais, and by what it was read; NotAPrice where the page says none we may use."""
-    if too_deep(html):
-        raise NotAPrice("page_too_deep", "the page is nested deeper than any shop's")
+    if too_hard(html):
+        raise NotAPrice(
+            "page_too_deep",
+            "the page is nested deeper than any shop's, or a tag of it has too many attributes",
+        )
     tree = LexborHTMLParser(html)
     refused: NotAPrice | None = None
     for method, look in WAYS:
@@ -50,8 +53,8 @@ Said = tuple[Any, Any]  # a price and its currency, as they stand there
 def _json_ld(tree: LexborHTMLParser) -> Iterator[Said]:
     for node in tree.css('script[type="application/ld+json"]'):
         try:
-            told = json.loads(node.text() or "")
-        except (ValueError, RecursionError):
+            told = parse_json((node.text() or "").encode("utf-8", "replace"))
+        except ValueError:
             continue
         for each in _objects(told, DEEPEST):
             if "Offer" in str(each.get("@type", "")):
@@ -82,9 +85,10 @@ def _meta(tree: LexborHTMLParser, name: str) -> str | None:
 
 
 def _microdata(tree: LexborHTMLParser) -> Iterator[Said]:
+    found = tree.css_first('[itemprop="priceCurrency"]')
+    currency = None if found is None else _value(found)
     for node in tree.css('[itemprop="price"]'):
-        currency = tree.css_first('[itemprop="priceCurrency"]')
-        yield _value(node), None if currency is None else _value(currency)
+        yield _value(node), currency
 
 
 def _value(node: LexborNode) -> str:

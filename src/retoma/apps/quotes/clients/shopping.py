@@ -12,7 +12,8 @@ from retoma.secret import Secret
 
 DEADLINE: Final = 30.0
 AT_ONCE: Final = 1_000  # searches: how many there are is for slots and rates to say
-MIB: Final = 1 << 20
+LARGEST: Final = 5 << 20  # bytes
+MOST: Final = 1_000  # results that are kept; one search gives a hundred at most
 LONGEST_URL: Final = 2_000  # characters
 
 
@@ -30,16 +31,18 @@ class Shopping:
         told = await self._told({**asked, "api_key": self.key})
         if not isinstance(told, dict):
             raise Permanent("serpapi: the answer is no object", code="bad_answer")
+        results = told.get("shopping_results")
         return {
             "error": told.get("error"),
-            "shopping_results": told.get("shopping_results") or [],
+            "shopping_results": results[:MOST] if isinstance(results, list) else [],
         }
 
     async def _told(self, asked: dict[str, Any]) -> Any:
         """Unsure where nobody knows whether it was paid for; of one too large that is known."""
         url = self.base.rstrip("/") + "/search.json"
         try:
-            return (await self.out.get(_policy(self.base), url, params=asked)).json()
+            answer = await self.out.get(_policy(self.base), url, params=asked)
+            return await answer.json()
         except Unsure as error:
             if error.code != "too_large":
                 raise
@@ -52,7 +55,8 @@ def _policy(base: str) -> Policy:
         "quotes serpapi",
         base,
         deadline=DEADLINE,
-        most_bytes=5 * MIB,
+        most_bytes=LARGEST,
+        most_unpacked=LARGEST,
         answers={404: Sort(Permanent, "wrong_address")},
         connections=AT_ONCE,
         paid=True,

@@ -6,7 +6,7 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.apps.matches.model import LayoutChanged, Problem, SchemaInvalid
-from retoma.outbound.markup import DEEP, too_deep
+from retoma.outbound.markup import DEEP, MANY, too_hard
 
 LARGEST: Final = 2 << 20  # bytes; as much as is kept of a page (H-44)
 
@@ -20,8 +20,10 @@ def opened(html: str | bytes) -> LexborHTMLParser:
         text.encode()  # half a character is none
     except UnicodeError:
         raise _refused("is not UTF-8") from None
-    if too_deep(text):
-        raise _refused(f"is nested deeper than {DEEP} elements")
+    if too_hard(text):
+        raise _refused(
+            f"is nested deeper than {DEEP} elements, or a tag of it has more than {MANY} attributes"
+        )
     return LexborHTMLParser(text)
 
 
