@@ -40,6 +40,15 @@ def test_many_elements_beside_each_other_are_not_deep():
     assert DEEP < 5_000
 
 
+@pytest.mark.parametrize("one", ["a{n} ", 'a{n}="x y" ', "a{n}='>' ", "a{n}/", 'a{n} = "<b>"'])
+def test_a_tag_with_many_attributes_is_too_hard_however_they_are_written(one):
+    """Lexbor compares each with all before it: 2 MiB of them take a minute and a half."""
+    for end in ("<p {}>", "</p {}>", "<p {}"):
+        assert too_hard(end.format("".join(one.format(n=n) for n in range(3_001))))
+        assert not too_hard(end.format("".join(one.format(n=n) for n in range(500))))
+    assert not too_hard(f'<p class="{"a " * 100_000}">' * 10)
+
+
 @pytest.mark.parametrize("again", ["<", "<!--", "<script>", '<a b="', "<a b='", "<a =", "<a/"])
 def test_no_page_takes_the_square_of_its_size(again):
     """A quarter of a million of each: the square of it would outlast any run of tests."""
