@@ -161,7 +161,7 @@ def scrape(url: str, port: int, rounds: int) -> dict[str, float]:
 async def _scrape(url: str, port: int, rounds: int) -> dict[str, float]:
     from retoma import Retoma, logs
     from retoma.apps.matches import APP, store
-    from retoma.apps.matches.store.runs import Round
+    from retoma.apps.matches.store.rows import Round
     from retoma.apps.tools import Tools
     from retoma.outbound import Outbound
     from retoma.settings import Settings
@@ -217,20 +217,22 @@ async def _script(store: Callable[[Any], None], origin: str, rounds: int) -> dic
     import httpx2
 
     from retoma.apps.matches.clients.parsers import parse_match, parse_round
+    from retoma.apps.matches.model import Wanted
     from retoma.apps.matches.sites import site_of
 
     site_ = site_of(LEAGUE).at(origin)
     limits = httpx2.Limits(max_connections=AT_ONCE)
     async with httpx2.AsyncClient(limits=limits, timeout=LIMIT, trust_env=False) as client:
 
-        async def one_match(ref: Any) -> None:
+        async def one_match(ref: Any, number: int) -> None:
             answer = (await client.get(ref.url)).raise_for_status()
-            store(parse_match(site_, answer.content, key=ref.key))
+            wanted = Wanted(season=SEASON, round=number, key=ref.key)
+            store(parse_match(site_, answer.content, wanted=wanted))
 
         async def one_round(number: int) -> None:
             answer = (await client.get(site_.round_url(SEASON, number))).raise_for_status()
             page = parse_round(site_, answer.content, season=SEASON, round_=number)
-            await asyncio.gather(*(one_match(ref) for ref in page.matches))
+            await asyncio.gather(*(one_match(ref, number) for ref in page.matches))
 
         await asyncio.gather(*map(one_round, range(1, WARM + 1)))
         began, cpu = perf_counter(), _cpu()

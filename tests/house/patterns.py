@@ -239,7 +239,7 @@ def _held(value: Any, seen: set[int]) -> "Iterator[re.Pattern[Any]]":
 
 
 def _match_paths() -> Iterator[str]:
-    for site in sites.SITES.values():
+    for site in sites.sites().values():
         yield site.match_path.format(league=re.escape(site.league.key))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from retoma.apps.matches import APP, store
 from retoma.apps.matches.model import MATCH
 from retoma.apps.matches.replay import Replay
-from retoma.apps.matches.store.runs import Round
+from retoma.apps.matches.store.rows import Round
 from retoma.cli.account import Witness
 from retoma.cli.board import Bar, Board
 from retoma.cli.boxed_world import LOOK, WHO, BoxedWorld, Counts, lines_of

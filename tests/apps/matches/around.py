@@ -20,7 +20,7 @@ import httpx2
 from retoma import Retoma
 from retoma.apps.matches import APP, store
 from retoma.apps.matches.replay import Replay, Reread
-from retoma.apps.matches.store.runs import Round
+from retoma.apps.matches.store.rows import Round
 from retoma.apps.tools import Tools
 from retoma.db import Database, adhoc
 from retoma.outbound import Outbound

@@ -5,7 +5,7 @@ from typing import Any
 
 from retoma.apps.matches import store
 from retoma.apps.matches.store import boards, runs
-from retoma.apps.matches.store.runs import Round
+from retoma.apps.matches.store.rows import Round
 from retoma.db import Transaction, adhoc
 from retoma.sandbox.matches import Odd
 from tests.apps.matches.aids import LEAGUE, WHO, House, house

@@ -10,7 +10,7 @@ import pytest
 
 from retoma.apps.matches import store
 from retoma.apps.matches.model import MATCH
-from retoma.apps.matches.store.tasks import time_of
+from retoma.apps.matches.store.rows import time_of
 from retoma.apps.matches.tasks import hint_of
 from retoma.engine.ports import Clock
 from retoma.sandbox.matches import Odd

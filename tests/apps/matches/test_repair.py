@@ -8,10 +8,10 @@ import httpx2
 import pytest
 
 from retoma.apps.matches import APP, store
-from retoma.apps.matches.clients.parsers import LAYOUTS, draft_match, parse_match
-from retoma.apps.matches.model import PageRefused
+from retoma.apps.matches.clients.parsers import draft_match, layouts, parse_match
+from retoma.apps.matches.model import PageRefused, Wanted
 from retoma.apps.matches.schemas import MatchPage, from_json
-from retoma.apps.matches.sites import SITES
+from retoma.apps.matches.sites import sites
 from retoma.apps.matches.words import in_words
 from retoma.codec import encode
 from retoma.engine.errors import IllegalMove
@@ -25,7 +25,7 @@ from tests.apps.people import people
 HOSTILE = "<script>alert('gol')</script>"
 FORMULA = "=HYPERLINK(1)"
 WHY = "conferido na súmula"
-CLASSIC = SITES[LEAGUE]
+CLASSIC = sites()[LEAGUE].at("https://jogos.example")
 
 
 def asked(there: House, url: str) -> AbstractAsyncContextManager[dict[str, httpx2.AsyncClient]]:
@@ -58,7 +58,10 @@ def flawed(match: Match) -> dict[str, dict[str, Any]]:
         "score": but(match, events=[*events, {**goal, **none}]),
         ".player": but(match, events=[{**card, **none}, *events]),
         "events[0].minute": but(match, events=[{**card, **none, "minute": 135}]),
-        "events": but(match, events=[], score={"home": 0, "away": 0}),
+        "lineups.home.staff[0]": but(
+            match,
+            lineups={**plain["lineups"], "home": {**plain["lineups"]["home"], "staff": [""]}},
+        ),
         "stadium": but(match, stadium="\u202e \u202c"),
         "kickoff": but(match, kickoff=None),
         "lineups": but(match, lineups=None),
@@ -203,7 +206,11 @@ def test_every_flaw_of_a_page_is_told_in_portuguese():
         for layout in Layout:
             _, page = drawn(odd, layout)
             try:
-                parse_match(CLASSIC.read_by(*LAYOUTS), page, key="a-x-b")
+                parse_match(
+                    CLASSIC.read_by(*layouts()),
+                    page,
+                    wanted=Wanted(season=2026, round=1, key="a-x-b"),
+                )
             except PageRefused as refused:
                 problems = refused.evidence().get("problems", [])
                 told |= {

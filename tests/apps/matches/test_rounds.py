@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from retoma.apps.matches import store
 from retoma.apps.matches.schemas import MatchPage, MatchRef, from_json
-from retoma.apps.matches.store.runs import Round
+from retoma.apps.matches.store.rows import Round
 from retoma.db import migrations
 from retoma.engine.errors import IllegalMove, NotFound
 from retoma.engine.ports import Clock
@@ -156,7 +156,7 @@ async def test_a_later_discovery_only_adds(database_url):
         assert 0 == await found(there, run, listed[:2])
         later = await there.tasks(run)
         assert first == {key: later[key] for key in first}
-        assert (5, 5) == ((await there.seen(run))["expected"], len(later))
+        assert (10, 5) == ((await there.seen(run))["expected"], len(later))
 
         await there.drained()
         told = await there.seen(run)

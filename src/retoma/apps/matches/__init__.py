@@ -1,5 +1,6 @@
 """Matches: rounds scraped with zero tolerance; every match whole, or named with its evidence (seed 003)."""
 
+from retoma.apps.matches.layouts import EACH_SITE, layout_choices
 from retoma.engine.knob import Knob, KnobType
 from retoma.manifest import Application
 from retoma.words import say
@@ -19,10 +20,10 @@ APP = Application(
     knobs=(
         Knob(
             "layouts",
-            "classic",
+            EACH_SITE,
             KnobType.CHOICE,
-            choices=("classic", "modern", "modern,classic"),
-            why=say("readers of the pages, the newest first"),
+            choices=layout_choices(),
+            why=say("layouts that are tried before each site's own, the newest first"),
         ),
         Knob(
             "proxies",
@@ -31,6 +32,14 @@ APP = Application(
             0,
             200,
             why=say("pool of proxies by which pages are asked for; empty: none"),
+        ),
+        Knob(
+            "patience",
+            "6m",
+            KnobType.DURATION,
+            0,
+            86_400,
+            why=say("how long an outage of a site is waited out, in all attempts of a match"),
         ),
     ),
 )

@@ -3,8 +3,10 @@
 The words are those of the document. A page that cannot be read says what failed, so that it is evidence.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,10 +15,12 @@ from retoma.engine.states import State
 
 DISCOVERY: Final = "matches.discovery"  # kind: which matches a round has
 MATCH: Final = "matches.match"  # kind: one match of it
+REFRESH: Final = "matches.refresh"  # kind: one stored match, asked for again
 COMPLETE: Final = (
     "matches.complete"  # kind: whoever waits for a round is told that it is complete
 )
 ATTEMPTS: Final = 3
+INDEX: Final = re.compile(r"\[[0-9]+\]")
 MOST_PROBLEMS: Final = 20  # of one page that are told
 LONGEST: Final = 200  # characters of a problem
 
@@ -73,6 +77,9 @@ class EventKind(StrEnum):
 GOALS: Final = frozenset({EventKind.GOAL, EventKind.OWN_GOAL, EventKind.PENALTY})
 
 
+CARDS: Final = frozenset({EventKind.YELLOW, EventKind.RED})
+
+
 class Verdict(StrEnum):
     """What a failure means for a task: the document's two classes, and the one it lacks (H-43)."""
 
@@ -85,6 +92,7 @@ class Verdict(StrEnum):
 CODES: Final = table(
     Code("LAYOUT_CHANGED", ErrorClass.DATA, Action.BURY, None, "o leiaute do site mudou"),
     Code("SCHEMA_INVALID", ErrorClass.DATA, Action.BURY, None, "dados inválidos na página"),
+    Code("ROUND_SHORT", ErrorClass.DATA, Action.BURY, None, "faltam partidas na rodada"),
     Code("NOT_PUBLISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "ainda não publicado"),
     Code("NOT_FINISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "a partida não terminou"),
     Code("SITE_REFUSED", ErrorClass.BLOCKED, Action.BURY, None, "o site recusou o pedido"),
@@ -130,6 +138,8 @@ class Problem:
 class SchemaInvalid(PageRefused):
     """The page was read, and what it says breaks the schema. `path` and `why` are of the first."""
 
+    named = "SCHEMA_INVALID"
+
     def __init__(self, *, problems: Sequence[Problem]) -> None:
         self.problems = tuple(
             Problem(each.path[:LONGEST], each.why[:LONGEST])
@@ -137,23 +147,40 @@ class SchemaInvalid(PageRefused):
         )
         self.path, self.why = self.problems[0].path, self.problems[0].why
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        super().__init__(f"{self.path}: {self.why}{more}", code="SCHEMA_INVALID")
+        super().__init__(f"{self.path}: {self.why}{more}", code=self.named)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _schema_invalid, (self.problems,)
+        return _schema_invalid, (type(self), self.problems)
 
     def evidence(self) -> dict[str, Any]:
         return {
             **super().evidence(),
             "path": self.path,
             "why": self.why,
+            "field": INDEX.sub("[]", self.path),  # without the places: alike are told together
             "problems": [{"path": each.path, "why": each.why} for each in self.problems],
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Of which match a page must be; what is None is not asked."""
+
+    season: int
+    round: int
+    key: str
+    kickoff: datetime | None = None
+
+
+class RoundShort(SchemaInvalid):
+    """The page of a round lists fewer matches than the round has."""
+
+    named = "ROUND_SHORT"
 
 
 def _layout_changed(selector: str, layout: str) -> LayoutChanged:
     return LayoutChanged(selector=selector, layout=layout)
 
 
-def _schema_invalid(problems: Sequence[Problem]) -> SchemaInvalid:
-    return SchemaInvalid(problems=problems)
+def _schema_invalid(of: type[SchemaInvalid], problems: Sequence[Problem]) -> SchemaInvalid:
+    return of(problems=problems)

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from retoma.apps.matches import store
-from retoma.apps.matches.clients.parsers import parse_match, parse_round
-from retoma.apps.matches.model import MatchStatus, PageRefused
+from retoma.apps.matches.clients.parsers import checked_layouts, parse_match, parse_round
+from retoma.apps.matches.model import MatchStatus, PageRefused, RoundShort, SchemaInvalid
 from retoma.apps.matches.schemas import MatchPage, RoundPage
 from retoma.apps.matches.sites import Site, site_of
-from retoma.apps.matches.steps import checked_layouts
 from retoma.apps.matches.store.tasks import DeadRound, DeadTask
 from retoma.db import Transaction as Reading
+from retoma.engine.charset import charset_of
 from retoma.engine.errors import IllegalMove, NotFound
 from retoma.library import Retoma
 
@@ -149,6 +149,7 @@ class Replay:
             return told("lost", None)
         try:
             page = reading.round(dead, body)
+            await self._check_whole(dead, page)
         except PageRefused as refused:
             return told("refused", refused.evidence())
         after = {"matches": [each.key for each in page.matches]}
@@ -159,9 +160,17 @@ class Replay:
             await self._retoma.write(
                 lambda tx: store.tasks.promote_round(tx, dead, matches, WHY, actor=actor)
             )
+        except SchemaInvalid as refused:
+            return told("refused", refused.evidence())
         except IllegalMove as moved:
             return told("moved", {"why": str(moved)})
         return told("discovered", after, promoted=True)
+
+    async def _check_whole(self, dead: DeadRound, page: RoundPage) -> None:
+        look = partial(store.runs.shortfall, run=dead.run, found=page.matches)
+        short = await (await self._retoma.database()).read(look)
+        if short is not None:
+            raise RoundShort(problems=[short])
 
     async def _page(self, sha256: str) -> bytes | None:
         """None: its bytes are gone, or are no longer what they were."""
@@ -182,8 +191,16 @@ class _Reading:
         return site_of(league).at(self.origin).read_by(*self.layouts)
 
     def match(self, dead: DeadTask, body: bytes) -> MatchPage:
-        return parse_match(self.site(dead.of.league), body, key=dead.key)
+        site, charset = self.site(dead.of.league), charset_in(dead.error)
+        return parse_match(site, body, wanted=dead.wanted, charset=charset)
 
     def round(self, dead: DeadRound, body: bytes) -> RoundPage:
-        of = dead.of
-        return parse_round(self.site(of.league), body, season=of.season, round_=of.round)
+        of, charset = dead.of, charset_in(dead.error)
+        site = self.site(of.league)
+        return parse_round(site, body, season=of.season, round_=of.round, charset=charset)
+
+
+def charset_in(error: Any) -> str | None:
+    """As the header named it that came with the page."""
+    headers = error.get("headers") if isinstance(error, dict) else None
+    return charset_of(str(headers.get("content-type", ""))) if headers else None

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from retoma.apps.matches.model import (
+    CARDS,
     GOALS,
     EventKind,
     MatchStatus,
@@ -45,6 +46,9 @@ BEFORE: Final = frozenset({MatchStatus.SCHEDULED, MatchStatus.POSTPONED})
 TURNING: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 # Control characters, halves of characters, and what stands for a byte that could not be read.
 BROKEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffd]")
+# Two bytes of UTF-8 that somebody has read as two characters of another charset: `GrÃªmio`.
+AFTER: Final = "".join(bytes([n]).decode("cp1252", "ignore") for n in range(0x80, 0xC0))
+MOJIBAKE: Final = re.compile(f"[\u00c2\u00c3][\u0080-\u00bf{AFTER}]")
 NUMBER: Final = re.compile(r"\s*([0-9]{1,4})%?\s*")
 
 Page = TypeVar("Page", bound="Strict")
@@ -60,6 +64,8 @@ def clean(said: Any) -> Any:
 def _readable(said: str) -> str:
     if BROKEN.search(said):
         raise ValueError("holds characters that cannot be read")
+    if MOJIBAKE.search(said):
+        raise ValueError("was read by the wrong charset")
     return said
 
 
@@ -138,10 +144,13 @@ class Player(Strict):
 
 
 class Lineup(Strict):
+    """`staff`: coaches and their like. They do not play, and may be shown a card."""
+
     starters: Annotated[
         tuple[Player, ...], Field(min_length=STARTERS[0], max_length=STARTERS[1])
     ]
     bench: Annotated[tuple[Player, ...], Field(max_length=30)]
+    staff: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
 
     @property
     def names(self) -> frozenset[str]:
@@ -203,6 +212,7 @@ class MatchPage(Strict):
     kickoff: Kickoff | None
     stadium: Name
     status: Status
+    walkover: bool = False  # awarded: nobody has played it, or not to its end
     score: Score | None
     events: Annotated[tuple[Event, ...], Field(max_length=200), AfterValidator(_in_order)]
     statistics: Statistics | None
@@ -246,32 +256,36 @@ def _flaws_of_round(page: RoundPage) -> Iterator[Problem]:
         for place, each in enumerate(page.matches):
             if seen[getattr(each, what)] > 1:
                 yield Problem(f"matches[{place}].{what}", "is listed twice")
+    playing = Counter(team for each in page.matches for team in (each.home, each.away))
     for place, each in enumerate(page.matches):
         yield from _flaws_of_pair(each, f"matches[{place}].")
+        for side in Side:
+            if playing[getattr(each, side)] > 1:
+                yield Problem(f"matches[{place}].{side}", "plays twice in this round")
 
 
 def _flaws_of_match(page: MatchPage) -> Iterator[Problem]:
     yield from _flaws_of_pair(page, "")
+    yield from _flaws_of_date(page)
+    if page.walkover and page.status is not MatchStatus.FINISHED:
+        yield Problem("walkover", f"a match that is {page.status} is not awarded yet")
     if page.status in BEFORE:
         if page.score is not None or page.events:
             yield Problem("status", f"a match that is {page.status} has a score or events")
         return
     if page.score is None:
         yield Problem("score", f"a match that is {page.status} needs one")
-    else:
+    elif not page.walkover:  # what is awarded need not add up
         yield from _flaws_of_score(page.score, page.events)
-    if page.lineups is None:
-        yield Problem("lineups", f"a match that is {page.status} needs them")
-    else:
+    if page.lineups is not None:
         yield from _flaws_of_lineups(page.lineups)
         yield from _flaws_of_events(page.events, page.lineups)
-    if page.status is MatchStatus.FINISHED:
-        if not page.events:
-            yield Problem("events", "nothing happened in ninety minutes")
-        if page.statistics is None:
-            yield Problem("statistics", "a match that is finished needs them")
+    elif page.events or not page.walkover:
+        yield Problem("lineups", f"a match that is {page.status} needs them")
     if page.statistics is not None:
         yield from _flaws_of_statistics(page.statistics)
+    elif page.status is MatchStatus.FINISHED and not page.walkover:
+        yield Problem("statistics", "a match that is finished needs them")
 
 
 def _flaws_of_pair(page: MatchRef | MatchPage, before: str) -> Iterator[Problem]:
@@ -281,6 +295,13 @@ def _flaws_of_pair(page: MatchRef | MatchPage, before: str) -> Iterator[Problem]
         yield Problem(f"{before}key", "is not made of who plays")
     if page.kickoff is None and page.status is not MatchStatus.POSTPONED:
         yield Problem(f"{before}kickoff", f"a match that is {page.status} needs one")
+
+
+def _flaws_of_date(page: MatchPage) -> Iterator[Problem]:
+    """A season begins in its year and may end in the next."""
+    if page.kickoff is not None and page.kickoff.year - page.season not in (0, 1):
+        day = f"{page.kickoff:%Y-%m-%d}"
+        yield Problem("kickoff", f"{day} is no day of the season {page.season}")
 
 
 def _flaws_of_score(score: Score, events: Sequence[Event]) -> Iterator[Problem]:
@@ -300,11 +321,14 @@ def _flaws_of_lineups(lineups: Lineups) -> Iterator[Problem]:
 
 
 def _flaws_of_events(events: Sequence[Event], lineups: Lineups) -> Iterator[Problem]:
-    known = {Side.HOME: lineups.home.names, Side.AWAY: lineups.away.names}
+    known = {Side.HOME: lineups.home, Side.AWAY: lineups.away}
     for place, each in enumerate(events):
         path = f"events[{place}]"
+        names = known[each.side].names
+        if each.kind in CARDS:
+            names |= frozenset(known[each.side].staff)
         for what, name in (("player", each.player), ("other", each.other)):
-            if name is not None and name not in known[each.side]:
+            if name is not None and name not in names:
                 yield Problem(f"{path}.{what}", f"{name!r} is in no line-up of the {each.side}")
         if (each.other is not None) != (each.kind is EventKind.SUBSTITUTION):
             yield Problem(f"{path}.other", "is there for substitutions, and only for them")

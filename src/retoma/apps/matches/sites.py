@@ -1,10 +1,18 @@
-"""Leagues and sites, as data: who plays, where the pages are, which parsers read them, what an answer means."""
+"""Leagues and sites, as data: who plays, where the pages are, which layouts read them, what an answer means.
+
+Ours are the files of `leagues`. A package brings others by entry points: `retoma.matches.sites` names a Site,
+or several.
+"""
 
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from functools import cache
+from importlib import resources
+from importlib.metadata import entry_points
+from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from retoma.apps.matches.model import MatchStatus, Verdict
@@ -13,6 +21,7 @@ from retoma.outbound import Sort
 from retoma.text import normalize
 from retoma.words import say
 
+GROUP: Final = "retoma.matches.sites"  # of entry points
 YEARS: Final = (1900, 2100)
 OVER: Final = timedelta(hours=2)  # after its kick-off a match is over, as a rule
 SOON: Final = timedelta(minutes=1)
@@ -49,6 +58,8 @@ class League:
     zone: str  # of times that name none
     rounds: int
     teams: Mapping[str, Team]
+    matches: int | None = None  # of a round; None: nobody knows before its page says so
+    aliases: tuple[str, ...] = ()  # what sites call it besides
     _keys: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -65,26 +76,31 @@ class League:
         Never a guess: a match under two names would be two matches (R2)."""
         return self._keys.get(slug(name))
 
+    def is_called(self, name: str) -> bool:
+        return slug(name) in {slug(each) for each in (self.key, self.name, *self.aliases)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where a league's pages are and how they are read: `layouts` are parsers, the newest first."""
+    """Where a league's pages are and how they are read: `layouts` by their names, the newest first.
+
+    Without an `origin` it is where the operator says: RETOMA_MATCHES_URL."""
 
     league: League
-    origin: str
     layouts: tuple[str, ...]
+    origin: str = ""
     round_path: str = "/{league}/{season}/rodada/{round}"
     match_path: str = r"/{league}/\d{{4}}/jogo/\d{{1,12}}"  # a pattern: all a link may lead to
     verdicts: Mapping[int, Verdict] = field(default_factory=lambda: USUAL)
     recheck: Mapping[MatchStatus | None, timedelta] = field(default_factory=lambda: RECHECK)
 
     def at(self, origin: str) -> "Site":
-        """The same, somewhere else."""
-        return replace(self, origin=origin.rstrip("/"))
+        """The same where the operator says; a site that names its origin stays there."""
+        return self if self.origin else replace(self, origin=origin.rstrip("/"))
 
     def read_by(self, *layouts: str) -> "Site":
-        """The same, by these parsers: after a layout has changed."""
-        return replace(self, layouts=layouts)
+        """The same, by these layouts first: after its pages have changed."""
+        return replace(self, layouts=tuple(dict.fromkeys((*layouts, *self.layouts))))
 
     def round_url(self, season: int, number: int) -> str:
         if not 1 <= number <= self.league.rounds:
@@ -145,8 +161,8 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", re.sub(r"[\u0300-\u036f]", "", plain)).strip("-")
 
 
-def site_of(league: str, sites: Mapping[str, Site] | None = None) -> Site:
-    known = SITES if sites is None else sites
+def site_of(league: str) -> Site:
+    known = sites()
     if league not in known:
         raise NotFound(
             say("the leagues are {known}, not {name!r}", known=", ".join(known), name=league)
@@ -154,63 +170,45 @@ def site_of(league: str, sites: Mapping[str, Site] | None = None) -> Site:
     return known[league]
 
 
-BRASILEIRAO: Final = League(
-    key="brasileirao",
-    name="Brasileirão Série A",
-    zone="America/Sao_Paulo",
-    rounds=38,
-    teams={
-        "athletico-pr": Team("Athletico-PR", ("Athletico Paranaense", "Athletico")),
-        "atletico-mg": Team("Atlético-MG", ("Atlético Mineiro",)),
-        "bahia": Team("Bahia", ("Esporte Clube Bahia", "EC Bahia")),
-        "botafogo": Team("Botafogo", ("Botafogo de Futebol e Regatas", "Botafogo-RJ")),
-        "bragantino": Team("Bragantino", ("Red Bull Bragantino", "RB Bragantino")),
-        "chapecoense": Team("Chapecoense", ("Associação Chapecoense de Futebol",)),
-        "corinthians": Team("Corinthians", ("Corinthians Paulista",)),
-        "coritiba": Team("Coritiba", ("Coritiba Foot Ball Club",)),
-        "cruzeiro": Team("Cruzeiro", ("Cruzeiro Esporte Clube",)),
-        "flamengo": Team("Flamengo", ("Clube de Regatas do Flamengo", "CR Flamengo")),
-        "fluminense": Team("Fluminense", ("Fluminense Football Club",)),
-        "gremio": Team("Grêmio", ("Grêmio Foot-Ball Porto Alegrense",)),
-        "internacional": Team("Internacional", ("Sport Club Internacional", "Inter")),
-        "mirassol": Team("Mirassol", ("Mirassol Futebol Clube",)),
-        "palmeiras": Team("Palmeiras", ("Sociedade Esportiva Palmeiras",)),
-        "remo": Team("Remo", ("Clube do Remo",)),
-        "santos": Team("Santos", ("Santos Futebol Clube", "Santos FC")),
-        "sao-paulo": Team("São Paulo", ("São Paulo Futebol Clube", "São Paulo FC")),
-        "vasco": Team("Vasco", ("Vasco da Gama", "CR Vasco da Gama")),
-        "vitoria": Team("Vitória", ("Esporte Clube Vitória", "EC Vitória")),
-    },
-)
-LIGA_PORTUGAL: Final = League(
-    key="liga-portugal",
-    name="Liga Portugal",
-    zone="Europe/Lisbon",
-    rounds=34,
-    teams={
-        "alverca": Team("Alverca", ("FC Alverca",)),
-        "arouca": Team("Arouca", ("FC Arouca",)),
-        "avs": Team("AVS", ("AVS Futebol SAD",)),
-        "benfica": Team("Benfica", ("Sport Lisboa e Benfica", "SL Benfica")),
-        "braga": Team("Braga", ("Sporting Clube de Braga", "SC Braga")),
-        "casa-pia": Team("Casa Pia", ("Casa Pia Atlético Clube",)),
-        "estoril": Team("Estoril", ("Estoril Praia",)),
-        "estrela": Team("Estrela", ("Estrela da Amadora",)),
-        "famalicao": Team("Famalicão", ("FC Famalicão",)),
-        "gil-vicente": Team("Gil Vicente", ("Gil Vicente Futebol Clube",)),
-        "guimaraes": Team("V. Guimarães", ("Vitória Sport Clube", "Vitória de Guimarães")),
-        "moreirense": Team("Moreirense", ("Moreirense FC",)),
-        "nacional": Team("Nacional", ("Clube Desportivo Nacional",)),
-        "porto": Team("Porto", ("Futebol Clube do Porto", "FC Porto")),
-        "rio-ave": Team("Rio Ave", ("Rio Ave Futebol Clube",)),
-        "santa-clara": Team("Santa Clara", ("Clube Desportivo Santa Clara",)),
-        "sporting": Team("Sporting", ("Sporting Clube de Portugal", "Sporting CP")),
-        "tondela": Team("Tondela", ("Clube Desportivo de Tondela",)),
-    },
-)
+# — ours, and those of other packages —
 
-# Where nobody says otherwise nothing is there: an operator names the site he may scrape.
-SITES: Final[Mapping[str, Site]] = {
-    league.key: Site(league=league, origin="https://jogos.example", layouts=("classic",))
-    for league in (BRASILEIRAO, LIGA_PORTUGAL)
-}
+
+@cache
+def sites() -> Mapping[str, Site]:
+    """Every site by the key of its league. A package's stands before ours; two packages may not have one league."""
+    found = {each.key: Site(league=each, layouts=("classic",)) for each in _own_leagues()}
+    brought: dict[str, str] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        for site in _sites_at(point.load(), point.value):
+            key = site.league.key
+            if brought.setdefault(key, point.value) != point.value:
+                raise BadInput(
+                    say(
+                        "the league {league} is brought by {first} and by {second}: uninstall one",
+                        league=key,
+                        first=brought[key],
+                        second=point.value,
+                    )
+                )
+            found[key] = site
+    return found
+
+
+def _sites_at(given: Any, where: str) -> tuple[Site, ...]:
+    these = (given,) if isinstance(given, Site) else tuple(given)
+    if not all(isinstance(each, Site) for each in these):
+        raise BadInput(say("{where} is no Site and no list of them", where=where))
+    return these
+
+
+def _own_leagues() -> list[League]:
+    folder = resources.files("retoma.apps.matches.leagues")
+    files = sorted(each.name for each in folder.iterdir() if each.name.endswith(".toml"))
+    return [read_league(folder.joinpath(each).read_text("utf-8")) for each in files]
+
+
+def read_league(text: str) -> League:
+    """A league as TOML: key, name, zone, rounds, matches, and a list of names for each team."""
+    given = tomllib.loads(text)
+    teams = {key: Team(names[0], tuple(names[1:])) for key, names in given.pop("teams").items()}
+    return League(**{**given, "aliases": tuple(given.get("aliases", ()))}, teams=teams)

@@ -13,17 +13,21 @@ from typing import Any, Final, TypeVar
 
 from retoma.apps.matches import store
 from retoma.apps.matches.clients.fetching import Fetched, Fetcher
-from retoma.apps.matches.clients.parsers import LAYOUTS, parse_match, parse_round
+from retoma.apps.matches.clients.parsers import checked_layouts, parse_match, parse_round
 from retoma.apps.matches.model import (
     ATTEMPTS,
     CODES,
     COMPLETE,
     DISCOVERY,
     MATCH,
+    REFRESH,
     MatchStatus,
     PageRefused,
+    RoundShort,
 )
+from retoma.apps.matches.schemas import MatchRef
 from retoma.apps.matches.sites import Site, site_of
+from retoma.apps.matches.store.games import Refresh
 from retoma.apps.matches.store.runs import Ask, Complete, Look
 from retoma.apps.matches.store.tasks import Keeping, Stored, Task
 from retoma.apps.tools import Tools
@@ -31,26 +35,29 @@ from retoma.codec import encode
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.context import Context
-from retoma.engine.errors import BadInput, LeaseLost, Permanent, Refused, Transient
+from retoma.engine.errors import LeaseLost, Permanent, Refused, Transient
 from retoma.engine.kind import Kind, job
 from retoma.engine.outcome import Snooze, Unknown
+from retoma.engine.ports import chance
 from retoma.engine.retry import Retry
 from retoma.engine.together import Together
 from retoma.engine.transaction import Transaction
 from retoma.outbound import Policy
 from retoma.secret import Secret
-from retoma.words import say
 
 T = TypeVar("T")
 
 FOUND: Final = "descobrir"
+FOUND_SOME: Final = "descobrir-parte"
+REPLACED: Final = "substituir"
 SKIPPED: Final = "pular"
+DATED: Final = "datar"
 NOTED: Final = "anotar"
 TRIES: Final = Retry(attempts=ATTEMPTS, base=5.0, cap=300.0)
 PATIENCE: Final = Retry(attempts=15, base=2.0, cap=600.0)  # of whoever is told
 LONGEST: Final = 500  # characters of a message that is kept
 PAGE: Final = "pagina.html"
-KNOBS: Final = ("matches.layouts", "matches.proxies")
+KNOBS: Final = ("matches.layouts", "matches.proxies", "matches.patience")
 
 
 def stories(tools: Tools) -> list[Kind]:
@@ -71,7 +78,11 @@ def stories(tools: Tools) -> list[Kind]:
     async def complete(ctx: Context, told: Complete) -> int | None:
         return await matches.tell(ctx, told)
 
-    made: list[Any] = [discovery, match, complete]
+    @job(name=REFRESH, timeout="5m", **how)
+    async def refresh(ctx: Context, asked: Refresh) -> Any:
+        return await matches.refresh(ctx, asked)
+
+    made: list[Any] = [discovery, match, complete, refresh]
     return [each.kind for each in made]
 
 
@@ -105,21 +116,7 @@ class Way:
 
     layouts: tuple[str, ...]
     proxies: str  # a pool; empty: through none
-
-
-def checked_layouts(told: str) -> tuple[str, ...]:
-    """Names of parsers, the newest first."""
-    names = tuple(each.strip() for each in told.split(","))
-    unknown = [each for each in names if each not in LAYOUTS]
-    if unknown:
-        raise BadInput(
-            say(
-                "the layouts are {known}, not {unknown}",
-                known=", ".join(LAYOUTS),
-                unknown=", ".join(unknown),
-            )
-        )
-    return names
+    patience: float  # seconds, for all attempts together
 
 
 class Matches:
@@ -128,6 +125,7 @@ class Matches:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._fetcher = Fetcher(tools)
+        self._chance = chance()
         self._wanted = Together(self._wanted_of)
 
     # — a round —
@@ -144,13 +142,27 @@ class Matches:
         if fetched is None:
             return await self._later(ctx, subject, site, None, None)
         try:
-            page = parse_round(site, fetched.body, season=of.season, round_=of.round)
+            page = parse_round(
+                site,
+                fetched.body,
+                season=of.season,
+                round_=of.round,
+                charset=fetched.charset,
+            )
+            return await self._found(ctx, run, list(page.matches))
         except PageRefused as refused:
             await self._failed(ctx, subject, refused, fetched)
             raise
-        new = await ctx.write(FOUND, store.runs.discovered, run, list(page.matches))
-        log.info("round.discovered", matches=len(page.matches), new=new)
-        return {"matches": len(page.matches), "new": new}
+
+    async def _found(self, ctx: Context, run: int, listed: list[MatchRef]) -> Any:
+        """Its matches are looked for, also where some are missing: then the round is not whole yet."""
+        short = await self._read(partial(store.runs.shortfall, run=run, found=listed))
+        name, key = (FOUND, "") if short is None else (FOUND_SOME, str(ctx.epoch))
+        new = await ctx.write(name, store.runs.discovered, run, listed, key=key)
+        ctx.log.info("round.discovered", matches=len(listed), new=new)
+        if short is not None:
+            raise RoundShort(problems=[short])
+        return {"matches": len(listed), "new": new}
 
     # — a match —
 
@@ -160,7 +172,7 @@ class Matches:
         if wanted.done is not None:
             return _told(Stored(wanted.done))
         if wanted.there is not None:
-            there = await ctx.write(SKIPPED, store.tasks.skip, task)
+            there = await ctx.write(SKIPPED, store.tasks.skip, task, key=str(ctx.epoch))
             log.info("match.skipped", partida=there.partida)
             return _told(there)
         subject = Subject(task, store.tasks.note, log)
@@ -185,11 +197,18 @@ class Matches:
         if fetched is None:
             return await self._later(ctx, subject, site, None, wanted.kickoff)
         try:
-            page = parse_match(site, fetched.body, key=wanted.key)
+            page = parse_match(
+                site, fetched.body, wanted=wanted.wanted, charset=fetched.charset
+            )
         except PageRefused as refused:
             await self._failed(ctx, subject, refused, fetched)
             raise
         if page.status is not MatchStatus.FINISHED:
+            if page.kickoff != wanted.kickoff:
+                # It was put off: what a later page says is held against this day.
+                await ctx.write(
+                    DATED, store.tasks.date, wanted.id, page.kickoff, key=str(ctx.epoch)
+                )
             return await self._later(ctx, subject, site, page.status, page.kickoff)
         keeping = Keeping(wanted, page, f"job {ctx.job}")
         stored = await ctx.share(store.tasks.keep, keeping, size=1 + len(page.events))
@@ -202,15 +221,45 @@ class Matches:
             (found[task], way) if task in found else store.tasks.unknown(task) for task in tasks
         ]
 
+    # — a stored match, asked for again —
+
+    async def refresh(self, ctx: Context, asked: Refresh) -> Any:
+        """What its page says now takes the place of what is stored; the same again changes nothing."""
+        there, way = await self._looked_up(partial(store.games.kept_of, partida=asked.partida))
+        site = self._site(there.of.league, way)
+        if site.match_url(there.url) != there.url:
+            raise Permanent("its address is none of the site's", code="OFF_SITE")
+        subject = Subject(asked.partida, store.games.note, ctx.log)
+        fetched = await self._fetched(ctx, subject, site, there.url, way)
+        if fetched is None:
+            raise Transient(f"{there.url}: is not published", code="NOT_PUBLISHED")
+        try:
+            page = parse_match(site, fetched.body, wanted=there.wanted, charset=fetched.charset)
+        except PageRefused as refused:
+            await self._failed(ctx, subject, refused, fetched)
+            raise
+        if page.status is not MatchStatus.FINISHED:
+            raise Permanent(f"its page says that it is {page.status}", code="NOT_FINISHED")
+        changed = await ctx.write(
+            REPLACED, store.games.refreshed, asked, there.revision, page, f"job {ctx.job}"
+        )
+        ctx.log.info("match.refreshed", partida=asked.partida, changed=changed)
+        return {"partida": asked.partida, "changed": changed}
+
     # — what every page may come to —
+
+    async def _read(self, look: Callable[[Reading], T]) -> T:
+        return await (await self._tools.retoma.database()).read(look)
 
     async def _looked_up(self, look: Callable[[Reading], T]) -> tuple[T, Way]:
         """What a story is about, and how pages are had and read, at one instant."""
         declared = self._tools.retoma.knobs.declared
 
         def read(tx: Reading) -> tuple[T, Way]:
-            layouts, proxies = (engine.knobs.value(tx, declared, name) for name in KNOBS)
-            return look(tx), Way(checked_layouts(layouts), proxies)
+            layouts, proxies, patience = (
+                engine.knobs.value(tx, declared, name) for name in KNOBS
+            )
+            return look(tx), Way(checked_layouts(layouts), proxies, patience)
 
         return await (await self._tools.retoma.database()).read(read)
 
@@ -232,6 +281,7 @@ class Matches:
             fetched = await self._had(ctx, site, url, way)
         except (Transient, Permanent) as error:
             await self._failed(ctx, subject, error, None)
+            self._be_patient(ctx, error, way)
             raise
         failure = fetched.failure
         if failure is None:
@@ -239,7 +289,16 @@ class Matches:
         if failure.code == "NOT_PUBLISHED":
             return None
         await self._failed(ctx, subject, failure, fetched)
+        self._be_patient(ctx, failure, way)
         raise failure
+
+    def _be_patient(self, ctx: Context, error: Transient | Permanent, way: Way) -> None:
+        """An outage lasts for minutes: the waits between the attempts make up the patience together,
+        each twice the one before, with chance in them."""
+        if isinstance(error, Transient):
+            share = 2 ** (ctx.attempt - 1) / (2 ** (ATTEMPTS - 1) - 1)
+            wait = way.patience * share * self._chance.uniform(0.75, 1.0)
+            error.retry_after = max(wait, error.retry_after or 0.0)
 
     async def _later(
         self,
@@ -249,8 +308,7 @@ class Matches:
         status: MatchStatus | None,
         kickoff: Any,
     ) -> Snooze:
-        database = await self._tools.retoma.database()
-        wait = site.look_again(status, kickoff, await database.read(engine.now))
+        wait = site.look_again(status, kickoff, await self._read(engine.now))
         why = "NOT_PUBLISHED" if status is None else str(status)
         key = str(ctx.epoch)
         await ctx.write(NOTED, subject.note, subject.of, why, None, None, key=key)
@@ -287,7 +345,8 @@ class Matches:
             return None
         url = Secret(where.get_secret_value())
         house = await self._tools.retoma.database_id()
-        key = f"{house}-round-{told.run}-{told.matches}"
+        again = f"-{told.time}" if told.time > 1 else ""
+        key = f"{house}-round-{told.run}-{told.matches}{again}"
 
         async def posted() -> int:
             answer = await self._tools.out.post(

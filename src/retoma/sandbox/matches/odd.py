@@ -1,8 +1,9 @@
 """What may be wrong with the page of one match, or with its place on the page of its round: on demand."""
 
 from dataclasses import replace
+from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from retoma.sandbox.matches.leagues import Player
 from retoma.sandbox.matches.season import Event, Match
@@ -20,6 +21,17 @@ class Odd(StrEnum):
     STRANGER = "stranger"  # a goal of somebody in no line-up
     LATE = "late"  # a card in minute 135
     TWICE_ON = "twice_on"  # one player on both lists of a side
+    COACH = "coach"  # a card for who leads a team
+    GOALLESS = "goalless"  # nothing happened in ninety minutes
+    WALKOVER = "walkover"  # one side did not come: no events, line-ups, statistics
+    OTHER_ROUND = "other_round"
+    OTHER_SEASON = "other_season"
+    OTHER_LEAGUE = "other_league"
+    OTHER_DAY = "other_day"  # half a year after the day its round says
+    MOJIBAKE = (
+        "mojibake"  # letters that somebody has read by the wrong charset, and sent as they came
+    )
+    LATIN_1 = "latin_1"  # in another charset, which it declares
     HOSTILE = "hostile"  # every name turns the text around it
     NO_SCORE = "no_score"  # the score is not there at all
     NO_LINEUP = "no_lineup"
@@ -34,6 +46,7 @@ class Odd(StrEnum):
     OFF_SITE = "off_site"  # its round links elsewhere
     TO_LOOPBACK = "to_loopback"
     LISTED_TWICE = "listed_twice"
+    UNLISTED = "unlisted"  # its round lacks it, and says one fewer
     NOT_LISTED = "not_listed"  # its round says how many there are, and lacks it
 
 
@@ -61,6 +74,28 @@ def oddly(match: Match, odd: Odd | None) -> Match:
             first, bench = match.lineups["home"]
             lineups = {**match.lineups, "home": (first, (*bench, first[0]))}
             return replace(match, lineups=lineups)
+        case Odd.COACH:
+            coach = match.coach("home")
+            card = Event(minute=90, added=1, side="home", kind="yellow", player=coach)
+            events = sorted((*match.events, card), key=lambda each: each.order)
+            return replace(match, events=tuple(events))
+        case Odd.GOALLESS:
+            return replace(match, events=(), score=(0, 0))
+        case Odd.WALKOVER:
+            nothing: dict[str, Any] = {"events": (), "statistics": {}, "lineups": {}}
+            return replace(match, score=(3, 0), walkover=True, **nothing)
+        case Odd.OTHER_ROUND:
+            return replace(match, round=match.round + 1)
+        case Odd.OTHER_SEASON:
+            return replace(match, league=replace(match.league, year=match.league.year - 1))
+        case Odd.OTHER_LEAGUE:
+            return replace(match, league=replace(match.league, title="Copa da Várzea"))
+        case Odd.OTHER_DAY:
+            moved = None if match.kickoff is None else match.kickoff + timedelta(days=180)
+            return replace(match, kickoff=moved)
+        case Odd.MOJIBAKE:
+            stadium = "Estádio do Grêmio".encode().decode("latin-1")
+            return replace(match, stadium=stadium)
         case Odd.HOSTILE:
             return _turned(match)
         case _:

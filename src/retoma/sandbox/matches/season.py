@@ -104,6 +104,11 @@ class Match:
     events: tuple[Event, ...]
     statistics: dict[str, tuple[int, int]]
     lineups: dict[str, tuple[tuple[Player, ...], tuple[Player, ...]]]  # by side: first, bench
+    walkover: bool = False  # awarded: nobody has played it
+
+    def coach(self, side: str) -> str:
+        """Who leads the team, and does not play."""
+        return f"{(self.home if side == 'home' else self.away).short} Treinador"
 
     @property
     def key(self) -> str:
@@ -135,7 +140,12 @@ class Match:
             ],
             "statistics": {name: _both(*told) for name, told in self.statistics.items()}
             or None,
-            "lineups": {side: _named(*told) for side, told in self.lineups.items()} or None,
+            "lineups": {
+                side: {**_named(*told), "staff": [self.coach(side)]}
+                for side, told in self.lineups.items()
+            }
+            or None,
+            "walkover": self.walkover,
         }
 
     def listed(self) -> dict[str, Any]:

@@ -127,13 +127,14 @@ def build_pages(world: World) -> Starlette:
 
 
 def _total(world: World, matches: tuple[Match, ...]) -> int:
-    return len(matches) + sum(world.odd(each) is Odd.LISTED_TWICE for each in matches)
+    odd = [world.odd(each) for each in matches]
+    return len(matches) + odd.count(Odd.LISTED_TWICE) - odd.count(Odd.UNLISTED)
 
 
 def _listed(world: World, matches: tuple[Match, ...]) -> Iterator[tuple[Match, str]]:
     for each in matches:
         odd = world.odd(each)
-        if odd is Odd.NOT_LISTED:
+        if odd in (Odd.NOT_LISTED, Odd.UNLISTED):
             continue
         link = LINKS.get(odd, each.path) if odd is not None else each.path
         yield each, link
@@ -153,6 +154,14 @@ def _drawn(world: World, found: Match) -> Response:
         case Odd.ALIEN:
             riddle = '<form id="captcha">Você é humano?</form>'
             return HTMLResponse(f"<!doctype html><title>Verificação</title>{riddle}")
+        case Odd.LATIN_1:
+            page = draw(found, None).replace(
+                '<meta charset="utf-8">', '<meta charset="iso-8859-1">'
+            )
+            return HTMLResponse(
+                page.encode("latin-1", "xmlcharrefreplace"),
+                media_type="text/html; charset=iso-8859-1",
+            )
         case Odd.GARBLED:
             return HTMLResponse(draw(found, None).encode("latin-1", "replace"))
         case Odd.DEEP:

@@ -8,8 +8,7 @@ from fastapi import Path, Query
 from pydantic import Field, StrictInt, StrictStr
 
 from retoma.apps.matches.sites import site_of
-from retoma.apps.matches.store.runs import Round
-from retoma.apps.matches.store.tasks import time_of
+from retoma.apps.matches.store.rows import Round, time_of
 from retoma.db import Transaction
 from retoma.engine.errors import BadInput
 from retoma.web import House, router

@@ -24,8 +24,7 @@ from retoma.apps.matches.api.how import (
     times_told,
 )
 from retoma.apps.matches.model import TaskStatus
-from retoma.apps.matches.store.runs import Round
-from retoma.apps.matches.store.tasks import time_of
+from retoma.apps.matches.store.rows import Round, time_of
 from retoma.db import Transaction
 from retoma.engine.transaction import Transaction as Writing
 from retoma.web import AHouse, House, Operator, Viewer

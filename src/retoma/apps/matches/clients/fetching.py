@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from retoma.apps.matches.model import Verdict
 from retoma.apps.matches.sites import Site
 from retoma.apps.tools import Tools
+from retoma.engine.charset import charset_of
 from retoma.engine.errors import Permanent, Throttled, Transient
 from retoma.engine.ports import chance
 from retoma.outbound import Answer, Policy, Proxy
@@ -19,6 +20,7 @@ from retoma.outbound.sorting import asked_wait
 
 MIB: Final = 1 << 20
 MOST_BYTES: Final = 2 * MIB  # of a page: larger ones are none (H-44)
+REDIRECTS: Final = 3  # on the same site; the policy lets none lead away
 AT_ONCE: Final = 10  # connections of one process to a site
 TRIES: Final = 3  # in one call, so that a hiccup costs no attempt
 BASE: Final = 0.5  # seconds before the second
@@ -39,6 +41,11 @@ class Fetched:
     headers: Mapping[str, str]
     body: bytes
     failure: Transient | Permanent | None = None
+
+    @property
+    def charset(self) -> str | None:
+        """As its header names it."""
+        return charset_of(self.headers.get("content-type", ""))
 
     def evidence(self) -> dict[str, Any]:
         """In plain values, without the page itself."""
@@ -82,6 +89,7 @@ class Fetcher:
                 most_bytes=MOST_BYTES,
                 most_unpacked=MOST_BYTES,
                 connections=AT_ONCE,
+                redirects=REDIRECTS,
             )
         return self._policies[origin]
 

@@ -26,8 +26,8 @@ from retoma.apps.matches.pages.looks import (
     round_at,
     short,
 )
-from retoma.apps.matches.sites import SITES
-from retoma.apps.matches.store.runs import Round
+from retoma.apps.matches.sites import sites
+from retoma.apps.matches.store.rows import Round
 from retoma.web.pages.asked import Blank, CursorOf, Name
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn, pager
@@ -147,7 +147,7 @@ AList = Annotated[MatchesScreen, Depends(matches_screen)]
 
 @routes.get("/matches/partidas")
 async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
-    leagues = [each.league for each in SITES.values()]
+    leagues = [each.league for each in sites().values()]
     wanted = [each for each in leagues if screen.league in (None, each.key)]
     return await who.page(
         screen,

@@ -28,7 +28,7 @@ from retoma.apps.matches.pages.looks import (
     round_at,
     share_of,
 )
-from retoma.apps.matches.sites import SITES
+from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store.boards import Refused
 from retoma.db import Transaction
 from retoma.engine import store as engine
@@ -218,7 +218,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
         screen,
         "matches/home.html",
         chosen=screen,
-        leagues=[each.league for each in SITES.values()],
+        leagues=[each.league for each in sites().values()],
         wanted=list(Wanted),
         looks=LOOKS,
         year=screen.season or now.year,

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from retoma.apps.matches.api.scrapes import ScrapeShown
 from retoma.apps.matches.model import DISCOVERY, MATCH, EventKind, TaskStatus
-from retoma.apps.matches.sites import SITES, League
+from retoma.apps.matches.sites import League, sites
 from retoma.apps.matches.words import in_words
 from retoma.web.pages.bars import parts_of
 from retoma.web.pages.kit import Looker
@@ -106,7 +106,8 @@ def led(who: Looker, address: str) -> Response:
 
 def league_of(key: str) -> League | None:
     """None: it was scraped once, and is no league of ours any more."""
-    return SITES[key].league if key in SITES else None
+    site = sites().get(key)
+    return None if site is None else site.league
 
 
 def league_name(key: str) -> str:

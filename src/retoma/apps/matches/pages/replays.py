@@ -18,7 +18,7 @@ from retoma.apps.matches.pages.looks import (
     round_at,
     task_at,
 )
-from retoma.apps.matches.sites import SITES
+from retoma.apps.matches.sites import sites
 from retoma.engine.errors import BadInput
 from retoma.web.pages.asked import Blank, CodeOf, Name, Number, filled
 from retoma.web.pages.jobs import query_of
@@ -81,7 +81,7 @@ async def show(
         more=await _more(who, asked, shown),
         layouts=CHOICES,
         now=(await who.house.retoma.knobs.get("matches.layouts")).value,
-        leagues=[each.league for each in SITES.values()],
+        leagues=[each.league for each in sites().values()],
         codes=CODES,
         back=_back(asked),
     )

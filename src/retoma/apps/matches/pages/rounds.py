@@ -39,7 +39,7 @@ from retoma.apps.matches.pages.looks import (
     why_not_yet,
 )
 from retoma.apps.matches.pages.snapshots import frame, kept
-from retoma.apps.matches.store.runs import Round
+from retoma.apps.matches.store.rows import Round
 from retoma.db import Transaction
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn

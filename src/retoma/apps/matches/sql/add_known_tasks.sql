@@ -8,5 +8,7 @@ WHERE r.id = :run AND t.id = (
     SELECT max(n.id) FROM match_tasks n JOIN match_runs m ON m.id = n.run
     WHERE n.match_key = t.match_key AND m.league = r.league AND m.season = r.season
       AND m.round = r.round AND m.id < r.id)
+  AND NOT EXISTS (SELECT 1 FROM match_dropped x WHERE x.league = r.league AND x.season = r.season
+                  AND x.round = r.round AND x.match_key = t.match_key)
 ON CONFLICT (run, match_key) DO NOTHING
 RETURNING id, match_key;

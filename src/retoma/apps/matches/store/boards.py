@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from retoma.apps.matches.store import runs, tasks
-from retoma.apps.matches.store.rows import verb
-from retoma.apps.matches.store.runs import Round
+from retoma.apps.matches.store.rows import Round, verb
 from retoma.db import Transaction as Reading
 
 LIST_CELLS = verb("list_cells")

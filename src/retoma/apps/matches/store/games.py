@@ -5,20 +5,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from retoma.apps.matches.model import Side
-from retoma.apps.matches.schemas import MatchPage
+from retoma.apps.matches.model import Side, Wanted
+from retoma.apps.matches.schemas import MatchPage, match_key
 from retoma.apps.matches.sites import site_of
-from retoma.apps.matches.store.rows import json_of, named, verb
+from retoma.apps.matches.store.rows import Round, json_of, named, time_of, verb
 from retoma.db import Call
 from retoma.db import Transaction as Reading
 from retoma.db.database import microseconds
-from retoma.engine.errors import NotFound
+from retoma.engine.errors import IllegalMove, NotFound
 from retoma.engine.transaction import Transaction
 from retoma.words import say
 
 ADD_EVENTS = verb("add_events")
 ADD_MATCHES = verb("add_matches")
 ADD_STATISTICS = verb("add_statistics")
+CHANGE_MATCH = verb("change_match")
+DELETE_EVENTS = verb("delete_events")
+DELETE_MATCH = verb("delete_match")
+DELETE_STATISTICS = verb("delete_statistics")
 FIND_MATCH = verb("find_match")
 LIST_MATCHES = verb("list_matches")
 MATCH_EVENTS = verb("match_events")
@@ -29,10 +33,35 @@ SHOW_MATCH = verb("show_match")
 COLUMNS: Final = (
     *("id", "league", "season", "round", "home", "home_name", "away", "away_name", "status"),
     *("kickoff", "stadium", "home_score", "away_score", "url", "stored_by", "stored_at"),
+    *("walkover", "revision"),
 )
 EVENT: Final = ("minute", "added", "side", "kind", "player", "other")
 STATISTIC: Final = ("name", "home", "away")
 MATCH: Final = ("league", "season", "round", "home", "away")
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """The payload of a refresh: which match is asked for again, who wants it and why."""
+
+    partida: int
+    actor: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A stored match, and what its page must say of itself to be its page."""
+
+    partida: int
+    of: Round
+    key: str
+    url: str
+    revision: int
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(season=self.of.season, round=self.of.round, key=self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +100,8 @@ def add(tx: Transaction, over: Sequence[Over]) -> tuple[list[tuple[int, bool]], 
 
 def _row(over: Over) -> dict[str, Any]:
     page = over.page
-    if not (page.score and page.statistics and page.lineups and page.kickoff):
+    whole = page.walkover or (page.statistics and page.lineups)
+    if not (page.score and page.kickoff and whole):
         raise ValueError(f"{page.key}: only a match that is over is stored, not {page.status}")
     return {
         **{name: getattr(page, name) for name in MATCH},
@@ -81,7 +111,8 @@ def _row(over: Over) -> dict[str, Any]:
         "stadium": page.stadium,
         "home_score": page.score.home,
         "away_score": page.score.away,
-        "lineups": page.lineups.model_dump_json(),
+        "lineups": "null" if page.lineups is None else page.lineups.model_dump_json(),
+        "walkover": int(page.walkover),
         "url": over.url,
         "actor": over.actor,
     }
@@ -100,12 +131,104 @@ def _rest(new: Sequence[tuple[int, MatchPage]]) -> list[Call]:
     statistics = [
         {"partida": partida, "name": name, **sides}
         for partida, page in told
-        for name, sides in page["statistics"].items()
+        for name, sides in (page["statistics"] or {}).items()
     ]
     return [
         Call(ADD_EVENTS, {"rows": json.dumps(events)}),
         Call(ADD_STATISTICS, {"rows": json.dumps(statistics)}),
     ]
+
+
+# — changed —
+
+
+def kept_of(tx: Reading | Transaction, partida: int) -> Kept:
+    """What is told of a stored match to whoever asks its site for it again."""
+    told = match_seen(tx, partida)
+    of = Round(told["league"], told["season"], told["round"])
+    return Kept(
+        partida, of, match_key(told["home"], told["away"]), told["url"], told["revision"]
+    )
+
+
+def replace(
+    tx: Transaction, partida: int, revision: int, page: MatchPage, actor: str
+) -> list[str]:
+    """What is told of a stored match now, whole; the names of what is told otherwise than before.
+
+    IllegalMove where it is another match, or where somebody has changed it since that revision."""
+    before = match_seen(tx, partida)
+    if any(getattr(page, name) != before[name] for name in MATCH):
+        raise IllegalMove(
+            say("match {partida} is another one; delete it instead", partida=partida)
+        )
+    changed = _changed(before, page)
+    if before["revision"] == revision and not changed:
+        return []
+    row = _row(Over(page, before["url"], actor))
+    names = ("stadium", "home_score", "away_score", "lineups", "walkover", "actor")
+    given = {"kickoff": page.kickoff, **{name: row[name] for name in names}}
+    if tx.one(CHANGE_MATCH, partida=partida, revision=revision, **given) is None:
+        raise _moved(partida)
+    tx.run(DELETE_EVENTS, partida=partida)
+    tx.run(DELETE_STATISTICS, partida=partida)
+    for call in _rest([(partida, page)]):
+        tx.run(call.statement, **call.params)
+    return changed
+
+
+def _changed(before: dict[str, Any], page: MatchPage) -> list[str]:
+    told = page.model_dump(mode="json")
+    now = {
+        **{name: told[name] for name in ("stadium", "events", "lineups")},
+        "statistics": told["statistics"] or {},
+        "walkover": page.walkover,
+        "home_score": page.score and page.score.home,
+        "away_score": page.score and page.score.away,
+        "kickoff": page.kickoff,
+    }
+    then = {**before, "kickoff": time_of(before["kickoff"])}
+    return sorted(name for name, value in now.items() if then[name] != value)
+
+
+def remove(tx: Transaction, partida: int, revision: int) -> dict[str, Any]:
+    """A match is stored no longer, with all that belongs to it: what it was."""
+    before = match_seen(tx, partida)
+    if tx.one(DELETE_MATCH, partida=partida, revision=revision) is None:
+        raise _moved(partida)
+    tx.run(DELETE_EVENTS, partida=partida)
+    tx.run(DELETE_STATISTICS, partida=partida)
+    return before
+
+
+def refreshed(
+    tx: Transaction, asked: Refresh, revision: int, page: MatchPage, actor: str
+) -> list[str]:
+    """What its page says now is stored in its place; in the audit by whom, why, and what it was."""
+    before = match_seen(tx, asked.partida)
+    changed = replace(tx, asked.partida, revision, page, actor)
+    told = {"why": asked.why, "changed": changed, "before": plain(before) if changed else None}
+    tx.tell("matches.refreshed", f"match {asked.partida}", told, actor=asked.actor)
+    return changed
+
+
+def plain(told: dict[str, Any]) -> dict[str, Any]:
+    """A stored match as values of JSON: for the audit."""
+    times = {name: time_of(told[name]) for name in ("kickoff", "stored_at")}
+    return {**told, **{name: at and at.isoformat() for name, at in times.items()}}
+
+
+def note(*_: Any) -> None:
+    """What asking for a match again came to is in the evidence of its job alone."""
+
+
+def _moved(partida: int) -> IllegalMove:
+    return IllegalMove(
+        say(
+            "match {partida} was changed by somebody else meanwhile: look again",
+            partida=partida,
+        )
+    )
 
 
 def list_matches(
@@ -119,10 +242,15 @@ def list_matches(
     team: str | None = None,
 ) -> list[dict[str, Any]]:
     how = {"league": league, "season": season, "round": round_, "team": team}
-    return [named(COLUMNS, row) for row in tx.all(LIST_MATCHES, **how, after=after, n=n)]
+    return [_line(row) for row in tx.all(LIST_MATCHES, **how, after=after, n=n)]
 
 
-def match_seen(tx: Reading, partida: int) -> dict[str, Any]:
+def _line(row: Any) -> dict[str, Any]:
+    told = named(COLUMNS, row)
+    return {**told, "walkover": bool(told["walkover"])}
+
+
+def match_seen(tx: Reading | Transaction, partida: int) -> dict[str, Any]:
     """All that is stored of one."""
     row = tx.one(SHOW_MATCH, partida=partida)
     if row is None:
@@ -130,7 +258,7 @@ def match_seen(tx: Reading, partida: int) -> dict[str, Any]:
     events = tx.all(MATCH_EVENTS, partida=partida)
     statistics = tx.all(MATCH_STATISTICS, partida=partida)
     return {
-        **named(COLUMNS, row[:-1]),
+        **_line(row[:-1]),
         "lineups": json_of(row[-1]),
         "events": [named(EVENT, each) for each in events],
         "statistics": {

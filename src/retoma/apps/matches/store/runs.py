@@ -9,10 +9,18 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from retoma.apps.matches.model import COMPLETE, DISCOVERY, MATCH, TaskStatus
+from retoma.apps.matches.model import (
+    COMPLETE,
+    DISCOVERY,
+    MATCH,
+    Problem,
+    SchemaInvalid,
+    TaskStatus,
+)
 from retoma.apps.matches.schemas import MatchRef
+from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store import games
-from retoma.apps.matches.store.rows import json_of, named, verb
+from retoma.apps.matches.store.rows import Round, json_of, named, verb
 from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.db.database import microseconds
@@ -25,12 +33,15 @@ ADD_KNOWN_TASKS = verb("add_known_tasks")
 ADD_RUN = verb("add_run")
 ADD_TASKS = verb("add_tasks")
 COMPLETE_RUNS = verb("complete_runs")
+CONFIRMED_SIZE = verb("confirmed_size")
+DROPPED_KEYS = verb("dropped_keys")
 END_RUN = verb("end_run")
 EXPECT_TASKS = verb("expect_tasks")
 FIND_FAILED = verb("find_failed")
 FIND_MISSING = verb("find_missing")
 GET_RUN = verb("get_run")
 HOLD_RUN = verb("hold_run")
+KNOWN_PAIRS = verb("known_pairs")
 LAST_RUN = verb("last_run")
 LIST_RUNS = verb("list_runs")
 LOCK_RUN = verb("lock_run")
@@ -43,10 +54,17 @@ SHOW_JOB = verb("show_job")
 
 COLUMNS: Final = (
     *("id", "league", "season", "round", "status", "expected", "stored", "pending", "running"),
-    *("not_yet", "failed", "left_out", "complete", "open", "discovery_state"),
+    *("not_yet", "failed", "left_out", "dropped", "listed", "complete", "open"),
+    "discovery_state",
     *("discovery_code", "error", "snapshot", "batch", "discovery", "created_by", "created_at"),
     *("completed_at", "ended_at"),
 )
+# What an alert of pages that were refused is called, by their code.
+ALERTS: Final = {
+    "LAYOUT_CHANGED": "LayoutChanged",
+    "SCHEMA_INVALID": "SchemaInvalid",
+    "ROUND_SHORT": "RoundShort",
+}
 MOST_AGAIN: Final = 5_000  # jobs that one call tries again
 MOST_FIELDS: Final = 100  # of pages that were refused, in alerts
 CLOSED: Final = frozenset({TaskStatus.FAILED, TaskStatus.SKIPPED})
@@ -78,21 +96,7 @@ class Complete:
     season: int
     round: int
     matches: int
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What is scraped as a whole."""
-
-    league: str
-    season: int
-    round: int
-
-    def parameters(self) -> dict[str, Any]:
-        return {"league": self.league, "season": self.season, "round": self.round}
-
-    def __str__(self) -> str:
-        return f"{self.league} {self.season} rodada {self.round}"
+    time: int = 1  # it may lose a match again, by a person, and have it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ class Run:
     looks: int
     discovery: int | None
     expected: int | None
+    correlation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,9 @@ class Tried:
 # — begun —
 
 
-def start(tx: Transaction, of: Round, *, actor: str) -> tuple[int, bool]:
+def start(
+    tx: Transaction, of: Round, *, actor: str, correlation: str | None = None
+) -> tuple[int, bool]:
     """The run of a round, and whether this call has begun it; whoever comes second finds it (R5)."""
     found = _held(tx, of)
     if found is not None:
@@ -127,12 +134,12 @@ def start(tx: Transaction, of: Round, *, actor: str) -> tuple[int, bool]:
         if is_open:
             return run, False
         tx.run(END_RUN, run=run)
-    made = tx.one(ADD_RUN, **of.parameters(), actor=actor)
+    made = tx.one(ADD_RUN, **of.parameters(), actor=actor, correlation=correlation)
     if made is None:  # somebody was quicker by a moment
         [(run, _)] = tx.all(LAST_RUN, **of.parameters())
         return int(run), False
     run = int(made[0])
-    _look(tx, Look(run), actor)
+    _look(tx, Look(run), actor, correlation)
     tx.tell("matches.started", f"scrape {run}", of.parameters(), actor=actor)
     return run, True
 
@@ -149,14 +156,24 @@ def _held(tx: Transaction, of: Round) -> tuple[int, bool] | None:
     return None
 
 
-def _look(tx: Transaction, look: Look, actor: str) -> None:
-    job = tx.submit(DISCOVERY, look, key=f"{look.run}.{look.look}", actor=actor)
+def _look(tx: Transaction, look: Look, actor: str, correlation: str | None) -> None:
+    job = tx.submit(
+        DISCOVERY,
+        look,
+        key=f"{look.run}.{look.look}",
+        actor=actor,
+        correlation=correlation,
+    )
     tx.run(NAME_DISCOVERY, run=look.run, job=job.id, looks=look.look)
 
 
 def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
-    """All its tasks and how many there are, together (H-40); those that it had stay. How many are new."""
+    """All its tasks and how many there are, together (H-40); those that it had stay. How many are new.
+
+    SchemaInvalid where a team would play twice: nothing of the page is taken then."""
     tx.run(LOCK_RUN, run=run)
+    wanted = run_of(tx, run)
+    _check_pairs(tx, wanted, found)
     rows = [
         {
             "match_key": each.key,
@@ -168,19 +185,61 @@ def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
         }
         for each in found
     ]
-    new = sorted(tx.all(ADD_TASKS, run=run, rows=json.dumps(rows)))
+    listed = tx.all(ADD_TASKS, run=run, rows=json.dumps(rows))
+    new = sorted((task, key) for task, key, job in listed if job is None)
     new += sorted(tx.all(ADD_KNOWN_TASKS, run=run))
     batch = None
     if new:
-        of = run_of(tx, run).of
+        of = wanted.of
         games.put_teams(
             tx, of.league, (team for each in found for team in (each.home, each.away))
         )
         asks = [Ask(int(task), run, key) for task, key in new]
-        batch = tx.submit_many(MATCH, asks, name=str(of)).id
+        batch = tx.submit_many(MATCH, asks, name=str(of), correlation=wanted.correlation).id
         tx.run(NAME_TASKS, batch=batch)
-    tx.run(EXPECT_TASKS, run=run, batch=batch)
+    tx.run(EXPECT_TASKS, run=run, batch=batch, size=size_of(tx, wanted.of) or 0)
+    complete(tx, {run}, [])
     return len(new)
+
+
+def _check_pairs(tx: Transaction, run: Run, found: Sequence[MatchRef]) -> None:
+    """A team plays once in a round, also in what other pages have said of it before."""
+    dropped = {key for (key,) in tx.all(DROPPED_KEYS, **run.of.parameters())}
+    playing = {
+        team: key
+        for key, home, away in tx.all(KNOWN_PAIRS, run=run.id)
+        for team in (home, away)
+    }
+    flaws = [
+        Problem(f"matches[{place}].{side}", f"plays in {playing[team]} of this round already")
+        for place, each in enumerate(found)
+        if each.key not in dropped
+        for side, team in (("home", each.home), ("away", each.away))
+        if playing.get(team, each.key) != each.key
+    ]
+    if flaws:
+        raise SchemaInvalid(problems=flaws)
+
+
+def size_of(tx: Reading | Transaction, of: Round) -> int | None:
+    """How many matches the round has, whatever its page says: by a person, else by its league."""
+    row = tx.one(CONFIRMED_SIZE, **of.parameters())
+    if row is not None:
+        return int(row[0])
+    known = sites().get(of.league)
+    return None if known is None else known.league.matches
+
+
+def shortfall(tx: Reading, run: int, found: Sequence[MatchRef]) -> Problem | None:
+    """What is wrong where the round has more matches than this page and those before it have named."""
+    wanted = run_of(tx, run)
+    dropped = {key for (key,) in tx.all(DROPPED_KEYS, **wanted.of.parameters())}
+    known = {key for key, _, _ in tx.all(KNOWN_PAIRS, run=run)}
+    listed = len(known | {each.key for each in found} - dropped)
+    size = size_of(tx, wanted.of)
+    if size is None or listed >= size:
+        return None
+    return Problem("matches", f"{listed} are known, and this round has {size}")
 
 
 def note(
@@ -195,9 +254,10 @@ def complete(tx: Transaction, runs: Set[int], first: Sequence[Call]) -> list[lis
     which = {"runs": json.dumps(sorted(runs))}
     calls = [*first, Call(LOCK_RUNS, which), Call(COMPLETE_RUNS, which)]
     *answers, _, completed = tx.inside(lambda inner: inner.together(calls))
-    for run, league, season, round_, matches in completed:
-        told = Complete(run, league, season, round_, matches)
-        tx.submit(COMPLETE, told, key=f"{run}.{matches}")
+    for run, league, season, round_, matches, time in completed:
+        told = Complete(run, league, season, round_, matches, time)
+        key = f"{run}.{matches}" if time == 1 else f"{run}.{matches}.{time}"
+        tx.submit(COMPLETE, told, key=key, correlation=run_of(tx, run).correlation)
     return answers
 
 
@@ -251,7 +311,7 @@ def _looked_again(tx: Transaction, run: int, actor: str) -> bool:
     seen = run_of(tx, run)
     if job_seen(tx, run)["discovery_state"] in ("waiting", "running", "parked"):
         return False
-    _look(tx, Look(run, seen.looks + 1), actor)
+    _look(tx, Look(run, seen.looks + 1), actor, seen.correlation)
     return True
 
 
@@ -262,8 +322,8 @@ def run_of(tx: Reading | Transaction, run: int) -> Run:
     row = tx.one(GET_RUN, run=run)
     if row is None:
         raise _unknown(run)
-    id_, league, season, round_, looks, discovery, expected = row
-    return Run(id_, Round(league, season, round_), looks, discovery, expected)
+    id_, league, season, round_, *rest = row
+    return Run(id_, Round(league, season, round_), *rest)
 
 
 def job_seen(tx: Reading | Transaction, run: int) -> dict[str, Any]:
@@ -313,7 +373,7 @@ def list_jobs(
 
 def watch(tx: Reading) -> dict[str, dict[str, Any]]:
     """What somebody should know of: pages that are refused, by site and field."""
-    names = {"LAYOUT_CHANGED": "LayoutChanged", "SCHEMA_INVALID": "SchemaInvalid"}
+    names = ALERTS
     return {
         f"{names[code]} {league} {field}"[:200]: {
             "text": speak(

@@ -3,14 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
-from retoma.apps.matches.model import TaskStatus
+from retoma.apps.matches.model import TaskStatus, Wanted
 from retoma.apps.matches.schemas import MatchPage, MatchRef
 from retoma.apps.matches.store import games, runs
-from retoma.apps.matches.store.rows import json_of, named, verb
-from retoma.apps.matches.store.runs import Round
+from retoma.apps.matches.store.rows import Round, json_of, named, time_of, verb
 from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
@@ -19,6 +18,7 @@ from retoma.engine.transaction import Transaction
 from retoma.words import say
 
 COUNT_DEAD = verb("count_dead")
+DATE_TASK = verb("date_task")
 DEAD_ROUNDS = verb("dead_rounds")
 DEAD_TASKS = verb("dead_tasks")
 END_TASKS = verb("end_tasks")
@@ -30,7 +30,7 @@ SHOW_TASK = verb("show_task")
 COLUMNS: Final = (
     *("id", "job_id", "league", "season", "round", "match_key", "home", "away", "url"),
     *("kickoff", "status", "attempts", "error_code", "error", "snapshot", "not_yet"),
-    *("look_again_at", "partida_id", "job", "created_at"),
+    *("look_again_at", "partida_id", "job", "created_at", "dropped"),
 )
 
 
@@ -47,6 +47,13 @@ class Task:
     of: Round
     done: int | None
     there: int | None
+
+    @property
+    def wanted(self) -> Wanted:
+        """What a page must say of itself to be the page of this match."""
+        return Wanted(
+            season=self.of.season, round=self.of.round, key=self.key, kickoff=self.kickoff
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,13 @@ class DeadTask:
     snapshot: str
     job: int
     error: Any
+    kickoff: datetime | None = None
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(
+            season=self.of.season, round=self.of.round, key=self.key, kickoff=self.kickoff
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +123,15 @@ def _task(row: Row) -> Task:
     return Task(id_, run, key, url, time_of(kickoff), job, of, done, there)
 
 
-def time_of(at: Any) -> datetime | None:
-    """A time, as either database gives it: SQLite's tables as a number, its views as text."""
-    if at is None or isinstance(at, datetime):
-        return at
-    if isinstance(at, int):
-        return datetime.fromtimestamp(at / 1e6, UTC)
-    return datetime.fromisoformat(at).replace(tzinfo=UTC)
-
-
 # — stored —
 
 
 def keep(tx: Transaction, made: Sequence[Keeping]) -> list[Stored]:
     """Match, events, statistics and the state of each task, in this one transaction (R1).
 
-    Said again it changes nothing, and answers the same."""
+    Said again it changes nothing, and answers the same. What is another match than a task's is refused."""
+    for each in made:
+        _check_same(each.task, each.page)
     over = [games.Over(each.page, each.task.url, each.actor) for each in made]
     numbers, rest = games.add(tx, over)
     ends = [(each.task, Stored(*told)) for each, told in zip(made, numbers, strict=True)]
@@ -153,6 +160,11 @@ def _ended(
     return [told[task.id] for task, _ in ends]
 
 
+def date(tx: Transaction, task: int, kickoff: datetime | None) -> None:
+    """Its day, as its own page says it now: it may have been put off since its round's page was read."""
+    tx.run(DATE_TASK, task=task, kickoff=kickoff)
+
+
 def note(
     tx: Transaction, task: int, not_yet: str | None, error: str | None, snapshot: str | None
 ) -> None:
@@ -176,8 +188,17 @@ def dead_tasks(
     """Those of current runs whose page was kept."""
     how = {"after": after, "code": code, "league": league, "run": run, "task": task, "n": n}
     return [
-        DeadTask(id_, Round(in_, season, round_), key, url, snapshot, job, json_of(error))
-        for id_, in_, key, url, snapshot, job, season, round_, error in tx.all(
+        DeadTask(
+            id_,
+            Round(in_, season, round_),
+            key,
+            url,
+            snapshot,
+            job,
+            json_of(error),
+            time_of(kickoff),
+        )
+        for id_, in_, key, url, snapshot, job, season, round_, error, kickoff in tx.all(
             DEAD_TASKS, **how
         )
     ]

@@ -42,7 +42,7 @@ def round_page(listing: Listing) -> str:
     )
     return _page(
         f"{league.title} {league.year}",
-        f'<div id="topo"><h1>{league.title} <b class="temporada">{league.year}</b></h1>'
+        f'<div id="topo"><h1><span class="liga">{league.title}</span> <b class="temporada">{league.year}</b></h1>'
         f'<h2 class="rodada">{listing.round}ª rodada</h2></div>'
         f'<table class="jogos"><caption>{listing.total} jogos</caption>{rows}</table>',
     )
@@ -52,9 +52,10 @@ def match_page(match: Match, odd: Odd | None) -> str:
     league = match.league
     score = "" if odd is Odd.NO_SCORE else f'<span class="placar">{_score(match)}</span>'
     status = "Intergaláctico" if odd is Odd.UNKNOWN_STATUS else STATUSES[match.status]
+    status = "W.O." if match.walkover else status
     return _page(
         f"{match.home.short} x {match.away.short}",
-        f'<div id="topo"><h1>{league.title} <b class="temporada">{league.year}</b></h1>'
+        f'<div id="topo"><h1><span class="liga">{league.title}</span> <b class="temporada">{league.year}</b></h1>'
         f'<h2 class="rodada">{match.round}ª rodada</h2></div>'
         f'<div id="jogo"><h1 class="confronto"><span class="mandante">{escape(match.home.short)}'
         f'</span> {score} <span class="visitante">{escape(match.away.short)}</span></h1>'
@@ -106,7 +107,8 @@ def _lineups(match: Match, odd: Odd | None) -> str:
         return ""
     return "".join(
         f'<div class="escalacao {SIDES[side]}"><ol class="titulares">{_players(first)}</ol>'
-        f'<ol class="reservas">{_players(bench)}</ol></div>'
+        f'<ol class="reservas">{_players(bench)}</ol>'
+        f'<p class="tecnico">{escape(match.coach(side))}</p></div>'
         for side, (first, bench) in match.lineups.items()
     )
 

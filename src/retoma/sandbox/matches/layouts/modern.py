@@ -37,17 +37,19 @@ def round_page(listing: Listing) -> str:
     )
     return _page(
         f"{league.title}: rodada {listing.round}",
-        f'<main data-page="round" data-season="{league.year}" data-round="{listing.round}">'
+        f'<main data-page="round" data-league="{league.title}" data-season="{league.year}" data-round="{listing.round}">'
         f'<section data-matches="{listing.total}">{cards}</section></main>',
     )
 
 
 def match_page(match: Match, odd: Odd | None) -> str:
     status = "???" if odd is Odd.UNKNOWN_STATUS else STATUSES[match.status]
+    status = "WO" if match.walkover else status
     goals = "" if odd is Odd.NO_SCORE else _goals(match)
     return _page(
         f"{match.home.long} vs. {match.away.long}",
-        f'<main data-page="match" data-season="{match.league.year}" data-round="{match.round}"'
+        f'<main data-page="match" data-league="{match.league.title}"'
+        f' data-season="{match.league.year}" data-round="{match.round}"'
         f' data-status="{status}"><header><h2 data-side="home">{escape(match.home.long)}</h2>'
         f'{goals}<h2 data-side="away">{escape(match.away.long)}</h2>{_time(match)}'
         f"<address>{escape(match.stadium)}</address></header>"
@@ -97,7 +99,8 @@ def _lineups(match: Match, odd: Odd | None) -> str:
         return ""
     return "".join(
         f'<section data-lineup="{side}"><ul data-role="starting">{_players(first)}</ul>'
-        f'<ul data-role="bench">{_players(bench)}</ul></section>'
+        f'<ul data-role="bench">{_players(bench)}</ul>'
+        f"<p data-coach>{escape(match.coach(side))}</p></section>"
         for side, (first, bench) in match.lineups.items()
     )
 

@@ -1,30 +1,58 @@
 """What every parser reads with: a page that was looked at before it was opened, and selectors that must be there."""
 
+import codecs
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.apps.matches.model import LayoutChanged, Problem, SchemaInvalid
+from retoma.engine.charset import UNSAID, known_charset
 from retoma.outbound.markup import DEEP, MANY, too_hard
 
+HEAD: Final = 1024  # bytes in which a page names its charset
+DECLARED: Final = re.compile(
+    rb"""<meta[^<>]{0,200}?charset=["']?([a-zA-Z0-9_-]{1,40})""", re.IGNORECASE
+)
+MARKS: Final = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 LARGEST: Final = 2 << 20  # bytes; as much as is kept of a page (H-44)
 
 
-def opened(html: str | bytes) -> LexborHTMLParser:
-    """The page, unless it is too much for a parser: that is a flaw of the whole of it."""
+def opened(html: str | bytes, charset: str | None = None) -> LexborHTMLParser:
+    """The page, unless it is too much for a parser: that is a flaw of the whole of it.
+
+    `charset`: as the header of the answer names it. Else as the page itself does; else UTF-8."""
     if len(html) > LARGEST:
         raise _refused(f"has {len(html)} bytes, and {LARGEST} are read at most")
+    name = "utf-8"
     try:
-        text = html.decode() if isinstance(html, bytes) else html
-        text.encode()  # half a character is none
+        if isinstance(html, bytes):
+            name = _charset(html, charset)
+            html = html.decode(name)
+        html.encode()  # half a character is none
     except UnicodeError:
-        raise _refused("is not UTF-8") from None
+        raise _refused(f"is not {name.upper()}") from None
+    text = html
     if too_hard(text):
         raise _refused(
             f"is nested deeper than {DEEP} elements, or a tag of it has more than {MANY} attributes"
         )
     return LexborHTMLParser(text)
+
+
+def _charset(html: bytes, told: str | None) -> str:
+    """Its byte order mark before the header, the header before the page; what nobody knows is UTF-8."""
+    for mark, name in MARKS.items():
+        if html.startswith(mark):
+            return name
+    found = DECLARED.search(html[:HEAD])
+    declared = None if found is None else found[1].decode("ascii")
+    return known_charset(told) or known_charset(declared) or UNSAID
 
 
 def _refused(why: str) -> SchemaInvalid:

@@ -18,7 +18,9 @@ SQUADS: Final = {"home": ".escalacao.mandante", "away": ".escalacao.visitante"}
 def read(page: Page, site: Site) -> dict[str, Any]:
     status = word(words.STATUSES, page.text("#jogo .situacao"))
     before = status in BEFORE
+    awarded = page.text("#jogo .situacao").casefold() in words.AWARDED
     return {
+        "league": page.text("#topo .liga"),
         "season": page.text("#topo .temporada"),
         "round": words.number_in(words.ORDINAL, page.text("#topo .rodada")),
         "home": page.text(".confronto .mandante"),
@@ -26,10 +28,11 @@ def read(page: Page, site: Site) -> dict[str, Any]:
         "kickoff": words.kickoff(page.text("#jogo .data"), site.league.zone),
         "stadium": page.text("#jogo .estadio"),
         "status": status,
+        "walkover": awarded,
         "score": words.score(page.text(".confronto .placar")),
         "events": tuple(_events(page)),
-        "statistics": _statistics(page, needed=not before),
-        "lineups": None if before and not page.many(".escalacao") else _lineups(page),
+        "statistics": _statistics(page, needed=not before and not awarded),
+        "lineups": _lineups(page, needed=not before and not awarded),
     }
 
 
@@ -64,11 +67,14 @@ def _statistics(page: Page, *, needed: bool) -> dict[str, Any] | None:
     return found if found or needed else None
 
 
-def _lineups(page: Page) -> dict[str, Any]:
+def _lineups(page: Page, *, needed: bool) -> dict[str, Any] | None:
+    if not needed and not page.many(".escalacao"):
+        return None
     return {
         side: {
             "starters": _players(page, f"{squad} ol.titulares"),
             "bench": _players(page, f"{squad} ol.reservas"),
+            "staff": tuple(text_of(each) for each in page.many(f"{squad} .tecnico")),
         }
         for side, squad in SQUADS.items()
     }

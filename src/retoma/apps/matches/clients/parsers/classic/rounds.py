@@ -14,6 +14,7 @@ ROOT: Final = "table.jogos"
 def read(page: Page, site: Site) -> dict[str, Any]:
     table = page.one(ROOT)
     return {
+        "league": page.text("#topo .liga"),
         "season": page.text("#topo .temporada"),
         "round": words.number_in(words.ORDINAL, page.text("#topo .rodada")),
         "total": words.number_in(words.TOTAL, page.text("caption", table)),

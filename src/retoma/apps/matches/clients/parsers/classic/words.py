@@ -12,7 +12,9 @@ STATUSES: Final = {
     "ao vivo": MatchStatus.LIVE,
     "encerrado": MatchStatus.FINISHED,
     "adiado": MatchStatus.POSTPONED,
+    "w.o.": MatchStatus.FINISHED,
 }
+AWARDED: Final = ("w.o.",)
 SIDES: Final = {"mandante": Side.HOME, "visitante": Side.AWAY}
 GOALS: Final = {"": EventKind.GOAL, "contra": EventKind.OWN_GOAL, "pênalti": EventKind.PENALTY}
 CARDS: Final = {"amarelo": EventKind.YELLOW, "vermelho": EventKind.RED}

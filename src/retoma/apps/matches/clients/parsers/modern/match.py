@@ -18,7 +18,9 @@ def read(page: Page, _: Site) -> dict[str, Any]:
     head = page.one("header", main)
     status = word(words.STATUSES, page.attribute(main, ROOT, "data-status"))
     before = status in BEFORE
+    awarded = page.attribute(main, ROOT, "data-status").casefold() in words.AWARDED
     return {
+        "league": page.attribute(main, ROOT, "data-league"),
         "season": page.attribute(main, ROOT, "data-season"),
         "round": page.attribute(main, ROOT, "data-round"),
         "home": page.text('h2[data-side="home"]', head),
@@ -26,10 +28,11 @@ def read(page: Page, _: Site) -> dict[str, Any]:
         "kickoff": words.kickoff(page.one("time", head)),
         "stadium": page.text("address", head),
         "status": status,
+        "walkover": awarded,
         "score": words.score(page.one("output[data-score]", head)),
         "events": tuple(_event(page, row) for row in page.many("li", page.one(TIMELINE))),
-        "statistics": _statistics(page, needed=not before),
-        "lineups": None if before and not page.many("[data-lineup]") else _lineups(page),
+        "statistics": _statistics(page, needed=not before and not awarded),
+        "lineups": _lineups(page, needed=not before and not awarded),
     }
 
 
@@ -57,11 +60,16 @@ def _statistics(page: Page, *, needed: bool) -> dict[str, Any] | None:
     return found if found or needed else None
 
 
-def _lineups(page: Page) -> dict[str, Any]:
+def _lineups(page: Page, *, needed: bool) -> dict[str, Any] | None:
+    if not needed and not page.many("[data-lineup]"):
+        return None
     return {
         side: {
             "starters": _players(page, f'[data-lineup="{side}"] [data-role="starting"]'),
             "bench": _players(page, f'[data-lineup="{side}"] [data-role="bench"]'),
+            "staff": tuple(
+                text_of(each) for each in page.many(f'[data-lineup="{side}"] [data-coach]')
+            ),
         }
         for side in ("home", "away")
     }

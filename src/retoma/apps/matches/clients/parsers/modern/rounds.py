@@ -16,6 +16,7 @@ def read(page: Page, _: Site) -> dict[str, Any]:
     main = page.one(ROOT)
     section = page.one(LIST, main)
     return {
+        "league": page.attribute(main, ROOT, "data-league"),
         "season": page.attribute(main, ROOT, "data-season"),
         "round": page.attribute(main, ROOT, "data-round"),
         "total": page.attribute(section, LIST, "data-matches"),

@@ -12,7 +12,9 @@ STATUSES: Final = {
     "live": MatchStatus.LIVE,
     "ft": MatchStatus.FINISHED,
     "pst": MatchStatus.POSTPONED,
+    "wo": MatchStatus.FINISHED,
 }
+AWARDED: Final = ("wo",)
 KINDS: Final = {
     "goal": EventKind.GOAL,
     "own-goal": EventKind.OWN_GOAL,

@@ -1,0 +1,1 @@
+"""The leagues that come with us, a file for each."""
