@@ -17,7 +17,7 @@ from retoma.apps.documents.clients.multipart import events_of
 from retoma.apps.documents.clients.reading import read_document
 from retoma.apps.documents.intake import read_manifest
 from retoma.apps.matches.clients.parsers import draft_match, parse_match, parse_round
-from retoma.apps.matches.sites import SITES
+from retoma.apps.matches.sites import sites
 from retoma.apps.quotes.api.lotes import read_table
 from retoma.apps.quotes.clients.reading import read_page
 from retoma.apps.quotes.model import NotAPrice
@@ -51,7 +51,7 @@ PIECE: Final = 64 * KIBIBYTE
 # Of pages, what the parser below all readers might take the square of; and what some look for.
 FEW: Final = frozenset({"attributes", "elements within elements"})
 OWN: Final = frozenset({"ads", "rows of ads"})
-SITE: Final = SITES["brasileirao"].read_by("classic", "modern")
+SITE: Final = sites()["brasileirao"].read_by("classic", "modern")
 
 PAGES: Final = Cost(cpu=6.0, memory=250)
 WORDS: Final = Cost(cpu=2.0, memory=60)

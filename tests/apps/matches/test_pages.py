@@ -323,7 +323,9 @@ def form_of(match: Match) -> dict[str, Any]:
         for name, sides in plain["statistics"].items():
             told[f"{name}-{side}"] = str(sides[side])
         for part, squad in plain["lineups"][side].items():
-            told[f"{side}-{part}"] = "\r\n".join(f"{p['number']} {p['name']}" for p in squad)
+            told[f"{side}-{part}"] = "\r\n".join(
+                p if isinstance(p, str) else f"{p['number']} {p['name']}" for p in squad
+            )
     return told
 
 

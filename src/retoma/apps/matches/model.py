@@ -92,7 +92,16 @@ class Verdict(StrEnum):
 CODES: Final = table(
     Code("LAYOUT_CHANGED", ErrorClass.DATA, Action.BURY, None, "o leiaute do site mudou"),
     Code("SCHEMA_INVALID", ErrorClass.DATA, Action.BURY, None, "dados inválidos na página"),
-    Code("ROUND_SHORT", ErrorClass.DATA, Action.BURY, None, "faltam partidas na rodada"),
+    Code(
+        "ROUND_SHORT", ErrorClass.DATA, Action.BURY, None, "faltam partidas na página da rodada"
+    ),
+    # Of a task that was done once: what was stored is no longer there.
+    Code(
+        "OTHER_MATCH", ErrorClass.DATA, Action.BURY, None, "o que foi gravado é outra partida"
+    ),
+    Code(
+        "DELETED", ErrorClass.DATA, Action.BURY, None, "uma pessoa excluiu o que estava gravado"
+    ),
     Code("NOT_PUBLISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "ainda não publicado"),
     Code("NOT_FINISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "a partida não terminou"),
     Code("SITE_REFUSED", ErrorClass.BLOCKED, Action.BURY, None, "o site recusou o pedido"),

@@ -38,9 +38,8 @@ routes = page_router()
 
 BLANK: Final = 3  # lines more than there are events
 LINES: Final = 200  # events
-SQUADS: Final = tuple(
-    (side, part) for side in ("home", "away") for part in ("starters", "bench")
-)
+PARTS: Final = ("starters", "bench", "staff")
+SQUADS: Final = tuple((side, part) for side in ("home", "away") for part in PARTS)
 EVENT: Final = ("minute", "added", "side", "kind", "player", "other")
 PLAYER: Final = re.compile(r"([0-9]+)[\s.,;:·-]*(.*)")
 
@@ -55,6 +54,7 @@ class Draft:
     events: Sequence[Mapping[str, str]]
     statistics: Mapping[str, Mapping[str, str]]
     lineups: Mapping[str, str]
+    walkover: bool = False
 
 
 @routes.get("/matches/tarefa/{task}/editar")
@@ -119,6 +119,7 @@ async def _drafted(who: Looker, task: TaskShown) -> Draft:
             f"{side}-{part}": _players(_within(_within(told.get("lineups"), side), part))
             for side, part in SQUADS
         },
+        walkover=told.get("walkover") is True,
     )
 
 
@@ -144,9 +145,14 @@ def _number(said: str) -> int:
 
 
 def _players(told: Any) -> str:
-    """One to a line: number and name."""
+    """One to a line: number and name; who does not play by the name alone."""
     these = told if isinstance(told, list | tuple) else ()
-    return "\n".join(f"{_text(each.get('number'))} {_text(each.get('name'))}" for each in these)
+    return "\n".join(
+        f"{_text(each.get('number'))} {_text(each.get('name'))}"
+        if isinstance(each, dict)
+        else _text(each)
+        for each in these
+    )
 
 
 def _within(told: Any, name: str) -> Any:
@@ -174,15 +180,33 @@ def _match(task: TaskShown, form: Form) -> dict[str, Any]:
         "status": str(MatchStatus.FINISHED),
         "score": {each: form.one(f"score-{each}") or "" for each in Side},
         "events": _events(form),
-        "statistics": {
-            name: {each: form.one(f"{name}-{each}") or "" for each in Side}
-            for name in STATISTICS
-        },
-        "lineups": {
-            side: {part: _squad(form.one(f"{side}-{part}")) for part in ("starters", "bench")}
-            for side in Side
-        },
+        "walkover": form.one("walkover") is not None,
+        "statistics": _statistics(form),
+        "lineups": _lineups(form),
     }
+
+
+def _statistics(form: Form) -> dict[str, Any] | None:
+    """None where a match was awarded and nothing was counted in it."""
+    told = {
+        name: {each: form.one(f"{name}-{each}") or "" for each in Side} for name in STATISTICS
+    }
+    nothing = not any(said for sides in told.values() for said in sides.values())
+    return None if nothing and form.one("walkover") else told
+
+
+def _lineups(form: Form) -> dict[str, Any] | None:
+    told: dict[str, dict[str, Any]] = {
+        side: {part: _squad(form.one(f"{side}-{part}")) for part in ("starters", "bench")}
+        for side in Side
+    }
+    nothing = not any(said for parts in told.values() for said in parts.values())
+    if nothing and form.one("walkover"):
+        return None
+    for side, parts in told.items():
+        lines = (form.one(f"{side}-staff") or "").splitlines()
+        parts["staff"] = [each.strip() for each in lines if each.strip()]
+    return told
 
 
 def _events(form: Form) -> list[dict[str, Any]]:

@@ -45,6 +45,9 @@ NOT_YET: Final[Mapping[str, Said]] = {
 MEANINGS: Final[Mapping[str, Said]] = {
     "LAYOUT_CHANGED": say("the site is drawn in another way"),
     "SCHEMA_INVALID": say("the page says what cannot be"),
+    "ROUND_SHORT": say("the page lists fewer matches than the round has"),
+    "OTHER_MATCH": say("what was stored is another match"),
+    "DELETED": say("a person has deleted what was stored"),
     "NOT_PUBLISHED": say("it is not published yet"),
     "NOT_FINISHED": say("the match is not over"),
     "SITE_REFUSED": say("the site refused the request"),
