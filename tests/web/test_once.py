@@ -1,10 +1,17 @@
 """Rows 10 and 11: what is created twice under one Idempotency-Key was created once (E8, H-X8)."""
 
 import asyncio
+from collections.abc import Awaitable
+from typing import Any
 
+import httpx2
+
+from retoma import Retoma
+from retoma.bootstrap import APPLICATIONS, install_applications
 from retoma.engine.states import State
+from retoma.web import build_site
 from tests.engine.aids import rows
-from tests.web.aids import World, code_of, world
+from tests.web.aids import World, code_of, set_up, world
 
 SUBMIT = {"kind": "count", "payload": 1}
 
@@ -134,3 +141,64 @@ async def test_a_key_that_cannot_be_one_is_refused(database_url):
             answer = await house.operator.post("/api/jobs", json=SUBMIT, headers=under(key))
             assert (422, "bad_input") == code_of(answer), key
         assert [] == await house.app.jobs()
+
+
+async def test_a_verb_under_a_key_is_answered_as_the_first_time(database_url):
+    async with world(database_url) as house:
+        job = await house.app.submit("work", {"dies": "no"})
+        await house.app.run(until_idle=True)
+
+        def retried(key: str, **body: Any) -> Awaitable[httpx2.Response]:
+            path = f"/api/jobs/{job.id}/retry"
+            return house.operator.post(path, json=body, headers=under(key))
+
+        answers = await asyncio.gather(*(retried("k") for _ in range(10)))
+        other = await retried("k", fresh=True)
+        anew = await retried("l")
+
+        assert {200} == {each.status_code for each in answers}
+        assert 1 == len({each.text for each in answers})
+        assert 2 == answers[0].json()["generation"]
+        assert (409, "idempotency_mismatch") == code_of(other)
+        assert (409, "illegal_move") == code_of(anew)
+
+
+async def test_a_verb_that_was_refused_may_be_asked_again_under_its_key(database_url):
+    async with world(database_url) as house:
+        job = await house.app.submit("work", {"dies": "no"})
+
+        async def retried() -> int:
+            path = f"/api/jobs/{job.id}/retry"
+            answer = await house.operator.post(path, json={}, headers=under("k"))
+            return int(answer.status_code)
+
+        early = await retried()
+        await house.app.run(until_idle=True)
+
+        assert (409, 200) == (early, await retried())
+
+
+async def test_a_key_of_a_verb_that_cannot_be_one_is_refused(database_url):
+    async with world(database_url) as house:
+        job = await house.app.submit("count", 1)
+        answer = await house.operator.post(f"/api/jobs/{job.id}/cancel", headers=under("x y"))
+
+        assert (422, "bad_input") == code_of(answer)
+        assert "header.Idempotency-Key" == answer.json()["errors"][0]["path"]
+
+
+def test_every_post_of_every_application_takes_a_key(tmp_path):
+    """Whoever may post names an Idempotency-Key; those whom anybody may ask create nothing."""
+    url = f"sqlite:///{tmp_path}/none.db"
+    chosen = set_up(url, applications=",".join(APPLICATIONS))
+    app = Retoma(url)
+    paths = build_site(app, chosen, install_applications(app, chosen)).openapi()["paths"]
+    without = [
+        path
+        for path, item in paths.items()
+        if "post" in item and item["post"]["x-role"] != "anybody"
+        if "Idempotency-Key" not in [each["name"] for each in item["post"]["parameters"]]
+    ]
+
+    assert [] == without
+    assert 60 < sum("post" in item for item in paths.values())

@@ -1,20 +1,40 @@
-"""Idempotency-Key: whoever creates something twice has created it once."""
+"""Idempotency-Key: whoever asks for something twice has asked for it once.
 
+What creates something keeps its answer in the transaction that creates it (`written`). Any other verb
+only moves what is in a state to be moved, and a crash may let it be asked again: its answer is kept once
+it is known (`answered_once`).
+"""
+
+import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
-from pydantic import BaseModel
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from starlette.responses import Response
 
 from retoma.access import Person
 from retoma.codec import digest
 from retoma.engine.once import Answered
-from retoma.engine.store import Asked
+from retoma.engine.store import Asked, find_answer
 from retoma.engine.transaction import Transaction
-from retoma.web.house import House
+from retoma.web.house import House, house_of
+from retoma.web.request_body import BODY, RequestBody
+from retoma.web.wire import ONCE, OnceKey
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
+
+LARGEST_KEPT: Final = 256 * 1024  # bytes of an answer; a larger one is made anew
+# By these a page goes on: an answer without them leads nowhere.
+KEPT_HEADERS: Final = ("content-type", "cache-control", "location", "hx-redirect")
+KEYS: Final = TypeAdapter[str](OnceKey)
+
+_turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
 
 def asked(key: str | None, who: Person, what: str, body: BaseModel | None) -> Asked | None:
@@ -51,3 +71,71 @@ async def first(
 
 def _kept(shown: BaseModel) -> Any:
     return shown.model_dump(mode="json")
+
+
+# — verbs that keep no answer of their own —
+
+
+async def answered_once(
+    request: Request, who: Person, answer: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    """Answer, or say again what was answered under the same key."""
+    key = request.headers.get(ONCE)
+    if key is None:
+        return await answer(request)
+    ask = await _asked_of(request, who, _checked(key))
+    turn = _turns.setdefault((who.name, key), asyncio.Lock())
+    async with turn:  # pressed twice, the second press waits for the answer to the first
+        house = house_of(request)
+        database = await house.retoma.database()
+        kept = await database.read(lambda tx: find_answer(tx, ask))
+        if kept is not None:
+            return _response_of(json.loads(kept))
+        response = await answer(request)
+        told = _told(response)
+        if told is None:
+            return response
+        try:
+            await house.retoma.write_once(ask, lambda _: None, lambda _: told)
+        except Answered as before:
+            return _response_of(json.loads(before.answer))
+        return response
+
+
+async def _asked_of(request: Request, who: Person, key: str) -> Asked:
+    """A file that is streamed is not read for this: its address names what is done with it."""
+    body: RequestBody = request.scope[BODY]
+    said = b"" if body.is_streamed else await request.body()
+    address = f"{request.url.path}?{request.url.query}"
+    return Asked(
+        who.name, key, f"{request.method} {request.url.path}", digest(f"{address} {said!r}")
+    )
+
+
+def _checked(key: str) -> str:
+    try:
+        return KEYS.validate_python(key)
+    except ValidationError as error:
+        flaws = [{**each, "loc": ("header", "Idempotency-Key")} for each in error.errors()]
+        raise RequestValidationError(flaws) from None
+
+
+def _told(response: Response) -> dict[str, Any] | None:
+    """What is kept of an answer; None: it is no good news, too large, or goes on and on."""
+    body = getattr(response, "body", None)
+    well = response.status_code < HTTPStatus.BAD_REQUEST
+    if not well or not isinstance(body, bytes) or len(body) > LARGEST_KEPT:
+        return None
+    headers = {
+        name: response.headers[name] for name in KEPT_HEADERS if name in response.headers
+    }
+    return {"status": response.status_code, "headers": headers, "body": body.decode()}
+
+
+def _response_of(told: Mapping[str, Any]) -> Response:
+    status = HTTPStatus(told["status"])
+    return Response(
+        told["body"] or None,
+        status_code=HTTPStatus.OK if status is HTTPStatus.CREATED else status,
+        headers=told["headers"],
+    )

@@ -18,8 +18,10 @@ from retoma.web.bounds import UNSAFE
 from retoma.web.flaws import flaws_of
 from retoma.web.house import house_of, visit_at
 from retoma.web.problems import Flaw, Refusal
+from retoma.web.replay import answered_once
 from retoma.web.request_body import BODY, STRANGERS, Gone, RequestBody
 from retoma.web.sign_in import admit, needs_of
+from retoma.web.wire import ONCE
 from retoma.words import say
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -46,23 +48,32 @@ class Route(APIRoute):
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
+        keeps_answers = self.keeps_answers
 
         async def guarded(request: Request) -> Response:
             try:
                 [role] = self.declared
+                who = None
                 if role is not None and not self._is_open(request):
-                    await admit(request, role, self.path)
+                    who = await admit(request, role, self.path)
                 self._check_query(request)
                 if request.method in UNSAFE:
                     body: RequestBody = request.scope[BODY]
                     await body.load(STRANGERS if role is None else None)
-                return await handle(request)
+                if who is None or request.method != "POST" or keeps_answers:
+                    return await handle(request)
+                return await answered_once(request, who, handle)
             except Gone:
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)  # sent to nobody
             except Exception as error:  # noqa: BLE001 — the last door: said as a problem
                 return _problem(request, error, self.path)
 
         return guarded
+
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether it keeps its answer under an Idempotency-Key by itself, with what it writes."""
+        return any(each.alias == ONCE for each in self.dependant.header_params)
 
     @property
     def open_near(self) -> bool:

@@ -50,7 +50,7 @@ from retoma.web.routes import (
     settings as knobs,
 )
 from retoma.web.sign_in import Anybody
-from retoma.web.wire import Problem
+from retoma.web.wire import ONCE_DOCUMENTED, Problem
 from retoma.words import say
 
 # One for each room.
@@ -267,6 +267,8 @@ def _complete(operation: dict[str, Any], route: Route, method: str) -> None:
     if role is not None:
         without: list[dict[str, list[str]]] = [{}] if route.open_near else []
         operation["security"] = [*without, {"bearer": []}, {"key": []}]
+    if method == "POST" and role is not None and not route.keeps_answers:
+        operation.setdefault("parameters", []).append(ONCE_DOCUMENTED)
     responses = operation["responses"]
     for status in _statuses(route, method):
         there = responses.get(str(int(status)))

@@ -1,5 +1,7 @@
 """Quotes over the API: the document's eight endpoints, lotes as JSON and as tables, who may do what."""
 
+import asyncio
+from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -61,6 +63,25 @@ async def test_a_lote_comes_as_a_table_and_goes_as_one(database_url, tmp_path):
         assert {"no_price": 1} == status["errors"]
         page = (await vera.get(f"/api/quotes?lote={lote['id']}&status=ERROR")).json()
         assert [told[1]["id"]] == [each["id"] for each in page["items"]]
+
+
+async def test_a_table_that_is_imported_twice_under_a_key_is_one_lote(database_url, tmp_path):
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        under = {"content-type": "text/csv", "Idempotency-Key": "maio"}
+
+        def imported(table: str) -> Awaitable[httpx2.Response]:
+            return people["operator"].post("/api/lotes/import", content=table, headers=under)
+
+        answers = await asyncio.gather(*(imported("descricao\nmesa\n") for _ in range(5)))
+        other = await imported("descricao\ncama\n")
+
+        assert [200] * 4 + [201] == sorted(each.status_code for each in answers)
+        assert 1 == len({each.json()["id"] for each in answers})
+        assert (409, "idempotency_mismatch") == (other.status_code, other.json()["code"])
+        assert [(1,)] == await there.rows("SELECT count(*) FROM quotes")
 
 
 async def test_a_table_as_a_spreadsheet_writes_it_in_brazil_is_read(database_url, tmp_path):

@@ -19,6 +19,7 @@ from retoma import Retoma
 from retoma.apps.quotes import APP
 from retoma.apps.tools import Tools
 from retoma.cli.serve import Server
+from retoma.db import adhoc
 from retoma.outbound import Outbound
 from retoma.sandbox.quotes import (
     ANTHROPIC_KEY,
@@ -86,6 +87,11 @@ class House:
     def _ask(self, method: str, service: str, **how: Any) -> None:
         there = f"http://127.0.0.1:{self.port}/{service}/_sandbox/faults"
         httpx2.request(method, there, trust_env=False, **how).raise_for_status()
+
+    async def lotes(self) -> int:
+        database = await self.app.database()
+        [[n]] = await database.read(lambda tx: tx.all(adhoc("SELECT count(*) FROM batches")))
+        return int(n)
 
     def do(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """There, where the house lives."""
@@ -204,7 +210,7 @@ def _imports(page: Page, there: House) -> None:
     expect(page.locator("#import-result")).to_contain_text("Nada foi importado.")
     choose(page, there.table())
     page.locator("#import input[name=nome]").fill("maio")
-    page.get_by_role("button", name="Importar CSV").click()
+    page.get_by_role("button", name="Importar CSV").dblclick()  # one lote all the same
     expect(page).to_have_url(f"{there.origin}/quotes/lotes/1")
     expect(page.locator("#lote-head")).to_contain_text("PENDING 5")
 
@@ -243,8 +249,9 @@ def _pauses_another(page: Page, there: House) -> None:
     page.goto(f"{there.origin}/quotes/import")
     about = [there.catalogue.describe(n) for n in range(10, 13)]
     page.locator("#paste textarea").fill("\n".join(about))
-    page.get_by_role("button", name="Cotar").click()
+    page.get_by_role("button", name="Cotar").dblclick()
     expect(page).to_have_url(f"{there.origin}/quotes/lotes/2")
+    assert 2 == there.do(there.lotes)
     stays(page)
     page.get_by_role("button", name="Pausar").click()
     expect(page.locator("#lote-head .state.big")).to_have_text("Pausado")

@@ -13,7 +13,13 @@ from retoma.engine.store import (
     rate,
     reuse,
 )
-from retoma.engine.store.answers import Asked, forget_answers, keep_answer, take_answer
+from retoma.engine.store.answers import (
+    Asked,
+    find_answer,
+    forget_answers,
+    keep_answer,
+    take_answer,
+)
 from retoma.engine.store.bulk import (
     Bite,
     Move,
@@ -261,6 +267,7 @@ __all__ = [
     "drain_wanted",
     "drop_unreferenced",
     "ended_already",
+    "find_answer",
     "fold_tallies",
     "forget_answers",
     "get_evidence",

@@ -35,9 +35,15 @@ def take_answer(tx: Transaction, asked: Asked) -> str | None:
     taken = tx.one(
         TAKE_ANSWER, actor=asked.actor, key=asked.key, what=asked.what, hash=asked.hash
     )
-    if taken is not None:
+    return None if taken is not None else find_answer(tx, asked)
+
+
+def find_answer(tx: Transaction, asked: Asked) -> str | None:
+    """The answer that was given before, if there was one; the key stays free."""
+    found = tx.one(GET_ANSWER, actor=asked.actor, key=asked.key)
+    if found is None:
         return None
-    [(what, hash_, answer)] = tx.all(GET_ANSWER, actor=asked.actor, key=asked.key)
+    what, hash_, answer = found
     if (what, hash_) != (asked.what, asked.hash):
         raise IdempotencyMismatch(
             say(

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Annotated, Any, BinaryIO, Final
 
 from fastapi import Query, Request, Response
@@ -14,7 +15,7 @@ from retoma.apps.quotes.api.how import Has, LoteId, QuoteLine, line_told, read, 
 from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import KIND, QuoteKind, QuoteStatus
 from retoma.apps.tables import plain, read_rows
-from retoma.apps.uploads import in_thread, spooled
+from retoma.apps.uploads import PIECE, in_thread, spooled
 from retoma.engine.batch import Batch
 from retoma.engine.errors import BadInput, NotFound
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
@@ -130,6 +131,7 @@ class _Made(Body):
 @routes.post(
     "/api/lotes/import",
     status_code=201,
+    responses={200: {"model": LoteShown}},
     openapi_extra={
         "requestBody": {
             "content": {"text/csv": {"schema": {"type": "string"}}},
@@ -141,6 +143,8 @@ async def import_lote(
     request: Request,
     who: Operator,
     house: AHouse,
+    response: Response,
+    key: Once = None,
     nome: Annotated[
         str | None, Query(max_length=LONGEST_NAME, description="What it is called.")
     ] = None,
@@ -149,23 +153,51 @@ async def import_lote(
     ] = None,
 ) -> LoteShown:
     """A table with the columns `descricao`, and if you like `tipo` (`produto`, `veículo`) and `codigo`; in UTF-8, or as
-    a spreadsheet writes it in Windows-1252."""
+    a spreadsheet writes it in Windows-1252. With an Idempotency-Key asking again makes no second lote."""
     async with spooled(request.stream()) as table:
-        made = await take_table(house, table, who, name=nome, budget=orcamento)
+        made, new = await take_table(house, table, who, name=nome, budget=orcamento, key=key)
+    response.status_code = 201 if new else 200
     return await lote_told(house, await house.retoma.batch(made))
 
 
 async def take_table(
-    house: House, table: BinaryIO, who: Person, *, name: str | None, budget: str | None
-) -> int:
-    """Add all lines of a table or none; return the number of the new lote."""
+    house: House,
+    table: BinaryIO,
+    who: Person,
+    *,
+    name: str | None,
+    budget: str | None,
+    key: str | None,
+) -> tuple[int, bool]:
+    """Add all lines of a table or none; return the number of the lote, and whether it is new."""
     if len(name or "") > LONGEST_NAME:
         raise BadInput(say("a name has {most} characters at most", most=LONGEST_NAME))
+    hashed = await in_thread(_sha256_of, table)
     wanted = await in_thread(read_table, table)
-    added = await house.retoma.write(
-        lambda tx: store.add_lote(tx, wanted, name=name, budget=budget, actor=who.name)
+    made, new = await written(
+        house,
+        asked(key, who, "import_lote", _Table(nome=name, orcamento=budget, sha256=hashed)),
+        lambda tx: store.add_lote(tx, wanted, name=name, budget=budget, actor=who.name),
+        lambda added: _Made(id=added.lote or 0),
+        _Made,
     )
-    return added.lote or 0
+    return made.id, new
+
+
+def _sha256_of(table: BinaryIO) -> str:
+    made = sha256()
+    while piece := table.read(PIECE):
+        made.update(piece)
+    table.seek(0)
+    return made.hexdigest()
+
+
+class _Table(Body):
+    """What a table is known by, when it comes again."""
+
+    nome: str | None
+    orcamento: str | None
+    sha256: str
 
 
 @routes.get("/api/lotes/{lote}")

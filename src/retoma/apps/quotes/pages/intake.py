@@ -16,6 +16,7 @@ from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import form_of, page_router
 from retoma.web.sign_in import Operator, Viewer
+from retoma.web.wire import Once
 from retoma.words import say
 
 routes = page_router()
@@ -27,16 +28,19 @@ async def show(_: Viewer, who: ALooker) -> Response:
 
 
 @routes.post("/quotes/import")
-async def take_in(actor: Operator, who: ALooker, request: Request) -> Response:
+async def take_in(
+    actor: Operator, who: ALooker, request: Request, key: Once = None
+) -> Response:
     """ "Importar CSV": of a table with a mistake nothing is taken."""
     try:
         async with spooled_form(request.stream(), "text") as (table, fields):
-            lote = await take_table(
+            lote, _ = await take_table(
                 who.house,
                 table,
                 actor,
                 name=fields.get("nome") or None,
                 budget=fields.get("orcamento") or None,
+                key=key,
             )
     except BadInput as error:
         if not who.htmx:
@@ -46,15 +50,15 @@ async def take_in(actor: Operator, who: ALooker, request: Request) -> Response:
 
 
 @routes.post("/quotes/new")
-async def add(actor: Operator, who: ALooker, request: Request) -> Response:
+async def add(actor: Operator, who: ALooker, request: Request, key: Once = None) -> Response:
     """One line is a quote by itself, several are a lote."""
     form = await form_of(request)
     wanted = await in_thread(_pasted, form.one("descricoes") or "", form.one("tipo"))
     if len(wanted) == 1:
-        quote = await api.quotes.add_quote(wanted[0], actor, who.house, Response())
+        quote = await api.quotes.add_quote(wanted[0], actor, who.house, Response(), key)
         return led(who, f"/quotes/{quote.id}")
     body = filled(NewLote, {"nome": form.one("nome"), "quotes": wanted})
-    lote = await api.lotes.add_lote(body, actor, who.house, Response())
+    lote = await api.lotes.add_lote(body, actor, who.house, Response(), key)
     return led(who, f"/quotes/lotes/{lote.id}")
 
 

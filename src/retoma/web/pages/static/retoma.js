@@ -194,6 +194,25 @@ document.addEventListener("htmx:after:request", ({ target, detail }) => {
   if (detail.ctx.response?.status < 400) target.closest?.("dialog form, form.sent")?.reset();
 });
 
+// — pressed twice —
+
+// A form has one key until it was answered, so that what is pressed twice is done once.
+const keys = new WeakMap();
+
+function keyOf(form) {
+  const random = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+  if (!keys.has(form)) keys.set(form, random());
+  return keys.get(form);
+}
+
+document.addEventListener("htmx:config:request", ({ target, detail }) => {
+  const form = target.closest?.("form");
+  if (form && detail.ctx.request.method === "POST") detail.ctx.request.headers["Idempotency-Key"] = keyOf(form);
+});
+document.addEventListener("htmx:after:request", ({ target, detail }) => {
+  if (detail.ctx.response) keys.delete(target.closest?.("form"));
+});
+
 // — words in the corner —
 
 const notices = document.getElementById("notices");
