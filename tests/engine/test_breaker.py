@@ -1,11 +1,13 @@
 """A service that is down costs nobody attempts; one canary finds out when it is back."""
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 
 from retoma import BadInput, Batch, Context, NotFound, Permanent, Retoma, State, Transient
-from retoma.engine.testing import drain
+from retoma.engine.breaker import Breakers
+from retoma.engine.testing import FakeClock, drain
 from tests.engine.aids import AT_ONCE, eventually, rows, running
 
 
@@ -97,6 +99,16 @@ async def test_an_outage_that_many_met_in_one_call_counts_once(database_url):
         told = await rows(await app.database(), "SELECT verb FROM audit")
         assert ("breaker.opened",) not in told
         assert 10 == len(asked)
+
+
+async def test_d9_of_jobs_that_never_get_through_the_latest_are_remembered(monkeypatch):
+    monkeypatch.setattr("retoma.engine.breaker.MOST_BLAMED", 3)
+    breakers = Breakers(cast("Any", None), FakeClock())
+
+    told = [breakers.blame(job, "site") for job in (1, 2, 2, 3, 4, 2, 1)]
+
+    assert [1, 1, 2, 1, 1, 3, 1] == told, "the first was forgotten by the fourth"
+    assert 3 == len(breakers._blamed)
 
 
 async def test_an_answer_that_is_no_outage_is_the_jobs_own(database_url):

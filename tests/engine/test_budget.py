@@ -3,11 +3,12 @@
 import asyncio
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from retoma import BadInput, Batch, Context, NotFound, Retoma, State
+from retoma.engine.budget import Budgets
 from retoma.engine.testing import drain
 from tests.engine.aids import eventually, rows, running
 
@@ -26,6 +27,18 @@ def a_paying_kind(app: Retoma, paid: list[int], *, provider: str = "acme") -> An
         return first + await ctx.step("second", ask, 2, pays=provider)
 
     return label
+
+
+def test_d9_of_steps_that_pay_the_latest_are_remembered(monkeypatch):
+    monkeypatch.setattr("retoma.engine.budget.MOST_KNOWN", 2)
+    budgets = Budgets(cast("Any", None), "me", "UTC")
+
+    for step in ("one", "two", "three"):
+        budgets.learn("label", step, "acme")
+
+    assert [None, {"acme"}, {"acme"}] == [
+        budgets.paid("label", step) for step in ("one", "two", "three")
+    ]
 
 
 async def test_a_batch_stops_at_its_budget_and_goes_on_when_that_is_raised(database_url):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from retoma import BadInput, Context, Retoma, State, db
+from retoma.engine.errors import NotFound
 from retoma.engine.ports import Clock
 from retoma.engine.rate import Rates
 from retoma.engine.store import rate
@@ -29,14 +30,21 @@ async def test_e16_runners_together_keep_to_the_rate(database_url):
                 await rates.spend("site", 1)
                 calls.append(loop.time())
 
-        began = loop.time()
         await asyncio.gather(*(runner() for _ in range(4)))
 
-        took = loop.time() - began
-        assert most_in(calls, 0.5) <= 200 * 0.5 + 20 + 1
-        assert took < (300 - 20) / 200 * 10, (
-            "it was used; how nearly all of it, a busy machine says"
-        )
+        # From the first call on: a machine that stands still for a moment makes calls late, not more.
+        for n, at in enumerate(calls, start=1):
+            assert n <= 200 * (at - calls[0]) + 20 + 1
+
+
+async def test_d9_nothing_is_kept_of_rates_that_are_not_there(database_url):
+    async with Retoma(database_url) as app:
+        rates = Rates(await app.database(), Clock())
+        for n in range(3):
+            with pytest.raises(NotFound):
+                await rates.spend(f"site {n}", 1)
+
+        assert {} == rates._shares
 
 
 async def test_e16_what_runners_have_in_hand_is_part_of_the_burst(database_url):
@@ -113,16 +121,6 @@ class Counting:
     async def write(self, fn: Any, *, verb: str) -> Any:
         self.writes += 1
         return await self._inner.write(fn, verb=verb)
-
-
-def most_in(calls: list[float], window: float) -> int:
-    """The most calls that fell into any window of so many seconds."""
-    first = most = 0
-    for last, at in enumerate(calls):
-        while at - calls[first] > window:
-            first += 1
-        most = max(most, last - first + 1)
-    return most
 
 
 async def test_who_must_wait_long_waits_outside(database_url):

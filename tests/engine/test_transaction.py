@@ -1,6 +1,7 @@
 """A caller's own statements and submissions in one transaction: all of it, or nothing (E7, E8)."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from retoma import BadInput, Context, IdempotencyMismatch, Retoma, State, Transaction, Unsure
 from retoma.db import BadRow
 from retoma.db.crashpoint import Harm
+from retoma.engine import transaction
 from retoma.engine.errors import UnknownKind
 from retoma.engine.testing import crash_at, drain
 from tests.engine.aids import eventually, rows, running
@@ -55,6 +57,21 @@ async def test_a_row_of_the_caller_and_its_job_are_committed_together(database_u
         assert {State.DONE: 4} == await app.counts()
         [batch] = await app.batches()
         assert {State.DONE: 3} == await batch.counts()
+
+
+async def test_d9_a_statement_with_much_in_it_is_not_kept(database_url):
+    """Values belong into parameters; a text that holds them comes once, and is as large as they are."""
+    kept = transaction._read
+    async with new_app(database_url) as app:
+        await with_orders(app)
+        await app.write(lambda tx: tx.run("DELETE FROM orders WHERE id = 1"))
+        before = kept.cache_info().currsize
+        for n in range(3):
+            text = f"INSERT INTO orders VALUES ({n}, '{'x' * transaction.LONGEST_KEPT}')"  # noqa: S608
+            await app.write(partial(Transaction.run, sql=text))
+
+        assert before == kept.cache_info().currsize
+        assert 3 == len(await orders(app))
 
 
 async def test_a_submission_in_a_transaction_wakes_an_idle_runner(database_url):

@@ -18,6 +18,7 @@ from retoma.words import say
 
 KNOWN = 1.0  # seconds a breaker is believed to be as it was
 FREE = 20  # outages in a row that one job may blame on a service that works for others
+MOST_BLAMED = 10_000  # jobs that are remembered so, of those that never got through: the latest
 PAUSE = 1.0  # seconds before a job that met the first outages tries again
 HEARD = "heard_by_breakers"  # on an error: of which of them, and when
 
@@ -30,7 +31,7 @@ class Breakers:
         self.clock = clock
         self._seen: dict[str, BreakerSeen] = {}
         self._until = 0.0
-        self.blamed: Counter[tuple[int, str]] = Counter()
+        self._blamed: Counter[tuple[int, str]] = Counter()
 
     async def seen(self, name: str) -> BreakerSeen:
         if self.clock.now() >= self._until or name not in self._seen:
@@ -43,6 +44,17 @@ class Breakers:
 
     def forget(self) -> None:
         self._until = 0.0
+
+    def blame(self, job: int, name: str) -> int:
+        """Count an outage against a job; how many in a row it has met."""
+        self._blamed[job, name] += 1
+        if len(self._blamed) > MOST_BLAMED:
+            del self._blamed[next(iter(self._blamed))]
+        return self._blamed[job, name]
+
+    def acquit(self, job: int, name: str) -> None:
+        """The job got through."""
+        self._blamed.pop((job, name), None)
 
     def guard(self, name: str, held: Held) -> "Guard":
         return Guard(self, self._database, name, held)
@@ -76,7 +88,7 @@ class Guard:
             await self._failed(error)
 
     async def _worked(self) -> None:
-        self._breakers.blamed.pop((self._held.job, self._name), None)
+        self._breakers.acquit(self._held.job, self._name)
         if self._to_tell:
             name, actor = self._name, f"job {self._held.job}"
             await self._database.write(
@@ -88,8 +100,7 @@ class Guard:
         """An outage is nobody's attempt; but a job that alone meets it has a fault of its own."""
         name, held = self._name, self._held
         is_open = await self._counted(error)
-        self._breakers.blamed[held.job, name] += 1
-        if self._breakers.blamed[held.job, name] > FREE:
+        if self._breakers.blame(held.job, name) > FREE:
             return
         raise Unwound(Aside(store.breaker.gate(name)) if is_open else Snooze(PAUSE)) from error
 

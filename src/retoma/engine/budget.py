@@ -14,6 +14,8 @@ from retoma.engine.outcome import Aside, Unwound
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.together import Together
 
+MOST_KNOWN = 10_000  # steps of which is remembered whom they pay
+
 
 class _Asking(NamedTuple):
     """Who would pay whom."""
@@ -36,6 +38,8 @@ class Budgets:
     def learn(self, kind: str, step: str, provider: str) -> None:
         """This step of this kind has paid."""
         self._paid.setdefault((kind, step), set()).add(provider)
+        if len(self._paid) > MOST_KNOWN:  # steps are named by what they are for, now and then
+            del self._paid[next(iter(self._paid))]
 
     def paid(self, kind: str, step: str) -> Iterable[str] | None:
         """Whom this step has paid before; None: nobody has seen it pay."""

@@ -48,6 +48,8 @@ class Rates:
                 await self._gather(share, key, n)
         finally:
             share.wanted -= n
+            if not share.wanted and self._clock.now() > share.until:
+                self._shares.pop(key, None)  # nothing is left of it, or there is no such rate
 
     async def _gather(self, share: _Share, key: str, n: int) -> None:
         missing = n - self._take(share, n)

@@ -30,6 +30,7 @@ T = TypeVar("T")
 OURS = re.compile(
     r"(abort|begin|commit|end|prepare|release|rollback|savepoint|start|vacuum)\b", re.IGNORECASE
 )
+LONGEST_KEPT = 10_000  # characters of a text that is read once
 HAS_A_BODY = re.compile(r"create\b.*\btrigger\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -199,7 +200,8 @@ class Transaction:
         return self._do(fn)
 
     def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
-        statement, wanted = _read(sql)
+        read = _read if len(sql) <= LONGEST_KEPT else _read.__wrapped__
+        statement, wanted = read(sql)
         if wanted != params.keys():
             raise BadInput(
                 say(
@@ -256,7 +258,9 @@ class Carried(Exception):
         self.error = error
 
 
-@lru_cache(maxsize=512)
+@lru_cache(
+    maxsize=512
+)  # of texts no longer than LONGEST_KEPT: one with values in it comes once
 def _read(sql: str) -> tuple[Statement, frozenset[str]]:
     plain = bare(sql).strip().rstrip(";").strip()
     if not plain:
