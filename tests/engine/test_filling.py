@@ -364,6 +364,7 @@ async def test_no_other_process_waits_long_for_a_million_jobs(database_url, tmp_
         answer, _ = await told
         submitted, waiting, megabytes = map(int, answer.split())
 
+    print(f"{len(waits)} other submits, the slowest {max(waits):.2f} s; {megabytes} MB")
     assert (jobs, jobs) == (submitted, waiting)
     assert megabytes <= 300
     assert len(waits) >= 100

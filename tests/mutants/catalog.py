@@ -1,6 +1,7 @@
 """The mutants: each is the system with one of its promises taken out, and what finds that.
 
-M01 to M24 are those of the promises; D1 to D9 are the code of defects that were cured.
+M01 to M24 are those of the promises; D1 to D9 are the code of defects that were cured; R1 to R9 take out what
+was asked for beside these.
 """
 
 from dataclasses import dataclass
@@ -642,11 +643,154 @@ D9 = Mutant(
     ),
     (ByTest("tests/engine/test_attempt.py::test_nothing_that_has_ended_is_still_in_memory"),),
 )
+R1 = Mutant(
+    "R1",
+    "a child process runs the script of its parent",
+    (
+        Edit(
+            "retoma.engine.children:_Popen._orders",
+            'key: value for key, value in prepared.items() if not key.startswith("init_main")',
+            "key: value for key, value in prepared.items()",
+        ),
+        Edit(
+            "retoma.engine.isolate:check_can_be_loaded",
+            "if fn.__module__ in MAIN:",
+            "if False:",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/engine/test_typed_values.py::test_a_child_does_not_run_the_script_of_its_parent",
+            "[Aa]ssert|Timeout",
+        ),
+        ByTest(
+            "tests/engine/test_typed_values.py::test_a_sync_job_that_is_only_in_the_script_is_refused_before_it_is_claimed",
+            "[Aa]ssert|Timeout",
+        ),
+    ),
+)
+R2 = Mutant(
+    "R2",
+    "a large submission is one transaction",
+    (Edit("retoma.engine.filling:LARGE", "100_000", "100_000_000"),),
+    (
+        ByTest(
+            "tests/engine/test_filling.py::test_no_transaction_of_a_large_batch_keeps_others_waiting"
+        ),
+    ),
+)
+R3 = Mutant(
+    "R3",
+    "a claim reads the queues of all kinds",
+    (
+        Edit(
+            "retoma.engine.aim:QueueCursor._choose",
+            "if len(self._all) <= FEW:",
+            "if True:",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/engine/test_many_kinds.py::test_e28_a_claim_with_200_kinds_costs_what_it_costs_with_one"
+        ),
+    ),
+)
+R4 = Mutant(
+    "R4",
+    "a wake-up socket that is taken away is never made again",
+    (
+        Edit(
+            "retoma.db.wakeups:_Listening.is_at",
+            "return (found.st_dev, found.st_ino) == self._file",
+            "return True",
+        ),
+        Edit("retoma.db.wakeups:_Listening.is_at", "return False", "return True"),
+    ),
+    (
+        ByTest(
+            "tests/db/test_wakeups.py::test_a_socket_that_is_taken_away_during_a_wait_is_made_again_within_a_tick"
+        ),
+        ByTest("tests/db/test_wakeups.py::test_a_folder_that_is_taken_away_is_made_again"),
+    ),
+)
+R5 = Mutant(
+    "R5",
+    "a database on a full disk is ready",
+    (
+        Edit(
+            "retoma.library:can_write",
+            "if free is not None and free < LEAST_FREE:",
+            "return\n    if free is not None and free < LEAST_FREE:",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/chaos/test_disk_full.py::test_a_full_disk_is_not_ready_until_there_is_room",
+            "DID NOT RAISE",
+        ),
+    ),
+)
+R6 = Mutant(
+    "R6",
+    "a runner on a full disk leaves when there is room again",
+    (
+        Edit(
+            "retoma.engine.runner:Life._settled",
+            "if self._writer.failing:",
+            "if False:",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/chaos/test_disk_full.py::test_sigterm_ends_a_runner_on_a_full_disk_within_its_grace",
+            "nothing has moved|Timeout",
+        ),
+    ),
+)
+R7 = Mutant(
+    "R7",
+    "all saved steps of a job come along with its claim",
+    (Edit("retoma.engine.store.claim:INLINE", "256 * 1024", "256 * 1024 * 1024"),),
+    (
+        ByTest(
+            "tests/engine/test_step_memory.py::test_many_jobs_with_large_steps_wake_in_little_memory"
+        ),
+    ),
+)
+R8 = Mutant(
+    "R8",
+    "a connection that is cut while a step is saved spends an attempt",
+    (
+        Edit(
+            "retoma.engine.writer:Writer._commit",
+            "            except (Away, Busy, Full) as error:\n",
+            "            except (Busy, Full) as error:\n",
+        ),
+        Edit(
+            "retoma.engine.writer:Writer._commit",
+            "if isinstance(error, BadRow) or not from_driver(error):",
+            "if True:",
+        ),
+    ),
+    (ByCell("postgres:work:write/save_steps#0:cut_before", "attempts:"),),
+)
+R9 = Mutant(
+    "R9",
+    "money and moments are stored as text and come back as text",
+    (Edit("retoma.codec:_class_reader", "if wanted in FORMS:", "if False:"),),
+    (
+        ByTest(
+            "tests/engine/test_typed_values.py::test_every_way_returns_the_same_the_first_time_and_after_a_crash",
+            "[Uu]nstorable|[Aa]ssert",
+        ),
+    ),
+)
 
 MUTANTS = (
     *(M01, M02, M03, M04, M05, M06, M07, M08, M09, M10, M11, M12),
     *(M13, M14, M15, M16, M17, M18, M19, M20, M21, M22, M23, M24),
     *(D1, D2, D3, D4, D5, D6, D7, D8, D9),
+    *(R1, R2, R3, R4, R5, R6, R7, R8, R9),
 )
 
 __all__ = ["MUTANTS", "ByCell", "Mutant"]

@@ -8,7 +8,10 @@ from tests.mutants.edit import SOURCE, Edit, Stale, apply_all
 from tests.mutants.killers import ByTest, ByUniverses, Killer
 from tests.mutants.play import Laboratory, chosen, laboratory
 
-NAMES = [*(f"M{n:02}" for n in range(1, 25)), *(f"D{n}" for n in range(1, 10))]
+NAMES = [
+    *(f"M{n:02}" for n in range(1, 25)),
+    *(f"{letter}{n}" for letter in "DR" for n in range(1, 10)),
+]
 BACKOFF = "retoma.engine.retry:backoff"
 WAITS = (
     "tests/engine/test_retry.py"
