@@ -708,7 +708,8 @@ R4 = Mutant(
     ),
     (
         ByTest(
-            "tests/db/test_wakeups.py::test_a_socket_that_is_taken_away_during_a_wait_is_made_again_within_a_tick"
+            "tests/db/test_wakeups.py::test_a_socket_that_is_taken_away_during_a_wait_is_made_again_within_a_tick",
+            "Timeout",
         ),
         ByTest("tests/db/test_wakeups.py::test_a_folder_that_is_taken_away_is_made_again"),
     ),
@@ -759,20 +760,19 @@ R7 = Mutant(
 )
 R8 = Mutant(
     "R8",
-    "a connection that is cut while a step is saved spends an attempt",
+    "a connection that is cut is a failure of the job that asked",
     (
         Edit(
-            "retoma.engine.writer:Writer._commit",
-            "            except (Away, Busy, Full) as error:\n",
-            "            except (Busy, Full) as error:\n",
-        ),
-        Edit(
-            "retoma.engine.writer:Writer._commit",
-            "if isinstance(error, BadRow) or not from_driver(error):",
-            "if True:",
+            "retoma.engine.attempt:_is_trouble",
+            "isinstance(leaf, Away | Busy | Full)",
+            "isinstance(leaf, Busy | Full)",
         ),
     ),
-    (ByCell("postgres:work:write/save_steps#0:cut_before", "attempts:"),),
+    (
+        ByTest(
+            "tests/engine/test_attempt.py::test_trouble_of_the_database_is_no_failure_of_the_job"
+        ),
+    ),
 )
 R9 = Mutant(
     "R9",

@@ -15,6 +15,7 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tests.mutants.edit import ROOT
 
 TREE = "RETOMA_MUTANT_TREE"  # the folder from which `retoma` must have been imported
 REPORT = "RETOMA_MUTANT_REPORT"  # the file into which `tests.mutants.witness` writes
-LIMIT = 240.0  # seconds until a process is ended, on a machine with much else to do
+LIMIT = 240.0  # seconds without a word until a process is ended: pytest says one for each test
 HANG = 30  # seconds until a test that hangs on a mutant has failed
 SHOWN = 1_500  # characters of an output
 
@@ -198,14 +199,15 @@ def run(command: Sequence[str], tree: Path, **environment: str) -> Ran:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        said = -1
         try:
-            code = process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            code = -signal.SIGKILL
+            while process.poll() is None and said < (said := os.fstat(output.fileno()).st_size):
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(LIMIT)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            code = process.wait()
         output.seek(0)
         text = output.read()
     return Ran(code, text, time.monotonic() - began, _cpu() - cpu)
