@@ -23,8 +23,8 @@ from hashlib import sha256
 
 from tests.mutants.play import prove as prove_mutants
 from tests.prove import chaos
+from tests.prove.operations import SCENARIOS
 from tests.prove.processes import play_side_by_side
-from tests.prove.scenarios import SCENARIOS
 from tests.prove.sweep import Cell, Lab, Outcome, open_lab, play_until_hit, silence_logs
 from tests.simulation import many
 

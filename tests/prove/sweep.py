@@ -32,8 +32,9 @@ from retoma.engine.runner import NO_ANSWER
 from tests import services
 from tests.databases import ENGINE_ONLY, Files, Recycled, Rooms
 from tests.prove import files
+from tests.prove.operations import SCENARIOS
 from tests.prove.places import Place
-from tests.prove.scenarios import COUNT, SCENARIOS, Play, Scenario, expectations
+from tests.prove.play import COUNT, Play, Scenario, expectations
 from tests.prove.wire import ENDS_ONLY, ERRORS, GUILTY, OF_CHANGES, Fault, Wire
 
 LIMIT = 120.0  # seconds for one scenario, on however busy a machine; a quiet one takes a fraction of one

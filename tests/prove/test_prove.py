@@ -12,9 +12,11 @@ from retoma import db
 from tests.conftest import postgres_address, soaking
 from tests.prove import files
 from tests.prove.__main__ import cells_of, ordered, table
+from tests.prove.operations import SCENARIOS
 from tests.prove.places import Place, name_of
+from tests.prove.play import Play, Scenario
 from tests.prove.processes import play_side_by_side
-from tests.prove.scenarios import SCENARIOS, Play, Scenario, child
+from tests.prove.scenarios import child
 from tests.prove.sweep import (
     Cell,
     Lab,
