@@ -24,7 +24,7 @@ from tests.mutants.edit import ROOT
 TREE = "RETOMA_MUTANT_TREE"  # the folder from which `retoma` must have been imported
 REPORT = "RETOMA_MUTANT_REPORT"  # the file into which `tests.mutants.witness` writes
 LIMIT = 240.0  # seconds without a word until a process is ended: pytest says one for each test
-HANG = 30  # seconds until a test that hangs on a mutant has failed
+HANG = 60  # seconds until a test that hangs on a mutant has failed
 SHOWN = 1_500  # characters of an output
 
 

@@ -102,7 +102,7 @@ def test_a_mutant_that_lives_is_found(lab):
     )
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_cheap_mutants_are_killed(lab):
     cheap = [each for each in MUTANTS if each.cheap]
 
