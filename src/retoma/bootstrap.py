@@ -10,7 +10,7 @@ from retoma.db.migrations import ENGINE, Room
 from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.traces import Traces
-from retoma.library import Retoma
+from retoma.library import Retoma, room_of
 from retoma.manifest import Application, installed, load
 from retoma.outbound import Outbound
 from retoma.secret import Secret
@@ -42,6 +42,7 @@ def build_retoma(
         rng=rng,
         evidence=settings.evidence,
         traces=build_traces(settings),
+        public_views=settings.public_views,
     )
     made.knobs.fix(settings.fixed)
     return made
@@ -79,7 +80,10 @@ def application_of(name: str) -> Application:
 def rooms_of(settings: Settings) -> list[Room]:
     """Whose tables there are: the engine's, and on them those of the applications that are named."""
     named = [application_of(name) for name in filter(None, settings.applications.split(","))]
-    return [ENGINE, *(Room(each.name, each.migrations) for each in named if each.migrations)]
+    return [
+        ENGINE,
+        *(room_of(each, settings.public_views) for each in named if each.migrations),
+    ]
 
 
 def build_tools(retoma: Retoma, settings: Settings) -> Tools:

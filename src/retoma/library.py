@@ -18,7 +18,7 @@ from retoma import db
 from retoma.codec import Unstorable, encode
 from retoma.db import Database, DatabaseError, Full, ReplyLost, Unfit, migrations
 from retoma.db.database import no_room
-from retoma.db.migrations import ENGINE, Room
+from retoma.db.migrations import ENGINE, PublicViews, Room
 from retoma.dispatch.polling import Dispatcher, Polling
 from retoma.engine import alerts, insights, retention, store
 from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
@@ -87,6 +87,17 @@ LEAST_FREE = 16 << 20
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
+def room_of(application: Application, public_views: str) -> Room:
+    """Whose tables an application has, and whether `public` shows them."""
+    if public_views not in [*PublicViews]:
+        raise BadInput(
+            say("RETOMA_PUBLIC_VIEWS is auto, on or off, not {value!r}", value=public_views)
+        )
+    public = PublicViews(public_views)
+    views = tuple(application.views)
+    return Room(application.name, application.migrations or "", views, public)
+
+
 class Retoma:
     """Jobs of named steps on one database."""
 
@@ -102,6 +113,7 @@ class Retoma:
         patience: float | None = None,
         traces: Traces | None = None,
         version: str | None = None,
+        public_views: str | None = None,
     ) -> None:
         """`timezone`: of schedules that name none, and of the days and months by which costs are
         counted; else `RETOMA_TIMEZONE`, else São Paulo's.
@@ -114,7 +126,11 @@ class Retoma:
         `traces`: where spans go, such as `retoma.otel.OpenTelemetry()`; else nowhere.
 
         `version`: of the application, shown where its runners are.
+
+        `public_views`: whether the tables of a design document are seen in the schema `public` too,
+        `auto`, `on` or `off`; else `RETOMA_PUBLIC_VIEWS`, else `auto`: where nothing else is there.
         """
+        self._public_views = public_views or os.environ.get("RETOMA_PUBLIC_VIEWS") or "auto"
         self.url = url
         self.timezone = timezone or os.environ.get("RETOMA_TIMEZONE") or TIMEZONE
         self.kinds = Kinds()
@@ -276,7 +292,7 @@ class Retoma:
         for table, column in application.refers:
             self.refers(table, column)
         if application.migrations is not None:
-            self._rooms.append(Room(application.name, application.migrations))
+            self._rooms.append(room_of(application, self._public_views))
             self._ready = False
 
     def register_all_of(self, other: "Retoma") -> None:

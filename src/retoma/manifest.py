@@ -57,6 +57,7 @@ class Application:
     commands: str | None = None  # its verbs of the command line, a typer.Typer
     words: Mapping[State, str] = field(default_factory=dict)  # what it calls the states
     migrations: str | None = None  # the package that holds them
+    views: Sequence[str] = ()  # of its schema that `public` shows under the same names
     refers: Sequence[tuple[str, str]] = ()  # columns that hold ids of jobs: (table, column)
     knobs: Sequence[Knob] = ()  # what an admin may change of it while it works
     schedules: Sequence[tuple[str, str]] = ()  # its kinds that run by the clock: (kind, cron)

@@ -25,6 +25,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from retoma.access.access import ENV_KEY
 from retoma.access.token import LONGEST
+from retoma.db.migrations import PublicViews
 from retoma.engine import alerts, retention
 from retoma.engine.cron import Cron
 from retoma.engine.duration import seconds
@@ -294,6 +295,14 @@ class Settings(BaseSettings):
         description=say(
             "Hosts, with commas between them, that may be called at private addresses by the"
             " purposes that name them. Everything else private is refused."
+        ),
+    )
+    public_views: PublicViews = Field(
+        PublicViews.AUTO,
+        validation_alias="RETOMA_PUBLIC_VIEWS",
+        description=say(
+            "Whether schema public shows the tables of a design document: auto (where nothing else"
+            " is in it), on or off. PostgreSQL."
         ),
     )
     applications: str = Field(

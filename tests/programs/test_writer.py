@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from retoma.db import verbatim
+from retoma.db import adhoc, verbatim
 from retoma.secret import Secret
 from retoma.services.writer import Caps
 from retoma.services.writer.model import KEPT
@@ -61,6 +61,28 @@ async def test_an_answer_has_the_members_of_the_document_and_no_others(tmp_path)
         for instant in (made["created_at"], told["started_at"], told["completed_at"]):
             assert 20 == len(instant)
             assert instant.endswith("Z")
+
+
+async def test_the_request_of_the_document_is_taken_with_its_headers(database_url, tmp_path):
+    """§9.2, as written: the token goes where the profile allows, and is kept by nobody after that."""
+    async with shop(database_url, tmp_path) as here:
+        here.tell([ad(1)])
+        here.source.answer = lambda _: here.says["/data.json"]  # whoever asks
+        body = {"job_id": "uuid-opcional", **asked(here.url)}
+        body["source"]["headers"] = {"Authorization": "Bearer CANARY-document-token"}
+
+        made = await here.process(body)
+        told = await here.ended("uuid-opcional")
+
+        assert (200, "completed") == (made.status_code, told["status"])
+        [fetch] = [each for each in here.source.asked if each.target == "/data.json"]
+        assert "Bearer CANARY-document-token" == fetch.headers["authorization"]
+        retoma = here.desk.retoma
+        assert "CANARY" not in str(await retoma.jobs())
+        left = await (await retoma.database()).read(
+            lambda tx: tx.all(adhoc("SELECT owner, field FROM secrets"))
+        )
+        assert [row for row in left if row[0] == "writer_requests"] == []
 
 
 async def test_h68_the_job_id_is_the_idempotency_key(tmp_path):
@@ -301,7 +323,8 @@ async def test_errors_have_the_statuses_of_the_document(tmp_path):
             {**body, "source": {**body["source"], "type": "file"}},
             {**body, "job_id": "../x"},
             {**body, "more": 1},
-            {**body, "source": {**body["source"], "headers": {"Authorization": "Bearer t"}}},
+            {**body, "source": {**body["source"], "headers": {"Host": "example.org"}}},
+            {**body, "source": {**body["source"], "headers": {"x": "a\r\nb: c"}}},
             asked("http://169.254.169.254/latest"),
             asked("http://example.org/data.json"),
             asked(here.url.replace("http://", "http://user@")),

@@ -13,6 +13,7 @@ from retoma.db.migrations import Migration, Room, Status
 from retoma.db.statements import DIALECTS, Text
 from retoma.engine.errors import BadInput
 from retoma.grants import Program, grants, read_schema
+from retoma.library import room_of
 from retoma.manifest import installed
 from retoma.words import say, speak
 
@@ -80,7 +81,7 @@ def _room(application: str) -> Room:
     found = application_of(application)
     if found.migrations is None:
         raise BadInput(say("{name} has no tables", name=application))
-    return Room(found.name, found.migrations)
+    return room_of(found, settings.read().public_views)
 
 
 def sql(database: str | None, as_json: bool, *, dialect: str | None, above: int) -> None:

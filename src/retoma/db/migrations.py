@@ -6,13 +6,15 @@ the table `migrations`, a row per room and number, so that applications can have
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from importlib import resources
 from typing import Literal
 
 from retoma.db.database import OURS, Database, Transaction, Unfit
+from retoma.db.names import quoted
 from retoma.db.statements import Statement, Text, adhoc, split
 from retoma.words import say
 
@@ -21,12 +23,22 @@ _FILE = re.compile(r"(\d{4})_(\w+)\.(sqlite|postgres)\.(up|down)\.sql")
 Direction = Literal["up", "down"]
 
 
+class PublicViews(StrEnum):
+    """Where the tables of a design document are seen under their plain names."""
+
+    AUTO = "auto"  # in `public`, where nothing else is in it
+    ON = "on"  # in `public`, under each name that is free
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """Whose migrations: each room counts its own."""
 
     name: str
     package: str  # that holds them
+    views: tuple[str, ...] = ()  # of its schema that are shown in `public` as well: PostgreSQL
+    public: PublicViews = PublicViews.AUTO
 
 
 ENGINE = Room("engine", "retoma.engine.migrations")
@@ -79,6 +91,7 @@ async def upgrade(database: Database, *, to: int | None = None, room: Room = ENG
     known = migrations(database.dialect, room)
     while await database.write(lambda tx: _apply_next(tx, room, known, to), verb="migrate"):
         pass
+    await database.write(lambda tx: _show(tx, room), verb="migrate")
     return await status(database, room)
 
 
@@ -150,10 +163,12 @@ def _apply_next(tx: Transaction, room: Room, known: list[Migration], to: int | N
         if each.number not in applied and (to is None or each.number <= to)
     ]
     chosen = missing[:1] if applied else missing
+    shown = _hide(tx, room) if chosen else []
     for each in chosen:
         _run(tx, each.up)
         told = {"number": each.number, "name": each.name, "sum": each.checksum}
         tx.run(RECORD, room=room.name, **told)
+    _show_again(tx, shown)
     return len(chosen)
 
 
@@ -162,10 +177,48 @@ def _undo_last(tx: Transaction, room: Room, known: list[Migration], to: int) -> 
     _refuse_unknown(applied, known)
     for each in reversed(known):
         if each.number in applied and each.number > to:
+            shown = _hide(tx, room)
             _run(tx, each.down)
             tx.run(FORGET, room=room.name, number=each.number)
+            _show_again(tx, shown)
             return each.number
     return None
+
+
+def _hide(tx: Transaction, room: Room) -> list[str]:
+    """Nothing in `public` stands on what a migration changes; which views stood there."""
+    if tx.dialect != "postgres" or not room.views:
+        return []
+    ours = [name for (name,) in tx.all(OUR_VIEWS) if name in room.views]
+    for name in ours:
+        tx.run(_ddl(f"DROP VIEW {quoted('public', name)}"))
+    return ours
+
+
+def _show(tx: Transaction, room: Room) -> None:
+    """The views of a room in `public`, as `public` says; those that are there stay, but for `off`."""
+    if tx.dialect != "postgres" or not room.views:
+        return
+    if room.public is PublicViews.OFF:
+        _hide(tx, room)
+        return
+    [(may, others)] = tx.all(PUBLIC_SCHEMA)
+    if may and (room.public is PublicViews.ON or not others):
+        _show_again(tx, room.views)
+
+
+def _show_again(tx: Transaction, names: Iterable[str]) -> None:
+    """Those of them that there are; a name that somebody else has is left alone."""
+    for name in names:
+        if tx.one(FREE_VIEW, name=name) is None:
+            continue
+        shown = quoted("public", name)
+        tx.run(_ddl(f"CREATE VIEW {shown} AS SELECT * FROM {quoted('retoma', name)}"))  # noqa: S608 — quoted
+        tx.run(_ddl(f"COMMENT ON VIEW {shown} IS '{OUR_COMMENT}'"))
+
+
+def _ddl(sql: str) -> Statement:
+    return Statement("migrate", (), (Text(sql, answers=False),))
 
 
 def _run(tx: Transaction, text: str) -> None:
@@ -243,6 +296,29 @@ LOCK = adhoc(
     f"PRAGMA application_id = {OURS}",
     # Any constant will do, as long as every retoma takes the same one.
     "SELECT pg_advisory_xact_lock(5918112847)",
+)
+OUR_COMMENT = "shown by retoma: RETOMA_PUBLIC_VIEWS"
+OUR_VIEWS = adhoc(
+    "SELECT NULL WHERE FALSE",
+    f"""SELECT c.relname FROM pg_class c
+    WHERE c.relnamespace = to_regnamespace('public') AND c.relkind = 'v'
+      AND obj_description(c.oid, 'pg_class') = '{OUR_COMMENT}' ORDER BY 1""",  # noqa: S608
+)
+# Whether we may make something there, and how much somebody else has there.
+PUBLIC_SCHEMA = adhoc(
+    "SELECT FALSE, 0",
+    f"""SELECT to_regnamespace('public') IS NOT NULL
+       AND has_schema_privilege('public', 'CREATE'),
+       (SELECT count(*) FROM pg_class c
+        WHERE c.relnamespace = to_regnamespace('public') AND c.relkind IN ('r', 'v', 'm', 'p', 'f')
+          AND obj_description(c.oid, 'pg_class') IS DISTINCT FROM '{OUR_COMMENT}'
+          AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e'))""",  # noqa: S608
+)
+FREE_VIEW = adhoc(
+    "SELECT NULL WHERE FALSE",
+    """SELECT 1 FROM pg_views v WHERE v.schemaname = 'retoma' AND v.viewname = :name
+    AND NOT EXISTS (SELECT 1 FROM pg_class c
+                    WHERE c.relnamespace = to_regnamespace('public') AND c.relname = :name)""",
 )
 CREATE_SCHEMA = adhoc("SELECT 1", "CREATE SCHEMA IF NOT EXISTS retoma")
 CREATE_TABLES = adhoc(

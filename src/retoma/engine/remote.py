@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 INTERVAL = 30.0  # seconds between two polls
 ABSENT = 60.0  # seconds a request may be on its way
+SOON = 2.0  # seconds until the first look for what was sent without an answer, at most
 LOOKS = 3  # whether work that was stopped has ended, before its job waits for that outside
 PAUSE = 1.0  # seconds between two of them, at most
 OVER = (StepState.FAILED, StepState.ENDED)
@@ -52,6 +53,16 @@ class Status:
     progress: float | None = None
     note: str | None = None
     key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What a search found instead of the work: `why` it certainly does not run, and the code of that
+    failure. `arrived`: the other side had it, so that nothing may still be on its way."""
+
+    why: str
+    code: str = "remote_gone"
+    arrived: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +274,7 @@ class Call:
         )
         if self._remote.find is None:
             return _nobody_knows(f"sent under the key {self._key(step)}: {error}")
-        return Snooze(self._remote.every)
+        return Snooze(min(self._remote.every, SOON))
 
     async def _find_again(self, begun: SavedStep) -> None:
         """The work an earlier claim was about to send, as far as it got."""
@@ -278,17 +289,20 @@ class Call:
             return _nobody_knows(
                 f"its runner stopped while it was being sent under the key {key}"
             )
-        handle = await self._remote.find(key)
+        found = await self._remote.find(key)
         too_early = self._remote.believed_absent - begun.age
-        if handle is None and too_early > 0:
+        on_its_way = found is None or (isinstance(found, Absent) and not found.arrived)
+        if on_its_way and too_early > 0:
             return Snooze(too_early)
-        if handle is None:
-            never = Transient(f"what was sent under {key} never arrived", code="remote_gone")
+        if found is None or isinstance(found, Absent):
+            unknown = Absent(f"nothing is known there of what was sent under {key}")
+            error = Transient((found or unknown).why, code=(found or unknown).code)
             # A runner that stopped before it knew is no failure of the job: it is sent at once.
-            told = encode({"found": None}) if begun.value is None else self._refusal(never)
+            free = begun.value is None and on_its_way
+            told = encode({"found": None}) if free else self._refusal(error)
             await self._keep(begun.id, told, StepState.FAILED)
             return None
-        await self._keep(begun.id, checked_handle(handle), StepState.SAVED)
+        await self._keep(begun.id, checked_handle(found), StepState.SAVED)
         return None
 
     # — asking —

@@ -28,6 +28,7 @@ class FakeWorker:
     live: str | None = None
     jobs: dict[str, str] = field(default_factory=dict)  # by key
     refuse: Callable[[Asked], bytes | None] = lambda _: None
+    over: set[str | None] = field(default_factory=set)  # scrapes that ended with their session
     _turn: int = 0
     _poll: int = 0
 
@@ -45,7 +46,8 @@ class FakeWorker:
                 return told(200, {})
             case "DELETE", ["session"]:
                 self.log.append(("delete", None))
-                self.open, self.live = False, None
+                self.open = False
+                self.over, self.live = self.over | {self.live}, None
                 return told(200, {})
             case "GET", ["session", "status"]:
                 return told(200, {"status": self._session()})
@@ -57,7 +59,7 @@ class FakeWorker:
                 return self._status(job)
             case "POST", ["scrape", job, "cancel"]:
                 self.log.append(("cancel", job))
-                self.scrape, self.live = ["cancelled"], None
+                self.over, self.live = self.over | {job}, None
                 return told(200, {})
             case _:
                 return told(404, {})
@@ -90,6 +92,8 @@ class FakeWorker:
     def _status(self, job: str) -> bytes:
         if job not in self.jobs.values():
             return told(404, {})
+        if job in self.over:
+            return told(200, {"status": "cancelled"})
         says = self.scrape[min(self._poll, len(self.scrape) - 1)]
         self._poll += 1
         body = says if isinstance(says, dict) else {"status": says, "ads_count": self.ads}

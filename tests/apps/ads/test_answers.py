@@ -57,14 +57,14 @@ TABLE = {
     Endpoint.OPEN_SESSION: "500 502 502 502 502 500 500 502 100 502 502 -   100 502",
     Endpoint.SESSION_STATUS: "502 502 502 -   502 502 502 502 502 502 502 502 502 502",
     Endpoint.CLOSE_SESSION: "502 502 502 -   502 502 502 502 502 502 502 -   502 502",
-    Endpoint.START_SCRAPE: "500 config config 200 502 500 config 200 ? 502 ? ? ? 502",
+    Endpoint.START_SCRAPE: "500 config config 200 502 500 config throttled ? 502 ? ? ? 502",
     Endpoint.FIND_SCRAPE: "502 502 502 -   502 502 502 502 502 502 502 502 502 502",
     Endpoint.SCRAPE_STATUS: (
         "202 config config -   202 202 config 202 202 202 202 202 202 202"
     ),
     Endpoint.CANCEL_SCRAPE: "202 202 202 -   -   202 202 202 202 202 202 -   202 202",
-    Endpoint.PROCESS: "303 config config config 300 303 config 300 ? 301 ? ? ? 301",
-    Endpoint.WRITE_STATUS: ("300 config config -   300 300 config 300 300 300 300 300 300 300"),
+    Endpoint.PROCESS: "303 config config config 300 303 config throttled ? 301 ? ? ? 301",
+    Endpoint.WRITE_STATUS: ("300 config config -   300 300 config 300 300 301 300 300 300 301"),
     Endpoint.HEALTH: "301 301 301 301 301 301 301 301 301 -   301 301 301 301",
 }
 
@@ -135,7 +135,7 @@ def test_http_401_is_a_key_for_a_person_to_see_to_and_not_error401():
         assert told_of[endpoint].error_class is ErrorClass.CONFIG
     assert {meaning(e, m).code for e in Endpoint for m in Met} <= {
         *("ERROR100", "ERROR200", "ERROR202", "ERROR300", "ERROR301", "ERROR302", "ERROR303"),
-        *("ERROR500", "ERROR502", "config"),
+        *("ERROR500", "ERROR502", "config", "throttled"),
     }
 
 
@@ -207,7 +207,7 @@ async def test_row_33_a_bomb_an_endless_body_and_a_redirect_are_not_followed_to_
             for call in (worker.scrape(job), writer.status(job)):
                 with pytest.raises(Transient) as failed:
                     await call
-                assert failed.value.code in ("ERROR202", "ERROR300")
+                assert failed.value.code in ("ERROR202", "ERROR300", "ERROR302")
 
     assert len(asked) == 6, "a redirect leads nowhere"
 

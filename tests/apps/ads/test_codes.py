@@ -24,7 +24,7 @@ ENDS = {
     "failed": ("failed", "ERROR203", "ERROR200"),
     "cancelled": ("failed", "ERROR203", "ERROR201"),
     "endless": ("failed", "ERROR203", "ERROR202"),
-    "s400": ("failed", "ERROR203", "ERROR400"),
+    "s400": ("running", "ERROR400", "ERROR400"),
     "s401": ("running", "ERROR401", "ERROR401"),
     "terminated": ("failed", "ERROR104", "ERROR100"),
     "stuck": ("failed", "ERROR104", "ERROR102"),

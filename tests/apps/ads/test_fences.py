@@ -52,7 +52,7 @@ async def found_late(house: World, mission: str, by: Claimed) -> None:
     wanted = await hands.read(lambda tx: store.mission_of(tx, mission))
     client, place = await hands.worker_client(worker), store.Place(session, worker, None)
     late = Scraping(hands, by, wanted, client, place)  # type: ignore[arg-type]
-    with pytest.raises(Transient, match="cannot say for whom"):
+    with pytest.raises(Transient, match="Resultado desconhecido"):
         await late.find("a key")
 
 
@@ -64,6 +64,7 @@ async def test_e3_who_is_late_ends_nobodys_session(database_url, tmp_path):
         held = await scraping(house, mission)
         lost = "SELECT lost FROM ads_sessions"
         await house.change(HELD_BY_SOMEBODY)
+        await house.change("UPDATE ads_missions SET canceled_by = 'ana'")
 
         await found_late(house, mission, Claimed(held.job, held.epoch - 1))
         assert [(None,)] == await house.rows(lost), "another has claimed it since"
@@ -72,4 +73,4 @@ async def test_e3_who_is_late_ends_nobodys_session(database_url, tmp_path):
         assert [(None,)] == await house.rows(lost), "its runner is lost, its job with it"
         await house.change("UPDATE runners SET state = 'alive'")
         await found_late(house, mission, held)
-        assert [("ERROR100",)] == await house.rows(lost)
+        assert [("ERROR201",)] == await house.rows(lost)

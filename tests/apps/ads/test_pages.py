@@ -20,6 +20,8 @@ from retoma.web.pages.live import changes
 from tests.apps.ads.aids import World, world
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter
 from tests.apps.ads.test_operator import Telling
+from tests.apps.ads.test_steps import under_way
+from tests.apps.ads.test_true_codes import first
 from tests.apps.people import EN, PT, Site, pages
 from tests.web.aids import client
 from tests.web.test_more_pages import posted, told
@@ -572,3 +574,31 @@ async def _may_do_only_its_own(site: Site[World], role: str) -> None:
     for path in ("/ads/workers", "/ads/proxies", "/ads/writers"):
         assert ('<dialog id="ask-' in pages[path]) == (role == "admin"), path
     await browser.aclose()
+
+
+async def test_a_mission_that_waits_for_a_person_says_why_and_goes_on_from_its_page(
+    database_url, tmp_path
+):
+    worker = FakeWorker()
+    worker.refuse = first(1, "POST", "/scrape", 401, {"detail": "no such key"})
+    async with site_of(
+        database_url, tmp_path, workers=[worker], writers=[FakeWriter()]
+    ) as site:
+        [mission] = await under_way(site.house)
+        await site.house.drain()
+        page = f"/ads/missions/{mission}"
+        seen = text_of(await site.viewer.get(page, headers=PT))
+        assert "<b>HTTP401</b> O serviço não aceita nossa chave de API" in seen
+        assert "answered 401" in seen
+        assert 'form="do-resume"' not in seen, "who only looks has no buttons"
+        browser, csrf = await signed_in(site, "operator")
+        assert 'form="do-resume">Continuar<' in text_of(await browser.get(page, headers=PT))
+
+        order = {"verb": "resume", "mission": mission}
+        told(await posted(browser, "/ads/missions/orders", csrf, **order))
+        refused = await posted(browser, "/ads/missions/orders", csrf, **order)
+        assert refused.status_code == 409
+
+        await site.house.drain()
+        assert (await site.house.mission(mission))["status"] == "completed"
+        assert 'form="do-resume"' not in text_of(await browser.get(page, headers=PT))

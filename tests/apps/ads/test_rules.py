@@ -50,7 +50,7 @@ TABLE = {
     "ERROR302": (T, WRITER, WAIT, "endless", None),
     "ERROR303": (C, WRITER, OPERATOR, "none", None),
     "ERROR304": (L, WRITER, FAIL, "none", None),
-    "ERROR400": (T, STORAGE, RETRY, "max_retries", "ERROR203"),
+    "ERROR400": (C, STORAGE, OPERATOR, "none", None),
     "ERROR401": (C, STORAGE, OPERATOR, "none", None),
     "ERROR500": (B, SYSTEM, FAIL, "none", None),
     "ERROR501": (T, SYSTEM, WAIT, "endless", None),
@@ -77,7 +77,7 @@ def test_m4_a_spent_budget_ends_with_104_203_or_304_and_with_nothing_else():
 @pytest.mark.parametrize(("most", "session", "writer"), [(0, 0, 0), (2, 2, 1), (7, 7, 1)])
 def test_m4_each_phase_has_a_budget_of_its_own(most, session, writer):
     assert tries_again(ERRORS["ERROR101"], most) == session
-    assert tries_again(ERRORS["ERROR400"], most) == session
+    assert tries_again(ERRORS["ERROR400"], most) == 0
     assert tries_again(ERRORS["ERROR300"], most) == writer
     assert tries_again(ERRORS["ERROR303"], most) == 0
 

@@ -350,6 +350,7 @@ async def test_m1_nothing_is_sent_into_a_session_that_has_ended(database_url, tm
     """Somebody else's session may have begun at that worker meanwhile."""
     worker, writer = FakeWorker(keys=False), FakeWriter()
     async with world(database_url, tmp_path, workers=[worker], writers=[writer]) as house:
+        await house.app.knobs.set("ads.timeout_job", 60, actor=WHO)
         [mission] = await under_way(house)
         with crash_at("remote.after_send", "exception", 1):
             await house.drain()

@@ -26,6 +26,7 @@ APP = Application(
         (say("Audit of missions"), "/ads/reports"),
     ),
     migrations="retoma.apps.ads.migrations",
+    views=("missions", "workers", "proxies", "writers", "mission_logs"),
     refers=(
         ("ads_missions", "extraction"),
         ("ads_missions", "storage"),

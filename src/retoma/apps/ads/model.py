@@ -158,7 +158,7 @@ _ERRORS = (
     _wait("ERROR302", Phase.WRITER, "Timeout de conexão"),
     _person("ERROR303", Phase.WRITER, "Erro de schema"),
     _fail("ERROR304", Phase.WRITER, "Retry de writer esgotado"),
-    _retry("ERROR400", Phase.STORAGE, "ERROR203", "Erro de S3/Storage"),
+    _person("ERROR400", Phase.STORAGE, "Erro de S3/Storage"),
     _person("ERROR401", Phase.STORAGE, "Credenciais S3 inválidas"),
     _fail("ERROR500", Phase.SYSTEM, "Erro interno", ErrorClass.BUG),
     _wait("ERROR501", Phase.SYSTEM, "Nenhum proxy disponível"),

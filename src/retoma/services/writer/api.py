@@ -37,6 +37,16 @@ TICK: Final = 1.0  # seconds: what a killed writer left is taken up soon
 SLOTS: Final = 4  # requests at a time; they share the way to their targets
 
 
+LEADING: Final = frozenset(  # headers by which a connection is led: never a request's to say
+    {"host", "connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"}
+)
+HeaderName = Annotated[
+    str,
+    Field(max_length=100, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"),
+]
+HeaderValue = Annotated[str, Field(max_length=4_000, pattern=r"^[\x20-\x7e]*$")]
+
+
 class Wire(BaseModel):
     """What nobody reads must not look as if it had been heard."""
 
@@ -54,7 +64,7 @@ class SourceAsked(Wire):
     type: Literal["url"]
     url: str = Field(max_length=4_000)
     json_path: str
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict, max_length=20)
 
 
 class ProcessAsked(Wire):
@@ -149,14 +159,20 @@ def _routes(desk: Desk, retoma: Retoma) -> APIRouter:
         """Have the items of a source stored, by the profile that the request names."""
         profile = await _profile(desk, asked)
         key = asked.job_id or str(UUID(hex=retoma.ids.new()))
+        order = {"profile": profile.name, "url": asked.source.url}
+        if asked.source.headers:
+            order["headers"] = key
+            await desk.put_headers(key, asked.source.headers, actor=who.name)
         made = await retoma.submit(
             KIND,
-            Order(profile=profile.name, url=asked.source.url),
+            order,
             key=key,
             correlation=visit.correlation,
             traceparent=visit.traceparent,
             actor=who.name,
         )
+        if made.ended:
+            await desk.forget_headers(key)
         status = status_of(made, _done(made)) if made.ended else Status.PROCESSING
         return Accepted(job_id=key, status=status, created_at=_instant(made.created_at) or "")
 
@@ -198,8 +214,13 @@ async def _profile(desk: Desk, asked: ProcessAsked) -> Profile:
     flaws = []
     if not profile.allows(asked.source.url):
         flaws.append(Flaw("body.source.url", say("is not where this profile's sources are")))
-    if asked.source.headers:
-        flaws.append(Flaw("body.source.headers", say("belong to the profile, not here")))
+    if LEADING & {name.lower() for name in asked.source.headers}:
+        flaws.append(
+            Flaw(
+                "body.source.headers",
+                say("name a header that belongs to the connection, not to a request"),
+            )
+        )
     if flaws:
         raise Refusal("bad_input", say("a value is not allowed; nothing was changed"), flaws)
     return profile

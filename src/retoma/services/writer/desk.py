@@ -1,6 +1,7 @@
 """The writer's desk: its profiles, their secrets, their targets and the way to their sources."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from retoma import db
+from retoma.codec import encode
 from retoma.db import Database, migrations
 from retoma.engine.errors import BadInput, NotFound, Permanent
 from retoma.library import Retoma
@@ -29,6 +31,7 @@ from retoma.services.writer.target import Target, report_of
 from retoma.vault import Place, SecretRef, Vault
 from retoma.words import say
 
+ACTOR: Final = "writer"
 TABLE: Final = "writer_profiles"
 GIB: Final = 1024**3
 
@@ -159,16 +162,31 @@ class Desk:
     async def target(self, profile: Profile) -> Target:
         return Target(await self._database_of(profile), profile)
 
+    async def put_headers(self, key: str, headers: Mapping[str, str], *, actor: str) -> None:
+        """Those of one request, sealed until it has been done: they may carry a token."""
+        vault = self._vault(await self.retoma.database())
+        await vault.put(_headers_of(key), Secret(encode({**headers})), actor=actor)
+
+    async def forget_headers(self, key: str) -> None:
+        vault = self._vault(await self.retoma.database())
+        if (await vault.face(_headers_of(key))).set:
+            await vault.remove(_headers_of(key), actor=ACTOR)
+
     async def source(
-        self, profile: Profile, url: str
+        self, profile: Profile, url: str, key: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The bytes at an address, piece by piece, asked for with the profile's own headers."""
+        """The bytes at an address, piece by piece; the headers of the request under this key come
+        before the profile's own. Where they may be sent to, the profile alone says."""
         vault = self._vault(await self.retoma.database())
         headers: dict[str, str | Secret] = {}
         for name, column in zip(profile.headers, _names(profile.headers), strict=True):
             secret = await vault.get(Place(TABLE, column, profile.name))
             if secret is not None:
-                headers[name] = secret
+                headers[name.lower()] = secret
+        given = None if key is None else await vault.get(_headers_of(key))
+        if given is not None:
+            told = json.loads(given.reveal())
+            headers |= {name.lower(): Secret(value) for name, value in told.items()}
         return self._out.stream(self._policy(profile), url, headers=headers)
 
     async def report(self, profile: Profile, job: int) -> Report:
@@ -259,6 +277,10 @@ def _opened(dsn: Secret) -> Database:
     if parts.scheme == "sqlite" and not Path(parts.path[1:]).is_file():
         raise BadInput(say("the target is a SQLite file that does not exist"))
     return db.open(url)
+
+
+def _headers_of(key: str) -> Place:
+    return Place("writer_requests", "headers", key)
 
 
 def _names(headers: Sequence[str]) -> list[str]:

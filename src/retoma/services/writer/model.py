@@ -167,10 +167,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """The payload of a job: by which profile, from where."""
+    """The payload of a job: by which profile, from where; `headers`: the key they are sealed under."""
 
     profile: str
     url: str
+    headers: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,21 @@ def writer_kind(desk: Desk, *, retry: Retry = TRIES, group: int = GROUP) -> Kind
             raise Permanent(str(error), code="unknown_profile") from None
         target = await desk.target(profile)
         writing = _Writing(ctx, desk, profile, target, group, await desk.mark_of(ctx.job))
-        return await writing.through(order.url)
+        try:
+            done = await writing.through(order.url, order.headers)
+        except Permanent:
+            await _forget(desk, order)
+            raise
+        await _forget(desk, order)
+        return done
 
     kind: Kind = process.kind  # type: ignore[attr-defined]
     return kind
+
+
+async def _forget(desk: Desk, order: Order) -> None:
+    if order.headers is not None:
+        await desk.forget_headers(order.headers)
 
 
 class _Changed(Exception):
@@ -75,11 +86,11 @@ class _Writing:
         self._mark = Mark()
         self._pending: asyncio.Task[Mark] | None = None
 
-    async def through(self, url: str) -> Report:
+    async def through(self, url: str, headers: str | None = None) -> Report:
         self._mark = await self._target.begin(self._job, self._ctx.epoch)
         while self._mark.total is None:
             try:
-                await self._read(url)
+                await self._read(url, headers)
             except _Changed:
                 self._ctx.log.warning("writer.source_changed", after=self._mark.processed)
                 self._mark = await self._target.start_over(
@@ -99,10 +110,10 @@ class _Writing:
         found = await self._target.read(self._job)
         return report_of(self._mark, [] if found is None else found[1])
 
-    async def _read(self, url: str) -> None:
+    async def _read(self, url: str, headers: str | None) -> None:
         items = Items(self._profile.json_path, self._desk.caps.item)
         reader = _Reader(self._mark, self._group)
-        async with await self._desk.source(self._profile, url) as pieces:
+        async with await self._desk.source(self._profile, url, headers) as pieces:
             async for piece in pieces:
                 # An item that comes in parts is looked through again: a thread is never too much.
                 found = await asyncio.get_running_loop().run_in_executor(

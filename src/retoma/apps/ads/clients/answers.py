@@ -58,11 +58,15 @@ class Meaning:
 
 
 BLOCKED: Final = "ssrf_blocked"  # what our client says of an address that nobody may call
+THROTTLED: Final = (
+    "throttled"  # no code either: asked again when they say, and nothing is counted
+)
 CONFIG: Final = "config"  # no code of the document: the mission waits for a person
 _SOON: Final = ErrorClass.TRANSIENT
 _KEY: Final = Meaning(CONFIG, ErrorClass.CONFIG)
 _AWAY: Final = Meaning("ERROR502", _SOON)
 _ASK_ADMIN: Final = Meaning("ERROR502", ErrorClass.CONFIG)
+_LATER: Final = Meaning(THROTTLED, ErrorClass.THROTTLED)
 _OURS: Final = Meaning("ERROR500", ErrorClass.DATA)
 _SCHEMA: Final = Meaning("ERROR303", ErrorClass.CONFIG)
 
@@ -103,7 +107,7 @@ _MEANINGS: Final[Mapping[Endpoint, Row]] = {
             Met.BAD_REQUEST: _OURS,
             Met.PAYLOAD_TOO_LARGE: _OURS,
             Met.NOT_FOUND: Meaning("ERROR200", _SOON),
-            Met.TOO_MANY: Meaning("ERROR200", ErrorClass.THROTTLED),
+            Met.TOO_MANY: _LATER,
         },
     ),
     Endpoint.FIND_SCRAPE: _all(_AWAY),
@@ -123,10 +127,18 @@ _MEANINGS: Final[Mapping[Endpoint, Row]] = {
             Met.BAD_REQUEST: _SCHEMA,
             Met.PAYLOAD_TOO_LARGE: _SCHEMA,
             Met.CONFLICT: Meaning("ERROR300", _SOON),
-            Met.TOO_MANY: Meaning("ERROR300", ErrorClass.THROTTLED),
+            Met.TOO_MANY: _LATER,
         },
     ),
-    Endpoint.WRITE_STATUS: _all(Meaning("ERROR300", _SOON), but=_LOCKED),
+    Endpoint.WRITE_STATUS: _all(
+        Meaning("ERROR300", _SOON),
+        but={
+            **_LOCKED,
+            Met.REFUSED: Meaning("ERROR301", _SOON),
+            Met.UNAVAILABLE: Meaning("ERROR301", _SOON),
+            Met.TIMEOUT: Meaning("ERROR302", _SOON),
+        },
+    ),
     Endpoint.HEALTH: _all(
         Meaning("ERROR301", _SOON), but={Met.TIMEOUT: Meaning("ERROR302", _SOON)}
     ),

@@ -6,15 +6,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from retoma.apps.ads.clients.answers import ANSWERS, Endpoint, Met, in_their_words
+from retoma.apps.ads.clients.answers import ANSWERS, Endpoint, Met, in_their_words, met
 from retoma.apps.ads.clients.passed_over import Without
 from retoma.apps.ads.model import Proxy, Worker, Writer, checked_remote_id, session_payload
+from retoma.codec import encode
 from retoma.engine.errors import Permanent, Transient, Unsure
 from retoma.engine.off_loop import off_loop
 from retoma.outbound import Answer, Outbound, Policy
-from retoma.secret import Secret
+from retoma.secret import Secret, redact_text
 
 OK: Final = 200
+REFUSED: Final = (400, 413, 422)  # what was asked for; they may say why
+REASONS: Final = ("detail", "error", "message", "title")  # members under which they say it
+REASON: Final = 300  # characters of that
 GONE: Final = 404
 BUSY: Final = 409
 MOST: Final = 1 << 20  # bytes of an answer, without the `data` of a status
@@ -44,6 +48,7 @@ class WriteSeen:
     failed_count: int | None = None
     failed_items: tuple[Any, ...] = ()
     error: str | None = None
+    code: str | None = None
 
 
 class Client:
@@ -84,8 +89,11 @@ class Client:
                 headers={**self._headers, **(headers or {})},
                 json=body,
                 params=params,
-                accept=accept,
+                accept=(*accept, *REFUSED) if body is not None else accept,
             )
+            if answer.status in REFUSED and answer.status not in accept:
+                why = await _refusal(self._policy.purpose, answer)
+                raise Permanent(why, code=met(answer.status))
             return answer, await _object(answer) if reads and answer.status == OK else {}
 
     async def _status(self, endpoint: Endpoint, path: str) -> dict[str, Any] | None:
@@ -117,6 +125,7 @@ class WorkerClient(Client):
 
     def __init__(self, out: Outbound, worker: Worker) -> None:
         super().__init__(out, "ads worker", worker.url, worker.api_key)
+        self.name = worker.name
 
     async def open_session(self, proxy: Proxy) -> None:
         told = session_payload(proxy)
@@ -197,6 +206,7 @@ class WriterClient(Client):
             failed_count=_count(counts.get("failed_count")),
             failed_items=tuple(failed) if isinstance(failed, list) else (),
             error=_text(told.get("error")),
+            code=_text(told.get("error_code")),
         )
 
     async def healthy(self) -> bool:
@@ -224,6 +234,18 @@ def _told_in_their_words(endpoint: Endpoint) -> Iterator[None]:
         yield
     except (Transient, Permanent, Unsure) as error:
         raise in_their_words(endpoint, error) from error
+
+
+async def _refusal(purpose: str, answer: Answer) -> str:
+    """What they say of it, in one line, without what nobody may read."""
+    try:
+        told = await _object(answer)
+        said = next((told[name] for name in REASONS if told.get(name)), None)
+        reason = said if isinstance(said, str) else encode(said) if said else ""
+    except (Transient, Unsure):
+        reason = answer.text()
+    plain = " ".join(redact_text(reason).split())[:REASON]
+    return f"{purpose}: HTTP {answer.status}" + (f": {plain}" if plain else "")
 
 
 async def _object(answer: Answer) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, path_of, read
 from retoma.apps.ads.pages.words import details, event_name, field_name
 from retoma.apps.ads.store import MissionSearch
 from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.states import ParkReason
 from retoma.engine.transaction import Transaction
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, filled
@@ -42,6 +43,14 @@ NO_MISSIONS: Final = say(
     "No missions yet: the first is made with New mission, many by a range of days;"
     " in a shell: `retoma ads generate`."
 )
+# What a service answered instead of taking it, where a person has to see to that.
+HTTP_MEANS: Final = {
+    "HTTP401": say("The service does not accept our API key: correct it, then resume."),
+    "HTTP403": say("The service refuses our API key: correct it, then resume."),
+    "HTTP404": say("The service does not know this address: correct its URL, then resume."),
+    "HTTP422": say("The service refuses what it was sent: see what it says, then resume."),
+    "CONFIG": say("Something is set up wrong: correct it, then resume."),
+}
 OPEN: Final = (Status.QUEUED, Status.RUNNING)
 BAD: Final = ("mission_failed", "session_failed", "scrape_failed", "writer_failed")
 
@@ -173,6 +182,12 @@ class InHands:
     job: int | None
     parked: bool | None
     note: str | None
+    reason: str | None  # why it is parked
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it goes on once a person has seen to its cause; else the job asks what is so."""
+        return bool(self.parked) and self.reason != ParkReason.UNKNOWN_REMOTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +221,8 @@ class MissionScreen:
         refused = await api.missions.failed_items_shown(self.pages.house, self.mission, ITEMS)
         given: dict[str, Any] = {
             "mission": mission,
-            "hands": InHands(*(hands or [None] * 5)),
-            "means": error and error.means,
+            "hands": InHands(*(hands or [None] * 6)),
+            "means": error.means if error else HTTP_MEANS.get(mission["error_code"]),
             "look": MISSION_LOOKS.get(mission["status"], ""),
             "path": path_of(mission["checkpoint"], mission["status"]),
             "open": mission["status"] in OPEN,
@@ -308,6 +323,11 @@ async def order(actor: Operator, who: ALooker, request: Request) -> Response:
         case "delete":
             await api.missions.delete_missions(ticked, actor, who.house)
             said = say("{n} deleted; their log stays", n=len(ticked.missions))
+        case "resume":
+            await who.house.retoma.write(
+                partial(store.resume_parked, missions=ticked.missions, actor=actor.name)
+            )
+            said = say("{n} resumed", n=len(ticked.missions))
         case "resend":
             await who.house.retoma.write(
                 partial(_resent, missions=ticked.missions, actor=actor.name)

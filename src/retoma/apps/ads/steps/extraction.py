@@ -1,12 +1,11 @@
 """A mission is extracted. It is claimed only where a session is ready: that claim is its allocation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from retoma.apps.ads import store
 from retoma.apps.ads.clients import ScrapeSeen, WorkerClient, storage_scheme
 from retoma.apps.ads.model import (
-    AWAY,
     ERRORS,
     Action,
     Event,
@@ -16,14 +15,22 @@ from retoma.apps.ads.model import (
     data_url,
     scrape_payload,
 )
-from retoma.apps.ads.steps.hands import UNCONFIRMED, UNHEARD, Hands, error_wait, heard
+from retoma.apps.ads.steps.hands import (
+    UNCONFIRMED,
+    UNHEARD,
+    UNKNOWN,
+    Hands,
+    error_wait,
+    heard,
+    refusal_code,
+)
 from retoma.apps.ads.store import SESSIONS, Place
 from retoma.engine.context import Context
 from retoma.engine.errors import Permanent, Transient
 from retoma.engine.job import Scope
 from retoma.engine.outcome import Park, Skip, Snooze
 from retoma.engine.pool import Hold
-from retoma.engine.remote import Edge, Remote
+from retoma.engine.remote import Absent, Edge, Remote
 from retoma.engine.remote import Status as RemoteStatus
 from retoma.engine.states import ParkReason
 
@@ -37,7 +44,12 @@ SCRAPE: Final = {
     "paused": Edge.FAILED,
     "cancelled": Edge.STOPPED,
     "not_found": Edge.GONE,
+    "lost": Edge.FAILED,  # our own word: its worker was given up
 }
+GONE: Final = ("terminated", "disconnected")  # sessions in which nothing is scraped
+ON_ITS_WAY: Final = (
+    5.0  # seconds a scrape that was asked for without an answer may take to begin
+)
 # What the engine says of remote work, in the document's codes.
 SCRAPE_CODES: Final = {
     "remote_stopped": "ERROR201",
@@ -45,6 +57,14 @@ SCRAPE_CODES: Final = {
     "remote_stalled": "ERROR202",
     "remote_gone": "ERROR200",
     "remote_failed": "ERROR200",
+    "throttled": "ERROR502",  # it has asked for time, which costs no try
+}
+# What a worker says of a session that was lost in a mission's hands, in words.
+LOST: Final = {
+    "ERROR100": "o worker {worker} encerrou a sessão (terminated)",
+    "ERROR101": "a sessão do worker {worker} não ficou pronta a tempo",
+    "ERROR102": "a sessão do worker {worker} travou (stuck)",
+    "ERROR103": "a sessão do worker {worker} caiu (disconnected)",
 }
 
 
@@ -92,6 +112,7 @@ class Extraction:
             failure=scrape_failure,
             interval=interval,
             timeout=timeout,
+            absent_after=ON_ITS_WAY,
         )
         found: dict[str, Any] = await ctx.remote("scrape", remote, scraping.config)
         return found
@@ -107,29 +128,43 @@ class Extraction:
     ) -> Any:
         """Another try, on whatever session comes next; or the end of the mission."""
         if error.code == UNHEARD:
-            return Snooze(await self.hands.knob("polling_job"))
+            text = str(error)
+            await ctx.progress(
+                note=(text if text.startswith(UNKNOWN) else f"{UNKNOWN}: {text}")[:200]
+            )
+            return Snooze(min(await self.hands.knobs("polling_job", "polling_session")))
         code = SCRAPE_CODES.get(error.code, error.code)
         if code not in ERRORS:
-            await self._leave(ctx, mission, place, hold, turn)
+            await self._leave(ctx, mission, place, hold, error, turn)
             raise error  # a key that is wrong, a request they refuse: a person must see to it
         seen = await self.hands.read(lambda tx: store.look_at_session(tx, place.session))
-        lost = ERRORS.get(seen.lost or "")
+        lost, text = ERRORS.get(seen.lost or ""), str(error)
         if lost is not None and lost.phase is Phase.SESSION:
             code = lost.code
+            worker = (await self.hands.worker(place.worker)).name
+            text = LOST[code].format(worker=worker) if code in LOST else text
         verdict = await ctx.write(
-            "not_scraped", scrape_failed, mission, place, code, str(error), key=turn
+            "not_scraped", scrape_failed, mission, place, code, text, key=turn
         )
         await hold.release(worked=False)
         if verdict.action == Action.OPERATOR:
-            return Park(str(error) or code, ParkReason.CONFIG)
+            return Park(f"{code}: {text}", ParkReason.CONFIG)
         if verdict.again:
-            raise Transient(str(error), code=verdict.code, retry_after=error_wait(error))
-        raise Permanent(str(error), code=verdict.code)
+            raise Transient(text, code=verdict.code, retry_after=error_wait(error))
+        raise Permanent(text, code=verdict.code)
 
     async def _leave(
-        self, ctx: Context, mission: str, place: Place, hold: Hold, turn: str
+        self,
+        ctx: Context,
+        mission: str,
+        place: Place,
+        hold: Hold,
+        error: Transient | Permanent,
+        turn: str,
     ) -> None:
         """Others may have its session while a person looks, unless it may still scrape there."""
+        code = refusal_code(error)
+        await ctx.write("refusal", store.note_refusal, mission, code, str(error), key=turn)
         if not ctx.holds_remote_work():
             await ctx.write("left", store.leave_worker, mission, place, key=turn)
             await hold.release()
@@ -138,6 +173,12 @@ class Extraction:
         if worker.storage_domain is None:
             raise Permanent(f"{worker.name} has no storage_domain", code="config")
         return data_url(worker.storage_domain, job_id, storage_scheme(worker))
+
+
+def _idle(worker: str, *, arrived: bool = True) -> Absent:
+    return Absent(
+        f"{worker} answered with nothing, and is seen without a scrape", arrived=arrived
+    )
 
 
 class Scraping:
@@ -152,26 +193,49 @@ class Scraping:
         self._mission = mission.id
         self._client = client
         self._session = place.session
+        self._worker_id = place.worker
+        self._worker = client.name
         self._stopping = False
 
     async def send(self, key: str, payload: Any) -> str:
         seen = await self._seen()
-        if seen.lost is not None or seen.over:
+        if seen.lost is not None or seen.ended:
             # Another session may have begun at this worker: it is not ours to scrape in.
             raise Transient("its session has ended", code="ERROR100")
+        if await self._hands.scrapes_on(self._worker_id, self._client):
+            raise Transient(f"{self._worker} still scrapes for nobody", code="ERROR502")
         return await self._client.start_scrape(key, payload)
 
-    async def find(self, key: str) -> str | None:
-        if (await self._seen()).over:
-            return None
+    async def find(self, key: str) -> str | Absent | None:
+        seen = await self._seen()
+        if seen.given_up:
+            return Absent(
+                f"{self._worker} was declared lost: nobody saw what became of the scrape"
+            )
+        if seen.ended and seen.next_ready:
+            return _idle(
+                self._worker
+            )  # another session of that worker was seen without a scrape
         knows, handle = await heard(self._client.find_scrape(key))
-        if knows or await heard(self._client.session_status()) != "scraping":
+        if knows:
             return handle
-        # It scrapes, and cannot say for whom: its session has to end before anybody sends again.
-        await self._hands.noted(
-            self._ctx, lambda tx: store.lose_session(tx, self._session, "ERROR100")
-        )
-        raise Transient("the worker scrapes and cannot say for whom", code=UNHEARD)
+        # It cannot say for whom it works, only whether it does. To end its session would end its
+        # answer, and perhaps not the scrape: so it is asked until it rests.
+        status = await heard(self._client.session_status())
+        if status != "scraping":
+            gone = seen.ended or status in GONE
+            return _idle(self._worker, arrived=gone)
+        await self._end_what_is_late(seen)
+        raise Transient(f"{UNKNOWN}: {self._worker} ainda faz um scrape", code=UNHEARD)
+
+    async def _end_what_is_late(self, seen: store.SessionSeen) -> None:
+        """A scrape that nobody wants, or that has taken too long, is stopped by the end of its session."""
+        [timeout] = await self._hands.knobs("timeout_job")
+        mission = self._mission
+        late = await self._hands.read(lambda tx: store.scrape_is_late(tx, mission, timeout))
+        if late is not None and not seen.ended:
+            session = self._session
+            await self._hands.noted(self._ctx, lambda tx: store.lose_session(tx, session, late))
 
     async def ask(self, handle: str) -> RemoteStatus:
         mission, job, config = self._mission, self._ctx.job, self.config
@@ -179,15 +243,32 @@ class Scraping:
             self._ctx, lambda tx: store.scrape_started(tx, mission, job, handle, config)
         )
         seen = await self._seen()
-        if seen.lost is not None:
-            # Until its session was seen to end it may scrape on: nobody sends it again before.
-            return RemoteStatus("failed" if seen.over else "running", note=seen.lost)
+        if seen.given_up:
+            worker = self._worker_id
+            await self._hands.noted(
+                self._ctx, lambda tx: store.leave_scrape(tx, worker, handle)
+            )
+            return RemoteStatus("lost", note=f"{self._worker}: nobody saw the scrape end")
         said = await self._client.scrape(handle)
+        if said.status == "paused":
+            said = await self._end_paused(handle, said)
         if SCRAPE.get(said.status) is Edge.GOING:
             if self._stopping:
                 return RemoteStatus(said.status, note=UNCONFIRMED)
+            if seen.lost is not None:
+                # Its session is of no use, or has ended; the scrape may go on all the same.
+                await self.stop(handle)
+                said = await self._client.scrape(handle)
+                return replace(scrape_status(said, handle), note=f"{UNCONFIRMED}: {seen.lost}")
             await self._tell(handle, said)
         return scrape_status(said, handle)
+
+    async def _end_paused(self, handle: str, said: ScrapeSeen) -> ScrapeSeen:
+        """It has failed (§2.4.4), and must not stand in the way of the next: it is canceled first."""
+        await self._client.cancel_scrape(handle)
+        now = await self._client.scrape(handle)
+        over = SCRAPE.get(now.status) in (Edge.STOPPED, Edge.GONE, Edge.FAILED)
+        return replace(said, error=said.error or "paused") if over else now
 
     async def stop(self, handle: str) -> None:
         self._stopping = True
@@ -214,16 +295,18 @@ def scrape_status(seen: ScrapeSeen, handle: str) -> RemoteStatus:
         status = "completed without ads_count"
     share = None if seen.progress_pct is None else seen.progress_pct / 100
     ads = 0 if status == "empty" else seen.ads_count
-    note = seen.code if seen.code in ERRORS else seen.error
-    return RemoteStatus(status, value={"ads": ads, "job_id": handle}, progress=share, note=note)
+    code = seen.code if seen.code in ERRORS else None
+    value = {"ads": ads, "job_id": handle, "code": code}
+    return RemoteStatus(status, value=value, progress=share, note=seen.error)
 
 
 def scrape_failure(status: RemoteStatus) -> Exception:
     """What a worker says of its own storage has codes of its own."""
-    note = status.note or f"scrape {status.status}"
-    if note == AWAY:
-        return Transient(f"{AWAY}: its worker has not answered for too long", code="ERROR202")
-    return Transient(note, code=note if note in ERRORS else "ERROR200")
+    if status.status == "lost":
+        return Transient(status.note or "", code="ERROR202")
+    code = (status.value or {}).get("code") or "ERROR200"
+    said = f"o worker terminou o scrape com {status.status}"
+    return Transient(status.note or f"{ERRORS[code].means} ({said})", code=code)
 
 
 def scrape_failed(

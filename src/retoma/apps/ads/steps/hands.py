@@ -1,7 +1,9 @@
 """What the stories of this application reach for: rows, secrets, knobs, clients."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from retoma.apps.ads import store
@@ -20,6 +22,8 @@ T = TypeVar("T")
 UNCONFIRMED: Final = (
     "Cancelamento não confirmado"  # asked to stop, and not seen to: asked again
 )
+UNKNOWN: Final = "Resultado desconhecido"  # of a scrape that nobody can name
+HTTP: Final = re.compile(r"\b(?:HTTP|answered) (\d{3})\b")
 UNHEARD: Final = "unheard"  # nobody could say what became of what was sent: asked again later
 
 
@@ -40,6 +44,20 @@ class Hands:
                 fn(tx)
 
         await self.tools.retoma.write(note)
+
+    async def scrapes_on(self, worker: str, client: WorkerClient) -> bool:
+        """Whether a scrape that was given up goes on there; it is stopped, if the worker answers."""
+        for job_id in await self.read(lambda tx: store.left_scrapes(tx, worker)):
+            try:
+                await client.cancel_scrape(job_id)
+                status = (await client.scrape(job_id)).status
+            except (Transient, Permanent):
+                return False  # it is away: what is asked of it next will say so
+            if status in ("pending", "queued", "running", "paused"):
+                return True
+            forget = partial(store.forget_scrape, worker=worker, job_id=job_id)
+            await self.tools.retoma.write(forget)
+        return False
 
     async def worker_client(self, worker: str) -> WorkerClient:
         return WorkerClient(self.tools.out, await self.worker(worker))
@@ -77,6 +95,12 @@ class Hands:
 
     async def read(self, fn: Callable[[Transaction], T]) -> T:
         return await (await self.tools.retoma.database()).read(fn)
+
+
+def refusal_code(error: Transient | Permanent) -> str:
+    """Of what waits for a person: the answer by its number, where there was one."""
+    found = HTTP.search(str(error))
+    return f"HTTP{found[1]}" if found else "CONFIG"
 
 
 def error_wait(error: Transient | Permanent) -> float | None:

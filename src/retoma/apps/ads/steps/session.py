@@ -9,7 +9,7 @@ from typing import Any, Final
 from retoma.apps.ads import store
 from retoma.apps.ads.clients import WorkerClient
 from retoma.apps.ads.model import AWAY, ERRORS, SessionEdge, session_edge
-from retoma.apps.ads.steps.hands import UNCONFIRMED, Hands
+from retoma.apps.ads.steps.hands import UNCONFIRMED, Hands, error_wait
 from retoma.apps.ads.store import PROXIES
 from retoma.engine.context import Context
 from retoma.engine.errors import Permanent, Transient
@@ -17,6 +17,7 @@ from retoma.engine.job import Scope
 from retoma.engine.outcome import Skip, Snooze, Unknown, Unwound
 from retoma.engine.pool import Hold
 
+STOPPING: Final = "um scrape abandonado ainda roda neste worker: cancelamento pedido"
 WORKER_LOST: Final = 900.0  # seconds of silence after which a worker is given up
 
 
@@ -34,9 +35,14 @@ class Session:
         if seen.proxy is None and not (seen.wanted and seen.work):
             await ctx.write("end", store.end_session, session, "unwanted")
             return Skip("nobody wants it any more")
+        client = await self.hands.worker_client(seen.worker)
+        if (seen.proxy is None or seen.lost) and await self.hands.scrapes_on(
+            seen.worker, client
+        ):
+            await ctx.progress(note=STOPPING)
+            return Snooze(await self.hands.knob("polling_session"))
         proxy = await self._proxy(ctx, session, seen.worker)
         await ctx.write("open", store.open_session, session, seen.worker, proxy.name)
-        client = await self.hands.worker_client(seen.worker)
         # One that is lost is only ended: nobody asks for it once more.
         lost = seen.lost or await self._asked_for(ctx, session, client, proxy.name)
         reason = lost or await self._watched(ctx, session, client)
@@ -65,7 +71,8 @@ class Session:
         try:
             await ctx.step("ask", ask, once=True, unknown=Unknown.REPEAT)
         except (Transient, Permanent) as error:
-            await ctx.write("lost", store.lose_session, session, session_code(error))
+            why = (session_code(error), str(error), error_wait(error))
+            await ctx.write("lost", store.lose_session, session, *why)
             return session_code(error)
         return None
 
@@ -118,7 +125,7 @@ class Session:
         if edge is SessionEdge.LOST:
             return code
         if edge is SessionEdge.RECONCILE and not held:
-            return "ERROR100"  # it scrapes, and for nobody that we know of
+            return "ERROR200"  # it scrapes for nobody that we know of, which no proxy can help
         return None
 
     async def _ended(

@@ -5,8 +5,15 @@ from typing import Any, Final
 
 from retoma.apps.ads import store
 from retoma.apps.ads.clients import WriterClient, WriteSeen
+from retoma.apps.ads.clients.answers import THROTTLED
 from retoma.apps.ads.model import ERRORS, Action, Event, writer_payload
-from retoma.apps.ads.steps.hands import UNHEARD, Hands, error_wait, heard
+from retoma.apps.ads.steps.hands import (
+    UNHEARD,
+    Hands,
+    error_wait,
+    heard,
+    refusal_code,
+)
 from retoma.apps.ads.store import UNWANTED, StorageSeen, Written
 from retoma.engine.context import Context
 from retoma.engine.errors import Permanent, Transient
@@ -30,7 +37,10 @@ WRITE_CODES: Final = {
     "remote_failed": "ERROR300",
     "remote_timeout": "ERROR300",
     "remote_stalled": "ERROR300",
+    "throttled": "ERROR300",  # it has asked for time, which costs no try
 }
+# What a writer of ours calls a request or a table that can never do, and others may call so too.
+SCHEMA: Final = ("target_schema", "unknown_profile", "no_such_array", "ERROR303")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +107,11 @@ class Storage:
             await self.hands.noted(
                 ctx, lambda tx: store.write_started(tx, mission, handle, storage.url)
             )
-            said = await client.status(handle)
+            try:
+                said = await client.status(handle)
+            except Transient as error:
+                await self._silent(ctx, mission, error)
+                raise
             if WRITE.get(said.status) is Edge.GOING and said.processed is not None:
                 told = {"processed": said.processed, "total": said.total}
                 told_of = {"writer_job_id": handle, **told}
@@ -126,24 +140,35 @@ class Storage:
         self, ctx: Context, mission: str, writer: str, error: Transient | Permanent, turn: str
     ) -> Any:
         if error.code == UNHEARD:
+            await self._silent(ctx, mission, error.__cause__ or error)
             await ctx.progress(note=f"{writer} não responde: {error}"[:200])
             return Snooze(await self.hands.knob("polling_job"))
         if error.code == UNWANTED:
             return Skip("it was canceled before a writer had it")
         code = WRITE_CODES.get(error.code, error.code)
         if code not in ERRORS:
+            why = (refusal_code(error), str(error))
+            await ctx.write("refusal", store.note_refusal, mission, *why, key=turn)
             if not ctx.holds_remote_work():
                 await ctx.write("left", store.leave_writer, mission, key=turn)
             raise error  # a key that is wrong, a request they refuse: a person must see to it
         told = (mission, writer, code, str(error))
-        verdict = await ctx.write("not_written", write_failed, *told, key=turn)
+        waits = error.code == THROTTLED
+        verdict = await ctx.write("not_written", write_failed, *told, waits, key=turn)
         if verdict.action == UNWANTED:
             return Skip("it was canceled, and its writer has failed")
         if verdict.action == Action.OPERATOR:
-            return Park(str(error) or code, ParkReason.CONFIG)
+            return Park(f"{code}: {error}", ParkReason.CONFIG)
         if verdict.again:
             raise Transient(str(error), code=verdict.code, retry_after=error_wait(error))
         raise Permanent(str(error), code=verdict.code)
+
+    async def _silent(self, ctx: Context, mission: str, error: BaseException) -> None:
+        """It has the ads, and does not say how far it is: told once, and asked again."""
+        code = getattr(error, "code", "")
+        if code in AWAY:
+            text = str(error)
+            await self.hands.noted(ctx, lambda tx: store.writer_silent(tx, mission, code, text))
 
     async def _refused(self, ctx: Context, mission: str, found: Written, turn: str) -> Any:
         """More than chance explains: what was stored is stored, and a person looks at the rest."""
@@ -185,11 +210,14 @@ def write_status(seen: WriteSeen, handle: str) -> RemoteStatus:
         "failed": seen.failed_count or 0,
         "items": seen.failed_items[: store.MOST_ITEMS],
     }
+    if seen.code is not None:
+        value["code"] = seen.code
     return RemoteStatus(seen.status, value=value, progress=share, note=seen.error)
 
 
 def write_failure(status: RemoteStatus) -> Exception:
-    return Transient(status.note or "writer failed", code="ERROR300")
+    code = "ERROR303" if (status.value or {}).get("code") in SCHEMA else "ERROR300"
+    return Transient(status.note or ERRORS[code].means, code=code)
 
 
 def too_many_failed(found: Written, share: float) -> bool:
@@ -197,11 +225,13 @@ def too_many_failed(found: Written, share: float) -> bool:
     return bool(found.total) and (found.success == 0 or found.failed > share * found.total)
 
 
-def write_failed(tx: Any, mission: str, writer: str, code: str, message: str) -> store.Verdict:
+def write_failed(
+    tx: Any, mission: str, writer: str, code: str, message: str, waits: bool = False
+) -> store.Verdict:
     if code in AWAY:
         store.writer_away(tx, writer, f"{code}: {message}")
     told = {"writer_job_id": store.writer_job(tx, mission), "error": message}
-    verdict = store.failed(tx, mission, code, message, Event.WRITER_FAILED, told)
+    verdict = store.failed(tx, mission, code, message, Event.WRITER_FAILED, told, waits=waits)
     store.leave_writer(tx, mission)
     return verdict
 

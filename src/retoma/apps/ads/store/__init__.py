@@ -3,13 +3,23 @@
 from retoma.apps.ads.store.extraction import (
     Place,
     assign,
+    forget_scrape,
+    leave_scrape,
     leave_worker,
+    left_scrapes,
     parks_of,
+    scrape_is_late,
     scrape_job,
     scrape_started,
     scraped,
 )
-from retoma.apps.ads.store.failures import UNWANTED, Verdict, failed, tell_of_failure
+from retoma.apps.ads.store.failures import (
+    UNWANTED,
+    Verdict,
+    failed,
+    note_refusal,
+    tell_of_failure,
+)
 from retoma.apps.ads.store.health import ask_tests, keep_test
 from retoma.apps.ads.store.missions import (
     GET_MISSION,
@@ -24,6 +34,7 @@ from retoma.apps.ads.store.missions import (
     list_missions,
     mission_of,
     queue_missions,
+    resume_parked,
     stop_now,
     stops_unseen,
 )
@@ -82,6 +93,7 @@ from retoma.apps.ads.store.storage import (
     write_started,
     writer_away,
     writer_job,
+    writer_silent,
     written,
 )
 from retoma.apps.ads.store.things import (
@@ -145,6 +157,7 @@ __all__ = [
     "delete_missions",
     "end_session",
     "failed",
+    "forget_scrape",
     "give_writer",
     "holds",
     "json_of",
@@ -152,13 +165,16 @@ __all__ = [
     "keep_test",
     "lacks_sessions",
     "last_proxy",
+    "leave_scrape",
     "leave_worker",
     "leave_writer",
+    "left_scrapes",
     "list_missions",
     "look_at_session",
     "look_at_storage",
     "lose_session",
     "mission_of",
+    "note_refusal",
     "open_session",
     "open_sessions",
     "parks_of",
@@ -167,6 +183,8 @@ __all__ = [
     "relocate",
     "resend_failed",
     "reset_worker",
+    "resume_parked",
+    "scrape_is_late",
     "scrape_job",
     "scrape_started",
     "scraped",
@@ -181,5 +199,6 @@ __all__ = [
     "write_started",
     "writer_away",
     "writer_job",
+    "writer_silent",
     "written",
 ]

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from retoma.apps.ads.model import Event
-from retoma.apps.ads.store.rows import STORAGE, Asks, lasted, milliseconds, tell, verb
+from retoma.apps.ads.store.rows import STORAGE, Asks, Reads, lasted, milliseconds, tell, verb
 from retoma.apps.ads.store.sessions import withdraw
 from retoma.engine.transaction import Transaction
 
 ASSIGN_MISSION = verb("assign_mission")
+CANCEL_ASKED = verb("cancel_asked")
 COUNT_PARKS = verb("count_parks")
 COUNT_SERVED = verb("count_served")
 FREE_WORKER = verb("free_worker")
@@ -16,6 +17,9 @@ KEEP_SCRAPE = verb("keep_scrape")
 LEAVE_SESSION = verb("leave_session")
 NAME_SCRAPE = verb("name_scrape")
 SCRAPE_JOB = verb("scrape_job")
+FORGET_SCRAPE = verb("forget_scrape")
+LEAVE_SCRAPE = verb("leave_scrape")
+LEFT_SCRAPES = verb("left_scrapes")
 SERVE_MISSION = verb("serve_mission")
 SET_STORAGE = verb("set_storage")
 TAKE_WORKER = verb("take_worker")
@@ -95,6 +99,29 @@ def scraped(
         tx.run(SET_STORAGE, mission=mission, job=storage.id)
     leave_worker(tx, mission, place)
     return True
+
+
+def scrape_is_late(tx: Asks, mission: str, timeout: float) -> str | None:
+    """The code for which a scrape that nobody can name is to be stopped, if it is."""
+    if tx.one(CANCEL_ASKED, mission=mission) is not None:
+        return "ERROR201"
+    took = lasted(tx, mission, Event.MISSION_ASSIGNED)
+    return "ERROR202" if took is not None and took > 1000 * timeout else None
+
+
+def leave_scrape(tx: Transaction, worker: str, job_id: str) -> None:
+    """Nobody saw it end: it is stopped before the worker is given another session."""
+    tx.run(LEAVE_SCRAPE, worker=worker, job_id=job_id)
+
+
+def forget_scrape(tx: Transaction, worker: str, job_id: str) -> None:
+    """It has been seen to be over."""
+    tx.run(FORGET_SCRAPE, worker=worker, job_id=job_id)
+
+
+def left_scrapes(tx: Reads, worker: str) -> list[str]:
+    """Scrapes of a worker that nobody saw end."""
+    return [str(job_id) for (job_id,) in tx.all(LEFT_SCRAPES, worker=worker)]
 
 
 def leave_worker(tx: Transaction, mission: str, place: Place) -> None:

@@ -35,14 +35,25 @@ class Verdict:
 
 
 def failed(
-    tx: Transaction, mission: str, code: str, message: str, event: Event, told: dict[str, Any]
+    tx: Transaction,
+    mission: str,
+    code: str,
+    message: str,
+    event: Event,
+    told: dict[str, Any],
+    *,
+    waits: bool = False,
 ) -> Verdict:
-    """Another try of its phase, or the end of the mission with the code of a spent budget."""
+    """Another try of its phase, or the end of the mission with the code of a spent budget.
+
+    `waits`: the other side has asked for time, which costs no try."""
     error = ERRORS[code]
     text = message[:MESSAGE]
     tell_of_failure(tx, mission, code, text, event, told)
     if not _goes_on(tx, mission):
         return Verdict(code, again=False, action=UNWANTED)
+    if waits:
+        return Verdict(code, again=True, action=str(Action.WAIT))
     if error.action in (Action.WAIT, Action.OPERATOR):
         return Verdict(code, again=True, action=str(error.action))
     used = _used(tx, mission, error)
@@ -63,6 +74,11 @@ def tell_of_failure(
     text = message[:MESSAGE]
     tx.run(NOTE_FAILURE, mission=mission, code=code, message=text)
     tell(tx, event, {**told, "error_code": code, "error_message": text}, mission=mission)
+
+
+def note_refusal(tx: Transaction, mission: str, code: str, message: str) -> None:
+    """Why it waits for a person, on the mission itself: no failure of the document's."""
+    tx.run(NOTE_FAILURE, mission=mission, code=code, message=message[:MESSAGE])
 
 
 def _goes_on(tx: Transaction, mission: str) -> bool:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date
+from functools import partial
 from typing import Any
 
 from retoma.apps.ads.model import Event, MediaType, Mission, Status
@@ -12,6 +13,7 @@ from retoma.apps.ads.store.rows import EXTRACTION, Asks, Reads, json_of, numbers
 from retoma.codec import encode
 from retoma.db import Row
 from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.store import unpark
 from retoma.engine.transaction import Transaction
 from retoma.words import say
 
@@ -26,6 +28,7 @@ LIST_TIMELINE = verb("list_timeline")
 LIST_UNDERWAY = verb("list_underway")
 LOG_QUEUED = verb("log_queued")
 OPEN_GENERATIONS = verb("open_generations")
+PARKED_JOB = verb("parked_job")
 PARKED_STORAGE = verb("parked_storage")
 SET_EXTRACTIONS = verb("set_extractions")
 STOPS_UNSEEN = verb("stops_unseen")
@@ -154,6 +157,23 @@ def _ask_to_cancel(tx: Transaction, mission: str, actor: str) -> bool:
     if parked is not None:
         tx.cancel(parked[0], actor=actor)  # no writer has anything of it
     return True
+
+
+def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> None:
+    """ "Continuar": those that wait for a person go on; all of them, or none."""
+    for mission in missions:
+        row = tx.one(PARKED_JOB, mission=mission)
+        if row is None:
+            raise IllegalMove(
+                say(
+                    "{mission} is {status}: nothing of it waits for a person",
+                    mission=mission,
+                    status=get_status(tx, mission),
+                )
+            )
+        unpark_job = partial(unpark, job=row[0], actor=actor)
+        tx.inside(unpark_job)
+    open_sessions(tx)
 
 
 def stop_now(tx: Transaction, *, actor: str) -> list[str]:

@@ -10,7 +10,13 @@ from typing import Any, Final
 from retoma.apps.ads.model import AWAY, WorkerStatus
 from retoma.apps.ads.store.orchestrator import open_sessions
 from retoma.apps.ads.store.rows import PROXIES, Sort, numbers, verb
-from retoma.apps.ads.store.sessions import end_session, lose_session, withdraw
+from retoma.apps.ads.store.sessions import (
+    GONE,
+    LEAVE_SCRAPES,
+    end_session,
+    lose_session,
+    withdraw,
+)
 from retoma.apps.ads.store.things import Secrets
 from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.store import pool
@@ -18,7 +24,6 @@ from retoma.engine.transaction import Transaction
 from retoma.secret import Secret
 from retoma.words import say
 
-GONE: Final = "declared_gone"
 OFF_BY: Final = "deactivated by "  # with which the reason begins why a person's proxy is off
 OPEN: Final = ("waiting", "running", "parked")  # states of a job that is still somebody's
 
@@ -266,6 +271,7 @@ def relocate(tx: Transaction, worker: str, *, actor: str) -> None:
     if state in OPEN:
         tx.cancel(job, actor=actor)
     lose_session(tx, session, AWAY)
+    tx.run(LEAVE_SCRAPES, session=session)  # also where it was lost for another reason before
     kept = tx.one(HELD_PROXY, job=job)
     if kept is not None:
         tx.inside(lambda raw: pool.declare_free(raw, PROXIES, kept[0], actor=actor))

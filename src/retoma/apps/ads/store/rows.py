@@ -70,7 +70,7 @@ def tell(
     tx.run(LOG, mission=mission, session=session, event=str(event), details=encode(details))
 
 
-def lasted(tx: Transaction, mission: str, event: Event) -> int | None:
+def lasted(tx: Asks | Transaction, mission: str, event: Event) -> int | None:
     """Milliseconds since this was last told of it."""
     return milliseconds(*(tx.one(BEGAN, mission=mission, event=str(event)) or (None, None)))
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from retoma.apps.ads.model import AWAY, NO_PROXY, Event, WorkerStatus
+from retoma.apps.ads.model import AWAY, ERRORS, NO_PROXY, Event, WorkerStatus
 from retoma.apps.ads.store.orchestrator import open_sessions, works
 from retoma.apps.ads.store.rows import (
     PROXIES,
@@ -23,13 +23,17 @@ from retoma.words import say
 
 REST: Final = 15.0  # seconds a worker rests after a session that failed, doubled up to
 LONGEST_REST: Final = 900.0
+PROXIES_TRIED: Final = 3  # one after the other, before it is the worker that rests
+GONE: Final = "declared_gone"  # why a session has ended that nobody saw end
 
 END_SESSION = verb("end_session")
 HEAR_SESSION = verb("hear_session")
 KNOWS_SESSION = verb("knows_session")
 LAST_PROXY = verb("last_proxy")
+LEAVE_SCRAPES = verb("leave_scrapes")
 LOOK_AT_SESSION = verb("look_at_session")
 LOSE_SESSION = verb("lose_session")
+OTHER_PROXY = verb("other_proxy")
 OPEN_SESSION = verb("open_session")
 READY_SESSION = verb("ready_session")
 REST_WORKER = verb("rest_worker")
@@ -55,11 +59,8 @@ class SessionSeen:
     offered: bool  # missions may have it
     held: bool  # a mission has it
     work: bool  # missions wait, or are under way
-
-    @property
-    def over(self) -> bool:
-        """Nothing more is to be expected of it: its end was seen, or its worker is given up."""
-        return self.ended or self.lost == AWAY
+    given_up: bool  # its worker has been silent for too long, or a person has declared it lost
+    next_ready: bool  # a later session of its worker was ready
 
 
 def look_at_session(tx: Asks, session: int) -> SessionSeen:
@@ -67,7 +68,7 @@ def look_at_session(tx: Asks, session: int) -> SessionSeen:
     if row is None:
         raise NotFound(say("there is no session {session}", session=session))
     worker, proxy, name, lost, ended, served, ready, opened, silent, status, *rest = row
-    active, wish, offered, held, work, now = rest
+    active, wish, offered, held, work, now, ended_for, next_ready = rest
     return SessionSeen(
         worker=worker,
         proxy=proxy,
@@ -83,6 +84,8 @@ def look_at_session(tx: Asks, session: int) -> SessionSeen:
         offered=bool(offered),
         held=bool(held),
         work=bool(work),
+        given_up=lost == AWAY or ended_for == GONE,
+        next_ready=bool(next_ready),
     )
 
 
@@ -134,16 +137,28 @@ def ready_session(tx: Transaction, session: int) -> None:
     tx.switch_things(SESSIONS, [worker], on=on, reason=reason, actor=SESSION)
 
 
-def lose_session(tx: Transaction, session: int, code: str) -> None:
-    """It is of no use any more; who has it finds that out, and it is ended."""
-    row = tx.one(LOSE_SESSION, session=session, code=code)
+def lose_session(
+    tx: Transaction,
+    session: int,
+    code: str,
+    message: str | None = None,
+    rest: float | None = None,
+) -> None:
+    """It is of no use any more; who has it finds that out, and it is ended.
+
+    `rest`: seconds for which its worker has asked to be left alone."""
+    row = tx.one(LOSE_SESSION, session=session, code=code, rest=rest)
     if row is None:
         return
     worker, proxy = row
     told = {"worker_id": worker, "error_code": code, "proxy_name": proxy}
+    if message:
+        told["error_message"] = message[:500]
     tell(tx, Event.SESSION_FAILED, told, session=session)
     tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.ERROR))
     withdraw(tx, worker, code)
+    if code == AWAY:
+        tx.run(LEAVE_SCRAPES, session=session)
 
 
 def withdraw(tx: Transaction, worker: str, reason: str) -> None:
@@ -164,7 +179,7 @@ def end_session(tx: Transaction, session: int, reason: str) -> None:
     row = tx.one(END_SESSION, session=session, reason=reason)
     if row is None:
         return
-    worker, _, lost = row
+    worker, proxy, lost, asked_rest = row
     if reason != "unwanted":
         told = {"worker_id": worker, "reason": reason}
         tell(tx, Event.SESSION_TERMINATED, told, session=session)
@@ -172,6 +187,13 @@ def end_session(tx: Transaction, session: int, reason: str) -> None:
         _keep_to_setting(tx)
     failures = tx.one(WORKER_FAILURES, worker=worker)
     before = 0 if failures is None else int(failures[0])
-    rest = min(REST * 2 ** min(before, 10), LONGEST_REST)
-    tx.run(REST_WORKER, worker=worker, failed=0 if lost is None else 1, rest=rest)
+    rest = asked_rest or min(REST * 2 ** min(before, 10), LONGEST_REST)
+    told = {"counted": int(lost is not None), "rest": None if lost is None else rest}
+    if asked_rest is not None:
+        told["counted"] = 0  # it has only asked for time
+    elif lost in ERRORS and ERRORS[lost].blames_proxy and before < PROXIES_TRIED:
+        # Another proxy may do at once: one that is dead must not lay up every worker.
+        free = tx.one(OTHER_PROXY, proxy=proxy)
+        told["rest"] = None if free is not None else rest
+    tx.run(REST_WORKER, worker=worker, **told)
     open_sessions(tx)

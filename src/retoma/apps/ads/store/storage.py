@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.extraction import SET_STORAGE
-from retoma.apps.ads.store.missions import get_status
+from retoma.apps.ads.store.failures import tell_of_failure
+from retoma.apps.ads.store.missions import GET_MISSION, get_status
 from retoma.apps.ads.store.rows import STORAGE, Asks, lasted, milliseconds, tell, verb
 from retoma.codec import encode
 from retoma.db import Transaction as RawTransaction
@@ -78,6 +79,14 @@ def writer_away(tx: Transaction, writer: str, reason: str) -> None:
     tx.inside(opened)
 
 
+def writer_silent(tx: Transaction, mission: str, code: str, message: str) -> None:
+    """Its writer does not answer: told where that is new."""
+    row = tx.one(GET_MISSION, mission=mission)
+    if row is not None and row[20] != code:
+        told = {"writer_job_id": row[16], "error": message}
+        tell_of_failure(tx, mission, code, message, Event.WRITER_FAILED, told)
+
+
 def write_started(tx: Transaction, mission: str, job_id: str, url: str) -> None:
     if tx.one(NAME_WRITE, mission=mission, job_id=job_id) is None:
         return
@@ -145,6 +154,7 @@ def _failed_item(place: int, item: Any) -> dict[str, Any]:
 
 def resend_failed(tx: Transaction, mission: str, *, actor: str) -> None:
     """All its ads go to a writer once more: those it has are only written again."""
+    before = tx.one(GET_MISSION, mission=mission)
     row = tx.one(RESEND_MISSION, mission=mission)
     if row is None:
         status = get_status(tx, mission)
@@ -159,6 +169,6 @@ def resend_failed(tx: Transaction, mission: str, *, actor: str) -> None:
     key = f"{mission}/{generation}/again/{resends}"
     storage = tx.submit(STORAGE, mission, key=key, actor=actor)
     tx.run(SET_STORAGE, mission=mission, job=storage.id)
-    told = {"attempt": resends, "error_code": "ERROR303", "phase": "writer"}
+    told = {"attempt": resends, "error_code": before and before[20], "phase": "writer"}
     tell(tx, Event.RETRY_TRIGGERED, told, mission=mission)
     tx.tell("ads.resent", mission, actor=actor)
