@@ -1,22 +1,29 @@
 """`retoma matches …`: rounds are scraped, looked at and tried again; pages that were refused, read again."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from retoma import settings
 from retoma.apps.matches import APP, store
 from retoma.apps.matches.api.how import checked_round, checked_rounds
 from retoma.apps.matches.api.scrapes import scrape_told, task_told
+from retoma.apps.matches.model import SchemaInvalid
 from retoma.apps.matches.replay import Replay, Reread
+from retoma.apps.matches.schemas import MatchPage, from_json
+from retoma.apps.matches.store.rows import Round
 from retoma.apps.matches.store.runs import Tried
+from retoma.apps.matches.words import in_words
 from retoma.apps.tools import Tools
 from retoma.cli.apps import ask_in, print_page, shown_cell
 from retoma.cli.desk import ACTOR, clean, console, print_json, table
 from retoma.db import Transaction as Reading
+from retoma.engine.errors import BadInput
 from retoma.engine.transaction import Transaction
-from retoma.words import speak
+from retoma.words import say, speak, tell
 
 T = TypeVar("T")
 
@@ -118,6 +125,111 @@ def retry_missing(
     )
 
 
+# — repairs —
+
+
+def correct(
+    database: str | None, as_json: bool, match: int, file: Path, why: str, revision: int | None
+) -> None:
+    """The file holds the match as JSON, as `show` prints it."""
+    try:
+        page = from_json(MatchPage, file.read_bytes())
+    except OSError as error:
+        raise BadInput(say("{file}: {error}", file=file, error=error.strerror)) from None
+    except SchemaInvalid as refused:
+        flaws = "; ".join(
+            f"{each.path}: {tell(in_words(each.why))}" for each in refused.problems
+        )
+        raise BadInput(
+            say("the match does not add up; nothing was changed: {flaws}", flaws=flaws)
+        ) from None
+
+    def put_right(tx: Transaction) -> list[str]:
+        seen = store.games.match_seen(tx, match)["revision"] if revision is None else revision
+        return store.repairs.correct(tx, match, seen, page, why, actor=ACTOR)
+
+    changed = _written(database, put_right)
+    if as_json:
+        print_json({"changed": changed})
+    elif changed:
+        told = ", ".join(changed)
+        print(speak("match {match} was corrected: {changed}", match=match, changed=told))
+    else:
+        print(speak("match {match} is told so already: nothing was changed", match=match))
+
+
+def show(database: str | None, match: int) -> None:
+    """A stored match as JSON, as `correct` reads it."""
+    print_json(_read(database, lambda tx: store.games.page_of(tx, match)))
+
+
+def delete(database: str | None, as_json: bool, match: int, why: str) -> None:
+    def remove(tx: Transaction) -> list[int]:
+        seen = store.games.match_seen(tx, match)["revision"]
+        return store.repairs.delete(tx, match, seen, why, actor=ACTOR)
+
+    runs = _written(database, remove)
+    if as_json:
+        print_json({"jobs": runs})
+    else:
+        print(speak("match {match} is stored no longer", match=match))
+
+
+def refresh(database: str | None, as_json: bool, match: int, why: str) -> None:
+    job = _written(database, lambda tx: store.repairs.refresh(tx, match, why, actor=ACTOR))
+    if as_json:
+        print_json({"job": job})
+    else:
+        print(speak("match {match} is asked for again: job {job}", match=match, job=job))
+
+
+def hurry(database: str | None, as_json: bool, task: int | None, run: int | None) -> None:
+    def look(tx: Transaction) -> list[int]:
+        if task is not None:
+            return [store.repairs.hurry(tx, task, actor=ACTOR)]
+        if run is None:
+            raise BadInput(say("name a task, or a scrape by --scrape"))
+        return store.repairs.hurry_round(tx, run, actor=ACTOR)
+
+    jobs = _written(database, look)
+    if as_json:
+        print_json({"jobs": jobs})
+    else:
+        print(speak("looked at now: {n}", n=len(jobs)))
+
+
+def drop(database: str | None, as_json: bool, task: int, why: str) -> None:
+    of = _written(database, lambda tx: store.repairs.drop(tx, task, why, actor=ACTOR))
+    _told_of(as_json, of, speak("the match of task {task} is expected no longer", task=task))
+
+
+def restore(database: str | None, as_json: bool, task: int) -> None:
+    of = _written(database, lambda tx: store.repairs.restore(tx, task, actor=ACTOR))
+    _told_of(as_json, of, speak("the match of task {task} is looked for again", task=task))
+
+
+def confirm(
+    database: str | None,
+    as_json: bool,
+    league: str,
+    season: int,
+    round_: int,
+    *,
+    matches: int,
+    why: str,
+) -> None:
+    of = checked_round(league, season, round_)
+    _written(database, lambda tx: store.repairs.confirm(tx, of, matches, why, actor=ACTOR))
+    _told_of(as_json, of, speak("{round} has {n} matches", round=of, n=matches))
+
+
+def _told_of(as_json: bool, of: Round, text: str) -> None:
+    if as_json:
+        print_json(of.parameters())
+    else:
+        print(text)
+
+
 def _written(database: str | None, verb: Callable[[Transaction], T]) -> T:
     async def go(tools: Tools) -> T:
         return await tools.retoma.write(verb)
@@ -168,15 +280,26 @@ def replay(
         page.add_row(*(clean(getattr(each, name)) for name in SHOWN), clean(_detail(each)))
     if found:
         console().print(page)
-    readable = sum(each.change in ("stored", "discovered") for each in found)
-    promoted = sum(each.promoted for each in found)
-    print(
-        speak(
-            "{n} pages read again: {readable} can be read, {promoted} were promoted",
-            n=len(found),
-            readable=readable,
+    print(_outcome(found, apply))
+
+
+def _outcome(found: Sequence[Reread], apply: bool) -> str:
+    """What was done; of a dry run, what would be."""
+    n = Counter(each.change for each in found)
+    left = len(found) - n["stored"] - n["discovered"]
+    how = {"all": len(found), "matches": n["stored"], "rounds": n["discovered"], "left": left}
+    if apply:
+        promoted = sum(each.promoted for each in found)
+        return speak(
+            "pages read again: {all}; stored or begun: {promoted}; left as they are: {rest}",
+            all=len(found),
             promoted=promoted,
+            rest=len(found) - promoted,
         )
+    return speak(
+        "dry run, nothing was changed; pages read again: {all}; with --apply, matches that would be"
+        " stored: {matches}, rounds whose matches would be looked for: {rounds}, left as they are: {left}",
+        **how,
     )
 
 

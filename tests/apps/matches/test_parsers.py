@@ -204,11 +204,15 @@ OF_ROUNDS: dict[Odd, tuple[str, str]] = {
     Odd.NOT_LISTED: ("total", "says 10 and lists 9"),
 }
 READABLE = {Odd.UNORDERED, Odd.HOSTILE, Odd.LATIN_1, Odd.UNLISTED}
+ELSEWHERE = {Odd.MOVED, Odd.MOVED_AWAY}
 LEGITIMATE = {Odd.COACH, Odd.GOALLESS, Odd.WALKOVER}
 
 
 def test_every_odd_one_has_its_answer():
-    assert set(Odd) == READABLE | LEGITIMATE | FLAWS.keys() | LACKING.keys() | OF_ROUNDS.keys()
+    assert (
+        set(Odd)
+        == READABLE | LEGITIMATE | ELSEWHERE | FLAWS.keys() | LACKING.keys() | OF_ROUNDS.keys()
+    )
 
 
 async def page_of(odd: Odd, layout: Layout, path: str) -> bytes:

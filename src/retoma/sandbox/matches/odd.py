@@ -43,6 +43,8 @@ class Odd(StrEnum):
     GARBLED = "garbled"  # not in the encoding it says
     DEEP = "deep"
     HUGE = "huge"  # 50 MB
+    MOVED = "moved"  # its page is at another address of the site, and says so by 301
+    MOVED_AWAY = "moved_away"  # the same, on another site
     OFF_SITE = "off_site"  # its round links elsewhere
     TO_LOOPBACK = "to_loopback"
     LISTED_TWICE = "listed_twice"

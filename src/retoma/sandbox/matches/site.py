@@ -25,6 +25,7 @@ MIB: Final = 1 << 20
 ELSEWHERE: Final = "https://elsewhere.example/jogo/1"
 LOOPBACK: Final = "http://127.0.0.1:1/admin"
 STEPS: Final = range(101)  # that a world may be told
+AWAY: Final[Mapping[Odd | None, str]] = {Odd.MOVED: "{path}", Odd.MOVED_AWAY: ELSEWHERE}
 LINKS: Final[Mapping[Odd, str]] = {Odd.OFF_SITE: ELSEWHERE, Odd.TO_LOOPBACK: LOOPBACK}
 
 
@@ -116,12 +117,16 @@ def build_pages(world: World) -> Starlette:
         found = None if known is None else season.by_id(league, id_, world.step)
         if known is None or year != known.year or found is None or not found.published:
             return not_found()
+        if request.url.path == found.path and world.odd(found) in AWAY:
+            address = AWAY[world.odd(found)].format(path=found.path.replace("jogo", "partida"))
+            return Response(status_code=301, headers={"location": address})
         return _drawn(world, found)
 
     return Starlette(
         routes=[
             Route("/{league}/{year:int}/rodada/{round:int}", round_),
             Route("/{league}/{year:int}/jogo/{id:int}", match),
+            Route("/{league}/{year:int}/partida/{id:int}", match),
         ]
     )
 

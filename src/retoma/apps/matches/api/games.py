@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Response
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from retoma.apps.matches import store
 from retoma.apps.matches.api.how import (
@@ -49,6 +49,10 @@ class MatchLine(Shown):
     url: str
     stored_by: str
     stored_at: datetime | None
+    walkover: bool = Field(description="It was awarded: nobody played it, or not to its end.")
+    revision: int = Field(
+        description="One more with each change: who changes it says which was seen."
+    )
 
 
 class MatchShown(MatchLine):
@@ -104,6 +108,10 @@ async def export_matches(
 @routes.get("/api/matches/{match}")
 async def get_match(match: MatchId, _: Viewer, house: AHouse) -> MatchShown:
     """One match: its events in their order, statistics, line-ups."""
+    return await match_told(house, match)
+
+
+async def match_told(house: House, match: int) -> MatchShown:
     told = await read(house, partial(store.games.match_seen, partida=match))
     return MatchShown(**{**told, **times_told(told, "kickoff", "stored_at")})
 

@@ -3,15 +3,23 @@
 from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import Response
-from pydantic import Field, JsonValue, StrictBool, StrictStr
+from fastapi import Path, Response
+from pydantic import Field, JsonValue, StrictBool, StrictInt, StrictStr
 
 from retoma.apps.matches import store
-from retoma.apps.matches.api.how import LeagueName, TaskId, read, routes
-from retoma.apps.matches.api.scrapes import TaskShown, task_told
+from retoma.apps.matches.api.games import MatchShown, match_told
+from retoma.apps.matches.api.how import (
+    LeagueName,
+    MatchId,
+    TaskId,
+    checked_round,
+    read,
+    routes,
+)
+from retoma.apps.matches.api.scrapes import RoundShown, TaskShown, round_told, task_told
 from retoma.apps.matches.model import MatchStatus, SchemaInvalid
 from retoma.apps.matches.replay import FIRST, Place, Replay, Reread, Which
-from retoma.apps.matches.schemas import MatchPage, from_json
+from retoma.apps.matches.schemas import MOST_MATCHES, MatchPage, from_json
 from retoma.apps.matches.words import in_words
 from retoma.codec import encode
 from retoma.engine.errors import BadInput, NotFound
@@ -22,6 +30,9 @@ from retoma.web.problems import Flaw, Refusal
 from retoma.web.wire import MARK, Body, CodeName, Id, Shown, Why
 from retoma.words import say
 
+Revision = Annotated[
+    StrictInt, Field(ge=1, description="As `GET /api/matches/{match}` has shown it.")
+]
 MOST: Final = 200  # pages that are read in one request
 
 
@@ -81,6 +92,49 @@ class Accepted(Body):
     why: Why
 
 
+class Corrected(Accepted):
+    """A stored match as a person says it is, why, and which revision was seen."""
+
+    revision: Revision
+
+
+class Reason(Body):
+    """Why; it is in the audit."""
+
+    why: Why
+
+
+class Deleted(Reason):
+    """Why a match is stored no longer, and which revision was seen."""
+
+    revision: Revision
+
+
+class SizeConfirmed(Reason):
+    """How many matches a round has, and why that is not what its league says."""
+
+    matches: Annotated[StrictInt, Field(ge=1, le=MOST_MATCHES)]
+
+
+class CorrectedShown(Shown):
+    match: MatchShown
+    changed: list[str] = Field(
+        description="What is told otherwise than before; nothing: all is the same."
+    )
+
+
+class DeletedShown(Shown):
+    """Scrapes that lack the match now."""
+
+    jobs: list[int]
+
+
+class RefreshShown(Shown):
+    """The job that asks for the page."""
+
+    job: int
+
+
 @routes.post("/api/scrape/replay")
 async def replay(body: ReplayAsked, who: Operator, house: AHouse) -> ReplayShown:
     """Dead letters' pages are read again as they were kept, 200 at a time: no request is made for them."""
@@ -120,6 +174,69 @@ async def accept(task: TaskId, body: Accepted, who: Operator, house: AHouse) -> 
         lambda tx: store.repairs.accept(tx, task, page, body.why, actor=who.name)
     )
     return task_told(await read(house, partial(store.tasks.task_seen, task=task)))
+
+
+@routes.post("/api/matches/{match}/correct")
+async def correct(
+    match: MatchId, body: Corrected, who: Operator, house: AHouse
+) -> CorrectedShown:
+    """A stored match put right, whole, by the same strict rules; who, why and what it was is in the audit."""
+    page = _checked(body.match)
+    changed = await house.retoma.write(
+        lambda tx: store.repairs.correct(
+            tx, match, body.revision, page, body.why, actor=who.name
+        )
+    )
+    return CorrectedShown(match=await match_told(house, match), changed=changed)
+
+
+@routes.post("/api/matches/{match}/delete")
+async def delete(match: MatchId, body: Deleted, who: Operator, house: AHouse) -> DeletedShown:
+    """A match is stored no longer: its round is not complete, until `retry-failed` has brought it back."""
+    jobs = await house.retoma.write(
+        lambda tx: store.repairs.delete(tx, match, body.revision, body.why, actor=who.name)
+    )
+    return DeletedShown(jobs=jobs)
+
+
+@routes.post("/api/matches/{match}/refresh", status_code=202)
+async def refresh(match: MatchId, body: Reason, who: Operator, house: AHouse) -> RefreshShown:
+    """Its site is asked for it again; what is stored stays until the page was read and is its page."""
+    job = await house.retoma.write(
+        lambda tx: store.repairs.refresh(tx, match, body.why, actor=who.name)
+    )
+    return RefreshShown(job=job)
+
+
+@routes.post("/api/scrape/tasks/{task}/drop")
+async def drop(task: TaskId, body: Reason, who: Operator, house: AHouse) -> TaskShown:
+    """A match that never was: its round expects it no longer, also in later scrapes."""
+    await house.retoma.write(lambda tx: store.repairs.drop(tx, task, body.why, actor=who.name))
+    return task_told(await read(house, partial(store.tasks.task_seen, task=task)))
+
+
+@routes.post("/api/scrape/tasks/{task}/restore")
+async def restore(task: TaskId, who: Operator, house: AHouse) -> TaskShown:
+    """A match that was dropped is one of its round after all."""
+    await house.retoma.write(lambda tx: store.repairs.restore(tx, task, actor=who.name))
+    return task_told(await read(house, partial(store.tasks.task_seen, task=task)))
+
+
+@routes.post("/api/rounds/{league}/{season}/{round}/size")
+async def confirm_size(
+    league: Annotated[str, Path(max_length=100, description="The key of a league.")],
+    season: Annotated[int, Path(ge=1, le=9_999, description="The year of a season.")],
+    round: Annotated[int, Path(ge=1, le=1_000, description="The number of a round.")],  # noqa: A002
+    body: SizeConfirmed,
+    who: Operator,
+    house: AHouse,
+) -> RoundShown:
+    """How many matches a round has, where its league does not know: a person says so, and why."""
+    of = checked_round(league, season, round)
+    await house.retoma.write(
+        lambda tx: store.repairs.confirm(tx, of, body.matches, body.why, actor=who.name)
+    )
+    return await round_told(house, of)
 
 
 def _checked(told: dict[str, Any]) -> MatchPage:

@@ -27,7 +27,7 @@ from retoma.apps.matches.model import TaskStatus
 from retoma.apps.matches.store.rows import Round, time_of
 from retoma.db import Transaction
 from retoma.engine.transaction import Transaction as Writing
-from retoma.web import AHouse, House, Operator, Viewer
+from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.replay import asked, written
 from retoma.web.wire import Body, Id, Limit, NextPage, Once, PageOf, Shown
@@ -71,8 +71,14 @@ class ScrapeShown(Shown):
     season: int
     round: int
     status: TaskStatus
-    complete: bool = Field(description="Every match that was discovered is stored.")
-    expected: int | None = Field(description="Matches that were discovered; null: none yet.")
+    complete: bool = Field(description="Every match of the round is stored.")
+    expected: int | None = Field(
+        description="Matches that the round has: by its pages, its league or a person; null: nobody knows yet."
+    )
+    listed: int = Field(
+        description="Matches that its pages have named, without what was dropped."
+    )
+    dropped: int = Field(description="Matches that never were, because a person says so.")
     stored: int
     pending: int
     running: int
@@ -123,6 +129,7 @@ class TaskShown(Shown):
     partida_id: int | None
     job: int | None
     created_at: datetime | None
+    dropped: str | None = Field(description="Why a person says that this match never was.")
 
 
 class RetriedShown(Shown):
@@ -150,6 +157,7 @@ class RoundShown(Shown):
     expected: int | None
     stored: int
     missing: list[str]
+    unlisted: int = Field(description="Matches that the round has and no page has named.")
     completed_at: datetime | None
     scrape: int
 
@@ -160,13 +168,23 @@ class _Runs(Body):
 
 @routes.post("/api/scrape", status_code=201, responses={200: {"model": BegunShown}})
 async def start_scrape(
-    body: NewScrape, who: Operator, house: AHouse, response: Response, key: Once = None
+    body: NewScrape,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+    key: Once = None,
 ) -> BegunShown:
-    """A round that is being scraped already is not begun twice: its scrape is shown, with 200."""
+    """A round that is being scraped already is not begun twice: its scrape is shown, with 200.
+
+    `X-Correlation-Id` goes with all its jobs, their log lines and their notice."""
     wanted = body.rounds()
 
     def start(tx: Writing) -> list[tuple[int, bool]]:
-        return [store.runs.start(tx, each, actor=who.name) for each in wanted]
+        return [
+            store.runs.start(tx, each, actor=who.name, correlation=visit.correlation)
+            for each in wanted
+        ]
 
     made, fresh = await written(
         house,
@@ -196,6 +214,22 @@ async def retry_failed(body: WhichFailed, who: Operator, house: AHouse) -> Retri
         )
     )
     return RetriedShown(jobs=jobs)
+
+
+@routes.post("/api/scrape/jobs/{scrape}/hurry")
+async def hurry_scrape(scrape: ScrapeId, who: Operator, house: AHouse) -> RetriedShown:
+    """What waits for a time (NOT_YET, or the next attempt) is looked at now, all of a scrape."""
+    jobs = await house.retoma.write(
+        lambda tx: store.repairs.hurry_round(tx, scrape, actor=who.name)
+    )
+    return RetriedShown(jobs=jobs)
+
+
+@routes.post("/api/scrape/tasks/{task}/hurry")
+async def hurry_task(task: TaskId, who: Operator, house: AHouse) -> TaskShown:
+    """The same of one task; 409 where it does not wait for a time."""
+    await house.retoma.write(lambda tx: store.repairs.hurry(tx, task, actor=who.name))
+    return task_told(await read(house, partial(store.tasks.task_seen, task=task)))
 
 
 @routes.post("/api/scrape/retry-missing")
@@ -277,9 +311,11 @@ async def get_round(
     _: Viewer,
     house: AHouse,
 ) -> RoundShown:
-    """The publish gate: `complete` only when every match that was discovered is stored."""
-    of = checked_round(league, season, round)
+    """The publish gate: `complete` only when every match that the round has is stored."""
+    return await round_told(house, checked_round(league, season, round))
 
+
+async def round_told(house: House, of: Round) -> RoundShown:
     def look(tx: Transaction) -> tuple[dict[str, Any], list[str]]:
         seen = store.runs.round_seen(tx, of)
         return seen, store.runs.missing(tx, seen["id"])
@@ -293,6 +329,7 @@ async def get_round(
         expected=told["expected"],
         stored=told["stored"],
         missing=missing,
+        unlisted=max(0, (told["expected"] or 0) - told["listed"]),
         scrape=told["id"],
         completed_at=time_of(told["completed_at"]),
     )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -11,28 +12,36 @@ from zoneinfo import ZoneInfo
 from fastapi import Request
 from starlette.responses import Response
 
-from retoma.apps.matches import api
-from retoma.apps.matches.api.how import TaskId
-from retoma.apps.matches.api.repair import Accepted
+from retoma.apps.matches import api, store
+from retoma.apps.matches.api.games import MatchShown
+from retoma.apps.matches.api.how import MatchId, TaskId, read
+from retoma.apps.matches.api.repair import Accepted, Corrected
 from retoma.apps.matches.api.scrapes import TaskShown
 from retoma.apps.matches.clients.parsers import draft_match
 from retoma.apps.matches.model import EventKind, MatchStatus, Side
 from retoma.apps.matches.pages.looks import (
     ANYONE,
     KINDS,
+    PAGE,
     STATISTICS,
     evidence_told,
+    league_name,
     led,
+    match_at,
+    round_at,
     task_at,
 )
 from retoma.apps.matches.pages.snapshots import kept
 from retoma.apps.matches.pages.tasks import names_of
+from retoma.apps.matches.schemas import match_key
 from retoma.apps.matches.sites import site_of
+from retoma.apps.matches.store.rows import Round
 from retoma.engine.errors import NotFound
 from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import Form, form_of, page_router
 from retoma.web.sign_in import Operator
+from retoma.words import say
 
 routes = page_router()
 
@@ -41,6 +50,14 @@ LINES: Final = 200  # events
 PARTS: Final = ("starters", "bench", "staff")
 SQUADS: Final = tuple((side, part) for side in ("home", "away") for part in PARTS)
 EVENT: Final = ("minute", "added", "side", "kind", "player", "other")
+FROM_A_PAGE: Final = say(
+    "What the page seems to say is filled in. It is checked by the same rules as every page;"
+    " who accepted it and why stays in the audit."
+)
+FROM_STORED: Final = say(
+    "What is stored is filled in. It is checked by the same rules as every page;"
+    " who corrected it, why, and what it was stays in the audit."
+)
 PLAYER: Final = re.compile(r"([0-9]+)[\s.,;:·-]*(.*)")
 
 
@@ -60,11 +77,20 @@ class Draft:
 @routes.get("/matches/tarefa/{task}/editar")
 async def show(task: TaskId, _: Operator, who: ALooker) -> Response:
     told = await api.scrapes.get_task(task, ANYONE, who.house)
+    stored = None if told.partida_id is None else match_at(told.partida_id)
     return who.answer(
         "matches/edit.html",
-        task=told,
+        title=who.view.tell(say("Edit and accept")),
+        verb=who.view.tell(say("Accept the match")),
+        intro=who.view.tell(FROM_A_PAGE),
+        back=who.view.tell(say("task {task}", task=told.id)),
+        season=told.season,
+        number=told.round,
         **names_of(told),
         place=task_at(task),
+        post=f"{task_at(task)}/editar",
+        stored=stored,
+        revision=None,
         draft=await _drafted(who, told),
         blank=BLANK,
         kinds=KINDS,
@@ -85,6 +111,46 @@ async def accept(task: TaskId, actor: Operator, who: ALooker, request: Request) 
     body = filled(Accepted, {"match": _match(told, form), "why": form.one("why")})
     await api.repair.accept(task, body, actor, who.house)
     return led(who, task_at(task))
+
+
+@routes.get("/matches/partidas/{match}/corrigir")
+async def show_stored(match: MatchId, _: Operator, who: ALooker) -> Response:
+    told = await api.games.get_match(match, ANYONE, who.house)
+    of = Round(told.league, told.season, told.round)
+    current = await read(who.house, partial(store.runs.current_run, of=of))
+    return who.answer(
+        "matches/edit.html",
+        title=who.view.tell(say("Correct a stored match")),
+        verb=who.view.tell(say("Correct the match")),
+        intro=who.view.tell(FROM_STORED),
+        back=who.view.tell(say("match {match}", match=told.id)),
+        season=told.season,
+        number=told.round,
+        names=(told.home_name or told.home, told.away_name or told.away),
+        league=league_name(told.league),
+        round=PAGE if current is None else round_at(current),
+        place=match_at(match),
+        post=f"{match_at(match)}/corrigir",
+        stored=None,
+        revision=told.revision,
+        draft=_draft_of(told),
+        blank=BLANK,
+        kinds=KINDS,
+        statistics=STATISTICS,
+        squads=SQUADS,
+        evidence=None,
+    )
+
+
+@routes.post("/matches/partidas/{match}/corrigir")
+async def correct(match: MatchId, actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Corrigir": by the same rules as a page that was read; who, why and what it was is in the audit."""
+    form = await form_of(request)
+    told = await api.games.get_match(match, ANYONE, who.house)
+    revision = _number(form.one("revision") or "")
+    given = {"match": _match(told, form), "why": form.one("why"), "revision": revision}
+    await api.repair.correct(match, filled(Corrected, given), actor, who.house)
+    return led(who, match_at(match))
 
 
 # — before: what the page seems to say —
@@ -163,13 +229,34 @@ def _text(value: Any) -> str:
     return "" if value is None else " ".join(str(value).split())[:200]
 
 
+def _draft_of(told: MatchShown) -> Draft:
+    """A stored match, as it stands."""
+    zone = site_of(told.league).league.zone
+    lineups = told.lineups if isinstance(told.lineups, dict) else {}
+    return Draft(
+        kickoff="" if told.kickoff is None else _local(told.kickoff, zone),
+        stadium=told.stadium,
+        score={Side.HOME: str(told.home_score), Side.AWAY: str(told.away_score)},
+        events=[_event(each) for each in told.events],
+        statistics={
+            name: {each: _text(told.statistics.get(name, {}).get(each)) for each in Side}
+            for name in STATISTICS
+        },
+        lineups={
+            f"{side}-{part}": _players(_within(lineups.get(side), part))
+            for side, part in SQUADS
+        },
+        walkover=told.walkover,
+    )
+
+
 # — after: what somebody says it is —
 
 
-def _match(task: TaskShown, form: Form) -> dict[str, Any]:
+def _match(task: TaskShown | MatchShown, form: Form) -> dict[str, Any]:
     """Which match it is stands firm; the rest is as it was typed, to be checked."""
     return {
-        "key": task.match_key,
+        "key": match_key(task.home, task.away),
         "league": task.league,
         "season": task.season,
         "round": task.round,

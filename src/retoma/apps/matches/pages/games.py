@@ -12,6 +12,7 @@ from starlette.responses import Response
 from retoma.apps.matches import api, store
 from retoma.apps.matches.api.games import MatchLine, MatchShown
 from retoma.apps.matches.api.how import MatchId, read
+from retoma.apps.matches.api.repair import Deleted, Reason
 from retoma.apps.matches.model import GOALS, EventKind, Side
 from retoma.apps.matches.pages.home import LeagueOf, SeasonOf
 from retoma.apps.matches.pages.looks import (
@@ -22,19 +23,21 @@ from retoma.apps.matches.pages.looks import (
     STATISTICS,
     STORED,
     league_name,
+    led,
     match_at,
     round_at,
     short,
 )
 from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store.rows import Round
-from retoma.web.pages.asked import Blank, CursorOf, Name
+from retoma.web.pages.asked import Blank, CursorOf, Name, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import page_router, streamed
+from retoma.web.pages.route import form_of, page_router, streamed
 from retoma.web.pages.view import View
-from retoma.web.sign_in import Viewer
+from retoma.web.problems import Refusal
+from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
 
 routes = page_router()
@@ -174,15 +177,16 @@ async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> 
 
 @routes.get("/matches/partidas/{match}")
 async def show(match: MatchId, _: Viewer, who: ALooker) -> Response:
-    """What is stored of a match is never changed, so nothing here moves."""
+    """What is stored of a match changes by a person alone, so nothing here moves."""
     told = await api.games.get_match(match, ANYONE, who.house)
     of = Round(told.league, told.season, told.round)
-    scrape = await read(who.house, partial(store.runs.round_seen, of=of))
+    current = await read(who.house, partial(store.runs.current_run, of=of))
     return who.answer(
         "matches/match.html",
         match=told,
         league=league_name(told.league),
-        round=round_at(scrape["id"]),
+        round=PAGE if current is None else round_at(current),
+        place=match_at(told.id),
         names=(told.home_name or told.home, told.away_name or told.away),
         events=[_event(who.view, each) for each in told.events],
         statistics=[_statistic(who.view, name, told) for name in STATISTICS],
@@ -190,6 +194,28 @@ async def show(match: MatchId, _: Viewer, who: ALooker) -> Response:
         by_hand=is_by_hand(told),
         plain={"league": told.league, "season": told.season, "round": told.round},
     )
+
+
+@routes.post("/matches/partidas/{match}/{verb}")
+async def repair(
+    match: MatchId, verb: str, actor: Operator, who: ALooker, request: Request
+) -> Response:
+    """ "Buscar de novo", "Excluir": each with its reason."""
+    form = await form_of(request)
+    why = form.one("why")
+    match verb:
+        case "atualizar":
+            body = filled(Reason, {"why": why})
+            done = await api.repair.refresh(match, body, actor, who.house)
+            return led(who, f"/jobs/{done.job}")
+        case "excluir":
+            revision = form.one("revision") or ""
+            seen = int(revision) if revision.isascii() and revision.isdigit() else revision
+            deleted = filled(Deleted, {"why": why, "revision": seen})
+            runs = await api.repair.delete(match, deleted, actor, who.house)
+            return led(who, round_at(runs.jobs[-1]) if runs.jobs else STORED)
+        case _:
+            raise Refusal("not_found", say("there is nothing at this address"))
 
 
 def _event(view: View, told: dict[str, Any]) -> dict[str, Any]:

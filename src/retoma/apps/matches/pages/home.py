@@ -32,6 +32,7 @@ from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store.boards import Refused
 from retoma.db import Transaction
 from retoma.engine import store as engine
+from retoma.web.house import AVisit
 from retoma.web.pages.asked import Blank, Name, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn
@@ -150,6 +151,7 @@ class HomeScreen:
         html = self.pages.render(
             "matches/home_alerts.html",
             self.view,
+            alerts=store.runs.ALERTS,
             refused=[
                 (
                     each,
@@ -231,11 +233,11 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 
 
 @routes.post("/matches")
-async def start(actor: Operator, who: ALooker, request: Request) -> Response:
+async def start(actor: Operator, who: ALooker, visit: AVisit, request: Request) -> Response:
     """ "Começar": a round, or a range of them; one that is open already is shown."""
     form = await form_of(request)
     wanted = filled(NewScrape, _asked(form))
-    begun = await api.scrapes.start_scrape(wanted, actor, who.house, Response())
+    begun = await api.scrapes.start_scrape(wanted, actor, who.house, visit, Response())
     if len(begun.scrapes) == 1 and form.one("stay") is None:
         return led(who, round_at(begun.scrapes[0].scrape.id))
     said = say("{n} of {all} rounds were begun", n=_new(begun), all=len(begun.scrapes))

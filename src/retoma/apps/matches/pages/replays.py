@@ -31,7 +31,7 @@ from retoma.words import Said, say
 routes = page_router()
 
 MOST: Final = 10  # bites that one click stores; what is left is shown again
-CODES: Final = ("LAYOUT_CHANGED", "SCHEMA_INVALID")
+CODES: Final = ("LAYOUT_CHANGED", "SCHEMA_INVALID", "ROUND_SHORT")
 CHOICES: Final = next(each.choices for each in APP.knobs if each.name == "layouts")
 # How what became of a page is told, and the colour of it.
 CHANGES: Final[Mapping[str, tuple[Said, str]]] = {

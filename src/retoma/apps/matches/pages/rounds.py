@@ -12,6 +12,7 @@ from starlette.responses import Response
 from retoma.access import Person
 from retoma.apps.matches import api, store
 from retoma.apps.matches.api.how import ScrapeId, read
+from retoma.apps.matches.api.repair import SizeConfirmed
 from retoma.apps.matches.api.scrapes import (
     ScrapeShown,
     TaskShown,
@@ -30,6 +31,7 @@ from retoma.apps.matches.pages.looks import (
     evidence_told,
     field_of,
     league_name,
+    led,
     meaning_of,
     round_at,
     share_of,
@@ -41,10 +43,11 @@ from retoma.apps.matches.pages.looks import (
 from retoma.apps.matches.pages.snapshots import frame, kept
 from retoma.apps.matches.store.rows import Round
 from retoma.db import Transaction
+from retoma.web.pages.asked import filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.route import did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
@@ -101,8 +104,8 @@ class RoundScreen:
 
     async def _head(self, seen: Seen) -> Markup:
         scrape = seen.scrape
-        failed = scrape.failed + (scrape.status is T.FAILED and scrape.expected is None)
-        undone = scrape.error is not None and scrape.expected is None
+        failed = scrape.failed + (seen.discovery == "dead")
+        undone = scrape.error is not None and seen.discovery == "dead"
         given: dict[str, Any] = {
             "scrape": scrape,
             "league": league_name(scrape.league),
@@ -112,6 +115,9 @@ class RoundScreen:
             "share": share_of(scrape),
             "counts": _counts(seen),
             "missing": None if scrape.expected is None else scrape.expected - scrape.stored,
+            "unlisted": max(0, (scrape.expected or 0) - scrape.listed),
+            "waits": scrape.not_yet > 0
+            or (seen.discovery == "waiting" and scrape.status is T.NOT_YET),
             "looking": seen.discovery in OPEN,
             "current": seen.near.get(scrape.round) if seen.ended else None,
             "before": seen.near.get(scrape.round - 1),
@@ -183,7 +189,12 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     scrape = await api.scrapes.scrape_of(who.house, screen.run)
     name = f"{league_name(scrape.league)} {scrape.season}"
     return await who.page(
-        screen, "matches/round.html", run=screen.run, name=name, number=scrape.round
+        screen,
+        "matches/round.html",
+        run=screen.run,
+        name=name,
+        number=scrape.round,
+        unlisted=max(0, (scrape.expected or 0) - scrape.listed),
     )
 
 
@@ -199,6 +210,18 @@ async def snapshot(run: ScrapeId, _: Operator, who: ALooker) -> Response:
     return await frame(who, told["snapshot"])
 
 
+@routes.post("/matches/rodada/{run}/tamanho")
+async def confirm(run: ScrapeId, actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Confirmar": how many matches the round has, because a person says so."""
+    form = await form_of(request)
+    said = form.one("matches") or ""
+    matches = int(said) if said.isascii() and said.isdigit() and len(said) < 9 else said
+    body = filled(SizeConfirmed, {"matches": matches, "why": form.one("why")})
+    of = await api.scrapes.scrape_of(who.house, run)
+    await api.repair.confirm_size(of.league, of.season, of.round, body, actor, who.house)
+    return led(who, round_at(run))
+
+
 @routes.post("/matches/rodada/{run}/{verb}")
 async def steer(run: ScrapeId, verb: str, actor: Operator, who: ALooker) -> Response:
     """ "Tentar de novo o que falhou", "Procurar o que falta"."""
@@ -212,6 +235,9 @@ async def _steered(who: Looker, run: int, verb: str, actor: Person) -> Said:
             which = WhichFailed(job_id=run)
             tried = await api.scrapes.retry_failed(which, actor, who.house)
             return say("matches tried again: {n}", n=len(tried.jobs))
+        case "olhar":
+            looked = await api.scrapes.hurry_scrape(run, actor, who.house)
+            return say("looked at now: {n}", n=len(looked.jobs))
         case "faltas":
             scrape = await api.scrapes.scrape_of(who.house, run)
             of = WhichRound(league=scrape.league, season=scrape.season, round=scrape.round)

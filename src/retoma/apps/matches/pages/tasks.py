@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from retoma.apps.matches import api, store
 from retoma.apps.matches.api.how import TaskId, read
+from retoma.apps.matches.api.repair import Reason
 from retoma.apps.matches.api.scrapes import TaskShown
 from retoma.apps.matches.model import ATTEMPTS, DISCOVERY, MATCH, TaskStatus
 from retoma.apps.matches.pages.looks import (
@@ -18,6 +19,7 @@ from retoma.apps.matches.pages.looks import (
     REPLAY,
     evidence_told,
     league_name,
+    led,
     match_at,
     round_at,
     task_at,
@@ -26,12 +28,12 @@ from retoma.apps.matches.pages.looks import (
 )
 from retoma.apps.matches.pages.snapshots import frame, kept
 from retoma.engine.errors import IllegalMove
-from retoma.web.pages.asked import Blank, Number
+from retoma.web.pages.asked import Blank, Number, filled
 from retoma.web.pages.job import JobScreen
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.route import did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
@@ -105,7 +107,8 @@ def names_of(task: TaskShown) -> dict[str, Any]:
 
 def retriable(task: TaskShown) -> bool:
     """It ended without its match."""
-    return task.partida_id is None and task.status in (T.FAILED, T.SKIPPED)
+    closed = task.status in (T.FAILED, T.SKIPPED)
+    return task.partida_id is None and task.dropped is None and closed
 
 
 def task_screen(task: TaskId, who: ALooker, before: BeforeLine = None) -> TaskScreen:
@@ -131,6 +134,30 @@ async def snapshot(task: TaskId, _: Operator, who: ALooker) -> Response:
     """The page that was refused, for the frame."""
     told = await read(who.house, partial(store.tasks.task_seen, task=task))
     return await frame(who, told["snapshot"])
+
+
+@routes.post("/matches/tarefa/{task}/olhar")
+async def hurry(task: TaskId, actor: Operator, who: ALooker) -> Response:
+    """ "Olhar agora": what waits for a time does not wait any longer."""
+    await api.scrapes.hurry_task(task, actor, who.house)
+    return did(
+        who, who.view.tell(say("task {task} is looked at now", task=task)), task_at(task)
+    )
+
+
+@routes.post("/matches/tarefa/{task}/descartar")
+async def drop(task: TaskId, actor: Operator, who: ALooker, request: Request) -> Response:
+    """ "Esta partida não existe": its round expects it no longer."""
+    form = await form_of(request)
+    await api.repair.drop(task, filled(Reason, {"why": form.one("why")}), actor, who.house)
+    return led(who, task_at(task))
+
+
+@routes.post("/matches/tarefa/{task}/restaurar")
+async def restore(task: TaskId, actor: Operator, who: ALooker) -> Response:
+    """ "É da rodada, sim": it is looked for again."""
+    await api.repair.restore(task, actor, who.house)
+    return led(who, task_at(task))
 
 
 @routes.post("/matches/tarefa/{task}/tentar")

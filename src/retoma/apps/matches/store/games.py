@@ -212,6 +212,18 @@ def refreshed(
     return changed
 
 
+def page_of(tx: Reading | Transaction, partida: int) -> dict[str, Any]:
+    """A stored match as its page would be read, in values of JSON: so it is put right."""
+    told = plain(match_seen(tx, partida))
+    same = (*MATCH, "kickoff", "stadium", "status", "walkover", "events", "lineups")
+    return {
+        "key": match_key(told["home"], told["away"]),
+        **{name: told[name] for name in same},
+        "score": {Side.HOME: told["home_score"], Side.AWAY: told["away_score"]},
+        "statistics": told["statistics"] or None,
+    }
+
+
 def plain(told: dict[str, Any]) -> dict[str, Any]:
     """A stored match as values of JSON: for the audit."""
     times = {name: time_of(told[name]) for name in ("kickoff", "stored_at")}

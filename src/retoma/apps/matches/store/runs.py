@@ -353,6 +353,12 @@ def round_seen(tx: Reading, of: Round) -> dict[str, Any]:
     return job_seen(tx, int(row[0]))
 
 
+def current_run(tx: Reading, of: Round) -> int | None:
+    """None: nobody has scraped the round."""
+    row = tx.one(LAST_RUN, **of.parameters())
+    return None if row is None else int(row[0])
+
+
 def missing(tx: Reading, run: int) -> list[str]:
     """Matches of it that are not stored."""
     return [key for key, _, _ in tx.all(FIND_MISSING, run=run)]

@@ -272,7 +272,7 @@ def _check_same(task: Task, page: MatchPage) -> None:
 # — seen —
 
 
-def task_seen(tx: Reading, task: int) -> dict[str, Any]:
+def task_seen(tx: Reading | Transaction, task: int) -> dict[str, Any]:
     """One task, by the document's names."""
     row = tx.one(SHOW_TASK, task=task)
     if row is None:
@@ -281,7 +281,7 @@ def task_seen(tx: Reading, task: int) -> dict[str, Any]:
 
 
 def list_tasks(
-    tx: Reading, run: int, *, after: int, n: int, status: TaskStatus | None = None
+    tx: Reading | Transaction, run: int, *, after: int, n: int, status: TaskStatus | None = None
 ) -> list[dict[str, Any]]:
     told = None if status is None else str(status)
     rows = tx.all(LIST_TASKS, run=run, after=after, status=told, n=n)
