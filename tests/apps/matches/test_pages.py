@@ -366,7 +366,7 @@ async def test_a_match_is_put_right_on_its_page(database_url):
         ), done.text
         stored_as(high, (await site.house.matches())[high.key])
         assert 409 == (await posted(browser, edit, csrf, **right)).status_code
-        assert "não há o que corrigir" in await site.seen(edit)
+        assert "a correção é feita lá" in await site.seen(edit)
         page = await site.seen(task_at(tasks[high.key]), site.viewer)
         assert "súmula" in page
         assert "Bia" in page
