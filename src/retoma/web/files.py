@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Annotated, Any, Final
 
 from fastapi import Query
@@ -91,12 +92,12 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    is_number = isinstance(value, int | float)
+    is_number = isinstance(value, int | float | Decimal)
     return f"'{text}" if text.startswith(FORMULAS) and not is_number else text
 
 
 def _local_cell(value: Any) -> str:
-    return cell(value).replace(".", ",") if isinstance(value, float) else cell(value)
+    return cell(value).replace(".", ",") if isinstance(value, float | Decimal) else cell(value)
 
 
 def _saved(name: str, content: bytes, media: str) -> Response:

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from multiprocessing import get_context
 from threading import Event
 from typing import Any
@@ -328,7 +329,7 @@ async def test_a_story_is_not_confused_by_what_moved_code_has_saved(
         seen = await there.seen(number)
 
         assert "DONE" == seen["status"]
-        assert seen["result"]["price"] > 0
+        assert Decimal(seen["result"]["price"]) > 0
         assert seen["resume_data"]["tested_products"]
 
 

@@ -1,5 +1,7 @@
 """What a price is, and what a page says: the pure rules of quotes."""
 
+from decimal import Decimal
+
 import pytest
 
 from retoma.apps.quotes.clients.reading import read_page
@@ -10,20 +12,21 @@ from retoma.apps.quotes.model import ProcessingCheckpoint as C
 @pytest.mark.parametrize(
     ("said", "price"),
     [
-        ("R$ 1.234,56", 1234.56),
-        ("R$ 4.131,46 à vista", 4131.46),
-        ("1234.56", 1234.56),
-        ("1,234.56", 1234.56),
-        ("1.234", 1234.0),
-        ("12,90", 12.9),
-        ("R$ 12.345.678,90", 12345678.9),
-        ("1 234,50", 1234.5),
-        (99, 99.0),
-        (10.5, 10.5),
+        ("R$ 1.234,56", "1234.56"),
+        ("R$ 4.131,46 à vista", "4131.46"),
+        ("1234.56", "1234.56"),
+        ("1,234.56", "1234.56"),
+        ("1.234", "1234.00"),
+        ("12,90", "12.90"),
+        ("R$ 12.345.678,90", "12345678.90"),
+        ("1 234,50", "1234.50"),
+        (99, "99.00"),
+        (10.5, "10.50"),
+        (1.005, "1.01"),  # a double is a little less
     ],
 )
 def test_a_price_is_read_as_it_is_meant(said, price):
-    assert price == read_price(said)
+    assert price == str(read_price(said))
 
 
 @pytest.mark.parametrize(
@@ -56,10 +59,19 @@ def test_what_is_no_price_says_why(said, currency, code):
 
 
 def test_one_shops_mistake_moves_nothing():
-    assert 100 == robust_price([98, 100, 105, 1000]).value
-    assert (3,) == robust_price([98, 100, 105, 1000]).apart
-    assert 50 == robust_price([50]).value
-    assert () == robust_price([100, 104, 108]).apart
+    told = [Decimal(each) for each in (98, 100, 105, 1000)]
+
+    assert 100 == robust_price(told).value
+    assert (3,) == robust_price(told).apart
+
+
+def test_the_middle_of_two_prices_is_exact():
+    """As floats it was 0.10 or 0.15, by how the machine writes them."""
+    assert Decimal("0.13") == robust_price([Decimal("0.10"), Decimal("0.15")]).value
+    large = [Decimal("9999999999.98"), Decimal("9999999999.99")]
+    assert Decimal("9999999999.99") == robust_price(large).value
+    assert 50 == robust_price([Decimal(50)]).value
+    assert () == robust_price([Decimal(each) for each in (100, 104, 108)]).apart
 
 
 def test_what_machines_are_told_comes_before_what_is_shown():

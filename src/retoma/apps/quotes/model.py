@@ -6,7 +6,7 @@ The words are those of the document. A checkpoint is the name of the last step a
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import StrEnum
 from statistics import median
 from typing import Any, Final
@@ -140,7 +140,7 @@ class Offer:
     title: str
     url: str
     store: str
-    listed: float | None = None  # what the search says it costs; the page decides
+    listed: Decimal | None = None  # what the search says it costs; the page decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Tested:
     url: str
     store: str
     title: str
-    price: float | None = None
+    price: Decimal | None = None
     method: str | None = None
     code: str | None = None
     message: str | None = None
@@ -159,6 +159,8 @@ class Tested:
     away: bool = False  # the shop did not answer: asked again it may
 
 
+CENT: Final = Decimal("0.01")
+ABSURD: Final = Decimal(10) ** 10
 THOUSAND: Final = 3  # digits behind a sign that parts thousands
 _NUMBER = re.compile(r"\d[\d.,\s]*")
 _FOREIGN = re.compile(r"(US\$|USD|U\$S|€|EUR|£|GBP|¥)", re.IGNORECASE)
@@ -172,7 +174,7 @@ class NotAPrice(ValueError):
         self.code = code
 
 
-def read_price(text: object, currency: object = None) -> float:
+def read_price(text: object, currency: object = None) -> Decimal:
     """Of `R$ 1.234,56`, `1234.56` or a number; NotAPrice where it is none, or none in reais."""
     said = str(text).strip()
     if isinstance(currency, str) and currency.strip() and currency.strip().upper() != CURRENCY:
@@ -182,12 +184,31 @@ def read_price(text: object, currency: object = None) -> float:
     found = _NUMBER.search(said)
     if found is None:
         raise NotAPrice("price_on_request", said[:100])
-    value = _decimal(found[0])
+    # A number of a program has no sign that parts thousands.
+    value = money_of(text) if isinstance(text, float) else _decimal(found[0])
+    if value is None:
+        raise NotAPrice("price_absurd", said[:100])
     if value <= 0 or _is_negative(said[: found.start()]):
         raise NotAPrice("price_not_positive", said[:100])
-    if value >= Decimal(10) ** 10:
+    if value >= ABSURD:
         raise NotAPrice("price_absurd", said[:100])
-    return float(round(value, 2))
+    return cents(value)
+
+
+def cents(value: Decimal) -> Decimal:
+    """To two places; of what lies in the middle, up, as people count."""
+    return value.quantize(CENT, ROUND_HALF_UP)
+
+
+def money_of(told: object) -> Decimal | None:
+    """A price as it is stored: as text, or as a number where another program wrote it."""
+    if isinstance(told, bool) or not isinstance(told, str | int | float | Decimal):
+        return None
+    try:
+        value = Decimal(str(told))
+    except InvalidOperation:
+        return None
+    return cents(value) if value.is_finite() and abs(value) < ABSURD else None
 
 
 def _is_negative(before: str) -> bool:
@@ -217,28 +238,29 @@ def _decimal(text: str) -> Decimal:
 # — the price —
 
 METHOD: Final = "median_mad"
-SPREAD: Final = 3.0  # deviations from the median beyond which a price is set apart
-LEAST_SPREAD: Final = 0.15  # of the median: prices so close are never set apart
+DEVIATION: Final = Decimal("1.4826")  # of a normal spread, by its median
+SPREAD: Final = Decimal(3)  # deviations from the median beyond which a price is set apart
+LEAST_SPREAD: Final = Decimal("0.15")  # of the median: prices so close are never set apart
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
     """What a thing costs, and by which prices."""
 
-    value: float
+    value: Decimal
     accepted: tuple[int, ...]  # places among the prices given
     apart: tuple[int, ...]
 
 
-def robust_price(prices: Sequence[float]) -> Price:
+def robust_price(prices: Sequence[Decimal]) -> Price:
     """The median of what is left when outliers are set apart: one shop's mistake moves nothing."""
     middle = median(prices)
-    deviation = 1.4826 * median(abs(each - middle) for each in prices)
+    deviation = DEVIATION * median(abs(each - middle) for each in prices)
     most = max(SPREAD * deviation, LEAST_SPREAD * middle)
     near = [place for place, each in enumerate(prices) if abs(each - middle) <= most]
     apart = [place for place in range(len(prices)) if place not in set(near)]
     value = median(prices[place] for place in near)
-    return Price(round(float(value), 2), tuple(near), tuple(apart))
+    return Price(cents(value), tuple(near), tuple(apart))
 
 
 def result_of(tested: Sequence[Tested]) -> dict[str, Any]:
@@ -247,7 +269,7 @@ def result_of(tested: Sequence[Tested]) -> dict[str, Any]:
     chosen = robust_price([each.price for each in priced if each.price is not None])
     apart = set(chosen.apart)
     return {
-        "price": chosen.value,
+        "price": str(chosen.value),
         "currency": CURRENCY,
         "method": METHOD,
         "sources": [
@@ -255,7 +277,7 @@ def result_of(tested: Sequence[Tested]) -> dict[str, Any]:
                 "store": each.store,
                 "url": each.url,
                 "title": each.title,
-                "price": each.price,
+                "price": str(each.price),
                 "read_by": each.method,
                 "used": place not in apart,
             }

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from fastapi import Path
+from pydantic import PlainSerializer
 
-from retoma.apps.quotes.model import PERCENT, ProcessingCheckpoint, QuoteStatus
+from retoma.apps.quotes.model import PERCENT, ProcessingCheckpoint, QuoteStatus, money_of
 from retoma.apps.quotes.store import time_told
 from retoma.db import Transaction
 from retoma.library import Retoma
@@ -18,6 +20,8 @@ routes = router("quotes")
 
 LONGEST: Final = 10_000  # characters of a description
 
+# A JSON number: two places of at most twelve digits are written as they are.
+Reais = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
 QuoteId = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a quote.")]
 LoteId = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a lote.")]
 
@@ -37,7 +41,7 @@ class QuoteLine(Shown):
     started_at: datetime | None
     completed_at: datetime | None
     attempt_number: int
-    price: float | None
+    price: Reais | None
     currency: str | None
     error_code: str | None
     created_at: datetime | None
@@ -57,7 +61,7 @@ def line_told(told: dict[str, Any]) -> dict[str, Any]:
         "processing_checkpoint": told["processing_checkpoint"],
         "progress_percentage": percentage(told["processing_checkpoint"]),
         "attempt_number": told["attempt_number"],
-        "price": result.get("price"),
+        "price": money_of(result.get("price")),
         "currency": result.get("currency"),
         **{name: time_told(told[name]) for name in times},
     }

@@ -42,7 +42,7 @@ class Fipe:
         except NotAPrice as error:
             raise Permanent(f"fipe: {error}", code="no_vehicle") from error
         kept = ("Marca", "Modelo", "AnoModelo", "Combustivel", "CodigoFipe", "MesReferencia")
-        return {"price": value, **{name: told.get(name) for name in kept}}
+        return {"price": str(value), **{name: told.get(name) for name in kept}}
 
     async def _list(self, path: str) -> Mapping[str, str]:
         return _named(await self._ask(path))

@@ -1,6 +1,7 @@
 """The price that a shop's page says: by what it tells machines first, then by what it shows. Pure."""
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -24,7 +25,7 @@ BLOCKED: Final = ("captcha", "are you a robot", "acesso negado", "access denied"
 SHORT: Final = 20_000  # characters of a page that only says we may not see it
 DEEPEST: Final = 20  # levels of JSON that are looked into
 
-Found = tuple[float, str]
+Found = tuple[Decimal, str]
 
 
 def read_page(html: str) -> Found:

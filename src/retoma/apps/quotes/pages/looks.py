@@ -100,9 +100,9 @@ def sum_told(view: View, amount: str) -> str:
     return view.money(Total(brl=paid) if currency == "BRL" else Total(usd=paid))
 
 
-def reais(view: View, price: float) -> str:
+def reais(view: View, price: Decimal) -> str:
     """What a thing costs."""
-    return view.money(Total(brl=Decimal(str(price))))
+    return view.money(Total(brl=price))
 
 
 def quote_rows(

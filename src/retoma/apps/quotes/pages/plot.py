@@ -6,6 +6,7 @@ ones, and what lies outside of it stands in a margin of its own, at no scale.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 WIDTH: Final = 480.0
@@ -21,7 +22,7 @@ class Dot:
     """One price."""
 
     store: str
-    price: float
+    price: Decimal
     used: bool
     x: float
     y: float
@@ -36,15 +37,15 @@ class Plot:
     dots: Sequence[Dot]
     chosen: float  # where its line is
     written: float  # where it is written
-    low: float
-    high: float
+    low: Decimal
+    high: Decimal
     left: float
     right: float
     apart_left: bool
     apart_right: bool
 
 
-def plot_of(chosen: float, prices: Sequence[tuple[str, float, bool]]) -> Plot | None:
+def plot_of(chosen: Decimal, prices: Sequence[tuple[str, Decimal, bool]]) -> Plot | None:
     """`prices`: of which store, how much, whether it counts. None: nothing counts."""
     counted = [price for _, price, used in prices if used]
     if not counted:
@@ -52,12 +53,12 @@ def plot_of(chosen: float, prices: Sequence[tuple[str, float, bool]]) -> Plot | 
     low, high = min(*counted, chosen), max(*counted, chosen)
     left, right = MARGIN, WIDTH - MARGIN
 
-    def place(price: float) -> float:
+    def place(price: Decimal) -> float:
         if low == high:
             return (left + right) / 2
-        return left + (price - low) / (high - low) * (right - left)
+        return left + float((price - low) / (high - low)) * (right - left)
 
-    def outside(price: float) -> float:
+    def outside(price: Decimal) -> float:
         return left / 2 if price < low else (right + WIDTH) / 2
 
     dots = [

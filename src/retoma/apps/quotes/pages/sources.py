@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
 from retoma.apps.quotes.api.quotes import QuoteShown
+from retoma.apps.quotes.model import money_of
 from retoma.engine.insights import EvidenceSeen
 from retoma.words import Said, say
 
@@ -37,7 +39,7 @@ class Source:
     store: str
     title: str
     url: str | None
-    price: float | None
+    price: Decimal | None
     used: bool | None  # None: not decided yet
     read_by: str | None = None
     code: str | None = None
@@ -60,12 +62,12 @@ def sources_of(quote: QuoteShown, evidence: Sequence[EvidenceSeen]) -> list[Sour
     ]
     told += decided.values()
     found = [_source(each, shown) for each in told]
-    return sorted(found, key=lambda each: (each.price is None, each.price or 0.0, each.store))
+    return sorted(found, key=lambda each: (each.price is None, each.price or 0, each.store))
 
 
 def _source(told: Mapping[str, Any], shown: Mapping[str, Sequence[EvidenceSeen]]) -> Source:
     store = str(told.get("store") or "")
-    price, used = told.get("price"), told.get("used")
+    used = told.get("used")
     code, url = told.get("code"), str(told.get("url") or "")
     title = told.get("title") or " ".join(
         str(told[name]) for name in ("Marca", "Modelo", "AnoModelo") if told.get(name)
@@ -75,7 +77,7 @@ def _source(told: Mapping[str, Any], shown: Mapping[str, Sequence[EvidenceSeen]]
         store=store,
         title=str(title),
         url=url if url.startswith(WEB) else None,
-        price=float(price) if isinstance(price, int | float) else None,
+        price=money_of(told.get("price")),
         used=used if isinstance(used, bool) else None,
         read_by=str(told.get("read_by") or " · ".join(more)) or None,
         code=str(code) if code else None,
