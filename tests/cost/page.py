@@ -9,6 +9,7 @@ from retoma.settings import Settings
 from retoma.web import Bound
 from retoma.web.bounds import HEAD
 from retoma.web.request_body import STRANGERS as SMALL_BODY
+from retoma.web.room import PATIENCE, SIZE
 from tests.cost import web
 from tests.cost.doors import MODULES, families_of
 from tests.cost.family import KIBIBYTE, MEBIBYTE, Family
@@ -34,6 +35,7 @@ def lines() -> Iterator[str]:
         ("rest of a body that was refused", f"{limits.linger:g} s", "closed"),
         ("connection without a request", f"{KEEP_ALIVE} s", "closed"),
         ("pieces of a chunked body", f"{PIECES:,}, and one for each {SMALL} bytes", "400"),
+        ("bodies over 64 KiB and tables, that are worked on at a time", f"{SIZE // MEBIBYTE} MiB; the others wait, {PATIENCE:g} s", "429"),
         ("body where nobody signs in", f"{SMALL_BODY // KIBIBYTE} KiB", "413"),
         ("body", f"{bound.body // MEBIBYTE} MiB", "413"),
         ("depth of JSON", str(bound.shape.depth), "400"),

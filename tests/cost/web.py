@@ -202,7 +202,7 @@ FILE_SIZES: Final[Mapping[str, int]] = {
 }
 MUCH_JSON: Final[Mapping[str, int]] = {
     "/api/lotes": 16 * MEBIBYTE,
-    "/api/embeddings/documents": 50 * MEBIBYTE,
+    "/api/embeddings/documents": 16 * MEBIBYTE,
     "/embeddings/nova": 16 * MEBIBYTE,
     "/classificador/pastas": 64 * KIBIBYTE,
     "/classificador/execucoes": 16 * MEBIBYTE,

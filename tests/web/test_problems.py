@@ -13,7 +13,7 @@ from psycopg import sql
 
 from retoma.engine.states import State
 from retoma.web import Bound, Refusal
-from retoma.web.body import Shape, check_json
+from retoma.web.body import Shape, read_json
 from tests.chaos import disk
 from tests.engine.aids import change
 from tests.web.aids import ROOT_KEY, client, code_of, served, world
@@ -598,9 +598,9 @@ async def test_row_37_a_database_that_takes_no_writes_is_503_and_can_still_be_re
 
 
 def test_a_body_of_another_shape_is_bounded_as_it_says():
-    check_json(b'{"a": [1]}', Shape(depth=2))
+    read_json(b'{"a": [1]}', Shape(depth=2))
     with pytest.raises(Refusal):
-        check_json(b'{"a": [[1]]}', Shape(depth=2))
+        read_json(b'{"a": [[1]]}', Shape(depth=2))
 
 
 async def test_row_37_a_database_of_another_retoma_is_503_too(database_url):
@@ -681,7 +681,10 @@ async def test_nothing_is_there_or_not_so(database_url):
         assert (404, "not_found") == code_of(await house.viewer.get("/api/nothing"))
         wrong = await house.viewer.delete("/api/jobs")
         assert (405, "method_not_allowed") == code_of(wrong)
-        assert "allow" in wrong.headers
+        assert "GET, POST" == wrong.headers["allow"]
+        named = await house.viewer.get("/api/dead/retry")  # the address of a verb is no id
+        assert (405, "method_not_allowed") == code_of(named)
+        assert "POST" == named.headers["allow"]
 
 
 async def test_a_failure_of_ours_tells_nothing_of_itself(database_url, capsys):

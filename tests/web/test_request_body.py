@@ -8,7 +8,7 @@ import pytest
 
 from retoma.access import Access, Role
 from retoma.web import Bound, Refusal
-from retoma.web.body import Shape, check_json
+from retoma.web.body import Shape, read_json
 from retoma.web.pages.route import _fields
 from tests.web.aids import World, code_of, world
 
@@ -148,7 +148,7 @@ async def test_a_stream_that_brings_nothing_is_not_waited_for(database_url):
 def test_a_flaw_is_named_by_its_path():
     deep = b'{"a": [1, {"b\\u001b": [0, "x\\u0000"]}]}'
     with pytest.raises(Refusal) as refused:
-        check_json(deep, Shape())
+        read_json(deep, Shape())
     assert ["body.a[1].b\\x1b[1]"] == [each.path for each in refused.value.flaws]
 
 
@@ -165,8 +165,8 @@ def test_a_form_is_read_as_a_browser_wrote_it():
 def test_values_are_counted_where_they_are_values():
     small = Shape(values=10)
     text = b'"' + b",[{" * 9 + b'\\"' + b"," * 9 + b'\\\\"'
-    check_json(b"[" + text + b"," + text + b"]", small)
+    read_json(b"[" + text + b"," + text + b"]", small)
     for raw in (b"[" + b"1," * 10 + b"1]", b'["' + b"," * 70_000 + b'"' + b",1" * 10 + b"]"):
         with pytest.raises(Refusal) as refused:
-            check_json(raw, Shape(values=10, text=None))
+            read_json(raw, Shape(values=10, text=None))
         assert "bad_json" == refused.value.code

@@ -1,5 +1,6 @@
 """The desk of access: keys for programs, links and sessions for browsers, names for both."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -30,6 +31,9 @@ from retoma.words import say
 ENV_KEY: Final = 32  # characters that a key from the environment has at least
 OVERLAP: Final = 90 * 86_400.0  # seconds that two keys may be good side by side
 INVITATION: Final = 7 * 86_400.0  # seconds that a link may be good at most
+USE_PATIENCE: Final = (
+    0.05  # seconds that a request waits for its key or session to be marked as used
+)
 REMEMBERED: Final = 10_000  # ids whose use was just told; more are forgotten all at once
 
 
@@ -57,6 +61,7 @@ class Access:
             known.add(env_key)  # whoever logs a request must not log it
         self._env_hash = None if env_key is None else token.digest(env_key)
         self._told: dict[str, float] = {}
+        self._telling: set[asyncio.Task[None]] = set()
 
     # — keys —
 
@@ -218,6 +223,13 @@ class Access:
         if len(self._told) >= REMEMBERED:
             self._told.clear()
         self._told[which] = at + store.FRESH
+        # Beside the request: behind a long write it would wait for as long as that takes.
+        telling = asyncio.create_task(self._write_use(write))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+        await asyncio.wait({telling}, timeout=USE_PATIENCE)
+
+    async def _write_use(self, write: Callable[[Transaction], None]) -> None:
         with suppress(DatabaseError):
             await self._database.write(write, verb="tell_use", patience=0)
 

@@ -18,7 +18,8 @@ from retoma.web import Bound, Face, House
 from retoma.web.bounds import Bounds, Places
 from retoma.web.house import visit_at
 from retoma.web.problems import response, unanswered
-from retoma.web.site import check_roles, lifespan_of, queries_of
+from retoma.web.route import methods_at
+from retoma.web.site import check_roles, lifespan_of, named_in, queries_of
 
 GRACE: Final = 5.0  # seconds for jobs to finish when the program is told to leave
 PAUSE: Final = 1.0  # seconds before a runner that failed is begun anew
@@ -51,6 +52,7 @@ def build_service(
     site.add_exception_handler(HTTPException, _not_ours)
     check_roles(site)
     house.queries = dict(queries_of(site))
+    house.named = named_in(site)
     return site
 
 
@@ -82,6 +84,7 @@ class _Service(FastAPI):
             ),
             clock=house.retoma.clock,
             ids=house.retoma.ids,
+            room=house.room,
         )
 
 
@@ -117,4 +120,4 @@ async def _runner(retoma: Retoma, knobs: dict[str, Any]) -> AsyncIterator[None]:
 
 
 async def _not_ours(request: Request, error: Exception) -> Response:
-    return response(unanswered(error), visit_at(request))
+    return response(unanswered(error, methods_at(request)), visit_at(request))

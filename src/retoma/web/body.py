@@ -25,16 +25,18 @@ class Shape:
     )
 
 
-def check_json(raw: bytes, shape: Shape) -> None:
-    """Refuse what is no JSON (400), and what no database would give back unchanged (422).
+def read_json(raw: bytes, shape: Shape) -> Any:
+    """What a body says. Refuse what is no JSON (400), and what no database would give back unchanged (422).
 
     Time and memory are linear in the bytes: the path of a value is built only for an error.
     """
     _check_count(raw, shape)
+    value = _parsed(raw, shape)
     try:
-        _check_value(_parsed(raw, shape), 1, shape)
+        _check_value(value, 1, shape)
     except _Flawed as flawed:
         raise _refused(flawed) from None
+    return value
 
 
 def _check_count(raw: bytes, shape: Shape) -> None:

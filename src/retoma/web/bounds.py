@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
@@ -22,6 +22,7 @@ from retoma.web import problems
 from retoma.web.body import Shape
 from retoma.web.problems import Refusal
 from retoma.web.request_body import BODY, BodyLimit, Gone, RequestBody, too_large
+from retoma.web.room import Room
 from retoma.web.visit import PRINTABLE, VISIT, Visit, headers_of, visit_of
 from retoma.words import say
 
@@ -82,13 +83,21 @@ class Bounds:
     """The outermost application."""
 
     def __init__(
-        self, app: ASGIApp, *, bound: Bound, places: Places, clock: Clock, ids: Ids
+        self,
+        app: ASGIApp,
+        *,
+        bound: Bound,
+        places: Places,
+        clock: Clock,
+        ids: Ids,
+        room: Room | None = None,
     ) -> None:
         self._app = app
         self._bound = bound
         self.places = places
         self._clock = clock
         self._ids = ids
+        self._room = room or Room()
         self._keys = Buckets(bound.per_key, bound.burst, clock)
         self._addresses = Buckets(bound.per_address, bound.burst, clock)
 
@@ -116,9 +125,9 @@ class Bounds:
     ) -> None:
         try:
             self._check(scope, headers)
-            body = self._body(scope, headers, receive)
-            async with self._time(scope) as body.deadline:
-                await self._app(scope, body.receive, answer)
+            with closing(self._body(scope, headers, receive)) as body:
+                async with self._time(scope) as body.deadline:
+                    await self._app(scope, body.receive, answer)
         except Refusal as refusal:
             await _refuse(refusal, scope, receive, answer, visit)
         except TimeoutError:
@@ -175,7 +184,7 @@ class Bounds:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > limit.size:
             raise too_large(limit.size)
-        body = scope[BODY] = RequestBody(receive, scope, headers, limit)
+        body = scope[BODY] = RequestBody(receive, scope, headers, limit, self._room)
         return body
 
     def _limit(self, scope: Scope) -> BodyLimit:

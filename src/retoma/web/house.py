@@ -14,6 +14,7 @@ from retoma.manifest import Application
 from retoma.settings import Settings, read
 from retoma.web.bounds import Bound
 from retoma.web.broadcast import Broadcaster
+from retoma.web.room import Room
 from retoma.web.visit import VISIT, Visit
 
 HOUSE: Final = "retoma.house"
@@ -77,6 +78,8 @@ class House:
     _full_until: float = float("-inf")
     own: Kinds = field(default_factory=Kinds)  # kinds of the house itself
     queries: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()  # addresses that are routes as they stand
+    room: Room = field(default_factory=Room)  # for bodies that are large
     broadcaster: Broadcaster = field(init=False)  # asks nobody until somebody listens
     _access: Access | None = None
 

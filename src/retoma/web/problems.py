@@ -5,7 +5,7 @@ id by which the log knows it. Never a stack, a statement or a path.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -107,8 +107,8 @@ class Refusal(Exception):
         Exception.__init__(self, self.code)
 
 
-def unanswered(error: Exception) -> Refusal:
-    """What is said to whoever asked for what no route answers."""
+def unanswered(error: Exception, methods: Iterable[str] = ()) -> Refusal:
+    """What is said to whoever asked for what no route answers. `methods`: what the address does take."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     match status:
         case HTTPStatus.NOT_FOUND:
@@ -119,6 +119,8 @@ def unanswered(error: Exception) -> Refusal:
             refusal = Refusal("bad_request", say("the request cannot be read"))
     if isinstance(error, HTTPException):
         refusal.headers.update(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED and methods:
+        refusal.headers["Allow"] = ", ".join(sorted(methods))
     return refusal
 
 

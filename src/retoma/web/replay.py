@@ -105,10 +105,12 @@ async def answered_once(
 async def _asked_of(request: Request, who: Person, key: str) -> Asked:
     """A file that is streamed is not read for this: its address names what is done with it."""
     body: RequestBody = request.scope[BODY]
-    said = b"" if body.is_streamed else await request.body()
     address = f"{request.url.path}?{request.url.query}"
     return Asked(
-        who.name, key, f"{request.method} {request.url.path}", digest(f"{address} {said!r}")
+        who.name,
+        key,
+        f"{request.method} {request.url.path}",
+        digest(f"{address} {body.digest}"),
     )
 
 

@@ -2,26 +2,34 @@
 
 Nothing is read before the route has said who may come in: what a stranger sends stays in the socket. A
 body that is JSON or a form is then read whole, within its bound and its time, and checked; a file that
-is uploaded is handed on as it comes.
+is uploaded is handed on as it comes. What is large arrives on the disk, and is read once there is room.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.message import Message as MailMessage
-from typing import Final
+from functools import partial
+from hashlib import sha256
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Final, TypeVar
 
 from starlette.types import Message, Receive, Scope
 
-from retoma.web.body import Shape, check_json
+from retoma.engine.scratch import scratch
+from retoma.web.body import Shape, read_json
 from retoma.web.problems import Refusal
+from retoma.web.room import Room
 from retoma.words import say
+
+T = TypeVar("T")
 
 BODY: Final = "retoma.body"  # where a scope keeps it
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 STRANGERS: Final = 64 * 1024  # bytes where nobody is asked who it is
 RATE: Final = 64 * 1024  # bytes a second that a large body arrives with at least
-ON_THE_LOOP: Final = 64 * 1024  # bytes that are checked at once; more are checked in a thread
+ON_THE_LOOP: Final = 64 * 1024  # bytes that are read at once; more are read in a thread
+READ: Final = b"{}"  # stands for a body that was read: its bytes are gone
 LONGEST: Final = 200  # characters of a Content-Type; its parser is slow with more
 FIRST_FIELD: Final = 1_024  # bytes in which the first field of a streamed form ends
 
@@ -43,9 +51,16 @@ class RequestBody:
     """The body of one request."""
 
     def __init__(
-        self, receive: Receive, scope: Scope, headers: Mapping[str, str], limit: BodyLimit
+        self,
+        receive: Receive,
+        scope: Scope,
+        headers: Mapping[str, str],
+        limit: BodyLimit,
+        room: Room,
     ) -> None:
         self._receive = receive
+        self._room = room
+        self._taken = 0  # of the room
         self._is_page = not scope["path"].startswith("/api/")
         self._headers = headers
         self._limit = limit
@@ -54,20 +69,37 @@ class RequestBody:
         self._is_loaded = False
         self._is_whole = False  # the last piece of a stream has come
         self.deadline: asyncio.Timeout | None = None  # of the answer: stands still meanwhile
+        self._hash = sha256()
+        self.is_json = False
+        self.value: Any = None  # of JSON: what it says
 
     @property
     def is_streamed(self) -> bool:
         return self._limit.shape is None
+
+    @property
+    def digest(self) -> str:
+        """By which the body is known when it comes again; of a stream nothing was read."""
+        return "" if self.is_streamed else self._hash.hexdigest()
 
     async def load(self, most: int | None = None) -> None:
         """Read it whole and check it; of a stream nothing is read."""
         if self._is_loaded or self._limit.shape is None:
             return
         self._is_loaded = True
-        raw = await self._whole(min(self._limit.size, most or self._limit.size))
-        if raw:
-            await self._check(raw, self._limit.shape)
+        left = None if self.deadline is None else self._stop_clock(self.deadline)
+        most = min(self._limit.size, most or self._limit.size)
+        raw = await self._read(most, self._limit.shape)
         self._held.append({"type": "http.request", "body": raw, "more_body": False})
+        if self.deadline is not None and left is not None:
+            self.deadline.reschedule(asyncio.get_running_loop().time() + left)
+
+    def close(self) -> None:
+        """It was answered: another body has the room."""
+        taken, self._taken, self.value = self._taken, 0, None
+        self._held.clear()
+        if taken:
+            self._room.give_back(taken)
 
     async def first_field(self) -> bytes:
         """The first field of a streamed form as it was sent; it is handed on all the same."""
@@ -88,21 +120,50 @@ class RequestBody:
             return await self._next()
         return await self._receive()  # waits until the client leaves
 
-    async def _whole(self, most: int) -> bytes:
-        left = None if self.deadline is None else self._stop_clock(self.deadline)
-        parts: list[bytes] = []
+    async def _read(self, most: int, shape: Shape) -> bytes:
+        """What is handed on: the bytes, or of JSON that is large a word for them."""
+        raw, file = await self._arrived(most)
+        try:
+            if file is None:
+                if raw and self._takes_json():
+                    self.is_json, self.value = True, read_json(raw, shape)
+                return raw
+            self._taken = await self._room.take(self._size)
+            if not self._takes_json():
+                return await self._room.read(_all_of, file)
+            self.is_json = True
+            self.value = await self._room.read(_json_in, file, shape)
+            return READ
+        finally:
+            if file is not None:
+                file.close()
+
+    async def _arrived(self, most: int) -> tuple[bytes, BinaryIO | None]:
+        """All of it, in memory where it is small, else in a file."""
+        held = bytearray()
+        file: BinaryIO | None = None
         try:
             async with asyncio.timeout(self._limit.seconds + most / RATE):
                 more = True
                 while more:
                     message = await self._received(most)
-                    parts.append(message.get("body", b""))
+                    held += message.get("body", b"")
+                    self._hash.update(message.get("body", b""))
                     more = message.get("more_body", False)
-        except TimeoutError:
-            raise _too_slow(self._limit.seconds) from None
-        if self.deadline is not None and left is not None:
-            self.deadline.reschedule(asyncio.get_running_loop().time() + left)
-        return b"".join(parts)
+                    if len(held) > ON_THE_LOOP:
+                        if file is None:
+                            file = await _in_thread(_new_file)
+                        await _in_thread(file.write, bytes(held))
+                        held.clear()
+                if file is not None:
+                    await _in_thread(file.write, bytes(held))
+        except BaseException as error:
+            if file is not None:
+                file.close()
+            if isinstance(error, TimeoutError):
+                raise _too_slow(self._limit.seconds) from None
+            raise
+        return (b"", file) if file is not None else (bytes(held), None)
 
     @staticmethod
     def _stop_clock(deadline: asyncio.Timeout) -> float | None:
@@ -128,22 +189,36 @@ class RequestBody:
             raise too_large(most)
         return message
 
-    async def _check(self, raw: bytes, shape: Shape) -> None:
+    def _takes_json(self) -> bool:
+        """False: it is a form, for a page."""
         given = self._headers.get("content-type") or "none/none"
         message = MailMessage()
         message["content-type"] = given if len(given) <= LONGEST else "none/none"
         media, charset = message.get_content_type(), message.get_param("charset", "utf-8")
         if media in FORMS and self._is_page:
-            return
+            return False
         if media != "application/json" or str(charset).lower() not in ("utf-8", "utf8"):
             raise Refusal(
                 "bad_media_type", say("a body here is application/json in UTF-8, and says so")
             )
-        if len(raw) <= ON_THE_LOOP:
-            check_json(raw, shape)
-        else:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(None, check_json, raw, shape)
+        return True
+
+
+def _new_file() -> BinaryIO:
+    return TemporaryFile(dir=scratch())
+
+
+def _all_of(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def _json_in(file: BinaryIO, shape: Shape) -> Any:
+    return read_json(_all_of(file), shape)
+
+
+async def _in_thread(work: Callable[..., T], *args: object) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, partial(work, *args))
 
 
 def too_large(most: int) -> Refusal:

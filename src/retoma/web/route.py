@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
+from traceback import clear_frames
 from typing import Any
 
 import structlog
@@ -9,6 +10,8 @@ from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from retoma.access import Role
 from retoma.db import Full
@@ -46,6 +49,12 @@ class Route(APIRoute):
             )
         return (found.pop(),)
 
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """An address that is named by itself is nobody's id: what it does not take is 405, not a bad id."""
+        if self.param_convertors and scope["path"] in _named(scope):
+            return Match.NONE, {}
+        return super().matches(scope)
+
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
         keeps_answers = self.keeps_answers
@@ -60,13 +69,20 @@ class Route(APIRoute):
                 if request.method in UNSAFE:
                     body: RequestBody = request.scope[BODY]
                     await body.load(STRANGERS if role is None else None)
+                    if body.is_json:
+                        request._json = body.value  # noqa: SLF001 — read once, not by each
                 if who is None or request.method != "POST" or keeps_answers:
                     return await handle(request)
                 return await answered_once(request, who, handle)
             except Gone:
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)  # sent to nobody
             except Exception as error:  # noqa: BLE001 — the last door: said as a problem
-                return _problem(request, error, self.path)
+                problem = _problem(request, error, self.path)
+                # Else a body that was refused stays in memory until somebody looks for cycles.
+                clear_frames(error.__traceback__)
+                return problem
+            finally:
+                request._json = None  # noqa: SLF001
 
         return guarded
 
@@ -120,6 +136,20 @@ def _problem(request: Request, error: Exception, route: str) -> Response:
     if isinstance(error, Full):
         house_of(request).found_full()
     return problems.response(refusal, visit)
+
+
+def _named(scope: Scope) -> frozenset[str]:
+    app = scope.get("app")
+    return frozenset() if app is None else app.state.house.named
+
+
+def methods_at(request: Request) -> set[str]:
+    """What the address of a request takes, by all its routes."""
+    found: set[str] = set()
+    for each in request.app.router.routes:
+        if each.matches(request.scope)[0] is not Match.NONE:
+            found |= each.methods
+    return found
 
 
 def router(tag: str) -> APIRouter:

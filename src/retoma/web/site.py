@@ -30,7 +30,7 @@ from retoma.web.orders import order_kind
 from retoma.web.pages import ROUTERS as PAGES
 from retoma.web.pages import Pages, Screens, told
 from retoma.web.problems import CODES
-from retoma.web.route import Route, router
+from retoma.web.route import Route, methods_at, router
 from retoma.web.routes import (
     alerts,
     batches,
@@ -100,6 +100,7 @@ def build_site(
     site.add_exception_handler(HTTPException, _not_ours)
     check_roles(site)
     house.queries = dict(queries_of(site))
+    house.named = named_in(site)
     return site
 
 
@@ -153,6 +154,7 @@ class _Site(FastAPI):
             ),
             clock=house.retoma.clock,
             ids=house.retoma.ids,
+            room=house.room,
         )
 
     def openapi(self) -> dict[str, Any]:
@@ -216,7 +218,7 @@ def _about(site: FastAPI) -> APIRouter:
 
 async def _not_ours(request: Request, error: Exception) -> Response:
     """What no route answers: nothing is there, or not so."""
-    refusal = problems.unanswered(error)
+    refusal = problems.unanswered(error, methods_at(request))
     return told(request, problems.response(refusal, visit_at(request)))
 
 
@@ -311,6 +313,14 @@ def _problem_at(status: HTTPStatus) -> dict[str, Any]:
         "description": f"{problems.TITLES[status]}: {named}.",
         "content": {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
+
+
+def named_in(site: FastAPI) -> frozenset[str]:
+    """Addresses that are routes as they stand."""
+    every = (each.original_route for each in iter_route_contexts(site.routes))
+    return frozenset(
+        each.path for each in every if isinstance(each, Route) and not each.param_convertors
+    )
 
 
 def queries_of(site: FastAPI) -> Iterator[tuple[tuple[str, str], frozenset[str]]]:

@@ -122,7 +122,7 @@ WALKS = {
     "quotes_at": ("jobs_held",),
     "lote_checkpoints": ("jobs_held",),
     "get_quote": (),
-    "count_begun": ("jobs_waiting", "jobs_not_due", "jobs_aside", "jobs_batch"),
+    "count_begun": ("jobs_batch",),
     "expire_old": ("jobs_waiting", "jobs_not_due"),
 }
 

@@ -44,15 +44,12 @@ class Contents:
     async def keep(self, file: Path, sha256: str, size: int) -> None:
         """Keep what is in this file. After it all is there; what was there is not sent again."""
         if size <= PIECE:
-            pieces = await _beside(_read_pieces, file, 0, 1)
-            await self._retoma.write(partial(_keep_small, sha256, size, pieces))
+            await self._retoma.write(partial(_keep_small, sha256, size, file))
             return
         if await self._retoma.write(lambda tx: store.begin(tx, sha256, size)):
             return
-        n = 0
-        while pieces := await _beside(_read_pieces, file, n, AT_ONCE):
-            await self._retoma.write(partial(_keep, sha256, n, pieces))
-            n += len(pieces)
+        for n in range(0, -(-size // PIECE), AT_ONCE):
+            await self._retoma.write(partial(_keep, sha256, n, file))
         if not await self._retoma.write(lambda tx: store.end(tx, sha256)):
             raise _gone(sha256)
 
@@ -110,14 +107,17 @@ class Contents:
         return await database.read(partial(store.begun, wanted=wanted))
 
 
-def _keep_small(sha256: str, size: int, pieces: list[bytes], tx: Transaction) -> None:
+# Each reads its file once it has its turn to write: however many files wait, few are in memory.
+
+
+def _keep_small(sha256: str, size: int, file: Path, tx: Transaction) -> None:
     if not store.begin(tx, sha256, size):
-        store.keep(tx, sha256, 0, pieces)
+        store.keep(tx, sha256, 0, _read_pieces(file, 0, 1))
         store.end(tx, sha256)
 
 
-def _keep(sha256: str, first: int, pieces: list[bytes], tx: Transaction) -> None:
-    store.keep(tx, sha256, first, pieces)
+def _keep(sha256: str, first: int, file: Path, tx: Transaction) -> None:
+    store.keep(tx, sha256, first, _read_pieces(file, first, AT_ONCE))
 
 
 def _read_pieces(file: Path, first: int, count: int) -> list[bytes]:

@@ -18,7 +18,7 @@ APP = Application(
     ),
     # What one text has wrong is said of that text alone.
     large_json=(
-        JsonBody("/api/embeddings/documents", 50 << 20, text=None),
+        JsonBody("/api/embeddings/documents", 16 << 20, text=None),
         JsonBody("/embeddings/nova", 16 << 20, text=None),
     ),
     schedules=(("embeddings.tidy", "27 * * * *"),),

@@ -1,7 +1,5 @@
 """Documents: taken one by one or many at once, looked at, deleted. What cannot be taken is told of."""
 
-import asyncio
-import json
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
@@ -101,6 +99,7 @@ class DocumentShown(Shown):
 @routes.post(
     "/api/embeddings/documents",
     status_code=201,
+    responses={200: {"model": AddedShown, "description": "Nothing was new."}},
     openapi_extra={
         "requestBody": {"content": {"application/json": {"schema": BODY}}, "required": True}
     },
@@ -110,9 +109,7 @@ async def add_documents(
 ) -> AddedShown:
     """Each becomes a job. The same name and text again is the document that is there, the same name with
     another text takes its place; a collection that is not there is made. 200: nothing was new."""
-    raw = await request.body()
-    loop = asyncio.get_running_loop()
-    collection, given = await loop.run_in_executor(None, _parsed, raw)
+    collection, given = _parsed(await request.json())
     name, model, came = checked_name(collection), model_now(house), came_by(visit)
 
     def add(tx: Writing) -> Added:
@@ -174,11 +171,7 @@ def document_told(told: dict[str, Any]) -> DocumentShown:
     return DocumentShown(**told, status=None if state is None else STATUS[State(state)])
 
 
-def _parsed(raw: bytes) -> tuple[str, list[NewDocument]]:
-    try:
-        told = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise BadInput(say("the body is no JSON")) from None
+def _parsed(told: Any) -> tuple[str, list[NewDocument]]:
     if not isinstance(told, dict) or told.keys() != {"collection", "documents"}:
         raise BadInput(say("the body has a collection and documents, and nothing else"))
     collection, given = told["collection"], told["documents"]

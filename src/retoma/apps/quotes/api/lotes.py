@@ -172,24 +172,27 @@ async def take_table(
     """Add all lines of a table or none; return the number of the lote, and whether it is new."""
     if len(name or "") > LONGEST_NAME:
         raise BadInput(say("a name has {most} characters at most", most=LONGEST_NAME))
-    hashed = await in_thread(_sha256_of, table)
-    wanted = await in_thread(read_table, table)
-    made, new = await written(
-        house,
-        asked(key, who, "import_lote", _Table(nome=name, orcamento=budget, sha256=hashed)),
-        lambda tx: store.add_lote(tx, wanted, name=name, budget=budget, actor=who.name),
-        lambda added: _Made(id=added.lote or 0),
-        _Made,
-    )
+    hashed, size = await in_thread(_sha256_of, table)
+    async with house.room.hold(size):
+        wanted = await house.room.read(read_table, table)
+        made, new = await written(
+            house,
+            asked(key, who, "import_lote", _Table(nome=name, orcamento=budget, sha256=hashed)),
+            lambda tx: store.add_lote(tx, wanted, name=name, budget=budget, actor=who.name),
+            lambda added: _Made(id=added.lote or 0),
+            _Made,
+        )
     return made.id, new
 
 
-def _sha256_of(table: BinaryIO) -> str:
+def _sha256_of(table: BinaryIO) -> tuple[str, int]:
+    """And how many bytes it has."""
     made = sha256()
     while piece := table.read(PIECE):
         made.update(piece)
+    size = table.tell()
     table.seek(0)
-    return made.hexdigest()
+    return made.hexdigest(), size
 
 
 class _Table(Body):
