@@ -91,7 +91,7 @@ def test_the_pages_that_must_be_there_are_run():
     names_of_howtos = (
         *("first-job", "tests", "postgresql"),
         *("remote-jobs", "pools-rates-breakers", "call-services", "celery", "many-machines"),
-        *("own-application", "dead-letters", "upgrade", "backup", "deploy"),
+        *("own-application", "matches-site", "dead-letters", "upgrade", "backup", "deploy"),
     )
     howto = {f"howto/{name}.md" for name in names_of_howtos}
     assert concepts | howto <= names
@@ -102,6 +102,13 @@ def test_an_application_of_ones_own_is_one_short_file():
 
     [file] = [text for text in shown if text.startswith("# interviews.py")]
     assert len(file.splitlines()) <= 60
+
+
+def test_a_league_and_a_site_of_ones_own_are_one_short_file():
+    shown = [text for _, text in blocks(DOCS / "howto" / "matches-site.md")]
+
+    [file] = [text for text in shown if text.startswith("# varzea.py")]
+    assert len(file.splitlines()) <= 50
 
 
 def test_the_example_is_what_its_page_shows():

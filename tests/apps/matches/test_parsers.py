@@ -204,7 +204,7 @@ OF_ROUNDS: dict[Odd, tuple[str, str]] = {
     Odd.NOT_LISTED: ("total", "says 10 and lists 9"),
 }
 READABLE = {Odd.UNORDERED, Odd.HOSTILE, Odd.LATIN_1, Odd.UNLISTED}
-ELSEWHERE = {Odd.MOVED, Odd.MOVED_AWAY}
+ELSEWHERE = {Odd.MOVED, Odd.MOVED_AWAY, Odd.DRIP}
 LEGITIMATE = {Odd.COACH, Odd.GOALLESS, Odd.WALKOVER}
 
 

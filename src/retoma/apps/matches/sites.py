@@ -195,7 +195,8 @@ def sites() -> Mapping[str, Site]:
 
 
 def _sites_at(given: Any, where: str) -> tuple[Site, ...]:
-    these = (given,) if isinstance(given, Site) else tuple(given)
+    many = isinstance(given, list | tuple)
+    these: tuple[Any, ...] = tuple(given) if many else (given,)
     if not all(isinstance(each, Site) for each in these):
         raise BadInput(say("{where} is no Site and no list of them", where=where))
     return these

@@ -42,6 +42,7 @@ class Odd(StrEnum):
     ALIEN = "alien"  # a riddle for robots in place of the page
     GARBLED = "garbled"  # not in the encoding it says
     DEEP = "deep"
+    DRIP = "drip"  # it comes in drops, and ends in the middle
     HUGE = "huge"  # 50 MB
     MOVED = "moved"  # its page is at another address of the site, and says so by 301
     MOVED_AWAY = "moved_away"  # the same, on another site

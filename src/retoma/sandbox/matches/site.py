@@ -20,6 +20,8 @@ from retoma.sandbox.matches.season import Match, Season
 from retoma.words import say
 
 DEEP: Final = 100_000  # elements, each in the other
+DROPS: Final = 20
+PAUSE: Final = 0.02  # seconds between two drops
 HUGE: Final = 50  # MiB
 MIB: Final = 1 << 20
 ELSEWHERE: Final = "https://elsewhere.example/jogo/1"
@@ -171,10 +173,19 @@ def _drawn(world: World, found: Match) -> Response:
             return HTMLResponse(draw(found, None).encode("latin-1", "replace"))
         case Odd.DEEP:
             return HTMLResponse(draw(found, None).replace("</body>", "<div>" * DEEP))
+        case Odd.DRIP:
+            return StreamingResponse(_dripping(draw(found, None)), media_type="text/html")
         case Odd.HUGE:
             return StreamingResponse(_huge(draw(found, None)), media_type="text/html")
         case _:
             return HTMLResponse(draw(oddly(found, odd), odd))
+
+
+async def _dripping(page: str) -> AsyncIterator[bytes]:
+    half = page.encode()[: len(page) // 2]
+    for at in range(0, len(half), len(half) // DROPS):
+        yield half[at : at + len(half) // DROPS]
+        await Clock().sleep(PAUSE)
 
 
 async def _huge(page: str) -> AsyncIterator[bytes]:
