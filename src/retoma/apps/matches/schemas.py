@@ -226,9 +226,16 @@ class MatchPage(Strict):
 def validated(schema: type[Page], told: Any) -> Page:
     """One of these, or SchemaInvalid with every flaw that was found."""
     try:
-        return schema.model_validate(told)
+        return schema.model_validate(_in_tuples(told))
     except ValidationError as error:
         raise SchemaInvalid(problems=list(_problems(error))) from None
+
+
+def _in_tuples(told: Any) -> Any:
+    """Lists in the place of tuples are as good."""
+    if isinstance(told, dict):
+        return {name: _in_tuples(each) for name, each in told.items()}
+    return tuple(map(_in_tuples, told)) if isinstance(told, list | tuple) else told
 
 
 def from_json(schema: type[Page], text: str | bytes) -> Page:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.apps.matches.model import LayoutChanged, Problem, SchemaInvalid
+from retoma.engine.bounded_json import parse_json
 from retoma.engine.charset import UNSAID, known_charset
 from retoma.outbound.markup import DEEP, MANY, too_hard
 
@@ -85,6 +86,13 @@ class Page:
         if said is None:
             raise self.lacks(f"{selector}[{name}]")
         return said
+
+    def json(self, selector: str) -> Any:
+        """What a page holds as JSON: many show what stands in a script of theirs."""
+        try:
+            return parse_json(self.text(selector).encode())
+        except ValueError:
+            raise _refused(f"holds no JSON at {selector}") from None
 
     def lacks(self, selector: str) -> LayoutChanged:
         return LayoutChanged(selector=selector, layout=self._layout)
