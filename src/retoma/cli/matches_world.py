@@ -30,6 +30,7 @@ BOTH: Final = "modern,classic"
 LAYOUT_CHANGED: Final = "LAYOUT_CHANGED"
 AS_PLAYED: Final = "as it was played"
 EVERY: Final = 1_000
+PATIENCE: Final = "15s"
 RUNS: Final = verbatim("SELECT count(*) FROM match_runs")
 STANDS: Final = verbatim(
     "SELECT count(*) FILTER (WHERE expected IS NULL), sum(stored) FROM scrape_jobs"
@@ -64,6 +65,8 @@ class MatchesWorld(BoxedWorld):
         return {"RETOMA_MATCHES_URL": self.origin}
 
     async def begin(self, app: Retoma) -> None:
+        # Nobody who looks on waits minutes for an outage to pass.
+        await app.knobs.set("matches.patience", PATIENCE, actor=WHO)
         database = await app.database()
         [(before,)] = (await database.read(lambda tx: tx.for_caller(RUNS)))[0]
         for place in range(before, before + self.size.rounds):
