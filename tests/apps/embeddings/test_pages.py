@@ -265,9 +265,12 @@ async def test_texts_come_in_each_judged_by_itself(database_url):
 
         first = await browser.post(NEW, json=given, headers=headers)
         again = await browser.post(NEW, json=texts(("a", "uma laranja")), headers=headers)
+        large = texts(("l", "uma laranja " * 10_000), colecao="larga")
+        taken = await browser.post(NEW, json=large, headers=headers)
         await site.house.drained()
 
         assert 201 == first.status_code, first.text
+        assert (201, 1) == (taken.status_code, taken.json()["novos"]), taken.text
         assert (f"{HOME}/colecao/nova", 2) == (first.json()["address"], first.json()["novos"])
         assert ["b", "c", ""] == [each["nome"] for each in first.json()["recusados"]]
         assert (0, 1) == (again.json()["novos"], again.json()["ja"])

@@ -131,6 +131,16 @@ async def form_of(request: Request) -> Form:
         ) from None
 
 
+async def json_of(request: Request) -> Any:
+    """What a program of ours on a page sent, read once: of a large body the bytes are gone."""
+    try:
+        return await request.json()
+    except ValueError:
+        raise Refusal(
+            "bad_request", say("the form cannot be read; load the page again")
+        ) from None
+
+
 def _fields(raw: bytes) -> dict[str, list[str]]:
     """Name by name; ValueError: it is no form. `parse_qs` makes an object of every escape."""
     if raw.count(b"&") >= MOST_FIELDS:

@@ -5,7 +5,7 @@ called by a manifest, which is held against all of them at once.
 """
 
 import io
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -27,7 +27,7 @@ from retoma.apps.documents.pages.projects import every_project
 from retoma.apps.uploads import in_thread
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.kit import ALooker
-from retoma.web.pages.route import page_router
+from retoma.web.pages.route import json_of, page_router
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import Once
 
@@ -57,7 +57,7 @@ async def show(
 @routes.post("/classificador/nova")
 async def begin(actor: Operator, who: ALooker, request: Request, key: Once = None) -> Response:
     """ "Classificar": all of them or none; where to look is the answer."""
-    wanted = await in_thread(_read, await request.body())
+    wanted = await in_thread(_read, await json_of(request))
     body = NewExecution(
         projeto_id=wanted.projeto_id,
         nome=wanted.nome,
@@ -68,9 +68,9 @@ async def begin(actor: Operator, who: ALooker, request: Request, key: Once = Non
     return JSONResponse({"address": address(made.id)}, status_code=201)
 
 
-def _read(raw: bytes) -> Wanted:
+def _read(told: Any) -> Wanted:
     try:
-        return Wanted.model_validate_json(raw)
+        return Wanted.model_validate(told)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None
 

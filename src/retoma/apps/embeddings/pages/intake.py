@@ -31,7 +31,7 @@ from retoma.engine.errors import BadInput
 from retoma.engine.transaction import Transaction
 from retoma.web.pages.asked import Blank, Name
 from retoma.web.pages.kit import ALooker, Looker
-from retoma.web.pages.route import form_of, page_router
+from retoma.web.pages.route import form_of, json_of, page_router
 from retoma.web.sign_in import Operator, Viewer
 
 routes = page_router()
@@ -79,7 +79,7 @@ async def show(
 @routes.post("/embeddings/nova")
 async def take(actor: Operator, who: ALooker, request: Request) -> Response:
     """Some files; what became of each is the answer."""
-    wanted = _read(await request.body())
+    wanted = _read(await json_of(request))
     added = await _added(
         who,
         actor,
@@ -128,8 +128,8 @@ async def _added(
     return await who.house.retoma.write(add)
 
 
-def _read(raw: bytes) -> TextsSaid:
+def _read(told: Any) -> TextsSaid:
     try:
-        return TextsSaid.model_validate_json(raw)
+        return TextsSaid.model_validate(told)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None
