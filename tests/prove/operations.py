@@ -19,6 +19,7 @@ from retoma.engine.submission import new_job, submission
 from tests.prove.play import KNOBS, Play, Scenario, until_claimed
 from tests.prove.scenarios import STORIES, chain, child, dies, parks, pay, stays
 
+LOOK = 31  # seconds: more than between two looks of the leader tasks, less than a lease
 MUCH = 300_000  # characters: more than comes along with a claim
 FEW = 3  # jobs in one transaction
 KINDS = 12  # more than one claim reads the queues of
@@ -292,6 +293,33 @@ async def ticks(play: Play) -> None:
         await play.ask(lambda: play.app.remove_schedule("monthly"))
 
 
+async def alarms(play: Play) -> None:
+    """The leader tasks look: an alert is raised, acknowledged and silenced."""
+    play.job(dies, retry=Retry(attempts=1))
+    play.job(stays)
+    play.failures = 1
+    await play.submit("dies", 1)
+    held = await play.submit("stays", 1)
+
+    async def looked_after() -> None:
+        await until_claimed(play, held)
+        while not (found := await play.ask(play.app.alerts)):
+            play.clock.later += LOOK
+            await asyncio.sleep(0.1)
+        for verb in (
+            partial(play.app.acknowledge_alert, found[0].id),
+            partial(play.app.silence_alert, found[0].id, "1h"),
+            partial(play.app.get_alert, found[0].id),
+        ):
+            with suppress(IllegalMove):
+                await play.ask(verb)
+        with suppress(IllegalMove):
+            await play.ask(lambda: play.app.cancel(held))
+
+    await asyncio.gather(play.run(), looked_after())
+    await play.run()
+
+
 def seconds_to_next_month(now: float) -> int:
     """Until noon of its first day: one tick lies between, whatever time is lost on the way."""
     today = datetime.fromtimestamp(now, UTC).replace(day=1, hour=12)
@@ -325,6 +353,7 @@ SCENARIOS = {
         Scenario("spends", spends),
         Scenario("rules", rules),
         Scenario("buries", buries),
+        Scenario("alarms", alarms),
         Scenario("crowds", crowds),
         Scenario("drains", drains),
         Scenario("ticks", ticks),
