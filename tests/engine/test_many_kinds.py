@@ -126,6 +126,7 @@ async def test_e28_a_claim_with_200_kinds_costs_what_it_costs_with_one(database_
             await aids.submit(database, CLAIMS * FREE // busy + FREE, kind=kind)
         many = await cost_of_claims(database, KINDS)
 
+    print(f"{many / one:.2f} times the work with {len(KINDS)} kinds, {busy} of them with jobs")
     assert 0 < many <= 1.3 * one, f"{one} with one kind, {many} with {len(KINDS)}"
 
 
