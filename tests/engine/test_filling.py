@@ -354,7 +354,7 @@ async def test_no_other_process_waits_long_for_a_million_jobs(database_url, tmp_
     )
     assert child.stdout is not None
     assert b"begun\n" == await child.stdout.readline()
-    told, waits = asyncio.create_task(child.communicate()), []
+    told, waits, start = asyncio.create_task(child.communicate()), [], monotonic()
     async with app_of(database_url) as app:
         while not told.done():
             began = monotonic()
@@ -362,10 +362,12 @@ async def test_no_other_process_waits_long_for_a_million_jobs(database_url, tmp_
             waits.append(monotonic() - began)
             await asyncio.sleep(0.02)
         answer, _ = await told
+        took = monotonic() - start
         submitted, waiting, megabytes = map(int, answer.split())
 
-    print(f"{len(waits)} other submits, the slowest {max(waits):.2f} s; {megabytes} MB")
+    print(f"{took:.0f} s; {len(waits)} others, the slowest {max(waits):.2f} s; {megabytes} MB")
     assert (jobs, jobs) == (submitted, waiting)
     assert megabytes <= 300
     assert len(waits) >= 100
-    assert max(waits) <= 1.0
+    # A second; on a machine with much else to do a small part of what the whole took.
+    assert max(waits) <= max(1.0, took / 20)
