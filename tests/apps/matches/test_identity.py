@@ -6,11 +6,14 @@ import pytest
 
 from retoma.apps.matches import store
 from retoma.apps.matches.model import SchemaInvalid
+from retoma.apps.matches.store.rows import json_of
 from retoma.apps.matches.store.tasks import Keeping
 from retoma.engine.errors import IllegalMove
+from retoma.engine.ports import Clock
 from retoma.sandbox.matches import Odd
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
 from tests.apps.matches.test_rounds import found, page_of, refs
+from tests.engine.aids import eventually, running
 
 # What else the page of a match may be of, and which of its values says so.
 OTHERS = {
@@ -171,3 +174,48 @@ async def test_nobody_stores_another_match_in_the_name_of_a_task(database_url):
             with pytest.raises(IllegalMove):
                 await there.app.write(keep)
         assert {} == await there.matches()
+
+
+async def test_alerts_of_one_flaw_are_one_wherever_it_stands_on_the_pages(database_url):
+    """`events[3].player` and `events[11].player` are one alert, with both pages."""
+    async with house(database_url) as there:
+        for match in there.truth()[:3]:
+            there.site.world.make_odd(LEAGUE, match.key, Odd.STRANGER)
+        run = await there.scraped()
+
+        paths = {
+            each["error"]["path"] for each in (await there.tasks(run)).values() if each["error"]
+        }
+        alerts = await (await there.app.database()).read(store.runs.watch)
+        assert len(paths) > 1
+        assert [f"SchemaInvalid {LEAGUE} events[].player"] == list(alerts)
+        assert [3] == [each["pages"] for each in alerts.values()]
+
+
+async def test_a_scrape_in_which_something_failed_says_so_while_others_wait(database_url):
+    """FAILED, not NOT_YET: a person has something to do."""
+    async with house(database_url, unfinished=1.0, clock=Clock()) as there:
+        there.site.world.make_odd(LEAGUE, there.truth()[0].key, Odd.ALIEN)
+        there.ill(there.truth()[0].path, 403)
+        run, _ = await there.start()
+
+        async def settled() -> bool:
+            return await there.statuses(run) == {"FAILED": 1, "NOT_YET": 9}
+
+        async with running(there.app):
+            await eventually(settled)
+        assert "FAILED" == (await there.seen(run))["status"]
+
+
+async def test_an_outage_is_waited_out_for_as_long_as_the_setting_says(database_url):
+    """The two waits between three attempts make up the patience, the second twice the first."""
+    async with house(database_url) as there:
+        await there.app.knobs.set("matches.patience", "30m", actor=WHO)
+        there.ill(there.truth()[0].path, 503)
+        run = await there.scraped()
+
+        assert {"FAILED": 1, "DONE": 9} == await there.statuses(run)
+        rows = await there.rows("SELECT details FROM events WHERE type = 'failed' ORDER BY seq")
+        first, second = [json_of(told)["after"] for (told,) in rows]
+        assert 450 <= first <= 600
+        assert 900 <= second <= 1200

@@ -227,5 +227,13 @@ def test_every_flaw_of_a_page_is_told_in_portuguese():
             }
     assert len(told) > 10
     assert [] == [why for why, said in told.items() if said == why]
+    for why, said in {
+        "a match that is finished needs one": "uma partida encerrada precisa dele",
+        "Input should be 'home' or 'away'": "deve ser 'home', 'away'",
+        "Input should be a valid datetime, invalid character in year": (
+            "deve ser uma data com hora, como 2026-04-04T16:00:00-03:00"
+        ),
+    }.items():
+        assert said == tell(in_words(why), Language.PT_BR)
     odd_one = "nobody has ever said so: {x} <b>"
     assert odd_one == tell(in_words(odd_one), Language.PT_BR)

@@ -55,6 +55,13 @@ SENTENCES: Final = (
     say("Tuple should have at least {least} item after validation, not {found}"),
     say("Tuple should have at most {most} items after validation, not {found}"),
 )
+# What stands for a status in a sentence about a match.
+STATUSES: Final = {
+    "scheduled": say("not begun"),
+    "live": say("being played"),
+    "finished": say("played to its end"),
+    "postponed": say("put off"),
+}
 VALUE: Final = re.compile(r"\{(\w+)\}")
 OURS: Final = "Value error, "  # pydantic's mark of a sentence of ours
 
@@ -90,7 +97,13 @@ def _known(told: str) -> Said | None:
 
 
 def _filled(template: str, values: dict[str, Any]) -> Said:
-    """What stands in the list was marked there for the catalogue."""
+    """What stands in the list was marked there for the catalogue; of pydantic's own English nothing stays."""
+    if "more" in values:
+        values["more"] = ""
+    if "choices" in values:
+        values["choices"] = values["choices"].replace(" or ", ", ")
+    if values.get("status") in STATUSES:
+        values["status"] = STATUSES[values["status"]]
     said = Said(template.format(**values))
     said.template, said.values = template, values
     return said

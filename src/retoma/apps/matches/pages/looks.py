@@ -168,7 +168,7 @@ def evidence_told(view: View, error: Any) -> dict[str, Any]:
     return {
         "code": _text(told.get("code")),
         "meaning": meaning_of(view, _text(told.get("code"))),
-        "message": _text(told.get("message")) or view.reason(_text(told.get("reason"))),
+        "message": _message(view, told),
         "selector": _text(told.get("selector")),
         "layout": _text(told.get("layout")),
         "problems": [
@@ -181,6 +181,15 @@ def evidence_told(view: View, error: Any) -> dict[str, Any]:
         "attempt": told.get("attempt"),
         "generation": told.get("generation"),
     }
+
+
+def _message(view: View, told: dict[str, Any]) -> str:
+    """What a person has said, or what a code without a meaning of ours says for itself; programs say it by
+    their code, and in English."""
+    code = _text(told.get("code"))
+    if code == "DELETED" or code not in MEANINGS:
+        return _text(told.get("message")) or view.reason(_text(told.get("reason")))
+    return ""
 
 
 def field_of(error: Any) -> str:

@@ -17,6 +17,7 @@ from retoma.apps.matches.pages.looks import (
     led,
     round_at,
     task_at,
+    why_not_yet,
 )
 from retoma.apps.matches.sites import sites
 from retoma.engine.errors import BadInput
@@ -184,5 +185,7 @@ def _detail(view: View, page: RereadShown) -> str:
             told = evidence_told(view, after)
             why = told["problems"][0][1] if told["problems"] else ""
             return f"{told['code']} {field_of(after)} {why}".strip()
+        case "not_yet":
+            return why_not_yet(view, after.get("status"))
         case _:
-            return str(after.get("status") or after.get("why") or "")
+            return ""  # what is said of the change is all

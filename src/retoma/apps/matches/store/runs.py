@@ -383,7 +383,7 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
     return {
         f"{names[code]} {league} {field}"[:200]: {
             "text": speak(
-                "{n} pages of {league} were refused: {code} at {field}",
+                "pages of {league} that were refused by {code} at {field}: {n}",
                 n=int(n),
                 league=league,
                 code=code,
