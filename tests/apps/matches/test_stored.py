@@ -17,6 +17,7 @@ from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_a
 from tests.apps.matches.test_api import ROUND, asked
 from tests.apps.matches.test_identity import failed_again, gate
 from tests.apps.matches.test_pages import form_of, site_of
+from tests.apps.matches.test_rounds import page_of
 from tests.apps.matches.test_story import all_are
 from tests.apps.verbs import verb
 from tests.engine.aids import eventually, running
@@ -112,6 +113,31 @@ async def test_a_deleted_match_is_missing_until_it_is_scraped_again(database_url
         assert [(2,)] == await there.rows(
             "SELECT count(*) FROM jobs WHERE kind = 'matches.complete'"
         )
+
+
+async def test_a_match_that_a_person_had_accepted_can_be_deleted_and_scraped_too(database_url):
+    """Its job was ended as skipped: it has failed all the same, and is tried again with the others."""
+    async with house(database_url) as there:
+        odd = there.truth()[0]
+        there.site.world.make_odd(LEAGUE, odd.key, Odd.SCORE_100)
+        run = await there.scraped()
+        task = (await there.tasks(run))[odd.key]["id"]
+        accepted = await there.app.write(
+            lambda tx: store.repairs.accept(tx, task, page_of(odd), "súmula", actor=WHO)
+        )
+        assert ("DONE", True, 10, 10) == await gate(there, run)
+        await there.app.write(
+            lambda tx: store.repairs.delete(tx, accepted.partida, 1, "engano", actor=WHO)
+        )
+        told = await there.seen(run)
+        assert ("FAILED", 1, 0) == tuple(
+            told[name] for name in ("status", "failed", "left_out")
+        )
+        assert "DELETED" == (await there.tasks(run))[odd.key]["error_code"]
+
+        there.site.world.make_odd(LEAGUE, odd.key, None)
+        assert 1 == await failed_again(there, run)
+        assert ("DONE", True, 10, 10) == await gate(there, run)
 
 
 async def test_a_match_is_asked_for_again_and_stays_until_its_page_was_read(database_url):

@@ -60,13 +60,13 @@ SELECT t.id, t.run AS job_id, r.league, r.season, r.round, t.match_key, t.home, 
        CASE WHEN t.partida IS NOT NULL THEN CASE WHEN t.already = 1 THEN 'SKIPPED' ELSE 'DONE' END
             WHEN x.match_key IS NOT NULL THEN 'SKIPPED'
             WHEN j.state = 'running' THEN 'RUNNING'
-            WHEN j.state IN ('skipped', 'canceled') THEN 'SKIPPED'
+            WHEN j.state IN ('skipped', 'canceled') AND t.error ->> 'code' IS DISTINCT FROM 'DELETED' THEN 'SKIPPED'
             WHEN j.state = 'waiting' AND t.not_yet IS NOT NULL THEN 'NOT_YET'
             WHEN j.state IN ('waiting', 'parked') THEN 'PENDING'
             ELSE 'FAILED' END AS status,
        coalesce(j.failures, 0) + CASE WHEN j.state = 'done' THEN 1 ELSE 0 END AS attempts,
        CASE WHEN t.partida IS NULL THEN
-           coalesce(j.code, CASE WHEN j.state = 'done' THEN t.error ->> 'code' END) END AS error_code,
+           coalesce(j.code, CASE WHEN j.state IN ('done', 'skipped') THEN t.error ->> 'code' END) END AS error_code,
        CASE WHEN t.partida IS NULL THEN
            CASE WHEN j.state = 'dead' AND t.error ->> 'code' IS DISTINCT FROM j.code
                 THEN json_build_object('code', j.code, 'reason', j.reason) ELSE t.error END END AS error,
@@ -116,8 +116,10 @@ FROM (
            count(t.id) FILTER (WHERE t.partida IS NULL AND x.match_key IS NULL
                AND j.state = 'waiting' AND t.not_yet IS NOT NULL) AS later,
            count(t.id) FILTER (WHERE t.partida IS NULL AND x.match_key IS NULL
-               AND coalesce(j.state, 'dead') IN ('dead', 'done')) AS failed,
-           count(t.id) FILTER (WHERE t.partida IS NULL AND x.match_key IS NULL AND j.state IN ('skipped', 'canceled')) AS left_out
+               AND (coalesce(j.state, 'dead') IN ('dead', 'done')
+                    OR j.state IN ('skipped', 'canceled') AND t.error ->> 'code' IS NOT DISTINCT FROM 'DELETED')) AS failed,
+           count(t.id) FILTER (WHERE t.partida IS NULL AND x.match_key IS NULL AND j.state IN ('skipped', 'canceled')
+               AND t.error ->> 'code' IS DISTINCT FROM 'DELETED') AS left_out
     FROM match_runs r LEFT JOIN jobs d ON d.id = r.discovery
     LEFT JOIN match_tasks t ON t.run = r.id LEFT JOIN jobs j ON j.id = t.job
     LEFT JOIN match_dropped x ON x.league = r.league AND x.season = r.season AND x.round = r.round

@@ -109,6 +109,7 @@ def drop(tx: Transaction, task: int, why: str, *, actor: str) -> Round:
                 partida=wanted.done,
             )
         )
+    _hold(tx, wanted.of)
     which = {**wanted.of.parameters(), "match_key": wanted.key}
     if tx.one(DROP_MATCH, **which, why=said, actor=actor) is None:
         return wanted.of  # dropped before
@@ -133,6 +134,7 @@ def restore(tx: Transaction, task: int, *, actor: str) -> Round:
 def confirm(tx: Transaction, of: Round, matches: int, why: str, *, actor: str) -> None:
     """How many matches a round has, whatever its league says; never fewer than were found and not dropped."""
     said = reason(why)
+    _hold(tx, of)
     tx.run(CONFIRM_SIZE, **of.parameters(), matches=matches, why=said, actor=actor)
     _resize(tx, of, said, actor)
     told = {**of.parameters(), "matches": matches, "why": said}
@@ -151,6 +153,7 @@ def hurry(tx: Transaction, task: int, *, actor: str) -> int:
                 status=told["status"],
             )
         )
+    _hold(tx, wanted.of)
     _look_now(tx, wanted.job, actor)
     tx.tell("matches.hurried", f"task {task}", {"match": wanted.key}, actor=actor)
     return wanted.job
@@ -158,6 +161,7 @@ def hurry(tx: Transaction, task: int, *, actor: str) -> int:
 
 def hurry_round(tx: Transaction, run: int, *, actor: str) -> list[int]:
     """All of a scrape that waits for a time, its discovery too: their jobs."""
+    tx.run(LOCK_RUN, run=run)
     told = runs.job_seen(tx, run)
     waiting = [
         int(each["job"])
@@ -197,13 +201,20 @@ def _leave(tx: Transaction, task: Task, why: str, actor: str) -> None:
     tx.inside(move)
 
 
-def _resize(tx: Transaction, of: Round, why: str, actor: str) -> None:
-    """What is expected of the current scrape of a round now; it may be complete by that."""
+def _hold(tx: Transaction, of: Round) -> int | None:
+    """The current scrape of a round: whoever else changes it waits, and comes to its jobs after us."""
     row = tx.one(LAST_RUN, **of.parameters())
     if row is None:
+        return None
+    tx.run(LOCK_RUN, run=row[0])
+    return int(row[0])
+
+
+def _resize(tx: Transaction, of: Round, why: str, actor: str) -> None:
+    """What is expected of the current scrape of a round now; it may be complete by that."""
+    run = _hold(tx, of)
+    if run is None:
         return
-    run = int(row[0])
-    tx.run(LOCK_RUN, run=run)
     tx.run(RESIZE_RUN, run=run, size=runs.size_of(tx, of) or 0)
     told = runs.job_seen(tx, run)
     short = told["discovery_state"] == State.DEAD and told["discovery_code"] == "ROUND_SHORT"
