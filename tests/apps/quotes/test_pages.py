@@ -56,6 +56,23 @@ def text_of(answer: httpx2.Response) -> str:
 # — what is seen —
 
 
+async def test_what_waits_for_a_key_says_why_and_how_it_goes_on(database_url, tmp_path):
+    lacking = {"anthropic_key": None}
+    async with (
+        world(database_url, tmp_path, told=lacking) as house,
+        pages(house, APP, database_url) as site,
+    ):
+        about = site.house.catalogue.describe
+        lote = (await add_lote(site, *(store.NewQuote(about(n)) for n in (1, 2)))).lote
+        await house.drained()
+
+        for path in (f"/quotes/lotes/{lote}", "/quotes/1", "/quotes/stuck"):
+            seen = text_of(await site.viewer.get(path, headers=PT))
+            assert "RETOMA_ANTHROPIC_KEY says nothing" in seen, path
+            assert "Defina a chave que é citada" in seen, path
+        assert "travadas: 2" in text_of(await site.viewer.get("/quotes/lotes/1", headers=PT))
+
+
 async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url, tmp_path):
     """With nothing to show it says what to do; then with words that are markup. A viewer has no buttons."""
     async with site_of(database_url, tmp_path) as site:

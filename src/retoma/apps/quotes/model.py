@@ -105,6 +105,11 @@ CODES: Final = table(
     ),
 )
 
+# Quotes that these have parked go on by themselves once the configuration is right and they are resumed.
+CONFIGURATION: Final = frozenset(
+    code for code, each in CODES.items() if each.error_class is ErrorClass.CONFIG
+)
+
 
 # — what an analysis says —
 

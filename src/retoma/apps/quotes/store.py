@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
-from retoma.apps.quotes.model import KIND, QuoteKind, QuoteStatus
+from retoma.apps.quotes.model import CODES, CONFIGURATION, KIND, QuoteKind, QuoteStatus
 from retoma.db import Row, Statement, statement
 from retoma.db import Transaction as Reading
 from retoma.engine.duration import seconds
@@ -36,6 +36,8 @@ LIST_QUOTES = verb("list_quotes")
 LOTE_CHECKPOINTS = verb("lote_checkpoints")
 NAME_JOB = verb("name_job")
 NAME_JOBS = verb("name_jobs")
+PARKED_BY_CODE = verb("parked_by_code")
+PARKED_MESSAGE = verb("parked_message")
 QUOTES_AT = verb("quotes_at")
 QUOTES_BY_JOB = verb("quotes_by_job")
 QUOTES_OF_JOBS = verb("quotes_of_jobs")
@@ -148,6 +150,38 @@ def expire_old(tx: Transaction, age: Any, *, actor: str) -> int:
     if found:
         tx.tell("quotes.expired", str(len(found)), [job for job, _ in found], actor=actor)
     return len(found)
+
+
+class Parked(NamedTuple):
+    """Quotes that wait for somebody, by the code of what stopped them."""
+
+    code: str
+    quotes: int
+    message: str | None  # of the newest of them
+
+
+def parked_by_code(tx: Reading, lote: int | None = None) -> list[Parked]:
+    """The most first; of one lote, or of all."""
+    rows = tx.all(PARKED_BY_CODE, lote=lote)
+    return [Parked(code or "", n, parked_message(tx, newest)) for code, n, newest in rows]
+
+
+def parked_message(tx: Reading, job: int) -> str | None:
+    """What stopped a job that is parked, as its last attempt said it."""
+    row = tx.one(PARKED_MESSAGE, job=job)
+    return None if row is None else row[0]
+
+
+def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+    """An alert where quotes wait until somebody puts the configuration right."""
+    waiting = [each for each in parked_by_code(tx) if each.code in CONFIGURATION]
+    if not waiting:
+        return {}
+    n = sum(each.quotes for each in waiting)
+    why = "; ".join(CODES[each.code].meaning for each in waiting)
+    text = f"{n} cotações esperam" if n > 1 else "1 cotação espera"
+    found = {"text": f"{text} configuração: {why}", "quotes": n}
+    return {"waiting_for_configuration": found | {each.code: each.quotes for each in waiting}}
 
 
 def quote_seen(tx: Reading, quote: int) -> dict[str, Any]:

@@ -1,19 +1,20 @@
 """What all the rooms of this API need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
 from fastapi import Path
-from pydantic import PlainSerializer
+from pydantic import Field, PlainSerializer
 
 from retoma.apps.quotes.model import PERCENT, ProcessingCheckpoint, QuoteStatus, money_of
-from retoma.apps.quotes.store import time_told
+from retoma.apps.quotes.store import parked_by_code, time_told
 from retoma.db import Transaction
 from retoma.library import Retoma
 from retoma.web import router
 from retoma.web.wire import LARGEST, Shown
+from retoma.words import Language, Said, say, tell
 
 T = TypeVar("T")
 routes = router("quotes")
@@ -24,6 +25,47 @@ LONGEST: Final = 10_000  # characters of a description
 Reais = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
 QuoteId = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a quote.")]
 LoteId = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a lote.")]
+
+
+class WaitingFor(Shown):
+    """What quotes wait for that somebody must put right, and how."""
+
+    code: str
+    quotes: int
+    message: str | None = Field(description="What was said when the newest of them stopped.")
+    cure: str
+
+
+# How what stopped a quote is put right. In the answer it stands in the language of whoever asks.
+CURES: Final[Mapping[str, Said]] = {
+    "no_key": say(
+        "Set the key that is named (`RETOMA_ANTHROPIC_KEY` or `RETOMA_SERPAPI_KEY`) and start the runners"
+        " again; then resume."
+    ),
+    "unauthorized": say(
+        "The service refused the key: give the runners one that is good and start them again; then resume."
+    ),
+    "wrong_address": say(
+        "There is no such service or no such model: correct `RETOMA_ANTHROPIC_MODEL` or the address of the"
+        " service and start the runners again; then resume."
+    ),
+}
+LOOK: Final = say("Put right what it says; then resume.")
+
+
+async def waiting_told(
+    house: "Has", language: Language | None, lote: int | None = None
+) -> list[WaitingFor]:
+    """Of one lote, or of all."""
+    found = await read(house, lambda tx: parked_by_code(tx, lote))
+    return [waiting_for(*each, language) for each in found]
+
+
+def waiting_for(
+    code: str, quotes: int, message: str | None, language: Language | None
+) -> WaitingFor:
+    cure = tell(CURES.get(code, LOOK), language)
+    return WaitingFor(code=code, quotes=quotes, message=message, cure=cure)
 
 
 class QuoteLine(Shown):

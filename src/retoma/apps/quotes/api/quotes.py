@@ -13,17 +13,20 @@ from retoma.apps.quotes.api.how import (
     Has,
     QuoteId,
     QuoteLine,
+    WaitingFor,
     line_told,
     read,
     routes,
+    waiting_for,
 )
 from retoma.apps.quotes.model import QuoteKind, QuoteStatus
-from retoma.web import AHouse, Operator, Viewer
+from retoma.engine.states import State
+from retoma.web import AHouse, AVisit, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.money import CostsShown, costs_shown
 from retoma.web.replay import asked, written
 from retoma.web.wire import LARGEST, Body, Limit, NextPage, Once, PageOf
-from retoma.words import say
+from retoma.words import Language, say
 
 
 class NewQuote(Body):
@@ -60,6 +63,9 @@ class QuoteShown(QuoteLine):
     google_shopping_response_json: JsonValue
     result: JsonValue
     error_message: str | None
+    waiting_for: WaitingFor | None = Field(
+        description="What somebody must put right before it goes on."
+    )
     created_by: str
     job: int | None
     cost: CostsShown | None = Field(description="None: taken over as history, it has no job.")
@@ -111,9 +117,9 @@ class _Made(Body):
 
 
 @routes.get("/api/quotes/{quote}")
-async def get_quote(quote: QuoteId, _: Viewer, house: AHouse) -> QuoteShown:
+async def get_quote(quote: QuoteId, _: Viewer, house: AHouse, visit: AVisit) -> QuoteShown:
     """One quote: how far it is, what was found, what it costs."""
-    return await shown(house, quote)
+    return await shown(house, quote, visit.language)
 
 
 @routes.post("/api/quotes/{quote}/cancel")
@@ -124,7 +130,7 @@ async def cancel_quote(quote: QuoteId, who: Operator, house: AHouse) -> QuoteSho
     return await shown(house, quote)
 
 
-async def shown(house: Has, quote: int) -> QuoteShown:
+async def shown(house: Has, quote: int, language: Language | None = None) -> QuoteShown:
     told = await read(house, lambda tx: store.quote_seen(tx, quote))
     more = ("resume_data", "claude_payload_json", "google_shopping_response_json", "result")
     job = told["job"]
@@ -133,10 +139,19 @@ async def shown(house: Has, quote: int) -> QuoteShown:
         **{name: told[name] for name in more},
         last_heartbeat=store.time_told(told["last_heartbeat"]),
         error_message=await _message(house, told),
+        waiting_for=await _waiting(house, job, language),
         created_by=told["created_by"],
         job=job,
         cost=None if job is None else costs_shown(await house.retoma.costs.of_job(job)),
     )
+
+
+async def _waiting(house: Has, job: int | None, language: Language | None) -> WaitingFor | None:
+    found = None if job is None else await house.retoma.get(job)
+    if found is None or found.state is not State.PARKED:
+        return None
+    message = await read(house, lambda tx: store.parked_message(tx, found.id))
+    return waiting_for(found.code or "", 1, message, language)
 
 
 async def _message(house: Has, told: Mapping[str, Any]) -> str | None:

@@ -4,12 +4,22 @@ from datetime import datetime
 from typing import Final
 
 from fastapi import Response
+from pydantic import Field
 
 from retoma.apps.quotes import store
-from retoma.apps.quotes.api.how import Has, LoteId, QuoteId, percentage, read, routes
+from retoma.apps.quotes.api.how import (
+    Has,
+    LoteId,
+    QuoteId,
+    WaitingFor,
+    percentage,
+    read,
+    routes,
+    waiting_told,
+)
 from retoma.apps.quotes.api.lotes import LoteShown, lote_of, lote_told
 from retoma.apps.quotes.api.quotes import QuoteShown, shown
-from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteStatus
+from retoma.apps.quotes.model import CONFIGURATION, KIND, ProcessingCheckpoint, QuoteStatus
 from retoma.engine.errors import IllegalMove
 from retoma.engine.insights import PAGE, Stuck
 from retoma.engine.states import State
@@ -17,7 +27,7 @@ from retoma.web import AHouse, AVisit, Operator, Viewer
 from retoma.web.many import do_to_batch
 from retoma.web.orders import Order
 from retoma.web.wire import Moved, Shown
-from retoma.words import say
+from retoma.words import Language, say
 
 QUIET: Final = "10m"  # without progress for so long a quote is stuck
 OLD: Final = "24h"
@@ -71,6 +81,9 @@ class BatchStatus(LoteShown):
     stuck_count: int
     by_checkpoint: dict[ProcessingCheckpoint, int]
     errors: dict[str, int]
+    waiting_for: list[WaitingFor] = Field(
+        description="What somebody must put right before its quotes go on, the most first."
+    )
 
 
 @routes.get("/api/system/health")
@@ -178,12 +191,12 @@ async def resume_batch(
 
 
 @routes.get("/api/system/batch-status/{lote}")
-async def batch_status(lote: LoteId, _: Viewer, house: AHouse) -> BatchStatus:
-    """How far a lote is, where its quotes stand, and by what they failed."""
-    return await status_told(house, lote)
+async def batch_status(lote: LoteId, _: Viewer, house: AHouse, visit: AVisit) -> BatchStatus:
+    """How far a lote is, where its quotes stand, and by what they failed or what they wait for."""
+    return await status_told(house, lote, visit.language)
 
 
-async def status_told(house: Has, lote: int) -> BatchStatus:
+async def status_told(house: Has, lote: int, language: Language | None = None) -> BatchStatus:
     found = await lote_of(house, lote)
     told = await lote_told(house, found)
     rows = await read(house, lambda tx: tx.all(store.LOTE_CHECKPOINTS, lote=lote))
@@ -192,6 +205,7 @@ async def status_told(house: Has, lote: int) -> BatchStatus:
         stuck_count=await count_stuck(house, lote),
         by_checkpoint={_at(at): n for at, n in rows},
         errors=await house.retoma.dead_codes(lote),
+        waiting_for=await waiting_told(house, language, lote),
     )
 
 
@@ -223,8 +237,10 @@ async def stuck_of(house: Has) -> list[Stuck]:
 
 
 async def count_stuck(house: Has, lote: int | None = None) -> int:
-    """Those of that list, and what is beyond its length."""
-    return await house.retoma.count_stuck(quiet=QUIET, kind=KIND, batch=lote)
+    """Those of that list, what is beyond its length, and what waits for its configuration."""
+    held = await house.retoma.count_stuck(quiet=QUIET, kind=KIND, batch=lote)
+    parked = await read(house, lambda tx: store.parked_by_code(tx, lote))
+    return held + sum(each.quotes for each in parked if each.code in CONFIGURATION)
 
 
 def _at(checkpoint: str | None) -> ProcessingCheckpoint:

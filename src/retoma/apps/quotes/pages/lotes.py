@@ -124,7 +124,7 @@ class LoteScreen:
 
     async def draw(self) -> Sequence[Region]:
         house = self.pages.house
-        told = await api.system.status_told(house, self.lote)
+        told = await api.system.status_told(house, self.lote, self.view.language)
         batch = await house.retoma.batch(self.lote)
         given: dict[str, Any] = {
             **lote_given(told, self.view),
@@ -138,7 +138,7 @@ class LoteScreen:
                 f"lote-{part}",
                 self.pages.render(f"quotes/lote_{part}.html", self.view, **given),
             )
-            for part in ("head", "errors", "costs")
+            for part in ("head", "waiting", "errors", "costs")
         ] + await self._quotes()
 
     async def _quotes(self) -> list[Region]:

@@ -139,7 +139,7 @@ class QuoteScreen:
 
     async def draw(self) -> Sequence[Region]:
         house = self.pages.house
-        quote = await api.quotes.shown(house, self.quote)
+        quote = await api.quotes.shown(house, self.quote, self.view.language)
         seen, evidence, costs = await self._of_job()
         sources = sources_of(quote, evidence)
         given: dict[str, Any] = {
@@ -150,7 +150,7 @@ class QuoteScreen:
             "costs": costs,
             "seen": seen,
             "names": {each.boot: each.name for each in await house.retoma.runners()},
-            "failure": _failure(seen),
+            "failure": _failure(quote, seen),
             "recoverable": await self._recoverable(seen),
             "open": quote.status in OPEN and not (seen and seen.job.cancel_at),
             "trail": _trail(quote, seen),
@@ -196,8 +196,10 @@ class QuoteScreen:
         return seen.job.state in (State.DEAD, State.PARKED)
 
 
-def _failure(seen: JobSeen | None) -> tuple[str, str] | None:
-    """By what it ended, or the last attempt did: code and message."""
+def _failure(quote: QuoteShown, seen: JobSeen | None) -> tuple[str, str] | None:
+    """By what it ended or was parked, or the last attempt failed: code and message."""
+    if quote.waiting_for is not None:
+        return quote.waiting_for.code, quote.waiting_for.message or ""
     if seen is None or seen.job.state is State.DONE:
         return None
     for event in seen.events:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from retoma.apps.quotes import api
 from retoma.apps.quotes.api.how import percentage
-from retoma.apps.quotes.model import ProcessingCheckpoint
+from retoma.apps.quotes.model import CODES, ProcessingCheckpoint
 from retoma.apps.quotes.pages.looks import CONCERN, lote_given
 from retoma.engine.errors import BadInput
 from retoma.web.pages.asked import BatchOf
@@ -47,15 +47,19 @@ class StuckScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        stuck = await api.system.stuck_told(self.pages.house)
+        house, language = self.pages.house, self.view.language
+        stuck = await api.system.stuck_told(house)
         given: dict[str, Any] = {
             "stuck": stuck,
+            "waiting": await api.how.waiting_told(house, language),
+            "lote": None,
+            "meanings": CODES,
             "left": sum(each.lease_expired for each in stuck),
             "most": api.system.MOST,
         }
         return [
             drawn(name, self.pages.render(f"quotes/{name}.html", self.view, **given))
-            for name in ("stuck_all", "stuck_list")
+            for name in ("stuck_all", "waiting", "stuck_list")
         ]
 
 
