@@ -5,6 +5,7 @@ proxy.py does the work.
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -31,9 +32,26 @@ class Introduced(HttpProxyBasePlugin):
         return request
 
 
+def _leave_no_child() -> None:
+    """A child of ours ends with us, however we end: its end of a pipe says so."""
+    ours, theirs = os.pipe()
+
+    def watch() -> None:
+        os.close(theirs)
+
+        def wait() -> None:
+            os.read(ours, 1)  # nobody writes: it ends when whoever forked us is gone
+            os._exit(0)
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    os.register_at_fork(after_in_child=watch)
+
+
 def run(name: str, port: int, listening: Callable[[int], None], *, with_parent: bool) -> None:
     """Until told to stop. The credentials are in the environment."""
     os.environ[NAME] = name
+    _leave_no_child()
     arguments = ["--hostname", HERE, "--port", str(port), "--log-level", "ERROR"]
     arguments += ["--num-workers", "1", "--num-acceptors", "1"]
     arguments += ["--basic-auth", os.environ.pop(CREDENTIALS)]
