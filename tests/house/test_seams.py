@@ -106,6 +106,7 @@ DOORS: dict[str, Door] = {
     ),
     "engine/ports.py": Door(("chance", "ids", "time"), "the engine's doors themselves"),
     "engine/scratch.py": Door(("threads",), "threads that ask for the one folder at once"),
+    "sandbox/proxies.py": Door(("threads",), "a child of a proxy that was killed ends with it"),
     "simulation/simulate.py": Door(("time",), "waits by the loop's virtual time"),
     "simulation/universe.py": Door(("time",), "waits by the loop's virtual time"),
     "chromium.py": Door(

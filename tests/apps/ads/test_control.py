@@ -2,10 +2,12 @@
 
 import re
 
-from retoma.apps.ads import APP
-from tests.apps.ads.fakes import FakeWorker
+from retoma import Retoma
+from retoma.apps.ads import APP, store
+from tests.apps.ads.fakes import FakeWorker, FakeWriter
 from tests.apps.ads.test_pages import site_of, text_of
 from tests.apps.people import PT
+from tests.engine.aids import eventually, running
 from tests.web.test_more_pages import posted, told
 from tests.web.test_sign_in import signed_in
 
@@ -65,3 +67,88 @@ async def test_no_proxy_is_told_of_and_parar_agora_cancels_what_runs(database_ur
         )
         assert missions == [(first, "canceled", "Bia"), (second, "queued", None)]
         await browser.aclose()
+
+
+# — what keeps missions, in words, on the page of it all —
+
+BADGE = '<span class="mark warn">{}</span>'
+
+
+async def test_mission_control_says_why_nothing_goes_on(database_url, tmp_path):
+    """No runner, no proxy, no writer, a writer away, every worker in error: a sentence and a badge each."""
+    async with site_of(
+        database_url, tmp_path, workers=[FakeWorker()], writers=[FakeWriter()]
+    ) as site:
+
+        async def seen() -> str:
+            return text_of(await site.viewer.get("/ads", headers=PT))
+
+        page = await seen()
+        assert "Nenhum runner está ativo" in page
+        assert BADGE.format("sem runner") in page
+        async with running(site.house.app, name="runner-1"):
+            await eventually(lambda: _lives(site.house.app))
+            page = await seen()
+            assert "Nenhum runner está ativo" not in page
+            assert "runner-1" in page
+            assert "writer 1" in page
+            assert BADGE.format("sem") not in page
+        await site.house.change(
+            "UPDATE pool_items SET state = 'off' WHERE pool = 'ads.proxies'"
+        )
+        await site.house.change("UPDATE ads_workers SET status = 'error'")
+        await site.house.app.write(lambda tx: store.writer_away(tx, "WRT-000001", "ERROR302"))
+        page = await seen()
+        for sentence, badge in (
+            ("Nenhum proxy está ativo (ERROR501)", "sem proxy"),
+            ("Todos os workers estão em erro", "workers em erro"),
+            ("O writer writer 1 não responde desde", "writer fora do ar"),
+        ):
+            assert sentence in page
+            assert BADGE.format(badge) in page
+        await site.house.change("UPDATE ads_writers SET active = FALSE")
+        page = await seen()
+        assert "Nenhum writer está ativo" in page
+        assert BADGE.format("sem writer") in page
+
+
+async def _lives(app: Retoma) -> bool:
+    return any(each.living for each in await app.runners())
+
+
+async def test_every_tab_of_the_bank_says_how_many_and_all_that_match_are_chosen(
+    database_url, tmp_path
+):
+    """More than the fifty of a page, by the filter that is set."""
+    async with site_of(database_url, tmp_path) as site:
+        await site.house.add(60)
+        other = await site.house.add(2)
+        await site.house.queue(*other)
+        page = text_of(await site.viewer.get("/ads/missions?status=novo", headers=PT))
+        tabs = dict(re.findall(r'status=(\w+)"[^>]*>\w+ <b>(\d+)</b>', page))
+        assert tabs["novo"] == "60"
+        assert tabs["queued"] == "2"
+        assert tabs["failed"] == "0"
+        assert re.search(r">todas? <b>62</b>|>todos <b>62</b>", page), page[:3000]
+
+        browser, csrf = await signed_in(site, "operator")
+        form = text_of(await browser.get("/ads/missions?status=novo", headers=PT))
+        assert 'name="filter_status" value="novo"' in form
+        order = {"verb": "queue", "all": "1", "filter_status": "novo", "mission": other[0]}
+        told(await posted(browser, "/ads/missions/orders", csrf, **order))
+
+        counts = await site.house.rows("SELECT status, count(*) FROM missions GROUP BY status")
+        assert counts == [("queued", 62)]
+        bad = {**order, "filter_media_type": "radio"}
+        assert (await posted(browser, "/ads/missions/orders", csrf, **bad)).status_code == 422
+
+
+async def test_missions_that_are_imported_may_be_queued_at_once(database_url, tmp_path):
+    async with site_of(database_url, tmp_path) as site:
+        browser, csrf = await signed_in(site, "operator")
+        assert 'name="queue"' in text_of(await browser.get("/ads/import?what=missions"))
+        text = "date_start,date_end,media_type,languages\n2025-01-01,2025-01-01,video,pt\n"
+        form = {"what": "missions", "text": text, "verb": "apply", "queue": "1"}
+        assert (await posted(browser, "/ads/import", csrf, **form)).status_code == 200
+
+        assert await site.house.rows("SELECT status FROM missions") == [("queued",)]

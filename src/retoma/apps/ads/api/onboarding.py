@@ -68,10 +68,17 @@ class Taken:
 
 
 async def take(
-    tools: Tools, what: Intake, text: str, *, actor: str, dry_run: bool, test: bool = False
+    tools: Tools,
+    what: Intake,
+    text: str,
+    *,
+    actor: str,
+    dry_run: bool,
+    test: bool = False,
+    queue: bool = False,
 ) -> Taken:
     """What a text says, line by line."""
-    told: dict[str, Any] = {"actor": actor, "dry_run": dry_run, "test": test}
+    told: dict[str, Any] = {"actor": actor, "dry_run": dry_run, "test": test, "queue": queue}
     return await take_lines(tools, what, read(what, text), **told)
 
 
@@ -83,6 +90,7 @@ async def take_lines(
     actor: str,
     dry_run: bool,
     test: bool = False,
+    queue: bool = False,
 ) -> Taken:
     """Judge every line; unless this is a dry run, add what is new, all of it or nothing."""
     read_in = [await _checked(tools, what, line) for line in lines]
@@ -98,6 +106,8 @@ async def take_lines(
             tx.tell("ads.imported", what, {"added": len(ids)}, actor=actor)
         if ids and test and what is not Intake.MISSIONS:
             store.ask_tests(tx, Sort(what), ids, actor=actor)
+        if ids and queue and what is Intake.MISSIONS:
+            store.queue_missions(tx, ids, actor=actor)
         return Taken(judged, ids)
 
     return await tools.retoma.write(add)
@@ -226,6 +236,9 @@ class Pasted(Body):
     text: Annotated[StrictStr, Field(min_length=1, max_length=LONGEST)]
     dry_run: StrictBool = True
     test: Annotated[StrictBool, Field(description="Test what was added.")] = False
+    queue: Annotated[StrictBool, Field(description="Queue the missions that were added.")] = (
+        False
+    )
 
 
 class LineShown(Shown):
@@ -267,7 +280,7 @@ async def import_things(
 async def imported(
     house: House, what: Intake, body: Pasted, actor: str, language: Language
 ) -> Imported:
-    told = {"actor": actor, "dry_run": body.dry_run, "test": body.test}
+    told = {"actor": actor, "dry_run": body.dry_run, "test": body.test, "queue": body.queue}
     taken = await take(tools_of(house), what, body.text, **told)  # type: ignore[arg-type]
     if not body.dry_run:
         refuse_wrong(taken)

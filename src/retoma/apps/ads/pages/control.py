@@ -13,12 +13,13 @@ from retoma import panel
 from retoma.apps.ads import api, store
 from retoma.apps.ads.api.how import time_told
 from retoma.apps.ads.api.orchestrator import OrchestratorShown
-from retoma.apps.ads.api.things import ProxyShown, WorkerShown
+from retoma.apps.ads.api.things import ProxyShown, WorkerShown, WriterShown
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.looks import CONCERN, knob, path_of, read, worker_rows
 from retoma.apps.ads.pages.words import field_name
 from retoma.apps.ads.store.watch import watch
 from retoma.db import Row
+from retoma.engine.insights import RunnerSeen
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
@@ -55,6 +56,47 @@ class UnderWay:
 
 
 @dataclass(frozen=True, slots=True)
+class Here:
+    """What there is to work with; each property: why nothing, or nothing new, can go on."""
+
+    workers: Sequence[WorkerShown]
+    proxies: Sequence[ProxyShown]
+    writers: Sequence[WriterShown]
+    runners: Sequence[RunnerSeen]
+
+    @property
+    def no_runner(self) -> bool:
+        return not self.runners
+
+    @property
+    def no_worker(self) -> bool:
+        return not any(each.active for each in self.workers)
+
+    @property
+    def all_in_error(self) -> bool:
+        active = [each for each in self.workers if each.active]
+        return bool(active) and all(each.status is WorkerStatus.ERROR for each in active)
+
+    @property
+    def no_proxy(self) -> bool:
+        return not any(each.active for each in self.proxies)
+
+    @property
+    def no_writer(self) -> bool:
+        return not any(each.active for each in self.writers)
+
+    @property
+    def writers_away(self) -> list[WriterShown]:
+        return [each for each in self.writers if each.active and each.away_since is not None]
+
+
+def _works_here(runner: RunnerSeen) -> bool:
+    """Whether it lives, and does our jobs."""
+    kinds = {each.partition("@")[0] for each in runner.knows}  # each with its version
+    return runner.living and store.EXTRACTION in kinds
+
+
+@dataclass(frozen=True, slots=True)
 class ControlScreen:
     """All that the orchestrator does now."""
 
@@ -74,12 +116,20 @@ class ControlScreen:
         state = await api.orchestrator.orchestrator_shown(house)
         workers = await api.things.workers_shown(house)
         proxies = await api.things.proxies_shown(house)
+        writers = await api.things.writers_shown(house)
+        runners = [each for each in await house.retoma.runners() if _works_here(each)]
         knobs = {name: await knob(self.pages, name) for name in SHOWN_KNOBS}
         return [
-            self._head(state, workers, knobs, await read(self.pages, watch)),
+            self._head(
+                state,
+                knobs,
+                Here(workers, proxies, writers, runners),
+                await read(self.pages, watch),
+            ),
             self._workers(workers, proxies, knobs["session_limit"]),
             await self._underway(),
             self._proxies(proxies, workers),
+            self._programs(writers, runners),
             await self._settings(),
         ]
 
@@ -95,11 +145,10 @@ class ControlScreen:
     def _head(
         self,
         state: OrchestratorShown,
-        workers: Sequence[WorkerShown],
         knobs: dict[str, Any],
+        here: "Here",
         troubles: Mapping[str, Any],
     ) -> Region:
-        active = [each for each in workers if each.active]
         html = self.pages.render(
             "ads/control_head.html",
             self.view,
@@ -107,10 +156,9 @@ class ControlScreen:
             knobs=knobs,
             called=partial(field_name, self.view),
             started=state.wish == "started",
-            all_in_error=bool(active)
-            and all(each.status is WorkerStatus.ERROR for each in active),
-            no_proxy="no_proxy" in troubles,
-            no_writer="no_writer" in troubles,
+            here=here,
+            late_proxy="no_proxy" in troubles,
+            late_writer="no_writer" in troubles,
         )
         return drawn("control-head", html)
 
@@ -129,6 +177,15 @@ class ControlScreen:
             following=None,
         )
         return drawn("workers", html, rows)
+
+    def _programs(
+        self, writers: Sequence[WriterShown], runners: Sequence[RunnerSeen]
+    ) -> Region:
+        """Who stores ads, and who runs all this."""
+        html = self.pages.render(
+            "ads/control_programs.html", self.view, writers=writers, runners=runners
+        )
+        return drawn("control-programs", html)
 
     async def _underway(self) -> Region:
         found = await read(self.pages, lambda tx: tx.all(store.LIST_UNDERWAY, n=MOST))

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from retoma.apps.ads import api, store
@@ -61,6 +61,19 @@ LanguageOf = Annotated[Language | None, Blank, Query()]
 DayOf = Annotated[date | None, Blank, Query()]
 
 
+class Wanted(BaseModel):
+    """A filter, as the form of the bank says it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: Status | None = None
+    media_type: MediaType | None = None
+    language: Language | None = None
+    since: date | None = None
+    until: date | None = None
+    code: Annotated[str, Field(max_length=20)] | None = None
+
+
 # — all of them —
 
 
@@ -110,7 +123,16 @@ class BankScreen:
             first=self.cursor and address(self.search),
         )
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        return [drawn("rows", table, rows), turns]
+        counts = await read(self.pages, store.count_by_status)
+        tabs = self.pages.render(
+            "ads/missions_tabs.html",
+            self.view,
+            search=self.search,
+            counts=counts,
+            total=sum(counts.values()),
+            link=lambda status: address(replace(self.search, status=status)),
+        )
+        return [drawn("tabs", tabs), drawn("rows", table, rows), turns]
 
 
 def address(search: MissionSearch, cursor: str | None = None) -> str:
@@ -147,9 +169,8 @@ async def show_all(_: Viewer, who: ALooker, screen: ABank) -> Response:
         screen,
         "ads/missions.html",
         search=screen.search,
-        statuses=Status,
         media_types=MediaType,
-        link=lambda status: address(replace(screen.search, status=status)),
+        filters=screen.search.asked(),
     )
 
 
@@ -308,7 +329,17 @@ async def add(actor: Operator, who: ALooker, request: Request) -> Response:
 async def order(actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Adicionar à fila", "Refazer", "Cancelar", "Excluir", "Reenviar recusados"."""
     form = await form_of(request)
-    ticked = filled(Ticked, {"missions": sorted({*form.all("mission")})})
+    ids = sorted({*form.all("mission")})
+    if form.one("all") is not None:
+        asked = {
+            each.name: form.one(f"filter_{each.name}") or None for each in fields(MissionSearch)
+        }
+        search = filled(Wanted, asked)
+        meant = MissionSearch(**search.model_dump())
+        ids = await read(
+            who.pages, lambda tx: store.find_missions(tx, meant, most=api.missions.MOST)
+        )
+    ticked = filled(Ticked, {"missions": ids})
     match form.one("verb"):
         case "queue" | "again" as verb:
             await who.house.retoma.write(

@@ -86,9 +86,8 @@ async def take_in(actor: Operator, who: ALooker, request: Request) -> Response:
         raise Refusal("not_allowed", say("only an admin adds workers, proxies and writers"))
     dry_run = form.one("verb") != "apply"
     told: dict[str, Any] = {"actor": actor.name, "dry_run": dry_run}
-    taken = await take(
-        tools_of(who.house), what, form.one("text") or "", test=bool(form.one("test")), **told
-    )
+    told |= {name: bool(form.one(name)) for name in ("test", "queue")}
+    taken = await take(tools_of(who.house), what, form.one("text") or "", **told)
     if not dry_run:
         refuse_wrong(taken)
     if not who.htmx:

@@ -12,14 +12,16 @@ from retoma.apps.ads.store.orchestrator import open_sessions, stop
 from retoma.apps.ads.store.rows import EXTRACTION, Asks, Reads, json_of, numbers, tell, verb
 from retoma.codec import encode
 from retoma.db import Row
-from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.store import unpark
 from retoma.engine.transaction import Transaction
 from retoma.words import say
 
 ADD_MISSIONS = verb("add_missions")
 ASK_CANCEL = verb("ask_cancel")
+COUNT_BY_STATUS = verb("count_by_status")
 DELETE_MISSION = verb("delete_mission")
+FIND_MISSIONS = verb("find_missions")
 GET_MISSION = verb("get_mission")
 HOLD_EXTRACTION = verb("hold_extraction")
 LIST_MISSIONS = verb("list_missions")
@@ -67,6 +69,25 @@ def list_missions(
 ) -> list[Row]:
     """The newest first."""
     return tx.all(LIST_MISSIONS, before=before, n=n, **search.asked())
+
+
+def count_by_status(tx: Reads) -> dict[str, int]:
+    """How many missions there are of each status."""
+    found = {str(status): int(n) for status, n in tx.all(COUNT_BY_STATUS)}
+    return {str(each): found.get(each, 0) for each in Status}
+
+
+def find_missions(tx: Reads, search: MissionSearch, *, most: int) -> list[str]:
+    """All that are like that, also on other pages."""
+    found = [str(id_) for (id_,) in tx.all(FIND_MISSIONS, n=most + 1, **search.asked())]
+    if len(found) > most:
+        raise BadInput(
+            say(
+                "more than {most} missions match: narrow the filter; nothing was changed",
+                most=most,
+            )
+        )
+    return found
 
 
 def add_missions(tx: Transaction, wanted: Sequence[NewMission], *, actor: str) -> list[str]:
