@@ -15,7 +15,7 @@ from tests.apps.ads.test_cancel import working_until
 from tests.apps.ads.test_steps import idle, under_way
 from tests.outbound.fakes import Asked
 
-LATER = 600.0  # seconds that are asked for
+LATER = 60.0  # seconds that are asked for
 
 
 def first(n: int, method: str, target: str, status: int, body: Any, **headers: str) -> Any:
