@@ -91,12 +91,16 @@ def cell(value: Any) -> str:
     """As text; what would be a formula is marked as none."""
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return str(value).lower()  # as JSON has it
     text = value.isoformat() if hasattr(value, "isoformat") else str(value)
     is_number = isinstance(value, int | float | Decimal)
     return f"'{text}" if text.startswith(FORMULAS) and not is_number else text
 
 
 def _local_cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "sim" if value else "não"
     return cell(value).replace(".", ",") if isinstance(value, float | Decimal) else cell(value)
 
 

@@ -76,7 +76,7 @@ async def test_a_worker_and_a_writer_are_asked_and_how_that_went_is_kept(
             assert ok is False
             assert error
         _, error = await last_test(house, Sort.WORKERS, worker)
-        assert str(error).endswith(": ads worker: GET http://127.0.0.1: answered 500")
+        assert str(error).endswith(": worker: GET http://127.0.0.1: HTTP 500")
         states = {state for (state,) in await house.rows("SELECT state FROM jobs")}
         assert states == {"done"}  # that a test fails is its result
 
@@ -134,7 +134,7 @@ async def test_row_17_a_health_test_connects_to_nothing_that_is_blocked(
             ("http://[::ffff:10.0.0.1]/", "ssrf_blocked"),
             ("http://2130706433/", "name of a host"),
             ("https://localhost/", "ssrf_blocked"),
-            (sly.url, "answered 302"),
+            (sly.url, "HTTP 302"),
         ):
             await house.change(f"UPDATE ads_workers SET url = '{url}'")  # noqa: S608
             with spying() as dialled:

@@ -85,7 +85,7 @@ async def test_h50_a_hang_up_costs_seconds_counts_and_is_told_of(
             "SELECT details FROM ads_logs WHERE event = 'scrape_failed'"
         )
         assert "never arrived" not in str(said)
-        assert "seen without a scrape" in str(said)
+        assert "foi visto sem nenhum" in store.json_of(said)["error_message"]
         assert house.clock.now() - began < (150 if begins else 90)
         assert await idle(house)
 

@@ -589,7 +589,7 @@ async def test_a_mission_that_waits_for_a_person_says_why_and_goes_on_from_its_p
         page = f"/ads/missions/{mission}"
         seen = text_of(await site.viewer.get(page, headers=PT))
         assert "<b>HTTP401</b> O serviço não aceita nossa chave de API" in seen
-        assert "answered 401" in seen
+        assert "HTTP 401" in seen
         assert 'form="do-resume"' not in seen, "who only looks has no buttons"
         browser, csrf = await signed_in(site, "operator")
         assert 'form="do-resume">Continuar<' in text_of(await browser.get(page, headers=PT))

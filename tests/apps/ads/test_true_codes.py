@@ -311,3 +311,17 @@ async def test_a_table_that_is_missing_at_the_writer_is_error303(database_url, t
         assert "relation ads does not exist" in row["error_message"]
         assert len(writer.log) == 1
         assert ERRORS["ERROR303"].means == "Erro de schema"
+
+
+async def test_what_a_mission_failed_of_is_said_in_the_words_of_the_document(
+    database_url, tmp_path
+):
+    """No English of the engine, and no value as Python writes it."""
+    worker = FakeWorker(scrape=["cancelled"])
+    async with world(database_url, tmp_path, workers=[worker], writers=[FakeWriter()]) as house:
+        await house.app.knobs.set("ads.max_retries", 0, actor=WHO)
+        [mission] = await under_way(house)
+        await house.drain()
+
+        row = await house.mission(mission)
+        assert row["error_message"] == "ERROR201: o worker cancelou o scrape"

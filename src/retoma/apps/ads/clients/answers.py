@@ -191,6 +191,7 @@ def in_their_words(
     if isinstance(error, Unsure) and endpoint in (Endpoint.START_SCRAPE, Endpoint.PROCESS):
         return error
     text = f"{BLOCKED}: {error}" if error.code == BLOCKED else str(error)
+    text = text.removeprefix("ads ").replace(": answered ", ": HTTP ")
     if meant.code == CONFIG or meant.error_class is ErrorClass.DATA:
         return Permanent(text, code=meant.code)
     wait = error.retry_after if isinstance(error, Transient) else None

@@ -119,7 +119,9 @@ def _plain(view: View, told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _value(view: View, name: str, value: Any) -> str:
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if isinstance(value, bool):
+        return view.tell(say("yes") if value else say("no"))
+    if not isinstance(value, int | float):
         said = str(value)
         return view.tell(REASONS.get(said, said)) if name == "reason" else said
     if name.endswith(MILLISECONDS):

@@ -59,6 +59,18 @@ SCRAPE_CODES: Final = {
     "remote_failed": "ERROR200",
     "throttled": "ERROR502",  # it has asked for time, which costs no try
 }
+# What the engine says of remote work, in words.
+SAID: Final = {
+    "remote_stopped": "o worker cancelou o scrape",
+    "remote_timeout": "o scrape passou do tempo (timeout_job)",
+    "remote_stalled": "o scrape parou de avançar",
+}
+NOT_THERE: Final = "o worker não conhece este scrape"
+ENGINE: Final = (
+    "the remote work ended",
+    "nothing is known there",
+)  # with which its words begin
+LOST_SIGHT: Final = "o worker {worker} foi dado por perdido: ninguém viu o fim do scrape"
 # What a worker says of a session that was lost in a mission's hands, in words.
 LOST: Final = {
     "ERROR100": "o worker {worker} encerrou a sessão (terminated)",
@@ -138,10 +150,14 @@ class Extraction:
             await self._leave(ctx, mission, place, hold, error, turn)
             raise error  # a key that is wrong, a request they refuse: a person must see to it
         seen = await self.hands.read(lambda tx: store.look_at_session(tx, place.session))
+        worker = (await self.hands.worker(place.worker)).name
         lost, text = ERRORS.get(seen.lost or ""), str(error)
+        if seen.given_up:
+            text = LOST_SIGHT.format(worker=worker)
+        elif text.startswith(ENGINE):
+            text = SAID.get(error.code, NOT_THERE)
         if lost is not None and lost.phase is Phase.SESSION:
             code = lost.code
-            worker = (await self.hands.worker(place.worker)).name
             text = LOST[code].format(worker=worker) if code in LOST else text
         verdict = await ctx.write(
             "not_scraped", scrape_failed, mission, place, code, text, key=turn
@@ -177,7 +193,7 @@ class Extraction:
 
 def _idle(worker: str, *, arrived: bool = True) -> Absent:
     return Absent(
-        f"{worker} answered with nothing, and is seen without a scrape", arrived=arrived
+        f"{worker} não respondeu ao pedido de scrape, e foi visto sem nenhum", arrived=arrived
     )
 
 
@@ -201,17 +217,15 @@ class Scraping:
         seen = await self._seen()
         if seen.lost is not None or seen.ended:
             # Another session may have begun at this worker: it is not ours to scrape in.
-            raise Transient("its session has ended", code="ERROR100")
+            raise Transient(f"a sessão de {self._worker} terminou", code="ERROR100")
         if await self._hands.scrapes_on(self._worker_id, self._client):
-            raise Transient(f"{self._worker} still scrapes for nobody", code="ERROR502")
+            raise Transient(f"{self._worker} ainda faz um scrape abandonado", code="ERROR502")
         return await self._client.start_scrape(key, payload)
 
     async def find(self, key: str) -> str | Absent | None:
         seen = await self._seen()
         if seen.given_up:
-            return Absent(
-                f"{self._worker} was declared lost: nobody saw what became of the scrape"
-            )
+            return Absent(LOST_SIGHT.format(worker=self._worker), code="remote_timeout")
         if seen.ended and seen.next_ready:
             return _idle(
                 self._worker
@@ -248,7 +262,7 @@ class Scraping:
             await self._hands.noted(
                 self._ctx, lambda tx: store.leave_scrape(tx, worker, handle)
             )
-            return RemoteStatus("lost", note=f"{self._worker}: nobody saw the scrape end")
+            return RemoteStatus("lost", note=LOST_SIGHT.format(worker=self._worker))
         said = await self._client.scrape(handle)
         if said.status == "paused":
             said = await self._end_paused(handle, said)

@@ -39,6 +39,12 @@ WRITE_CODES: Final = {
     "remote_stalled": "ERROR300",
     "throttled": "ERROR300",  # it has asked for time, which costs no try
 }
+# The same in words.
+SAID: Final = {
+    "remote_gone": "o writer não conhece este job",
+    "remote_timeout": "o writer passou do tempo (timeout_writer)",
+    "remote_stalled": "o writer parou de avançar (stall_writer)",
+}
 # What a writer of ours calls a request or a table that can never do, and others may call so too.
 SCHEMA: Final = ("target_schema", "unknown_profile", "no_such_array", "ERROR303")
 
@@ -152,16 +158,17 @@ class Storage:
             if not ctx.holds_remote_work():
                 await ctx.write("left", store.leave_writer, mission, key=turn)
             raise error  # a key that is wrong, a request they refuse: a person must see to it
-        told = (mission, writer, code, str(error))
+        text = SAID.get(error.code, str(error)) if code != error.code else str(error)
+        told = (mission, writer, code, text)
         waits = error.code == THROTTLED
         verdict = await ctx.write("not_written", write_failed, *told, waits, key=turn)
         if verdict.action == UNWANTED:
             return Skip("it was canceled, and its writer has failed")
         if verdict.action == Action.OPERATOR:
-            return Park(f"{code}: {error}", ParkReason.CONFIG)
+            return Park(f"{code}: {text}", ParkReason.CONFIG)
         if verdict.again:
-            raise Transient(str(error), code=verdict.code, retry_after=error_wait(error))
-        raise Permanent(str(error), code=verdict.code)
+            raise Transient(text, code=verdict.code, retry_after=error_wait(error))
+        raise Permanent(text, code=verdict.code)
 
     async def _silent(self, ctx: Context, mission: str, error: BaseException) -> None:
         """It has the ads, and does not say how far it is: told once, and asked again."""
