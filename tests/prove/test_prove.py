@@ -16,7 +16,7 @@ from tests.prove.operations import SCENARIOS
 from tests.prove.places import Place, name_of
 from tests.prove.play import Play, Scenario
 from tests.prove.processes import play_side_by_side
-from tests.prove.scenarios import child
+from tests.prove.scenarios import STORIES, child
 from tests.prove.sweep import (
     Cell,
     Lab,
@@ -79,6 +79,16 @@ def test_cells_that_were_red_once_are_not(lab):
     outcomes = [lab.play(Cell.parse(text)) for text in RED_ONCE[lab.name]]
 
     assert {} == {str(each.cell): each.wrong for each in outcomes if each.wrong}
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {each.name for each in STORIES}))
+def test_a_scenario_that_nobody_spoils_ends_well(lab, name):
+    """Each has statements that no other sends: what breaks it is found before the whole sweep is played."""
+    nothing = Cell(lab.name, name, Place("write", "no such statement", 0), "full")
+
+    outcome = lab.play(nothing)
+
+    assert ([], False) == (outcome.wrong, outcome.hit)
 
 
 async def test_a_question_whose_transaction_did_not_end_is_asked_again(sqlite_url):
