@@ -396,3 +396,19 @@ async def test_what_is_stored_is_found_and_taken_away(database_url):
         assert len(plain["events"]) == game.count('<span class="minute">')
         assert all(each["player"] in game for each in plain["events"])
         assert str(plain["statistics"]["passes"]["home"]) in game.replace(".", "")
+
+
+async def test_a_page_in_another_charset_is_shown_and_drafted_as_it_was_meant(database_url):
+    """By the header that came with it: neither the frame nor the form says `GrÃªmio` or `?`."""
+    async with site_of(database_url) as site:
+        odd = site.house.truth()[0]
+        site.house.site.world.make_odd(LEAGUE, odd.key, Odd.LATIN_1_REFUSED)
+        run = await site.house.scraped()
+        task = (await site.house.tasks(run))[odd.key]
+        assert "FAILED" == task["status"]
+
+        page = await site.seen(f"{task_at(task['id'])}/pagina")
+        form = await site.seen(f"{task_at(task['id'])}/editar")
+        assert "\ufffd" not in page + form
+        assert odd.stadium in page
+        assert odd.stadium in unescape(form)

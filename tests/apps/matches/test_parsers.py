@@ -169,6 +169,7 @@ def test_whatever_must_be_there_and_is_not_is_named(layout, cut, selector):
 
 FLAWS: dict[Odd, tuple[str, str]] = {
     Odd.SCORE_100: ("score.home", "less than or equal to 30"),
+    Odd.LATIN_1_REFUSED: ("score.home", "less than or equal to 30"),
     Odd.UNEQUAL: ("score", "the goals make"),
     Odd.STRANGER: ("events[", "in no line-up of the home"),
     Odd.LATE: ("events[", "less than or equal to 90"),

@@ -31,6 +31,7 @@ class Odd(StrEnum):
     MOJIBAKE = (
         "mojibake"  # letters that somebody has read by the wrong charset, and sent as they came
     )
+    LATIN_1_REFUSED = "latin_1_refused"  # the same, with a score that cannot be
     LATIN_1 = "latin_1"  # in another charset, which it declares
     HOSTILE = "hostile"  # every name turns the text around it
     NO_SCORE = "no_score"  # the score is not there at all
@@ -56,7 +57,7 @@ class Odd(StrEnum):
 def oddly(match: Match, odd: Odd | None) -> Match:
     """What the page says in place of the truth."""
     match odd:
-        case Odd.SCORE_100:
+        case Odd.SCORE_100 | Odd.LATIN_1_REFUSED:
             return replace(match, score=(100, 0))
         case Odd.UNEQUAL:
             home, away = match.score or (0, 0)

@@ -161,8 +161,8 @@ def _drawn(world: World, found: Match) -> Response:
         case Odd.ALIEN:
             riddle = '<form id="captcha">Você é humano?</form>'
             return HTMLResponse(f"<!doctype html><title>Verificação</title>{riddle}")
-        case Odd.LATIN_1:
-            page = draw(found, None).replace(
+        case Odd.LATIN_1 | Odd.LATIN_1_REFUSED:
+            page = draw(oddly(found, odd), None).replace(
                 '<meta charset="utf-8">', '<meta charset="iso-8859-1">'
             )
             return HTMLResponse(

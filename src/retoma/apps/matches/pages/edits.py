@@ -33,6 +33,7 @@ from retoma.apps.matches.pages.looks import (
 )
 from retoma.apps.matches.pages.snapshots import kept
 from retoma.apps.matches.pages.tasks import names_of
+from retoma.apps.matches.replay import charset_in
 from retoma.apps.matches.schemas import match_key
 from retoma.apps.matches.sites import site_of
 from retoma.apps.matches.store.rows import Round
@@ -162,7 +163,7 @@ async def _drafted(who: Looker, task: TaskShown) -> Draft:
     if task.snapshot is not None:
         try:
             page = await who.house.retoma.evidence_bytes(task.snapshot)
-            told = draft_match(site, page)
+            told = draft_match(site, page, charset_in(task.error))
         except NotFound:  # its bytes are gone: there is nothing to begin with
             told = {}
     found = told.get("kickoff")

@@ -207,7 +207,7 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 async def snapshot(run: ScrapeId, _: Operator, who: ALooker) -> Response:
     """The page of the round that was refused, for the frame."""
     told = await read(who.house, partial(store.runs.job_seen, run=run))
-    return await frame(who, told["snapshot"])
+    return await frame(who, told["snapshot"], told["error"])
 
 
 @routes.post("/matches/rodada/{run}/tamanho")

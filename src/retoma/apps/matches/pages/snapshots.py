@@ -1,9 +1,11 @@
 """Pages that were refused, to be looked at: in a frame in which nothing runs and nothing is loaded (H-44)."""
 
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
+from retoma.apps.matches.clients.parsers.reading import shown
+from retoma.apps.matches.replay import charset_in
 from retoma.engine.errors import NotFound
 from retoma.engine.insights import EvidenceSeen
 from retoma.web.pages.kit import Looker, Pages
@@ -24,11 +26,13 @@ async def kept(
     return next((each for each in reversed(pieces) if each.sha256 == sha256), None)
 
 
-async def frame(who: Looker, sha256: str | None) -> Response:
+async def frame(who: Looker, sha256: str | None, error: Any) -> Response:
+    """By the charset that came with it, so that a person reads what a parser has."""
     if sha256 is None:
         raise NotFound(say("no page was kept of it"))
+    page = await who.house.retoma.evidence_bytes(sha256)
     return Response(
-        await who.house.retoma.evidence_bytes(sha256),
+        shown(page, charset_in(error)),
         headers={
             "Content-Type": "text/html; charset=utf-8",
             "Content-Security-Policy": SANDBOX,

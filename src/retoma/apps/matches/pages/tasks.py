@@ -133,7 +133,7 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 async def snapshot(task: TaskId, _: Operator, who: ALooker) -> Response:
     """The page that was refused, for the frame."""
     told = await read(who.house, partial(store.tasks.task_seen, task=task))
-    return await frame(who, told["snapshot"])
+    return await frame(who, told["snapshot"], told["error"])
 
 
 @routes.post("/matches/tarefa/{task}/olhar")

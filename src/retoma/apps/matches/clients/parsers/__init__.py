@@ -153,12 +153,12 @@ def _moved_far(known: datetime | None, page: MatchPage) -> list[Problem]:
     return [Problem("kickoff", why)]
 
 
-def draft_match(site: Site, html: str | bytes) -> dict[str, Any]:
+def draft_match(site: Site, html: str | bytes, charset: str | None = None) -> dict[str, Any]:
     """What a page seems to say, by whichever layout knows it: for a person who puts it right.
 
     Nothing in it was checked; empty, where nobody can tell."""
     try:
-        tree = opened(html)
+        tree = opened(html, charset)
         for name, layout in layouts().items():
             if tree.css_first(layout.match.root) is not None:
                 return layout.match.read(Lenient(tree, name), site)

@@ -46,6 +46,11 @@ def opened(html: str | bytes, charset: str | None = None) -> LexborHTMLParser:
     return LexborHTMLParser(text)
 
 
+def shown(html: bytes, charset: str | None) -> str:
+    """The same text for a person to look at, whatever it holds."""
+    return html.decode(_charset(html, charset), "replace")
+
+
 def _charset(html: bytes, told: str | None) -> str:
     """Its byte order mark before the header, the header before the page; what nobody knows is UTF-8."""
     for mark, name in MARKS.items():
