@@ -9,6 +9,8 @@ from starlette.types import Receive, Scope, Send
 
 from retoma.web.broadcast import Hearing
 
+# Bytes written at a time: what a reader does not take is copied for each, so only so much of it may be.
+PIECE: Final = 64 * 1024
 HEADERS: Final = {
     "Cache-Control": "no-store, no-transform",
     "X-Accel-Buffering": "no",  # a proxy that collects would make everything late
@@ -52,7 +54,9 @@ class EventStream(StreamingResponse):
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         async with aclosing(self._hearing.chunks()) as chunks:
             async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                for at in range(0, len(chunk), PIECE):
+                    part = chunk[at : at + PIECE]
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
