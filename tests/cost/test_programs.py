@@ -25,6 +25,7 @@ AT_ONCE = 4  # inputs
 PIECE = 64 * 1024
 OTHERS = 0.2  # seconds for somebody else's page while inputs are read
 CROWDED = 1.0  # the same among thousands of connections
+PAGES = {"serve": "/api/me", "worker-service": "/session/status", "writer-service": "/health"}
 NOT_KEPT = "it was answered before it had come whole"
 
 
@@ -111,8 +112,9 @@ def check(running: Program, seconds: float) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("which", ["serve", "worker-service", "writer-service"])
+@pytest.mark.parametrize("which", PAGES)
 async def test_no_input_ends_a_program_or_keeps_others_waiting(tmp_path: Path, which: str):
+    page = PAGES[which]
     if which == "serve":
         wanted, words = list(web.FAMILIES), []
     elif which == "worker-service":
@@ -122,12 +124,13 @@ async def test_no_input_ends_a_program_or_keeps_others_waiting(tmp_path: Path, w
         wanted = list(doors_of_a_service(writer_of(tmp_path)))
         words = ["--database", f"sqlite:///{tmp_path / 'service.db'}"]
     with program(tmp_path, which, *words, RETOMA_APPLICATIONS=APPLICATIONS) as running:
-        with running.probed("/api/me" if which == "serve" else "/health"):
+        with running.probed(page):
             told = await feed(running, wanted)
         print(which, len(wanted), "inputs:", dict(told))
         check(running, OTHERS)
 
-    assert not [each for each in told if isinstance(each, int) and each >= 500]
+    failed = [line for line in running.log.read_text().splitlines() if "request.failed" in line]
+    assert not [each for each in told if isinstance(each, int) and each >= 500], failed
 
 
 # — many connections at once —

@@ -366,6 +366,16 @@ async def test_row_9_a_field_that_is_not_as_it_should_be_is_named(database_url):
         assert [] == await house.app.jobs()
 
 
+async def test_row_9_a_number_is_no_instant_and_no_day(database_url):
+    async with world(database_url, applications="ads") as house:
+        for path in ("/api/events", "/api/missions"):
+            for value in ("0", "0.5", "-1", "1e3"):
+                answer = await house.viewer.get(path, params={"until": value})
+                assert (422, "bad_input") == code_of(answer), (path, value)
+            answer = await house.viewer.get(path, params={"until": "2026-01-31"})
+            assert (422 if path == "/api/events" else 200) == answer.status_code
+
+
 async def test_row_9_what_ends_before_it_begins_is_refused(database_url):
     async with world(database_url) as house:
         reversed_ = "since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z"

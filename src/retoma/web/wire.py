@@ -1,6 +1,7 @@
 """How things look on the wire: what a body may say, and what an answer says."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Header, Path, Query
@@ -37,6 +38,7 @@ T = TypeVar("T")
 LARGEST = 2**63 - 1  # ids are 64 bits in both databases
 MARK = 4_000  # characters of a cursor: names are in it, in whatever script
 TICKED = 1_000  # ids that may be named in one body
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 STACKS = ("stack", "stacks", "traceback")  # what a viewer does not see of a failure
 
 
@@ -44,7 +46,8 @@ STACKS = ("stack", "stacks", "traceback")  # what a viewer does not see of a fai
 
 
 def _instant(value: Any) -> Any:
-    if not isinstance(value, str | datetime) or (isinstance(value, str) and value.isdigit()):
+    # Else a number would be read as seconds or milliseconds, whichever it looks like.
+    if not isinstance(value, datetime) and not (isinstance(value, str) and DAY.match(value)):
         raise ValueError(say("is not an instant such as 2026-01-31T12:00:00Z"))
     return value
 
@@ -64,8 +67,15 @@ def _printable(value: str) -> str:
     return value
 
 
+def _day(value: Any) -> Any:
+    if not isinstance(value, date) and not (isinstance(value, str) and DAY.match(value)):
+        raise ValueError(say("is not a day such as 2026-01-31"))
+    return value
+
+
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr | None
 Id = Annotated[StrictInt, Field(ge=1, le=LARGEST)]
+Day = Annotated[date, BeforeValidator(_day)]
 Instant = Annotated[datetime, BeforeValidator(_instant), AfterValidator(_zoned)]
 Why = Annotated[
     StrictStr, Field(min_length=1, max_length=REASON, examples=["known and settled"])

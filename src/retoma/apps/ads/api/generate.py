@@ -21,7 +21,7 @@ from retoma.engine.store import Schedule
 from retoma.engine.transaction import Transaction
 from retoma.library import Retoma
 from retoma.web import AHouse, Operator, Viewer
-from retoma.web.wire import Body, Name, Shown
+from retoma.web.wire import Body, Day, Name, Shown
 from retoma.words import say
 
 SOME_DAY: Final = date(2000, 1, 1)
@@ -51,8 +51,8 @@ class Rule(Body):
 class Generate(Rule):
     """Missions for a range of days."""
 
-    date_start: date
-    date_end: date
+    date_start: Day
+    date_end: Day
     dry_run: StrictBool = True
 
     @model_validator(mode="after")

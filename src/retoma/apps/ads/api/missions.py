@@ -16,7 +16,7 @@ from retoma.engine.errors import NotFound
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.replay import asked, written
-from retoma.web.wire import Body, Limit, NextPage, Once, PageOf, Shown
+from retoma.web.wire import Body, Day, Limit, NextPage, Once, PageOf, Shown
 from retoma.words import say
 
 MOST = 1_000  # missions in one body
@@ -40,8 +40,8 @@ Tongue = Annotated[
 class NewMission(Body):
     """What is to be scraped."""
 
-    date_start: date
-    date_end: date
+    date_start: Day
+    date_end: Day
     media_type: MediaType = MediaType.ALL
     languages: Annotated[list[Tongue], Field(min_length=1, max_length=50)]
 
@@ -124,8 +124,8 @@ async def list_missions(
     language: Annotated[
         str | None, Query(pattern=LANGUAGE, description="Only with this language.")
     ] = None,
-    since: Annotated[date | None, Query(description="With this day or later ones.")] = None,
-    until: Annotated[date | None, Query(description="With this day or earlier ones.")] = None,
+    since: Annotated[Day | None, Query(description="With this day or later ones.")] = None,
+    until: Annotated[Day | None, Query(description="With this day or earlier ones.")] = None,
     code: Annotated[
         str | None, Query(max_length=20, description="Only with this error.")
     ] = None,

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field, StrictInt, StrictStr
+from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from retoma.apps.embeddings.api.how import routes, tools_of
 from retoma.apps.embeddings.model import checked_name
@@ -29,7 +29,7 @@ class Search(Body):
         ]
         | None
     ) = None
-    min_score: Annotated[float, Field(ge=-1, le=1)] | None = None
+    min_score: Annotated[StrictFloat | StrictInt, Field(ge=-1, le=1)] | None = None
 
 
 class HitShown(Shown):
