@@ -22,7 +22,7 @@ from tests.cost import page, web
 from tests.cost.doors import MODULES, families_of
 from tests.cost.family import Family
 from tests.house.files import ROOT
-from tests.web.aids import ROOT_KEY, stories
+from tests.web.aids import ROOT_KEY, client, stories
 
 STEEPEST = 3.0  # times the cost for twice the input: 2 is linear, 4 is quadratic
 LONGEST_HOLD = 0.1  # seconds of CPU for which the loop does nothing else
@@ -131,6 +131,16 @@ async def test_the_services_take_nothing_that_has_no_family(tmp_path):
         assert ({}, {}) == (places.uploads, places.large_json)
         assert {"JSON", "nothing"} >= {each.takes for each in web.doors_of(site, set(), set())}
         assert headers_of(site) <= web.HEADERS.keys()
+
+
+async def test_a_service_says_what_its_addresses_take(tmp_path):
+    for site, path, expected in (
+        (writer_of(tmp_path), "/process", "POST"),
+        (worker_of(tmp_path), "/session", "DELETE, POST"),
+    ):
+        async with client(site, ROOT_KEY) as asked:
+            answer = await asked.put(path, headers={"Host": "127.0.0.1:8321"})
+        assert (405, expected) == (answer.status_code, answer.headers["allow"])
 
 
 def headers_of(site: Any) -> set[str]:

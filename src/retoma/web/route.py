@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
@@ -145,10 +145,13 @@ def _named(scope: Scope) -> frozenset[str]:
 
 def methods_at(request: Request) -> set[str]:
     """What the address of a request takes, by all its routes."""
+    path, named = request.scope["path"], _named(request.scope)
     found: set[str] = set()
-    for each in request.app.router.routes:
-        if each.matches(request.scope)[0] is not Match.NONE:
-            found |= each.methods
+    for each in iter_route_contexts(request.app.routes):
+        route = each.original_route
+        if isinstance(route, Route) and route.path_regex.match(path):
+            is_id = bool(route.param_convertors) and path in named
+            found |= set() if is_id else route.methods
     return found
 
 
