@@ -36,6 +36,10 @@ from tests.programs.processes import PATIENCE, Program
 SEED = 7
 LOOK = 0.03
 FIELDS = ("job_id", "match_id", "attempt_count")
+OTHERS = """SELECT t.id FROM match_tasks t JOIN match_runs r ON r.id = t.run
+JOIN partidas p ON p.id = t.partida
+WHERE p.league <> r.league OR p.season <> r.season OR p.round <> r.round
+   OR p.home <> t.home OR p.away <> t.away"""
 OF_MATCHES = (
     """SELECT j.id, t.run, t.match_key FROM jobs j JOIN match_tasks t ON t.job = j.id"""
 )
@@ -173,6 +177,8 @@ class Beside:
         )
         if lying:
             self.wrong.append(f"R3: complete and are not: {lying}")
+        if others := await self.rows(OTHERS):
+            self.wrong.append(f"R3: tasks with the match of another: {others}")
         self.looks += 1
 
     async def discovered(self) -> bool:
