@@ -151,7 +151,7 @@ def methods_at(request: Request) -> set[str]:
         route = each.original_route
         if isinstance(route, Route) and route.path_regex.match(path):
             is_id = bool(route.param_convertors) and path in named
-            found |= set() if is_id else route.methods
+            found |= set() if is_id else set(route.methods or ())
     return found
 
 
