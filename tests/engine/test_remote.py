@@ -21,6 +21,7 @@ from retoma import (
 )
 from retoma.engine import store
 from retoma.engine.attempt import Why
+from retoma.engine.checker import check
 from retoma.engine.ports import Clock
 from retoma.engine.store import Spot
 from retoma.engine.testing import FakeClock, drain
@@ -124,6 +125,23 @@ async def test_e6_what_cannot_be_looked_up_waits_for_a_person(database_url):
 
     assert (State.PARKED, "unknown_remote") == (job.state, job.reason)
     assert 1 == len(service.sent)
+
+
+@pytest.mark.parametrize("end", ["skip", "cancel"])
+async def test_a_person_may_end_what_waits_for_one_and_the_checker_says_nothing(
+    database_url, end
+):
+    """It called a job that a person had skipped one whose remote work nobody had seen end."""
+    service = Service("completed", lose_first_reply=True)
+    job, _ = await told(database_url, service, find=None)
+
+    async with Retoma(database_url) as app:
+        await (app.skip(job.id, "it is gone") if end == "skip" else app.cancel(job.id))
+        database = await app.database()
+        ended, found = await app.get(job.id), await database.read(check)
+
+    assert ended.ended
+    assert [] == [each for each in found if each.rule == "intents"]
 
 
 async def test_what_is_known_to_be_absent_is_sent_again_under_another_key(database_url):

@@ -264,7 +264,8 @@ def intents_end(case: Case) -> Iterator[Said]:
     """E6: what was begun was seen to end, or a person may still say what became of it.
 
     Remote work has ended when that is told, not when its handle is kept. A step of our own that
-    nobody saw end waits on the list of the dead too; remote work would run on unseen.
+    nobody saw end waits on the list of the dead too; remote work would run on unseen. Who ends a job
+    that is parked has seen what it says of them.
     """
     unseen: set[str] = set()
     parked = False
@@ -276,7 +277,7 @@ def intents_end(case: Case) -> Iterator[Said]:
         if event.type in (EventType.PARKED, EventType.CLAIMED):
             parked = event.type is EventType.PARKED
     for name in sorted(unseen):
-        if case.job.state in (State.DONE, State.SKIPPED):
+        if case.job.state in (State.DONE, State.SKIPPED) and not parked:
             yield say(
                 "it is {state}, and nobody saw step {step} end", state=case.job.state, step=name
             )
