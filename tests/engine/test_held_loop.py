@@ -8,8 +8,7 @@ import sys
 
 import structlog
 
-from retoma.engine import held_loop
-from retoma.engine.held_loop import LoopWatch
+from retoma.engine.held_loop import HeldLoops, LoopWatch
 from retoma.engine.scratch import find_kept, kept_file, scratch
 from tests import nursery
 from tests.engine.aids import eventually
@@ -78,7 +77,7 @@ async def test_a_loop_that_goes_on_is_wound_up_again_and_leaves_nothing_behind(m
 
     assert {0.1} == set(wound)
     assert there == kept_file("lively")
-    assert "" == held_loop.stacks_of("lively")
+    assert "" == HeldLoops().stacks_of("lively")
     assert find_kept("lively") is None
 
 
@@ -93,7 +92,7 @@ async def test_a_loop_is_watched_where_there_is_no_temp_folder(tmp_path, monkeyp
         watch.stop()
 
     assert ["runner.stacks_go_to_stderr"] == [line["event"] for line in told]
-    assert "" == held_loop.stacks_of("ana")
+    assert "" == HeldLoops().stacks_of("ana")
 
 
 async def test_no_folder_of_another_user_is_in_the_way(tmp_path, monkeypatch):
@@ -127,13 +126,13 @@ def test_what_a_held_process_wrote_is_read_until_it_is_forgotten():
     [folder] = done.stdout.splitlines()
 
     scratch()  # which sweeps what the dead have left
-    told = held_loop.stacks_of("held")
-    held_loop.forget("held")
+    told = HeldLoops().stacks_of("held")
+    HeldLoops().forget("held")
 
     assert "in hold_the_loop" in told
-    assert "" == held_loop.stacks_of("held")
+    assert "" == HeldLoops().stacks_of("held")
     assert not os.path.exists(folder)  # noqa: PTH110 — a word of the child's
-    held_loop.forget("held")
+    HeldLoops().forget("held")
 
 
 async def test_a_runner_that_was_cut_short_ends_no_process(database_url):

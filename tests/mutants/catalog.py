@@ -1,7 +1,7 @@
 """The mutants: each is the system with one of its promises taken out, and what finds that.
 
 M01 to M24 are those of the promises; D1 to D9 are the code of defects that were cured; R1 to R9 take out what
-was asked for beside these.
+was asked for beside these; U1 and U2 are the code of what universes were red for.
 """
 
 from dataclasses import dataclass
@@ -786,12 +786,47 @@ R9 = Mutant(
         ),
     ),
 )
+U1 = Mutant(
+    "U1",
+    "an intent that is still being written when its attempt is abandoned is reckoned with by nobody",
+    (
+        Edit(
+            "retoma.engine.steps:Steps.keep",
+            "            self.known[step] = kept\n        await",
+            "            pass\n        await",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/engine/test_remote.py::test_e6_an_intent_still_being_written_is_looked_for_once_its_attempt_is_abandoned"
+        ),
+    ),
+)
+
+U2 = Mutant(
+    "U2",
+    "the checker accuses a job that a person has skipped while it was parked",
+    (
+        Edit(
+            "retoma.engine.checker.timelines:intents_end",
+            "in (State.DONE, State.SKIPPED) and not parked:",
+            "in (State.DONE, State.SKIPPED):",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/engine/test_remote.py::test_a_person_may_end_what_waits_for_one_and_the_checker_says_nothing"
+        ),
+        ByUniverses(100_052, "it is skipped, and nobody saw"),
+    ),
+)
 
 MUTANTS = (
     *(M01, M02, M03, M04, M05, M06, M07, M08, M09, M10, M11, M12),
     *(M13, M14, M15, M16, M17, M18, M19, M20, M21, M22, M23, M24),
     *(D1, D2, D3, D4, D5, D6, D7, D8, D9),
     *(R1, R2, R3, R4, R5, R6, R7, R8, R9),
+    *(U1, U2),
 )
 
 __all__ = ["MUTANTS", "ByCell", "Mutant"]

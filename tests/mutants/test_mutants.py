@@ -11,6 +11,7 @@ from tests.mutants.play import Laboratory, chosen, laboratory
 NAMES = [
     *(f"M{n:02}" for n in range(1, 25)),
     *(f"{letter}{n}" for letter in "DR" for n in range(1, 10)),
+    *("U1", "U2"),
 ]
 BACKOFF = "retoma.engine.retry:backoff"
 WAITS = (

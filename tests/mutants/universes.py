@@ -8,6 +8,8 @@ from retoma.simulation.simulate import quiet, run_universe
 from retoma.simulation.universe import make_file
 from tests.mutants.witness import check_tree
 
+PART = 20
+
 
 def main(where: str, first: int, most: int) -> dict[str, object]:
     check_tree()
@@ -19,6 +21,10 @@ def main(where: str, first: int, most: int) -> dict[str, object]:
             outcome = run_universe(scenario, first + played - 1, file=file)
             if outcome.violations:
                 break
+            if played % PART == 0:
+                print(
+                    f"{played} universes", flush=True
+                )  # who waits for us waits while we say so
     return {"seed": outcome.seed, "played": played, "violations": outcome.violations}
 
 

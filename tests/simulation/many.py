@@ -1,11 +1,13 @@
-"""Run many universes side by side, and say how many ended and which of them are violated."""
+"""Run many universes side by side; say how many ended, what went wrong in them, and which are violated."""
 
 import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
 
 from retoma.simulation.simulate import Violated, quiet, run_universe, shrink
 from retoma.simulation.universe import make_file
@@ -14,19 +16,67 @@ from tests.simulation.world import scenario
 PART = 50  # universes that a process runs before it reports
 COMMAND = "./run prove --universes 1 --seed {seed}"
 WORST = 5  # violated universes that are shrunk and printed
+# Every kind of fault: universes in which one of them never happens prove nothing about it.
+KINDS = (
+    *("unreachable", "answer_lost", "busy", "full", "slow", "deaf", "child_dies"),
+    *("kill_in_call", "stop_in_call", "kill", "stop", "hold", "leave", "act"),
+)
 
 
-def run_part(first: int, last: int) -> tuple[int, int, list[int]]:
-    """Run some universes; how many there were, how many jobs ended, and which seeds are violated."""
-    jobs, violated = 0, []
+@dataclass(slots=True)
+class Tally:
+    """What came of some universes."""
+
+    universes: int = 0
+    jobs: int = 0
+    zombies: int = 0  # hosts that went on after their lease had ended
+    longest: float = 0.0  # virtual seconds from the last fault until all had ended
+    seconds: float = 0.0  # of a processor
+    violated: list[int] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "Tally") -> None:
+        self.universes += other.universes
+        self.jobs += other.jobs
+        self.zombies += other.zombies
+        self.longest = max(self.longest, other.longest)
+        self.seconds += other.seconds
+        self.violated += other.violated
+        self.faults += other.faults
+
+    def __str__(self) -> str:
+        a_minute = self.universes / self.seconds * 60 if self.seconds else 0.0
+        return (
+            f"{self.universes:,} universes, {self.jobs:,} jobs, {self.faults.total():,} faults,"
+            f" {self.zombies:,} zombies, {len(self.violated)} violated; all ended within"
+            f" {self.longest:.0f} s of virtual time; {a_minute:,.0f} a minute of a processor"
+        )
+
+    @property
+    def table(self) -> str:
+        return "\n".join(f"{n:12,} {kind}" for kind, n in self.faults.most_common())
+
+
+def run_part(first: int, last: int) -> Tally:
+    """Run some universes, one after the other."""
+    tally = Tally()
+    began = time.process_time()
     with quiet():
         file = make_file(scenario().app)
         for seed in range(first, last):
             outcome = run_universe(scenario, seed, file=file)
-            jobs += outcome.jobs
-            if outcome.violations:
-                violated.append(seed)
-    return last - first, jobs, violated
+            tally.add(
+                Tally(
+                    universes=1,
+                    jobs=outcome.jobs,
+                    zombies=outcome.zombies,
+                    longest=outcome.quiet,
+                    violated=[seed] if outcome.violations else [],
+                    faults=Counter(fault.kind for fault in outcome.faults),
+                )
+            )
+    tally.seconds = time.process_time() - began
+    return tally
 
 
 def explain(seed: int) -> str:
@@ -43,27 +93,21 @@ def parts(first: int, universes: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + PART, first + universes)
 
 
-def run_many(first: int, universes: int, processes: int) -> list[int]:
-    """Run universes side by side, with a line of progress; the seeds of those that are violated."""
-    began, done, jobs, violated = time.monotonic(), 0, 0, []
+def run_many(first: int, universes: int, processes: int) -> Tally:
+    """Run universes side by side, with a line of progress now and then."""
+    tally = Tally()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
         for part in as_completed(
             pool.submit(run_part, *each) for each in parts(first, universes)
         ):
-            n, ended, wrong = part.result()
-            done, jobs = done + n, jobs + ended
-            violated += wrong
-            a_minute = done / (time.monotonic() - began) * 60
-            end = "\n" if done == universes or not sys.stdout.isatty() else "\r"
-            if end == "\r" or done == universes or done % (PART * 20) == 0:
-                print(
-                    f"{done:,} of {universes:,} universes, {jobs:,} jobs, {len(violated)} violated,"
-                    f" {a_minute:,.0f} a minute",
-                    end=end,
-                    flush=True,
-                )
-    return sorted(violated)
+            tally.add(part.result())
+            last = tally.universes == universes
+            if last or sys.stdout.isatty() or tally.universes % (PART * 20) == 0:
+                end = "\r" if sys.stdout.isatty() and not last else "\n"
+                print(tally, end=end, flush=True)
+    tally.violated.sort()
+    return tally
 
 
 def prove(first: int, universes: int) -> int:
@@ -72,9 +116,10 @@ def prove(first: int, universes: int) -> int:
         report = explain(first)
         print(report)
         return int("0 violations" not in report)
-    violated = run_many(first, universes, os.cpu_count() or 1)
-    for seed in violated[:WORST]:
+    tally = run_many(first, universes, os.cpu_count() or 1)
+    print(tally.table)
+    for seed in tally.violated[:WORST]:
         print(explain(seed))
-    if violated:
-        print(f"violated: {' '.join(map(str, violated))}")
-    return int(bool(violated))
+    if tally.violated:
+        print(f"violated: {' '.join(map(str, tally.violated))}")
+    return int(bool(tally.violated))

@@ -81,9 +81,9 @@ def test_a_stopped_host_goes_on_where_it_was_when_it_is_continued():
     async def main() -> None:
         task = loop.start_on(loop.new_thread(host), work())
         await asyncio.sleep(5)
-        host.stopped = True
+        host.stop()
         await asyncio.sleep(95)
-        host.stopped = False
+        host.go_on()
         await task
 
     loop.run_until_complete(main())

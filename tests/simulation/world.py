@@ -6,7 +6,7 @@ own. `Scenario.verify` compares both with what the engine promises beyond what t
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,6 @@ from retoma import (
     Retry,
     Skip,
     Snooze,
-    State,
     Status,
     Transient,
     Unsure,
@@ -42,8 +41,19 @@ from retoma.simulation.universe import Universe
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 JOBS = 10  # submitted in a universe, children and batches not counted
 CAP = 2  # capped jobs at once
+ENDS_WITHIN = (
+    600.0  # virtual seconds after the last fault; the longest of 40,000 universes took 141
+)
 QUICK_RETRY = Retry(attempts=4, base=0.5, cap=5.0)
 PATIENT = Retry(attempts=200, base=0.5, cap=5.0)
+KINDS = (
+    *("chain", "fan", "costly", "moody", "writer", "mission", "paid", "site", "fast"),
+    *("borrow", "rated", "native"),
+)
+VERBS = (
+    *("cancel", "cancel", "retry", "retry", "skip", "resume", "take back"),
+    *("pause", "drain", "batch", "explain"),
+)
 STATUSES = {
     "running": Edge.GOING,
     "completed": Edge.DONE,
@@ -133,11 +143,17 @@ class World:
         self.holders: dict[str, tuple[int, int]] = {}
         self.problems: list[str] = []
         self.written: Counter[str] = Counter()
+        self._chances: dict[str, Random] = {}
 
     def enter(self, universe: Universe) -> None:
         self.universe = universe
-        self.rng = Random(f"{universe.seed}/handlers")
-        self.service = Service(self.rng)
+        self.service = Service(self.chance_of("service"))
+
+    def chance_of(self, name: str) -> Random:
+        """Of one actor: what another does must not change what this one draws."""
+        if name not in self._chances:
+            self._chances[name] = Random(f"{self.universe.seed}/{name}")
+        return self._chances[name]
 
     # — what handlers do —
 
@@ -149,22 +165,21 @@ class World:
             Effect(ctx.job, ctx.generation, ctx.epoch, step, pid, phase, at, value)
         )
 
-    async def take_time(self) -> None:
+    async def take_time(self, ctx: Context) -> None:
         """Mostly seconds; now and then longer than a lease."""
-        if self.rng.random() < 0.3:
+        rng = self.chance_of(f"job{ctx.job}")
+        if rng.random() < 0.3:
             await asyncio.sleep(0)
         else:
-            await asyncio.sleep(
-                self.rng.expovariate(1 / (10 if self.rng.random() < 0.3 else 1))
-            )
+            await asyncio.sleep(rng.expovariate(1 / (10 if rng.random() < 0.3 else 1)))
 
     async def step(self, ctx: Context, name: str, value: Any, *, key: str = "") -> Any:
         called = f"{name}/{key}" if key else name
 
         async def work() -> Any:
             self.record(ctx, called, START)
-            await self.take_time()
-            if self.rng.random() < 0.05:
+            await self.take_time(ctx)
+            if self.chance_of(f"job{ctx.job}").random() < 0.05:
                 raise Transient("it failed")
             self.record(ctx, called, END, value)
             return value
@@ -180,7 +195,7 @@ class World:
         async def one(item: int) -> int:
             called = f"item/{item}"
             self.record(ctx, called, START)
-            await self.take_time()
+            await self.take_time(ctx)
             self.record(ctx, called, END, item)
             return item
 
@@ -202,7 +217,7 @@ class World:
             ctx.cost(provider="sim", usd="0.01")
             charge = {"provider": "sim", "usd": "0.01"}
             self.record(ctx, "buy", CHARGE, charge)
-            await self.take_time()
+            await self.take_time(ctx)
             self.record(ctx, "buy", END, n)
             return n
 
@@ -231,9 +246,10 @@ class World:
 
     async def moody(self, ctx: Context, n: int) -> Any:
         await self.step(ctx, "look", n)
-        mood = self.rng.random()
+        rng = self.chance_of(f"job{ctx.job}")
+        mood = rng.random()
         if mood < 0.3:
-            return Snooze(self.rng.random() * 15)
+            return Snooze(rng.random() * 15)
         if mood < 0.4:
             return Skip("nothing to do")
         if mood < 0.5:
@@ -246,17 +262,24 @@ class World:
         return n
 
     async def borrow(self, ctx: Context, n: int) -> int:
-        async with ctx.use("proxies") as item:
-            me = (ctx.job, ctx.epoch)
+        async with ctx.use("proxies"):
             await self.step(ctx, "borrowed", n)
-            del item, me
         return n
+
+    async def rated(self, ctx: Context, n: int) -> int:
+        await ctx.rate("calls")
+        return int(await self.step(ctx, "call", n))
+
+    async def native(self, ctx: Context, n: int) -> int:
+        """Work for a child process, which may die of it."""
+        halves = await ctx.step("halve", halve, n)
+        return int(await self.step(ctx, "join", sum(halves)))
 
     def build(self) -> Retoma:
         app = Retoma("sqlite:///simulated.db", timezone="UTC")
         for handler in (self.chain, self.fan, self.costly, self.moody, self.writer):
             app.job(name=handler.__name__, retry=QUICK_RETRY)(_plain(handler))
-        for handler in (self.mission, self.paid, self.borrow):
+        for handler in (self.mission, self.paid, self.borrow, self.rated, self.native):
             app.job(name=handler.__name__, retry=PATIENT)(_plain(handler))
         app.job(name="site", retry=QUICK_RETRY, limit=CAP)(_plain(self.site))
         app.job(name="fast", retry=QUICK_RETRY, timeout=8.0)(_plain(self.chain))
@@ -265,11 +288,13 @@ class World:
     # — who else is there —
 
     async def submit(self, app: Retoma) -> None:
-        kinds = ("chain", "fan", "costly", "moody", "writer", "mission", "paid", "site", "fast")
+        rng = self.chance_of("submitter")
+        await patiently(lambda: app.pools.declare("proxies", {"a": 1, "b": 2}))
+        await patiently(lambda: app.rates.set("calls", 2.0))
         for number in range(JOBS):
-            await asyncio.sleep(self.rng.expovariate(1 / 2.5))
-            kind = self.rng.choice(kinds)
-            key = f"{kind}-{number}" if self.rng.random() < 0.7 else None
+            await asyncio.sleep(rng.expovariate(1 / 2.5))
+            kind = rng.choice(KINDS)
+            key = f"{kind}-{number}" if rng.random() < 0.7 else None
             await self._submit(app, kind, number, key)
         with suppress(DatabaseError, Unsure):
             await app.submit_many("chain", range(4), key="batch")
@@ -288,48 +313,69 @@ class World:
 
     async def act(self, app: Retoma) -> None:
         """An operator who clicks at random while things go wrong, and tidies up afterwards."""
-        faults = self.universe.faults
-        until = faults.span
-        while faults.act_every and self.universe.loop.time() < until:
-            await asyncio.sleep(self.rng.expovariate(1 / faults.act_every))
+        universe, rng = self.universe, self.chance_of("operator")
+        every, until = universe.planned.act_every, universe.planned.span
+        while every:
+            await asyncio.sleep(rng.expovariate(1 / every))
+            if universe.loop.time() >= until:
+                break
             with suppress(DatabaseError, IllegalMove, NotFound, Unsure, BadInput):
                 await self._act_once(app)
         await self._resume(app)
 
     async def _act_once(self, app: Retoma) -> None:
+        rng = self.chance_of("operator")
         jobs = await app.jobs(limit=50)
-        if not jobs:
+        verb, chosen, seconds = rng.choice(VERBS), rng.random(), rng.random() * 8
+        if not jobs or not self.universe.chances.happens("operator", "act"):
             return
-        job = self.rng.choice(jobs)
-        verb = self.rng.randrange(8)
-        self.universe.note(f"operator: verb {verb} on job {job.id}")
-        if verb <= 1:
-            await app.cancel(job.id)
-        elif verb <= 3 and job.state in (State.DEAD, State.CANCELED, State.PARKED):
-            await app.retry(job.id)
-        elif verb == 4:
-            await app.take_back()
-        elif verb == 5:
-            await app.pauses.pause("kind", "chain")
-            await asyncio.sleep(self.rng.random() * 8)
-            await self._resume(app)
-        elif verb == 6:
-            runners = [each for each in await app.runners() if each.state == "alive"]
-            if runners:
-                await app.drain_runner(self.rng.choice(runners).boot)
+        job = jobs[int(chosen * len(jobs))]
+        self.universe.note(f"{verb}, job {job.id}")
+        match verb:
+            case "cancel":
+                await app.cancel(job.id)
+            case "retry":
+                await app.retry(job.id, fresh=seconds < 2)
+            case "skip":
+                await app.skip(job.id, "nobody wants it")
+            case "resume":
+                await app.resume(job.id)
+            case "take back":
+                await app.take_back()
+            case "pause":
+                await app.pauses.pause("kind", "chain")
+                await asyncio.sleep(seconds)
+                await self._resume(app)
+            case "drain":
+                runners = [each for each in await app.runners() if each.state == "alive"]
+                if runners:
+                    await app.drain_runner(runners[int(chosen * len(runners))].boot)
+            case "batch":
+                await self._act_on_batch(app, seconds)
+            case _:
+                await app.explain(job.id)
+
+    async def _act_on_batch(self, app: Retoma, seconds: float) -> None:
+        batches = await app.batches()
+        if not batches:
+            return
+        batch = batches[0]
+        if seconds < 2:
+            await batch.cancel()
+        elif seconds < 4:
+            await batch.retry_failed()
+        elif seconds < 6:
+            await batch.again(fresh=seconds < 5)
         else:
-            await app.explain(job.id)
+            with suppress(DatabaseError):  # it may be paused all the same
+                await batch.pause()
+            await asyncio.sleep(seconds)
+            await patiently(batch.unpause)
 
     async def _resume(self, app: Retoma) -> None:
-        while True:
-            try:
-                await app.pauses.resume("kind", "chain")
-            except DatabaseError:
-                await asyncio.sleep(1.0)
-            except NotFound:
-                return  # nobody has run that kind, so nobody could pause it
-            else:
-                return
+        # Where nobody has run that kind, nobody could pause it.
+        with suppress(NotFound):
+            await patiently(lambda: app.pauses.resume("kind", "chain"))
 
     def verify(self) -> Sequence[str]:
         found = list(self.problems)
@@ -355,7 +401,24 @@ def scenario() -> Scenario:
         verify=world.verify,
         ledger=world.ledger,
         enter=world.enter,
+        ends_within=ENDS_WITHIN,
     )
+
+
+async def patiently(ask: Callable[[], Awaitable[Any]]) -> None:
+    """Ask until it is answered, as somebody does who has to."""
+    while True:
+        try:
+            await ask()
+        except (DatabaseError, Unsure):
+            await asyncio.sleep(1.0)
+        else:
+            return
+
+
+def halve(n: int) -> list[int]:
+    """In a child process."""
+    return [n // 2, n - n // 2]
 
 
 def _plain(handler: Any) -> Any:

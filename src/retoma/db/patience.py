@@ -1,7 +1,6 @@
 """Asking again while the database is away or busy and nothing was changed."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -15,8 +14,9 @@ LONGEST_PAUSE = 1.0
 
 
 async def patiently(ask: Callable[[], Awaitable[T]], patience: float) -> T:
-    """Call `ask` until it answers, or until `patience` seconds have passed."""
-    until = time.monotonic() + patience
+    """Call `ask` until it answers, or until `patience` seconds have passed by the loop's clock."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + patience
     pause = FIRST_PAUSE
     while True:
         try:
@@ -24,7 +24,7 @@ async def patiently(ask: Callable[[], Awaitable[T]], patience: float) -> T:
         except ReplyLost:
             raise
         except (Away, Busy):
-            if time.monotonic() + pause > until:
+            if clock() + pause > until:
                 raise
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)

@@ -18,6 +18,8 @@ from retoma.db.sqlite import SqliteTransaction, _translated
 T = TypeVar("T")
 
 SECOND = 1_000_000  # microseconds
+BEGIN = "SAVEPOINT simulated"  # all of a universe is one transaction of SQLite's
+SCRATCH = "SELECT sql FROM temp.sqlite_schema WHERE sql IS NOT NULL"
 STATEMENTS = 1_000  # that stay prepared: more than the engine has
 
 
@@ -32,6 +34,9 @@ class Conditions(Protocol):
 
     def now(self, verb: str) -> None:
         """As `before`, for a call that waits for nobody."""
+
+    def answered(self, verb: str) -> None:
+        """As `after`, for a call that waits for nobody."""
 
     def wake(self) -> None:
         """Run the heartbeat of the host that asks."""
@@ -66,9 +71,19 @@ class SimulatedFile:
     def begin_again(self, clock: Callable[[], float]) -> None:
         """Forget what the last universe wrote; the next one has this clock."""
         if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
+            self._undo()
         self.clock = clock
         self.connection.execute("BEGIN")
+
+    def _undo(self) -> None:
+        """Roll back. Tables for the statements' own use stay: made anew, all would be prepared anew."""
+        made = self._scratch_tables()
+        self.connection.execute("ROLLBACK")
+        for text in sorted(made - self._scratch_tables()):
+            self.connection.execute(text.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+
+    def _scratch_tables(self) -> set[str]:
+        return {str(text) for (text,) in self.connection.execute(SCRATCH)}
 
     def keep(self) -> None:
         """Make what was written so far the beginning of every universe."""
@@ -76,19 +91,31 @@ class SimulatedFile:
 
     def write(self, fn: Callable[[Transaction], T]) -> tuple[T, set[str]]:
         """One transaction, committed; what it returned and whom it wakes."""
-        connection = self.connection
-        transaction = SqliteTransaction(connection)
-        connection.execute("SAVEPOINT simulated")
+        alone: list[None] = []  # not empty where it is one statement, a transaction in itself
+        transaction = SqliteTransaction(self.connection, BEGIN, lambda: alone.append(None))
         try:
             value = fn(transaction)
         except BaseException as error:
-            connection.execute("ROLLBACK TO simulated")
-            connection.execute("RELEASE simulated")
+            if transaction.begun and not alone:
+                self.connection.execute("ROLLBACK TO simulated")
+                self.connection.execute("RELEASE simulated", can_cache=False)
             if isinstance(error, apsw.Error):
                 raise _translated(error, Path()) from error
             raise
-        connection.execute("RELEASE simulated")
+        if transaction.begun and not alone:
+            self.connection.execute("RELEASE simulated", can_cache=False)
         return value, transaction.topics
+
+    def read(self, fn: Callable[[Transaction], T]) -> T:
+        """Questions only: nothing is undone, so nothing is begun."""
+        before = self.connection.total_changes()
+        try:
+            value = fn(SqliteTransaction(self.connection))
+        except apsw.Error as error:
+            raise _translated(error, Path()) from error
+        if before != self.connection.total_changes():
+            raise RuntimeError(f"{fn} is a question, and has changed rows")
+        return value
 
     def close(self) -> None:
         self.connection.close()
@@ -125,7 +152,7 @@ class SimulatedDatabase:
     async def read(self, fn: Callable[[Transaction], T], *, patience: float | None = None) -> T:
         async def once() -> T:
             await self._conditions.before("read")
-            value, _ = self._file.write(fn)
+            value = self._file.read(fn)
             await self._conditions.after("read")
             return value
 
@@ -135,6 +162,7 @@ class SimulatedDatabase:
         self._conditions.now(verb)
         value, topics = self._file.write(fn)
         self._conditions.notify(topics)
+        self._conditions.answered(verb)
         return value
 
     def wait_bell(self, seconds: float) -> set[str]:

@@ -436,6 +436,11 @@ class SqliteTransaction:
             self._before_commit()
         return self.together(calls)
 
+    @property
+    def begun(self) -> bool:
+        """Whether a statement was sent; always, where there was nothing to begin."""
+        return not self._begin
+
     def _begun(self) -> None:
         if self._begin:
             self._connection.execute(self._begin)

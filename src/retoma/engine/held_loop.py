@@ -74,16 +74,24 @@ def _opened(boot: str) -> TextIO | int:
         return STDERR
 
 
-def stacks_of(boot: str) -> str:
-    """What a runner instance of this user and host wrote before it left; empty where its loop ran."""
-    try:
-        file = find_kept(boot)
-        return "" if file is None else file.read_text(errors="replace")[:STACK].strip()
-    except OSError:
-        return ""
+class HeldLoops:
+    """Watches the loop of a runner instance, and reads what those have left whose loop was held.
 
+    A simulation hands in its own.
+    """
 
-def forget(boot: str) -> None:
-    """Remove what it wrote: everybody has read it."""
-    with suppress(OSError):
-        forget_kept(boot)
+    def watch(self, boot: str, limit: float) -> LoopWatch:
+        return LoopWatch(boot, limit)
+
+    def stacks_of(self, boot: str) -> str:
+        """What an instance of this user and host wrote before it left; empty where its loop ran."""
+        try:
+            file = find_kept(boot)
+            return "" if file is None else file.read_text(errors="replace")[:STACK].strip()
+        except OSError:
+            return ""
+
+    def forget(self, boot: str) -> None:
+        """Remove what it wrote: everybody has read it."""
+        with suppress(OSError):
+            forget_kept(boot)

@@ -15,7 +15,6 @@ from retoma.db import DatabaseError, Lane, Transaction, crashpoint
 from retoma.engine import store
 from retoma.engine.attempt import DICE, Why
 from retoma.engine.duty import Duty, DutyLost, Fence
-from retoma.engine.held_loop import LoopWatch
 from retoma.engine.job import Claim, Held
 from retoma.engine.log import get_logger
 from retoma.engine.runner import LOOK, House, Life
@@ -116,7 +115,10 @@ class HintedLife(Life):
         super().__init__(house, until_idle=False, again=again)
         self.over = asyncio.Event()
         # Wound only while a job runs: whatever else this process does is not ours to end.
-        self._own_watch, self._loop_watch = self._loop_watch, LoopWatch(self._boot.id, 0)
+        self._own_watch, self._loop_watch = (
+            self._loop_watch,
+            self._held_loops.watch(self._boot.id, 0),
+        )
         self._up = asyncio.Event()
         self._ends: dict[Held, asyncio.Future[None]] = {}
         self._chores = self._chores_of()

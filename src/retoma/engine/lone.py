@@ -11,6 +11,7 @@ from retoma.db import Call, Row, Transaction
 from retoma.engine import store
 from retoma.engine.errors import IllegalMove, LeaseLost
 from retoma.engine.job import Claim, Held, Memory, StepId
+from retoma.engine.ports import Processes
 from retoma.engine.settlement import Settlement
 from retoma.engine.states import State
 from retoma.engine.store.claim import ALL, claim_job
@@ -57,11 +58,12 @@ def wait_for(tx: Transaction, job: int) -> None:
     tx.run(LOCK_JOB, job=job)
 
 
-def recover(tx: Transaction, me: store.Boot) -> int:
+def recover(tx: Transaction, me: store.Boot, processes: Processes | None = None) -> int:
     """Take back what is left by whoever's lease is over, or whose process here is gone; how many."""
     store.declare_lost(tx, actor=me.id)
+    processes = processes or Processes()
     for boot, process in store.neighbours(tx, me.id, me.process.host):
-        if process.gone():
+        if processes.gone(process):
             store.move_runner(tx, boot, "lost", actor=me.id)
     return len(store.take_back(tx, me.id))
 

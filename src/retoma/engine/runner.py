@@ -35,7 +35,7 @@ from retoma.engine.effect import Effects
 from retoma.engine.errors import BadInput, LeaseLost
 from retoma.engine.evidence import Keeper
 from retoma.engine.heartbeat import BEAT, BEATS, LEASE, Heartbeat, HeartbeatThread
-from retoma.engine.held_loop import LOOP_LIMIT, LoopWatch
+from retoma.engine.held_loop import LOOP_LIMIT, HeldLoops
 from retoma.engine.isolate import Isolate
 from retoma.engine.job import Claim, Held, Memory
 from retoma.engine.kind import Kinds
@@ -177,6 +177,7 @@ class House:
     traces: Traces | None = None
     declared: Declared = field(default_factory=Declared)  # what people may change while it runs
     processes: Processes = field(default_factory=Processes)
+    held_loops: HeldLoops = field(default_factory=HeldLoops)
     new_isolate: Callable[[], Isolate] = Isolate
     new_heartbeat_thread: Callable[..., HeartbeatThread] = HeartbeatThread
 
@@ -190,6 +191,7 @@ class Life:
         self._clock = house.clock
         self._kinds = house.kinds
         self._processes = house.processes
+        self._held_loops = house.held_loops
         self._again = again
         self._until_idle = until_idle
         self._loop = asyncio.get_running_loop()
@@ -230,7 +232,7 @@ class Life:
         self._retention = Retention(self._knobs.keep, self._boot.id, house.keeper, self._fixed)
         self._duties = self._new_duties()
         self._isolate = house.new_isolate()
-        self._loop_watch = LoopWatch(self._boot.id, self._knobs.loop_limit)
+        self._loop_watch = self._held_loops.watch(self._boot.id, self._knobs.loop_limit)
         self._stalls = StallWatch(self._clock, stop=self._knobs.stop_stalled)
         self._may_stall = any(kind.stall is not None for kind in self._kinds)
         self._heartbeat = self._new_heartbeat()
@@ -253,7 +255,7 @@ class Life:
 
     def _new_watchdog(self) -> Watchdog:
         knobs, boot = self._knobs, self._boot
-        about = (knobs.lease, knobs.timezone, self._processes)
+        about = (knobs.lease, knobs.timezone, self._processes, self._held_loops)
         return Watchdog(self._database, boot.id, boot.process, *about)
 
     def _new_duties(self) -> Duties:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from retoma.codec import encode
 from retoma.db import Database, Transaction
-from retoma.engine import held_loop, store
+from retoma.engine import store
 from retoma.engine.duty import NEVER, Fence
+from retoma.engine.held_loop import HeldLoops
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Process, Processes
 from retoma.engine.store import Around
@@ -35,6 +36,7 @@ class Watchdog:
         lease: float,
         zone: str = "UTC",
         processes: Processes | None = None,
+        held_loops: HeldLoops | None = None,
     ) -> None:
         self._database = database
         self._boot = boot
@@ -42,6 +44,7 @@ class Watchdog:
         self._lease = lease
         self._zone = zone  # whose days and months costs are counted by
         self._processes = processes or Processes()
+        self._held_loops = held_loops or HeldLoops()
         self._beside: list[Process] = []
         self._gone: list[str] = []
         self._swept = Swept()
@@ -75,7 +78,7 @@ class Watchdog:
 
     def _tell_held_loop(self, tx: Transaction, boot: str) -> None:
         """What it wrote before it left, if it left because its loop was held."""
-        stacks = held_loop.stacks_of(boot)
+        stacks = self._held_loops.stacks_of(boot)
         if stacks:
             message = "the loop of its runner was held for too long, perhaps by this job"
             store.tell_held_loop(tx, boot, encode({"message": message, "stack": stacks}))
@@ -84,7 +87,7 @@ class Watchdog:
     async def take_back_the_rest(self) -> Swept:
         """What was more than one bite; then say what the whole look found."""
         while self._gone:
-            held_loop.forget(self._gone.pop())  # it is in the timelines now
+            self._held_loops.forget(self._gone.pop())  # it is in the timelines now
         swept, self._swept = self._swept, Swept()
         bite = swept.taken_back
         while bite == store.BITE:

@@ -1,7 +1,9 @@
 """What goes wrong in a universe, and how often: drawn from its seed."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any, NamedTuple
 
 SPAN = 60.0  # seconds of virtual time in which things go wrong: five leases
 
@@ -13,7 +15,7 @@ class Faults:
     unreachable: float = 0.0  # a call that does not reach the database
     answer_lost: float = 0.0  # a commit that happens without anybody hearing of it
     busy: float = 0.0
-    full: float = 0.0  # of a second in which the disk is full for a while
+    full: float = 0.0  # of a call after which the disk is full for a while
     slow: float = 0.0  # a call that takes up to two leases
     kill_in_call: float = (
         0.0  # the host is killed before a call, or after it and before its answer
@@ -56,24 +58,45 @@ class Faults:
         )
 
 
+NONE = Faults(span=0.0)
+
+
+class Fault(NamedTuple):
+    """Something that went wrong: what, where, and the how manyeth time that it could have there."""
+
+    host: str
+    kind: str
+    number: int
+
+
 @dataclass(slots=True)
 class Chances:
     """Decides each fault once, and can leave out all but some: so a failure is made smaller.
 
-    Every decision has a number. Chance is asked in any case: leaving one out changes no other draw.
+    Each host has a chance of its own for each kind of fault: leaving one out changes no other draw. It is
+    asked only where the fault would hit somebody, so what is counted has happened.
     """
 
-    rng: Random
-    only: frozenset[int] | None = None  # which of those that would happen may
-    asked: int = 0
-    happened: list[int] = field(default_factory=list)
+    seed: int | str
+    only: frozenset[Fault] | None = None  # which of those that would happen may
+    happened: list[Fault] = field(default_factory=list)
+    _drawn: dict[tuple[str, str], Random] = field(default_factory=dict)
+    _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def happens(self, chance: float) -> bool:
+    def happens(self, host: str, kind: str, chance: float = 1.0) -> bool:
         if not chance:
             return False
-        self.asked += 1
-        hit = self.rng.random() < chance
-        if hit and (self.only is None or self.asked in self.only):
-            self.happened.append(self.asked)
-            return True
-        return False
+        where = host, kind
+        self._asked[where] += 1
+        if chance < 1.0 and self._random(where) >= chance:
+            return False
+        fault = Fault(host, kind, self._asked[where])
+        if self.only is not None and fault not in self.only:
+            return False
+        self.happened.append(fault)
+        return True
+
+    def _random(self, where: tuple[Any, ...]) -> float:
+        if where not in self._drawn:
+            self._drawn[where] = Random(f"{self.seed}/{'/'.join(where)}")
+        return self._drawn[where].random()

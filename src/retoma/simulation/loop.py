@@ -11,6 +11,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import Coroutine
 from contextvars import Context, ContextVar, copy_context
+from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
 from itertools import count
 from random import Random
 from typing import Any
@@ -29,22 +30,60 @@ class Host:
         self.pid = pid
         self.dead = False
         self.stopped = False
+        self.threads: list[Thread] = []
 
     def __repr__(self) -> str:
         return f"Host({self.name!r}, pid={self.pid})"
+
+    def stop(self) -> None:
+        """As SIGSTOP: its callbacks wait until it goes on."""
+        self.stopped = True
+        for thread in self.threads:
+            thread.line_up()
+
+    def go_on(self) -> None:
+        self.stopped = False
+        for thread in self.threads:
+            thread.line_up()
 
 
 class Thread:
     """One thread of a host: its callbacks wait here, in their order."""
 
-    def __init__(self, host: Host) -> None:
+    __slots__ = ("_line", "_lined_up", "held", "host", "ready")
+
+    def __init__(self, host: Host, line: "list[Thread]") -> None:
         self.host = host
         self.ready: deque[asyncio.Handle] = deque()
-        self.stopped = False
+        self.held = False  # by a callback of its own that does not return
+        self._line = line  # of all threads that have something to do and may
+        self._lined_up = False
+        host.threads.append(self)
 
-    @property
-    def able(self) -> bool:
-        return bool(self.ready) and not (self.stopped or self.host.stopped)
+    def hold(self) -> None:
+        self.held = True
+        self.line_up()
+
+    def let_go(self) -> None:
+        self.held = False
+        self.line_up()
+
+    def add(self, handle: asyncio.Handle) -> None:
+        if not self.host.dead:
+            self.ready.append(handle)
+            if not self._lined_up:
+                self.line_up()
+
+    def line_up(self) -> None:
+        """Stand among those who may go next, or leave them."""
+        host = self.host
+        able = bool(self.ready) and not (self.held or host.stopped or host.dead)
+        if able is not self._lined_up:
+            self._lined_up = able
+            if able:
+                self._line.append(self)
+            else:
+                self._line.remove(self)
 
 
 _THREAD: ContextVar[Thread] = ContextVar("retoma_simulated_thread")
@@ -65,9 +104,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._pids = count(1000)
         self.callbacks = 0
         self._running = self._closed = False
-        self._outside = Thread(self.new_host("outside"))
+        self._able: list[Thread] = []  # those that may go next
+        self._outside = self.new_thread(self.new_host("outside"))
         self.outside = self.context_of(self._outside)  # of nobody's callbacks
-        self._threads: list[Thread] = [self._outside]
         self._tasks: list[
             asyncio.Task[Any]
         ] = []  # a pending task of a dead host stays as it is
@@ -79,9 +118,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return Host(name, next(self._pids))
 
     def new_thread(self, host: Host) -> Thread:
-        thread = Thread(host)
-        self._threads.append(thread)
-        return thread
+        return Thread(host, self._able)
 
     def current_thread(self) -> Thread:
         return _THREAD.get(self._outside)
@@ -98,7 +135,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def kill(self, host: Host) -> None:
         """As SIGKILL: nothing of it runs any more, not even its `finally` blocks."""
         host.dead = True
-        self._threads = [thread for thread in self._threads if thread.host is not host]
+        for thread in host.threads:
+            thread.line_up()
 
     # — what asyncio asks of a loop —
 
@@ -110,9 +148,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Handle:
         own = copy_context() if context is None else context
         handle = asyncio.Handle(callback, args, self, own)
-        thread = own.get(_THREAD, self._outside)
-        if not thread.host.dead:
-            thread.ready.append(handle)
+        own.get(_THREAD, self._outside).add(handle)
         return handle
 
     # All threads are simulated in one.
@@ -142,6 +178,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Any, *, name: Any = None, context: Any = None, **_: Any
     ) -> "asyncio.Task[Any]":
+        if self._closed:  # what dead hosts leave behind is cleared up: nothing begins any more
+            coro.close()
+            raise RuntimeError("the universe is over")
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
         self._tasks.append(task)
         return task
@@ -179,9 +218,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Forget everything. What dead hosts were in the middle of is never finished."""
         self._closed = True
         self._timers.clear()
-        for thread in self._threads:
-            thread.ready.clear()
+        self._able.clear()
         for task in self._tasks:
+            work = task.get_coro()
+            if iscoroutine(work) and getcoroutinestate(work) == CORO_CREATED:
+                work.close()  # its host died before its first turn: no warning that it had none
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 — it died with its host
         self._tasks.clear()
 
@@ -204,16 +245,18 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.callbacks += 1
         if self.callbacks > MOST_CALLBACKS:
             raise NeverEnds(f"{MOST_CALLBACKS:,} callbacks and no end, at {self._now:.1f} s")
-        while self._timers and self._timers[0][0] <= self._now:
-            _, _, timer, thread = heapq.heappop(self._timers)
-            if not (timer.cancelled() or thread.host.dead):
-                thread.ready.append(timer)
-        able = [thread for thread in self._threads if thread.able]
+        timers, able = self._timers, self._able
+        while timers and timers[0][0] <= self._now:
+            _, _, timer, thread = heapq.heappop(timers)
+            if not timer.cancelled():
+                thread.add(timer)
         if not able:
             self._let_time_pass(until)
             return
         thread = able[0] if len(able) == 1 else able[int(self._rng.random() * len(able))]
         handle = thread.ready.popleft()
+        if not thread.ready:
+            thread.line_up()
         self._now += CALLBACK
         if not handle.cancelled():
             handle._run()  # noqa: SLF001 — as every loop runs its handles

@@ -8,28 +8,31 @@ import asyncio
 import gc
 import sys
 import warnings
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
-from retoma.db import Transaction, adhoc
+from retoma.db import DatabaseError, Transaction, adhoc
 from retoma.db.simulated import SimulatedFile
 from retoma.engine.checker import check
+from retoma.engine.errors import Unsure
 from retoma.engine.ledger import Accepted, Effect, Ledger
 from retoma.engine.store import fold_tallies
 from retoma.library import Retoma
-from retoma.simulation.faults import Faults
+from retoma.simulation.faults import Fault, Faults
 from retoma.simulation.loop import NeverEnds
-from retoma.simulation.universe import SETTLE, Line, Universe, make_file
+from retoma.simulation.universe import Line, Universe, make_file
 
 RUNNERS = 3
 LOOK = 5.0  # seconds of virtual time between two looks whether all has ended
 LAST = 60  # lines of a trace that a report shows
-SHRINKS = 60  # universes that shrinking may take
+SHRINKS = 200  # universes that shrinking may take
+ENDS_WITHIN = 4 * 3600.0
 
+JOBS = adhoc("SELECT count(*) FROM jobs")
 OPEN = adhoc("SELECT id, kind, state FROM jobs WHERE state IN ('waiting', 'running') LIMIT 20")
 
 
@@ -54,7 +57,8 @@ class Scenario:
     """What happens in one universe, made anew for each.
 
     `submit` and `act` run on hosts whose calls fail as those of the runners do; they are given the app of
-    that host. `verify` is called when all has ended: what it raises or returns is a violation.
+    that host. `submit` is called again where the database kept it from its end: give what it submits
+    keys. `verify` is called when all has ended: what it raises or returns is a violation.
     """
 
     app: Retoma
@@ -63,6 +67,8 @@ class Scenario:
     verify: Callable[[], Sequence[str] | None] = lambda: None
     ledger: SimulatedLedger = field(default_factory=SimulatedLedger)
     enter: Callable[[Universe], None] = lambda _: None  # before anything happens
+    # Seconds of virtual time in which every job must end once nothing goes wrong any more.
+    ends_within: float = ENDS_WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +77,13 @@ class Outcome:
 
     seed: int | str
     violations: tuple[str, ...]
-    faults: tuple[int, ...]  # the numbers of those that happened
+    faults: tuple[Fault, ...]  # those that happened
+    zombies: int  # hosts that went on after their lease had ended
     trace: tuple[Line, ...]
-    digest: str
     jobs: int
     virtual: float  # seconds
+    quiet: float  # of them after the last fault, until all had ended and left
+    callbacks: int
 
 
 class Violated(AssertionError):
@@ -134,7 +142,7 @@ def run_universe(
     file: SimulatedFile,
     runners: int = RUNNERS,
     faults: Faults | None = None,
-    only: frozenset[int] | None = None,
+    only: frozenset[Fault] | None = None,
 ) -> Outcome:
     """Run one universe to its end, and check it."""
     story = scenario()
@@ -143,7 +151,7 @@ def run_universe(
     found: list[str] = []
     try:
         universe.loop.run_until_complete(
-            _live(universe, story, runners), until=universe.faults.span + SETTLE
+            _live(universe, story, runners), until=universe.planned.span + story.ends_within
         )
     except NeverEnds as error:
         found += [f"liveness: {error}", *_still_open(universe)]
@@ -155,62 +163,84 @@ def run_universe(
         seed,
         tuple(found),
         tuple(universe.chances.happened),
+        universe.zombies,
         tuple(universe.trace),
-        universe.digest(),
         _count_jobs(universe),
         universe.loop.time(),
+        max(universe.loop.time() - universe.planned.span, 0.0),
+        universe.loop.callbacks,
     )
     universe.loop.close()
+    file.clock = lambda: 0.0  # by which it would keep the universe in memory
     return outcome
 
 
 def shrink(scenario: Callable[[], Scenario], outcome: Outcome, **how: Any) -> Outcome:
-    """Leave out faults as long as the universe is still violated."""
-    best, tries, size = outcome, 0, max(len(outcome.faults) // 2, 1)
+    """Leave out faults as long as the universe is still violated: those of a kind, of a host, then some."""
+    best, tries = outcome, 0
+
+    def without(left_out: Iterable[Fault]) -> bool:
+        """Whether it is violated without these too; it is the best then."""
+        nonlocal best, tries
+        kept = set(best.faults) - set(left_out)
+        if len(kept) == len(best.faults) or tries >= SHRINKS:
+            return False
+        tries += 1
+        candidate = run_universe(scenario, outcome.seed, **how, only=frozenset(kept))
+        if candidate.violations:
+            best = candidate
+        return bool(candidate.violations)
+
+    for kind in sorted({each.kind for each in best.faults}):
+        without(each for each in best.faults if each.kind == kind)
+    for host in sorted({each.host for each in best.faults}):
+        without(each for each in best.faults if each.host == host)
+    size = max(len(best.faults) // 2, 1)
     while size and tries < SHRINKS:
-        smaller = None
-        for start in range(0, len(best.faults), size):
-            kept = best.faults[:start] + best.faults[start + size :]
-            tries += 1
-            candidate = run_universe(scenario, outcome.seed, **how, only=frozenset(kept))
-            if candidate.violations and len(candidate.faults) < len(best.faults):
-                smaller = candidate
-                break
-            if tries >= SHRINKS:
-                break
-        if smaller is None:
-            size //= 2
-        else:
-            best = smaller
+        starts = range(0, len(best.faults), size)
+        if any(without(best.faults[start : start + size]) for start in starts):
             size = min(size, max(len(best.faults) // 2, 1))
+        else:
+            size //= 2
     return best
 
 
 async def _live(universe: Universe, story: Scenario, runners: int) -> None:
     client = universe.new_member("client")
-    trouble = universe.loop.create_task(universe.trouble(runners))
-    work = [universe.loop.start_on(client.thread, story.submit(client.own_app))]
+    keeping = universe.loop.create_task(universe.keep_running(runners))
+    trouble = universe.loop.create_task(universe.trouble())
+    work = [universe.loop.start_on(client.thread, _submit(story, client.own_app))]
     if story.act is not None:
         operator = universe.new_member("operator")
         work.append(universe.loop.start_on(operator.thread, story.act(operator.own_app)))
     await asyncio.gather(trouble, *work)
-    universe.heal(runners)
     while not _quiet(universe):  # noqa: ASYNC110 — by virtual time
         await asyncio.sleep(LOOK)
+    keeping.cancel()
+    universe.over = True
     while universe.runners:
         for member in universe.runners:
             universe.ask_to_leave(member)
         await asyncio.sleep(LOOK)
 
 
+async def _submit(story: Scenario, app: Retoma) -> None:
+    """As a client that asks again where the database kept it from its answer."""
+    while True:
+        try:
+            await story.submit(app)
+        except (DatabaseError, Unsure):
+            await asyncio.sleep(1.0)
+        else:
+            return
+
+
 def _quiet(universe: Universe) -> bool:
-    rows, _ = universe.file.write(lambda tx: tx.all(OPEN))
-    return not rows
+    return not universe.file.read(lambda tx: tx.all(OPEN))
 
 
 def _still_open(universe: Universe) -> Iterator[str]:
-    rows, _ = universe.file.write(lambda tx: tx.all(OPEN))
-    for job, kind, state in rows:
+    for job, kind, state in universe.file.read(lambda tx: tx.all(OPEN)):
         yield f"liveness: job {job} ({kind}) is still {state}"
 
 
@@ -230,7 +260,7 @@ def _checked(universe: Universe, story: Scenario) -> Iterator[str]:
 
 
 def _count_jobs(universe: Universe) -> int:
-    [[count]], _ = universe.file.write(lambda tx: tx.all(adhoc("SELECT count(*) FROM jobs")))
+    [[count]] = universe.file.read(lambda tx: tx.all(JOBS))
     return int(count)
 
 

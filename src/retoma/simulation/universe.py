@@ -1,8 +1,7 @@
 """One universe: hosts that run an app's jobs on one database, one virtual clock and one seed."""
 
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -11,13 +10,14 @@ from retoma.codec import decode, encode
 from retoma.db import Away, Busy, Database, Full, ReplyLost
 from retoma.db.simulated import SimulatedDatabase, SimulatedFile
 from retoma.engine.heartbeat import Heartbeat, HeartbeatThread
+from retoma.engine.held_loop import HeldLoops, LoopWatch
 from retoma.engine.isolate import NO_LIMITS, ChildDied, Isolate, Limits
 from retoma.engine.job import Held
 from retoma.engine.kind import Kinds
 from retoma.engine.ports import Clock, Ids, Process, Processes
 from retoma.engine.runner import House
 from retoma.library import Retoma
-from retoma.simulation.faults import Chances, Faults
+from retoma.simulation.faults import NONE, Chances, Fault, Faults
 from retoma.simulation.loop import Host, SimulatedLoop, Thread, new_loop
 
 START = 1_750_000_000.0  # seconds since 1970: when every universe begins
@@ -25,10 +25,11 @@ LEASE, BEAT = 12.0, 2.0  # seconds: a fifth of the usual, so that more happens i
 QUICK = 0.002  # seconds that a call takes on average
 SLOW = 20.0  # at most, where it is slow: longer than a lease
 FULL_FOR = 4.0  # seconds that a disk stays full, on average
-HELD_FOR = 6.0
+LOOP_LIMIT = 6.0  # seconds: half a lease, as usual
+HELD_FOR = 9.0  # seconds that a loop is held, at most: some longer than their limit
 RESTART = 2.0
+TROUBLE, PAUSE = 30.0, 10.0  # seconds of faults, and without any, at most: one after the other
 MACHINES = 2  # a runner sees at once that a process of its own machine is gone
-SETTLE = 4 * 3600.0  # seconds of virtual time in which all must end once nothing goes wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,11 @@ class SimulatedIds(Ids):
 
 
 class Machine(Processes):
-    """Knows the hosts of a universe as processes of one machine."""
+    """Knows the hosts of a universe as processes of one machine, and what they have left."""
 
     def __init__(self) -> None:
         self._hosts: dict[int, Host] = {}
+        self.stacks: dict[str, str] = {}  # by runner instance
 
     def add(self, host: Host) -> "MyProcess":
         self._hosts[host.pid] = host
@@ -99,12 +101,43 @@ class MyProcess(Processes):
         return self._machine.gone(process)
 
 
+class SimulatedWatch(LoopWatch):
+    """Says how long the loop of a host may be held; the universe ends one that is held for longer."""
+
+    def __init__(self, member: "Member", boot: str, limit: float) -> None:
+        super().__init__(boot, limit)
+        self._member = member
+
+    def start(self) -> None:
+        if self._limit:
+            self._member.watched = self._boot, self._limit
+
+    def stop(self) -> None:
+        self._member.watched = None
+
+
+class SimulatedHeldLoops(HeldLoops):
+    """The held loops of a universe: no timer of a process, no file."""
+
+    def __init__(self, member: "Member") -> None:
+        self._member = member
+
+    def watch(self, boot: str, limit: float) -> LoopWatch:
+        return SimulatedWatch(self._member, boot, limit)
+
+    def stacks_of(self, boot: str) -> str:
+        return self._member.universe.machine.stacks.get(boot, "")
+
+    def forget(self, boot: str) -> None:
+        self._member.universe.machine.stacks.pop(boot, None)
+
+
 class SimulatedIsolate(Isolate):
     """Runs sync steps here; now and then the child process dies instead."""
 
-    def __init__(self, universe: "Universe") -> None:
+    def __init__(self, member: "Member") -> None:
         super().__init__()
-        self._universe = universe
+        self._member = member
 
     async def in_child(
         self,
@@ -114,18 +147,18 @@ class SimulatedIsolate(Isolate):
         owner: Held | None = None,  # noqa: ARG002 — nobody looks for its child here
         limits: Limits = NO_LIMITS,  # noqa: ARG002 — nothing runs long
     ) -> str:
-        await self._universe.pass_time()
-        if self._universe.chances.happens(self._universe.faults.child_dies):
-            self._universe.note(f"child of {fn.__name__} dies")
+        await self._member.pass_time()
+        if self._member.suffers("child_dies"):
+            self._member.universe.note(f"child of {fn.__name__} dies")
             raise ChildDied(
                 f"{fn.__name__}: its process ended", code="child_died", exit_code=-9, stack=""
             )
         text = encode(fn(*decode(encode(list(args)))))
-        await self._universe.pass_time()
+        await self._member.pass_time()
         return text
 
     async def in_thread(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        await self._universe.pass_time()
+        await self._member.pass_time()
         return fn(*args)
 
     def close(self) -> None:
@@ -197,35 +230,47 @@ class Member:
         self.universe = universe
         loop = universe.loop
         self.host = loop.new_host(name)
+        self.rng = Random(f"{universe.seed}/{name}")
         self.thread = loop.new_thread(self.host)
         self.heartbeat_thread = loop.new_thread(self.host)
         self.processes = universe.machine.add(self.host)
         self.ears = Ears(loop)
         self.database = SimulatedDatabase(universe.file, self)
         self.own_app = SimulatedApp(universe.app, self)
-        self.lease_ends = 0.0  # by the last heartbeat that was answered
+        self.lease_ends = 0.0  # by the last heartbeat that was sent
+        self.watched: tuple[str, float] | None = None  # its instance, and its loop's limit
         self.running: asyncio.Task[Any] | None = None
+        self.leaving = False
+
+    def suffers(self, kind: str) -> bool:
+        """Whether a fault of this kind happens here, now."""
+        universe = self.universe
+        return universe.chances.happens(self.host.name, kind, getattr(universe.faults, kind))
+
+    async def pass_time(self) -> None:
+        """Let whoever is next go on; usually some milliseconds pass."""
+        rng = self.rng
+        await asyncio.sleep(rng.expovariate(1 / QUICK) if rng.random() < 0.8 else 0)
 
     # — conditions of its calls —
 
     async def before(self, verb: str) -> None:
-        universe, faults = self.universe, self.universe.faults
-        await universe.pass_time()
-        if universe.chances.happens(faults.slow):
-            universe.note(f"{verb} is slow")
-            await asyncio.sleep(universe.rng.random() * SLOW)
+        await self.pass_time()
+        if self.suffers("slow"):
+            self.universe.note(f"{verb} is slow")
+            await asyncio.sleep(self.rng.random() * SLOW)
         await self._harm(f"before {verb}")
         self.now(verb)
 
     def now(self, verb: str) -> None:
-        universe, faults = self.universe, self.universe.faults
-        if universe.chances.happens(faults.unreachable):
+        universe = self.universe
+        if self.suffers("unreachable"):
             universe.note(f"{verb} does not reach the database")
             raise Away(f"{verb}: not reachable")
-        if verb != "read" and universe.chances.happens(faults.busy):
+        if verb != "read" and self.suffers("busy"):
             universe.note(f"{verb} finds the database busy")
             raise Busy(f"{verb}: busy")
-        if verb not in ("read", "beat") and universe.disk_is_full():
+        if verb not in ("read", "beat") and universe.disk_is_full(self):
             raise Full(f"{verb}: no room")
         if verb in ("boot", "beat"):
             self.lease_ends = universe.loop.time() + LEASE
@@ -235,25 +280,28 @@ class Member:
         return self.universe.loop.time() < self.lease_ends
 
     async def after(self, verb: str) -> None:
-        universe = self.universe
         if verb in ("claim", "tick"):
-            universe.wake_the_dead()
+            self.universe.wake_the_dead()
         await self._harm(f"after {verb}")
-        if verb != "read" and universe.chances.happens(universe.faults.answer_lost):
-            universe.note(f"{verb} is committed and its answer lost")
+        if verb != "read":
+            self.answered(verb)
+        await self.pass_time()
+
+    def answered(self, verb: str) -> None:
+        if self.suffers("answer_lost"):
+            self.universe.note(f"{verb} is committed and its answer lost")
             raise ReplyLost(f"{verb}: the answer was lost")
-        await universe.pass_time()
 
     async def _harm(self, where: str) -> None:
         """Kill or stop this host at the worst moment: with a call on its way."""
-        universe, faults = self.universe, self.universe.faults
+        universe = self.universe
         if self.running is None:
             return
-        if universe.chances.happens(faults.kill_in_call):
+        if self.suffers("kill_in_call"):
             universe.note(f"is killed {where}")
             universe.end(self)
             await asyncio.Future()  # nobody goes on from here
-        if universe.chances.happens(faults.stop_in_call):
+        if self.suffers("stop_in_call"):
             universe.note(f"is stopped {where}")
             universe.stop(self)
             await asyncio.sleep(0)
@@ -274,8 +322,8 @@ class SimulatedApp(Retoma):
         super().__init__(
             "sqlite:///simulated.db",
             clock=SimulatedClock(universe.loop),
-            ids=SimulatedIds(universe.rng),
-            rng=universe.rng,
+            ids=SimulatedIds(member.rng),
+            rng=member.rng,
             timezone=app.timezone,
         )
         self._member = member
@@ -292,7 +340,8 @@ class SimulatedApp(Retoma):
         return replace(
             await super()._house(kinds, knobs),
             processes=member.processes,
-            new_isolate=lambda: SimulatedIsolate(member.universe),
+            held_loops=SimulatedHeldLoops(member),
+            new_isolate=lambda: SimulatedIsolate(member),
             new_heartbeat_thread=lambda *args, **how: HeartbeatTask(
                 *args, **how, member=member
             ),
@@ -309,23 +358,26 @@ class Universe:
         file: SimulatedFile,
         *,
         faults: Faults | None = None,
-        only: frozenset[int] | None = None,
+        only: frozenset[Fault] | None = None,
         knobs: dict[str, Any] | None = None,
     ) -> None:
         self.seed = seed
         self.app = app
         self.rng = Random(f"{seed}/world")
         self.loop = new_loop(Random(f"{seed}/order"))
-        self.faults = Faults.draw(Random(f"{seed}/faults")) if faults is None else faults
-        self.chances = Chances(Random(f"{seed}/chances"), only)
+        self.planned = Faults.draw(Random(f"{seed}/faults")) if faults is None else faults
+        self.faults = NONE  # what goes wrong now
+        self.chances = Chances(seed, only)
         self.file = file
         file.begin_again(lambda: START + self.loop.time())
         self.machine = Machine()
         self.members: list[Member] = []
         self.trace: list[Line] = []
+        self.over = False  # all has ended, and the runners are asked to leave
+        self.zombies = 0  # hosts that went on after their lease had ended
         self._knobs = {
             "slots": 4,
-            "loop_limit": 0.0,
+            "loop_limit": LOOP_LIMIT,
             "lease": LEASE,
             "beat": BEAT,
             **(knobs or {}),
@@ -333,21 +385,13 @@ class Universe:
         self._full_until = -1.0
         self._names = 0
 
-    def digest(self) -> str:
-        """The same for the same seed: what happened, in a few characters."""
-        return hashlib.sha256("\n".join(map(str, self.trace)).encode()).hexdigest()[:16]
-
     def note(self, what: str) -> None:
         name = self.loop.current_thread().host.name
         self.trace.append(Line(self.loop.time(), name, what))
 
-    async def pass_time(self) -> None:
-        """Let whoever is next go on; usually some milliseconds pass."""
-        await asyncio.sleep(self.rng.expovariate(1 / QUICK) if self.rng.random() < 0.8 else 0)
-
-    def disk_is_full(self) -> bool:
+    def disk_is_full(self, member: Member) -> bool:
         now = self.loop.time()
-        if now >= self._full_until and self.chances.happens(self.faults.full):
+        if now >= self._full_until and member.suffers("full"):
             self._full_until = now + self.rng.expovariate(1 / FULL_FOR)
             self.note(f"the disk is full until {self._full_until:.1f}")
         return now < self._full_until
@@ -355,9 +399,12 @@ class Universe:
     def deliver(self, topics: set[str]) -> None:
         """Wake-ups arrive a little later, in any order, or not at all."""
         for member in self.members:
-            if member.host.dead or self.chances.happens(self.faults.deaf):
+            if member.running is None:
                 continue
-            delay = self.rng.expovariate(1 / QUICK)
+            if member.suffers("deaf"):
+                self.note(f"{member.host.name} does not hear of it")
+                continue
+            delay = member.rng.expovariate(1 / QUICK)
             context = self.loop.context_of(member.heartbeat_thread)
             self.loop.call_later(delay, member.ears.hear, set(topics), context=context)
 
@@ -381,34 +428,33 @@ class Universe:
         except Exception as error:  # noqa: BLE001 — as a process that ends with a traceback
             self.note(f"ends: {type(error).__name__}: {error}")
         else:
-            self.note("leaves")
+            if not self.over:
+                self.note("leaves")
         self.end(member)
 
     def end(self, member: Member) -> None:
         self.loop.kill(member.host)
         self.members.remove(member)
 
-    def kill(self, member: Member) -> None:
-        self.note(f"kills {member.host.name}")
-        self.end(member)
-
     def stop(self, member: Member) -> None:
         """Stop a host, and continue it after a while, or soon after others have claimed what it held."""
-        member.host.stopped = True
-        delay = LEASE * (0.3 + 2.0 * self.rng.random())
+        member.host.stop()
+        delay = LEASE * (0.3 + 2.0 * member.rng.random())
         self.loop.call_later(delay, self._go_on, member, context=self.loop.outside)
 
     def wake_the_dead(self) -> None:
         """Continue hosts that were stopped for longer than their lease, while another runs their jobs."""
         for member in self.members:
-            if member.host.stopped and not member.valid() and self.rng.random() < 0.5:
-                delay = self.rng.random()
+            if member.host.stopped and not member.valid() and member.rng.random() < 0.5:
+                delay = member.rng.random()
                 self.loop.call_later(delay, self._go_on, member, context=self.loop.outside)
 
     def _go_on(self, member: Member) -> None:
         if member.host.stopped and not member.host.dead:
-            self.note(f"continues {member.host.name}")
-            member.host.stopped = False
+            late = not member.valid()
+            self.zombies += late
+            self.note(f"continues {member.host.name}{', whose lease is over' if late else ''}")
+            member.host.go_on()
 
     @property
     def runners(self) -> list[Member]:
@@ -416,77 +462,103 @@ class Universe:
 
     # — what goes wrong by itself —
 
-    async def trouble(self, runners: int) -> None:
-        """Kill, stop, hold and restart runners until the span is over; then leave all of them alone."""
-        until = self.loop.time() + self.faults.span
-        faults = self.faults
-        ways: list[tuple[float, Callable[[Member], Awaitable[None] | None]]] = [
-            (faults.kill_every, self.kill),
-            (faults.stop_every, self._stop_for_a_while),
-            (faults.hold_every, self._hold_for_a_while),
-            (faults.leave_every, self.ask_to_leave),
+    async def trouble(self) -> None:
+        """Things go wrong in spans, with pauses between them; after the last one nothing does any more."""
+        until = self.planned.span
+        while (left := until - self.loop.time()) > 0:
+            await self._suffer(min(left, TROUBLE * (0.2 + 0.8 * self.rng.random())))
+            left = until - self.loop.time()
+            await asyncio.sleep(min(left, PAUSE * self.rng.random()))
+        self.heal()
+
+    async def _suffer(self, seconds: float) -> None:
+        self.faults = self.planned
+        ways: list[tuple[float, Callable[[], Coroutine[Any, Any, None]]]] = [
+            (self.planned.kill_every, self._kill_one),
+            (self.planned.stop_every, self._stop_one),
+            (self.planned.hold_every, self._hold_one),
+            (self.planned.leave_every, self._ask_one_to_leave),
         ]
-        tasks = [
-            self.loop.create_task(self._again_and_again(every, way, until))
-            for every, way in ways
-            if every
-        ]
-        while self.loop.time() < until:
+        tasks = [self.loop.create_task(self._harm(*way)) for way in ways if way[0]]
+        await asyncio.sleep(seconds)
+        for task in tasks:
+            task.cancel()
+        self.faults = NONE
+
+    async def _harm(self, every: float, way: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await asyncio.sleep(self.rng.expovariate(1 / every))
+            await way()
+
+    async def keep_running(self, runners: int) -> None:
+        """Start a runner in place of each that is gone, after a while."""
+        while True:
             await asyncio.sleep(self.rng.random() * RESTART)
             while len(self.runners) < runners:
                 self.start_runner()
-        await asyncio.gather(*tasks)
-        self.heal(runners)
 
-    def heal(self, runners: int) -> None:
+    def heal(self) -> None:
         """From here on nothing goes wrong any more."""
-        if self.faults.span:
-            self.note("nothing goes wrong any more")
-        self.faults = Faults(span=0.0)
+        self.note("nothing goes wrong any more")
         self._full_until = -1.0
-        while len(self.runners) < runners:
-            self.start_runner()
+        for member in list(self.members):
+            self._go_on(member)
+            member.thread.let_go()
 
-    async def _again_and_again(
-        self,
-        every: float,
-        way: Callable[[Member], Awaitable[None] | None],
-        until: float,
-    ) -> None:
-        while True:
-            await asyncio.sleep(self.rng.expovariate(1 / every))
-            if self.loop.time() >= until:
-                return
-            runners = self.runners
-            if runners and self.chances.happens(1.0):
-                done = way(runners[int(self.rng.random() * len(runners))])
-                if done is not None:
-                    self.loop.create_task(_wait_for(done))
+    def _one(self, kind: str, able: Callable[[Member], bool]) -> Member | None:
+        """One of the runners to which this can happen, if it does."""
+        found = [member for member in self.runners if able(member)]
+        if not found:
+            return None
+        member = found[int(self.rng.random() * len(found))]
+        return member if self.chances.happens(member.host.name, kind) else None
 
-    def _stop_for_a_while(self, member: Member) -> None:
-        self.note(f"stops {member.host.name}")
-        self.stop(member)
+    async def _kill_one(self) -> None:
+        member = self._one("kill", lambda _: True)
+        if member is not None:
+            self.note(f"kills {member.host.name}")
+            self.end(member)
 
-    async def _hold_for_a_while(self, member: Member) -> None:
-        self.note(f"holds the loop of {member.host.name}")
-        member.thread.stopped = True
-        await asyncio.sleep(self.rng.random() * HELD_FOR)
-        member.thread.stopped = False
+    async def _stop_one(self) -> None:
+        member = self._one("stop", lambda each: not each.host.stopped)
+        if member is not None:
+            self.note(f"stops {member.host.name}")
+            self.stop(member)
+
+    async def _hold_one(self) -> None:
+        """Hold a loop, as a handler does that waits without `await`; its watch may end the process."""
+        member = self._one("hold", lambda each: not each.host.stopped)
+        if member is None:
+            return
+        seconds = member.rng.random() * HELD_FOR
+        self.note(f"holds the loop of {member.host.name} for {seconds:.1f} s")
+        member.thread.hold()
+        try:
+            boot, limit = member.watched or ("", seconds)
+            await asyncio.sleep(min(seconds, limit))
+            if seconds > limit and member in self.members and not member.host.stopped:
+                self.note(f"{member.host.name} leaves: its loop was held for {limit:g} s")
+                self.machine.stacks[boot] = "where it was held"
+                self.end(member)
+        finally:
+            member.thread.let_go()
+
+    async def _ask_one_to_leave(self) -> None:
+        member = self._one("leave", lambda each: not each.leaving)
+        if member is not None:
+            self.note(f"asks {member.host.name} to leave")
+            self.ask_to_leave(member)
 
     def ask_to_leave(self, member: Member) -> None:
-        self.note(f"asks {member.host.name} to leave")
+        member.leaving = True
         context = self.loop.context_of(member.thread)
         self.loop.call_soon(member.own_app.stop, context=context)
-
-
-async def _wait_for(awaitable: Awaitable[None]) -> None:
-    await awaitable
 
 
 def make_file(app: Retoma) -> SimulatedFile:
     """A file with the schema of the engine and of the app's applications, in which universes begin."""
     file = SimulatedFile()
-    universe = Universe(app, "schema", file, faults=Faults(span=0.0))
+    universe = Universe(app, "schema", file, faults=NONE)
     member = universe.new_member("schema")
     universe.loop.run_until_complete(member.own_app.upgrade())
     universe.loop.close()
