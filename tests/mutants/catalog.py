@@ -39,7 +39,7 @@ M01 = Mutant(
         ),
         in_sql("settle_jobs.postgres", "j.id = s.job AND j.epoch = s.epoch", "j.id = s.job"),
     ),
-    (ByTest(f"{STORE}::test_e3_a_stale_epoch_can_write_nothing"), ByUniverses(0)),
+    (ByTest(f"{STORE}::test_e3_a_stale_epoch_can_write_nothing"),),
 )
 M02 = Mutant(
     "M02",
@@ -69,7 +69,7 @@ M03 = Mutant(
         ),
         in_sql("save_steps.postgres", "j.id = s.job AND j.epoch = s.epoch", "j.id = s.job"),
     ),
-    (ByTest(f"{STORE}::test_e3_a_stale_epoch_can_write_nothing"), ByUniverses(0)),
+    (ByTest(f"{STORE}::test_e3_a_stale_epoch_can_write_nothing"),),
 )
 M04 = Mutant(
     "M04",
@@ -458,7 +458,7 @@ M23 = Mutant(
     (
         ByTest(
             "tests/apps/ads/test_steps.py::test_m2_nothing_found_is_a_mission_completed",
-            "Timeout",
+            "Timeout|still open",
         ),
     ),
 )
