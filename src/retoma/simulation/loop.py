@@ -10,8 +10,9 @@ import heapq
 from asyncio import events
 from collections import deque
 from collections.abc import Coroutine
+from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
-from inspect import CORO_CREATED, getcoroutinestate, iscoroutine
+from inspect import CORO_CLOSED, getcoroutinestate, iscoroutine
 from itertools import count
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 MOST_CALLBACKS = 300_000  # of one universe; more than that is a loop that never rests
 
 
+MOST_ENDINGS = 50  # times that what clears up may wait
 CALLBACK = 2e-6  # seconds that a callback takes: without it, whoever polls would wait for ever
 
 
@@ -219,10 +221,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._closed = True
         self._timers.clear()
         self._able.clear()
+        events._set_running_loop(self)  # noqa: SLF001 — what is cleared up must find no other
+        try:
+            for task in self._tasks:
+                _end(task.get_coro())
+        finally:
+            events._set_running_loop(None)  # noqa: SLF001 — likewise
         for task in self._tasks:
-            work = task.get_coro()
-            if iscoroutine(work) and getcoroutinestate(work) == CORO_CREATED:
-                work.close()  # its host died before its first turn: no warning that it had none
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 — it died with its host
         self._tasks.clear()
 
@@ -270,6 +275,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._now = max(self._now, timers[0][0])
         if self._now > until:
             raise NeverEnds(f"not at rest after {until:g} s of virtual time")
+
+
+def _end(work: Any) -> None:
+    """End what its host left in the middle, here and not whenever it is collected."""
+    for _ in range(MOST_ENDINGS):
+        if not iscoroutine(work) or getcoroutinestate(work) == CORO_CLOSED:
+            return
+        with suppress(
+            Exception
+        ):  # it may wait again while it clears up: then it is ended there
+            work.close()
 
 
 def new_loop(rng: Random) -> SimulatedLoop:
