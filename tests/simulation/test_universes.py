@@ -18,7 +18,7 @@ from tests.simulation.world import ENDS_WITHIN, scenario
 
 CALM = Faults(span=5.0)
 PART = 250  # universes of one test
-FIRST = (750,)  # seeds with which the parts of the gate begin
+FIRST = (0, 250, 750, 1_000)  # seeds with which the parts of the gate begin
 IN_SOAK = 100_000
 
 
