@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from html import unescape
 from typing import Any
 
@@ -482,17 +483,23 @@ def test_where_a_quote_stands_is_told_apart_from_what_it_passed(status, look):
 
 def test_outliers_stand_beside_the_scale_of_the_prices_that_count():
     plot = plot_of(
-        150.0, [("a", 100.0, True), ("b", 200.0, True), ("c", 9000.0, False), ("d", 1.0, False)]
+        Decimal(150),
+        [
+            ("a", Decimal(100), True),
+            ("b", Decimal(200), True),
+            ("c", Decimal(9000), False),
+            ("d", Decimal(1), False),
+        ],
     )
     assert plot is not None
     places = {each.store: each.x for each in plot.dots}
     assert places["d"] < plot.left == places["a"] < plot.chosen
     assert plot.chosen < places["b"] == plot.right < places["c"] < plot.width
     assert (True, True) == (plot.apart_left, plot.apart_right)
-    alone = plot_of(5.0, [("a", 5.0, True)])
+    alone = plot_of(Decimal(5), [("a", Decimal(5), True)])
     assert alone is not None
     assert alone.chosen == alone.dots[0].x == alone.width / 2
-    assert plot_of(5.0, [("a", 5.0, False)]) is None
+    assert plot_of(Decimal(5), [("a", Decimal(5), False)]) is None
 
 
 def test_the_funnel_has_every_checkpoint_in_its_order():
