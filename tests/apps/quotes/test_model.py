@@ -80,10 +80,10 @@ def test_what_machines_are_told_comes_before_what_is_shown():
     graph = '<meta property="product:price:amount" content="20.50">'
     micro = '<span itemprop="price" content="30"></span>'
 
-    assert (Decimal("10"), "json_ld") == read_page(told + graph + micro + shown)
+    assert (Decimal(10), "json_ld") == read_page(told + graph + micro + shown)
     assert (Decimal("20.5"), "open_graph") == read_page(graph + micro + shown)
-    assert (Decimal("30"), "microdata") == read_page(micro + shown)
-    assert (Decimal("99"), "selector") == read_page(shown)
+    assert (Decimal(30), "microdata") == read_page(micro + shown)
+    assert (Decimal(99), "selector") == read_page(shown)
 
 
 def test_a_page_nested_without_end_is_not_even_parsed():
