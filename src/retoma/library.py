@@ -29,6 +29,7 @@ from retoma.engine.evidence import Keeper, Writes
 from retoma.engine.filling import LARGE, Filling, LargeBatch
 from retoma.engine.gate import Limit, check_cap, check_key
 from retoma.engine.hinted import HintedRunner
+from retoma.engine.isolate import Isolate
 from retoma.engine.job import Job
 from retoma.engine.kind import Kind, Kinds, LogFields, job
 from retoma.engine.knob import Declared
@@ -143,6 +144,7 @@ class Retoma:
         self.version = checked("version", version)
         where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
         self._keeper = Keeper(shelf_at(where), self._ids)
+        self.isolate = Isolate()  # for what reads bytes of strangers outside of a job
         self._database: Database | None = None
         self._inherited: Database | None = None
         self._owner = 0
@@ -1055,6 +1057,7 @@ class Retoma:
         await self._end_runners()
         await asyncio.get_running_loop().run_in_executor(None, self.dispatcher.close)
         await self._keeper.close()
+        await asyncio.get_running_loop().run_in_executor(None, self.isolate.close)
         for tools in filter(None, self.tools.values()):
             await tools.close()
         if self.traces is not None:

@@ -16,16 +16,20 @@ from retoma.apps.documents.clients.archives import Archive
 from retoma.apps.documents.clients.multipart import events_of
 from retoma.apps.documents.clients.reading import read_document
 from retoma.apps.documents.intake import read_manifest
+from retoma.apps.embeddings.providers import openai
 from retoma.apps.matches.clients.parsers import draft_match, parse_match, parse_round
 from retoma.apps.matches.sites import sites
 from retoma.apps.quotes.api.lotes import read_table
-from retoma.apps.quotes.clients.reading import read_page
+from retoma.apps.quotes.clients.reading import look_at_page, read_page
+from retoma.apps.quotes.clients.shops import LIMITS
 from retoma.apps.quotes.model import NotAPrice
 from retoma.dispatch.message import RUN, problem_of
 from retoma.engine.bounded_json import parse_json
 from retoma.engine.charset import charset_of, decode_text
 from retoma.engine.errors import BadInput, Permanent, Transient
-from retoma.outbound.markup import TooHard, depth_of
+from retoma.engine.isolate import Isolate
+from retoma.markup import TooHard, depth_of
+from retoma.outbound.answer import Answer
 from retoma.outbound.sorting import asked_wait
 from retoma.outbound.unpack import Body, TooLarge, Unreadable
 from retoma.services.worker.adapters import ADAPTERS
@@ -62,8 +66,12 @@ HEADS: Final = Cost(cpu=10.0, memory=60)
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[None]:
-    yield
+async def opened() -> AsyncIterator[Isolate]:
+    isolate = Isolate()
+    try:
+        yield isolate
+    finally:
+        isolate.close()
 
 
 # — what strangers send —
@@ -212,6 +220,19 @@ MESSAGE: Final = {
 }
 
 
+VECTORS: Final = {
+    name: (lambda n, make=make: b'{"data": %s}' % make(n)) for name, make in JSON.items()
+} | {
+    "numbers of one": lambda n: (
+        b'{"data": [{"index": 0, "embedding": [0' + b",-0.0123456789" * (n // 14) + b"]}]}"
+    ),
+    "many of few": lambda n: (
+        b'{"data": [' + b",".join([b'{"index": 0, "embedding": [0,1]}'] * (n // 33)) + b"]}"
+    ),
+    "base64": lambda n: b'{"data": [{"index": 0, "embedding": "' + b"A" * n + b'"}]}',
+}
+
+
 def _gzip(content: bytes) -> bytes:
     return gzip.compress(content, 9, mtime=0)
 
@@ -221,6 +242,11 @@ def _gzip(content: bytes) -> bytes:
 
 def read_answer(body: bytes) -> object:
     return parse_json(body)
+
+
+def read_vectors(body: bytes) -> object:
+    answer = Answer(status=200, headers={}, body=body, url="", where="here")
+    return openai._read(answer, 256, 3_072)
 
 
 def read_archive(path: str) -> object:
@@ -279,7 +305,7 @@ def of(
 ) -> Iterator[Family]:
     """`gate`: those that every run feeds; the others have the same reader as another door."""
 
-    async def reads(_: None, given: Any) -> object:
+    async def reads(_: Isolate, given: Any) -> object:
         with suppress(*REFUSALS):
             found = read(given)
             return await found if isinstance(found, Awaitable) else found
@@ -297,6 +323,36 @@ def of(
             limit=limit,
             on_loop=on_loop,
             in_gate=gate is None or name in gate,
+        )
+
+
+async def read_beside(isolate: Isolate, html: bytes) -> object:
+    with suppress(*REFUSALS, TimeoutError):
+        return await isolate.read(look_at_page, html, "text/html", limits=LIMITS)
+    return None
+
+
+async def parse_answer(_: Isolate, body: bytes) -> object:
+    with suppress(*REFUSALS):
+        return await Answer(status=200, headers={}, body=body, url="", where="here").json()
+    return None
+
+
+def beside(
+    door: str,
+    inputs: Mapping[str, Callable[[int], bytes]],
+    read: Callable[[Isolate, bytes], Awaitable[object]],
+) -> Iterator[Family]:
+    """As a runner reads it, in the soak: what the loop has to do with it meanwhile."""
+    for name, make in inputs.items():
+        yield Family(
+            door=door,
+            name=name,
+            make=make,
+            read=read,
+            cost=VALUES,
+            limit=8 * MEBIBYTE,
+            in_gate=False,
         )
 
 
@@ -374,6 +430,7 @@ def _families() -> Iterator[Family]:
         limit=8 * mib,
     )
     yield from of("an answer, JSON", JSON, read_answer, VALUES, limit=8 * mib)
+    yield from of("vectors", VECTORS, read_vectors, Cost(cpu=3.0, memory=130), limit=16 * mib)
     yield from of("an answer, packed", GZIP, unpack, Cost(cpu=6.0, memory=600))
     yield from of(
         "a status without its data", STATUS, read_without, PIECES, limit=4 * mib, on_loop=True
@@ -387,6 +444,8 @@ def _families() -> Iterator[Family]:
         limit=4 * mib,
         gate={"empty lists", "one long string", "objects", "brackets that never close"},
     )
+    yield from beside("the loop, while a page is read", pages, read_beside)
+    yield from beside("the loop, while an answer is parsed", JSON, parse_answer)
     head = 16 * KIBIBYTE
     yield from of(
         "header retry-after of an answer",

@@ -18,7 +18,7 @@ from retoma.services.writer.api import build_writer
 from retoma.vault import Vault
 from retoma.web import Face
 from retoma.web.route import Route
-from tests.cost import page, web
+from tests.cost import page, parsers, web
 from tests.cost.doors import MODULES, families_of
 from tests.cost.family import Family
 from tests.house.files import ROOT
@@ -107,6 +107,19 @@ def test_what_costs_too_much_is_found():
 
 
 # — every door has a family —
+
+
+def test_every_module_that_calls_a_parser_has_a_family_or_reads_what_is_ours():
+    doors = {each.door for module in MODULES for each in families_of(module)}
+    ours = {path for paths in parsers.OURS.values() for path in paths}
+    parsing = {path for path, _ in parsers.who_parses()}
+
+    assert set() == parsing - parsers.COVERED.keys() - ours
+    assert (
+        set() == (parsers.COVERED.keys() | ours) - parsing
+    )  # nor is any named that parses nothing
+    assert set() == parsers.COVERED.keys() & ours
+    assert set(parsers.COVERED.values()) <= doors
 
 
 async def test_every_place_that_takes_a_body_has_a_family(tmp_path):

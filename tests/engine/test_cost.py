@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from retoma import BadInput, Context, Permanent, Retoma, Snooze, State, Transient
+from retoma import BadInput, Context, Permanent, Retoma, Retry, Snooze, State, Transient
 from retoma.db import Database
 from retoma.db.crashpoint import Harm
 from retoma.engine import store
@@ -172,6 +172,41 @@ async def test_a_child_and_a_durable_loop_pay_by_what_their_values_say(database_
 
 def squared(n: int) -> int:
     return n * n
+
+
+@pytest.mark.parametrize("wrong", [{"provider": "acme"}, {"usd": "much"}, None])
+async def test_a_cost_that_cannot_be_told_keeps_what_was_paid_for(
+    database_url: str, wrong: Mapping[str, Any] | None
+) -> None:
+    """What `cost` raises, or says wrongly, is no reason to pay again: the charge has no price."""
+    asked = []
+
+    def bill(answer: int) -> Mapping[str, Any]:
+        if wrong is None:
+            raise ZeroDivisionError
+        return wrong
+
+    async def ask() -> int:
+        asked.append(1)
+        return 7
+
+    async with Retoma(database_url) as app:
+
+        @app.job(retry=Retry(attempts=3, base=0.0))
+        async def label(ctx: Context) -> int:
+            return int(await ctx.step("ask", ask, cost=bill, pays="acme"))
+
+        job = await app.submit(label)
+        await drain(app)
+
+        assert "7" == (await app.get(job.id)).result
+        assert [1] == asked
+        [cost] = await app.costs.of_job(job.id)
+        assert (USD(0), {"calls": 1}, 1) == (
+            cost.spent.usd,
+            cost.spent.units,
+            cost.spent.unpriced,
+        )
 
 
 async def test_parallel_steps_pay_each_for_itself(database_url):

@@ -191,7 +191,7 @@ async def test_a_child_that_dies_before_it_was_heard_answers_for_itself_alone(
             for _ in range(neighbours)
         ]
         await eventually(lambda: begun(isolate, neighbours))
-        pool, judge = isolate._pool(), isolate._pool()._pool_manager
+        pool, judge = isolate._pool(False), isolate._pool(False)._pool_manager
         assert isinstance(judge, LateJudge)
         judge.deaf = True
 
@@ -204,7 +204,7 @@ async def test_a_child_that_dies_before_it_was_heard_answers_for_itself_alone(
         assert ["begun"] * neighbours == [
             line for log in tmp_path.glob("gate.log") for line in log.read_text().splitlines()
         ]
-        assert pool is isolate._pool()  # nothing broke
+        assert pool is isolate._pool(False)  # nothing broke
     finally:
         isolate.close()
 
@@ -221,7 +221,7 @@ async def test_a_child_that_is_killed_at_rest_is_replaced_and_harms_nobody(isola
     gate = tmp_path / "gate"
     busy = asyncio.create_task(isolate.in_child(write_and_wait, (str(gate),)))
     await eventually(lambda: begun(isolate, 1))
-    pool = isolate._pool()
+    pool = isolate._pool(False)
     at_work = next(each.pid for each in isolate._calls)
     workers = pool._pool_manager.worker_manager.workers
     [idle] = [pid for pid in tuple(workers) if pid != at_work][:1]
@@ -233,7 +233,7 @@ async def test_a_child_that_is_killed_at_rest_is_replaced_and_harms_nobody(isola
 
     assert ["0", "2", "4", "6", "8"] == answers
     assert "1" == await busy
-    assert pool is isolate._pool()
+    assert pool is isolate._pool(False)
 
 
 async def gone(pid: int) -> bool:

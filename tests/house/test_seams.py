@@ -100,6 +100,9 @@ DOORS: dict[str, Door] = {
     "engine/children.py": Door(
         ("processes", "threads"), "a pool of children, and whom the dead among them answer for"
     ),
+    "engine/confine.py": Door(
+        ("processes", "sockets"), "tries whether a confined child can do what it should not"
+    ),
     "engine/heartbeat.py": Door(("threads",), "a heartbeat must not wait for a busy loop"),
     "engine/isolate.py": Door(
         ("processes", "threads"), "sync steps run in children, or in a thread where asked for"

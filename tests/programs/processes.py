@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from retoma.cli.exits import Exit
-from tests.nursery import Born
+from tests.nursery import Born, kill_session
 
 T = TypeVar("T")
 
@@ -110,7 +110,9 @@ class Program:
 
     def _end(self, how: signal.Signals) -> None:
         child, self.child = self.child, None
-        if child is not None and child.poll() is None:
+        if child is not None and how is signal.SIGKILL:
+            kill_session(child)
+        elif child is not None and child.poll() is None:
             os.killpg(child.pid, how)
         if child is not None:
             child.wait(PATIENCE)

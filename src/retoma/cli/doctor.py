@@ -12,10 +12,13 @@ from urllib.parse import urlsplit
 from retoma import db, settings
 from retoma.cli.desk import clean, console, must_exist, print_json, shown, table
 from retoma.cli.exits import Exit, Stop, code_of
+from retoma.codec import decode
 from retoma.db import Database, DatabaseError, Full, Transaction, Unfit, adhoc, migrations
 from retoma.engine import checker, insights
-from retoma.engine.errors import BadInput
+from retoma.engine.confine import find_gaps
+from retoma.engine.errors import BadInput, Transient
 from retoma.engine.insights import Health, RunnerSeen
+from retoma.engine.isolate import Isolate
 from retoma.engine.ledger import read_ledger
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.states import State
@@ -96,6 +99,7 @@ async def _examine(
 ) -> None:
     chosen = settings.read(database_url=database)
     checks.append(_settings(chosen))
+    checks.append(await _children())
     url = chosen.database_url
     must_exist(url)
     opened = db.open(url)
@@ -146,6 +150,40 @@ def _settings(chosen: Settings) -> Check:
             tick=chosen.tick,
             slots=chosen.slots,
         ),
+    )
+
+
+async def _children() -> Check:
+    """What a child that reads a stranger's file could still do, tried in one."""
+    isolate = Isolate()
+    try:
+        answer = await isolate.in_child(find_gaps, (), confined=True)
+    except (Transient, OSError) as error:
+        return Check(
+            "children",
+            Verdict.FAIL,
+            say("no child can be confined: {error}", error=error),
+            say("documents and pages of strangers cannot be read here: see the log"),
+        )
+    finally:
+        await asyncio.get_running_loop().run_in_executor(None, isolate.close)
+    gaps = decode(answer, list[str])
+    if not gaps:
+        return Check(
+            "children",
+            Verdict.OK,
+            say(
+                "those that read strangers' files have no environment, network, files or programs"
+            ),
+        )
+    return Check(
+        "children",
+        Verdict.WARN,
+        say(
+            "this kernel lets children that read strangers' files reach: {gaps}",
+            gaps=_listed(gaps),
+        ),
+        say("use Linux 5.13 or later, and let the container use seccomp and Landlock"),
     )
 
 

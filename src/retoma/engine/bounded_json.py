@@ -6,7 +6,6 @@ how much there is to parse.
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, Final, NoReturn
 
 from retoma.engine.off_loop import off_loop
@@ -17,9 +16,11 @@ CONTAINERS: Final = 50_000  # lists and objects
 PIECE: Final = 64 * 1024  # bytes that are looked through at a time
 
 
-def parse_json(raw: bytes, *, nan: bool = False) -> Any:
+def parse_json(
+    raw: bytes, *, nan: bool = False, values: int = VALUES, largest: int = LARGEST
+) -> Any:
     """The value. ValueError: it is no JSON, or more than the bounds allow. `nan`: numbers that JSON lacks."""
-    if len(raw) > LARGEST or _has_many(raw):
+    if len(raw) > largest or _has_many(raw, values):
         raise ValueError("more than is read")
     try:
         return json.loads(raw) if nan else json.loads(raw, parse_constant=_no_number)
@@ -27,20 +28,20 @@ def parse_json(raw: bytes, *, nan: bool = False) -> Any:
         raise ValueError("nested too deep") from None
 
 
-async def parse_beside(raw: bytes, *, nan: bool = False) -> Any:
+async def parse_beside(raw: bytes) -> Any:
     """As `parse_json`; in a thread where there is much of it."""
-    return await off_loop(len(raw), partial(parse_json, raw, nan=nan))
+    return await off_loop(len(raw), parse_json, raw)
 
 
-def _has_many(raw: bytes) -> bool:
+def _has_many(raw: bytes, values: int) -> bool:
     opened = raw.count(b"[") + raw.count(b"{")
-    if opened <= CONTAINERS and opened + raw.count(b",") <= VALUES:
+    if opened <= CONTAINERS and opened + raw.count(b",") <= values:
         return False
     opened = commas = 0
     for part in _outside_strings(raw):
         opened += part.count(b"[") + part.count(b"{")
         commas += part.count(b",")
-    return opened > CONTAINERS or opened + commas > VALUES
+    return opened > CONTAINERS or opened + commas > values
 
 
 def _outside_strings(raw: bytes) -> Iterator[bytes]:

@@ -6,8 +6,11 @@ it declares the pool broken, and every neighbour's call with it; or, beside a ne
 forgets the call of the dead for ever. Here a death is judged when all that the dead has said was heard.
 """
 
+import builtins
 import io
 import os
+import pickle
+import subprocess
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import (
@@ -18,22 +21,47 @@ from multiprocessing import (
     spawn,
     util,
 )
-from typing import Any
+from typing import Any, ClassVar
 
 from pebble import ProcessExpired, ProcessPool
-from pebble.common.types import Result, ResultStatus
+from pebble.common.types import RemoteException, Result, ResultStatus
+from pebble.pool.channel import Channel
 from pebble.pool.process import (
     Acknowledgement,
     NoMessage,
     PoolManager,
+    TaskProblem,
+    TaskResult,
     WorkerManager,
     dictionary_values,
 )
+
+from retoma.engine.confine import bare_environment
 
 PIPE = 2_000  # messages: more than a pipe holds, so what was in it then has been heard since
 STILLBORN = (
     6  # children in a row that ended before they were given anything: none can be started
 )
+
+
+# What the messages of a confined child may be made of: no class of theirs runs code of the child's here.
+PLAIN = {
+    (each.__module__, each.__qualname__): each
+    for each in (Acknowledgement, Result, ResultStatus, TaskProblem, TaskResult)
+} | {
+    (RemoteException.__module__, "RemoteException.rebuild_exception"): (
+        RemoteException.rebuild_exception
+    )
+}
+LONGEST_MESSAGE = 64 * 2**20  # bytes
+UNSAID = ("authkey", "sys_argv", "orig_dir", "dir")  # of its parent, to a confined child
+
+
+class _Started(subprocess.Popen[bytes]):
+    """Waited for by multiprocessing, not by itself."""
+
+    def __del__(self) -> None:
+        pass
 
 
 class _Popen(popen_spawn_posix.Popen):
@@ -43,7 +71,8 @@ class _Popen(popen_spawn_posix.Popen):
     again. The standard library has no switch for it, so we write what the child reads at its start.
     """
 
-    _fds: list[int]  # that the child inherits
+    _fds: list[int]  # that the child inherits, and no others
+    confined = False
 
     def _launch(self, process_obj: Any) -> None:
         tracker: Any = resource_tracker.getfd()
@@ -55,18 +84,32 @@ class _Popen(popen_spawn_posix.Popen):
         try:
             command: Any = spawn.get_command_line(tracker_fd=tracker, pipe_handle=read)
             self._fds.extend([tracker, read, alive])
-            executable: Any = spawn.get_executable()
-            self.pid = util.spawnv_passfds(executable, command, self._fds)
+            self.pid = self._started(command).pid
         finally:
             os.close(read)
             os.close(alive)
         with open(write, "wb", closefd=False) as pipe:
             pipe.write(orders)
 
+    def _started(self, command: list[str]) -> _Started:
+        standard = subprocess.DEVNULL if self.confined else None
+        return _Started(
+            command,
+            executable=spawn.get_executable(),
+            pass_fds=self._fds,
+            env=bare_environment() if self.confined else None,
+            stdin=standard,
+            stdout=standard,
+            stderr=standard,
+        )
+
     def _orders(self, process_obj: Any) -> bytes:
         prepared = spawn.get_preparation_data(process_obj.name)
+        unsaid = UNSAID if self.confined else ()
         told = {
-            key: value for key, value in prepared.items() if not key.startswith("init_main")
+            key: value
+            for key, value in prepared.items()
+            if not key.startswith("init_main") and key not in unsaid
         }
         buffer = io.BytesIO()
         context.set_spawning_popen(self)
@@ -83,16 +126,57 @@ def _close(*descriptors: int) -> None:
         os.close(each)
 
 
+class _ConfinedPopen(_Popen):
+    """A child that is told nothing: no environment, no arguments, no descriptors but the pool's."""
+
+    confined = True
+
+
 class _Process(context.SpawnProcess):
     @staticmethod
     def _Popen(process_obj: Any) -> Any:  # noqa: N802  # the name that multiprocessing calls
         return _Popen(process_obj)
 
 
+class _ConfinedProcess(context.SpawnProcess):
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802  # as above
+        return _ConfinedPopen(process_obj)
+
+
 class WithoutMain(context.SpawnContext):
     """Starts processes that load what they are given to do, and not the script of their parent."""
 
-    Process = _Process
+    Process: ClassVar[type[context.SpawnProcess]] = _Process
+
+
+class Confined(WithoutMain):
+    """Starts processes that read bytes of strangers; what they answer is believed to be plain values."""
+
+    Process = _ConfinedProcess
+
+
+class _PlainChannel(Channel):
+    """Hears plain values: a child that a stranger's file has taken over may send anything."""
+
+    def recv(self) -> Any:
+        said = self.reader.recv_bytes(LONGEST_MESSAGE)
+        try:
+            return _PlainReader(io.BytesIO(said)).load()
+        except Exception as error:  # whatever bytes do to who reads them: this pool is broken
+            raise OSError("a confined child answered with no message") from error
+
+
+class _PlainReader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        found = PLAIN.get((module, name))
+        if found is None and module == "builtins":
+            named = getattr(builtins, name, None)
+            if isinstance(named, type) and issubclass(named, Exception):
+                found = named
+        if found is None:
+            raise pickle.UnpicklingError(f"a confined child answered with {module}.{name}")
+        return found
 
 
 class Ears(WorkerManager):
@@ -101,6 +185,13 @@ class Ears(WorkerManager):
     heard = 0
     silences = 0  # looks that found nothing: then everything before was heard
     given = 0  # calls that a child has taken
+
+    def create_channels(self) -> None:
+        super().create_channels()  # type: ignore[no-untyped-call]
+        if isinstance(self.mp_context, Confined) and self.pool_channel is not None:
+            self.pool_channel = _PlainChannel(
+                self.pool_channel.reader, self.pool_channel.writer
+            )
 
     def receive(self, timeout: float) -> Any:
         message = super().receive(timeout)

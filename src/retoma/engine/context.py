@@ -16,7 +16,7 @@ from retoma.engine.desk import Desk
 from retoma.engine.elsewhere import Elsewhere
 from retoma.engine.errors import BadInput
 from retoma.engine.function import is_async, read_as
-from retoma.engine.isolate import Isolate
+from retoma.engine.isolate import NO_LIMITS, Isolate, Limits
 from retoma.engine.job import Claim, Memory, SavedStep, Scope, StepId
 from retoma.engine.loop import AT_ONCE, all_or_first_error, check_concurrency, keys_of
 from retoma.engine.names import named, step_id, storable
@@ -142,7 +142,8 @@ class Context:
         """Do it once: after its commit it never runs again, its value is read back.
 
         An async `fn` runs on the loop; a sync one at the top of its module runs in a child
-        process, or in a thread with `where="thread"`. An attempt asks for a step once: a second call
+        process, in a thread with `where="thread"`, or with `where="confined"` in a child that reads
+        what strangers sent and has no environment, network or files. An attempt asks for a step once: a second call
         raises DuplicateStep, unless the first one raised. What comes back is what would come back
         after a crash: the value as JSON keeps it, in the type `fn` says it returns.
 
@@ -320,6 +321,18 @@ class Context:
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         with self._working():
             await self._desk.attach(Evidence(name, guess, data))
+
+    async def read_apart(
+        self, fn: Callable[..., T], content: bytes, *args: Any, limits: Limits = NO_LIMITS
+    ) -> T:
+        """Have a confined child process read bytes of a stranger: what `fn(path, *args)` returns.
+
+        `fn` is a plain function at the top of a module; `path` is a file with the bytes. The child has no
+        environment, no network and no files but code and that one, and is killed past its limits. It is
+        no step: nothing of it is kept.
+        """
+        with self._working():
+            return cast("T", await self._steps.read_apart(fn, content, *args, limits=limits))
 
     def remote(
         self, name: str, remote: Remote, payload: Any = None, *, version: int = 1

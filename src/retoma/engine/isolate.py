@@ -1,5 +1,8 @@
 """Sync steps run elsewhere: in spawned child processes, or, where asked for, in a thread.
 
+What reads bytes of strangers runs in confined children: they have no environment, no network and no files
+but code and what they are to read, and an answer of theirs is a text, never an object.
+
 A child that dies, hangs or eats memory costs its own step and no neighbour. Only what can be named
 can travel: a function at the top of a module, its arguments and its result as JSON text. For as
 long as a call lasts its child keeps a file of notes: its pid, and its stacks when it is asked for
@@ -22,22 +25,25 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import count
+from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from pebble import ProcessExpired
 
 from retoma.codec import decode, encode
-from retoma.engine.children import Children, WithoutMain
+from retoma.engine.children import Children, Confined, WithoutMain
+from retoma.engine.confine import confine
 from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput, Transient
-from retoma.engine.function import Types, parameter_types, returns
+from retoma.engine.errors import BadInput, Permanent, Transient
+from retoma.engine.function import Types, parameter_types, read_as, returns
 from retoma.engine.job import Held
+from retoma.engine.off_loop import off_loop
 from retoma.engine.scratch import scratch
 from retoma.engine.size import size
 from retoma.words import say
@@ -51,6 +57,7 @@ BROKEN = 3  # pools that may break before a call has begun
 LEAST_MEMORY = 64 * 2**20  # bytes: a child that has done nothing yet needs half of that
 OUT_OF_MEMORY = 83  # the exit code by which a child says so
 STACK = 8_000  # characters of a child's notes
+LONGEST_ERROR = 2_000  # characters of what a confined child raised
 MAIN = ("__main__", "__mp_main__")
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -81,6 +88,24 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+# Where a call says none of its own.
+OF_CONFINED = Limits(timeout=60.0, cpu=30.0, memory=512 * 2**20)
+SAID, FAILED = "=", "!"  # how an answer of a confined child begins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """What a confined child says in place of a value."""
+
+    type: str
+    message: str
+    code: str
+
+
+# What is raised here when a confined child says that it was raised there.
+ERRORS: Final[Mapping[str, type[Exception]]] = {
+    each.__name__: each for each in (BadInput, Permanent, Transient, TimeoutError, ValueError)
+}
 
 
 class ChildDied(Transient):
@@ -103,7 +128,7 @@ class Isolate:
 
     def __init__(self, children: type[Children] = Children) -> None:
         self._new_pool = children
-        self._children: Children | None = None
+        self._pools: dict[bool, Children] = {}  # by whether they are confined
         self._folder: Path | None = None
         self._numbers = count(1)
         self._calls: set[_Call] = set()
@@ -124,8 +149,15 @@ class Isolate:
         *,
         owner: Held | None = None,
         limits: Limits = NO_LIMITS,
+        confined: bool = False,
     ) -> str:
-        """The JSON text of what `fn` returned, in a process of its own."""
+        """The JSON text of what `fn` returned, in a process of its own.
+
+        `confined`: it reads bytes of strangers. What it raises comes home as one of the engine's errors,
+        by its code, or as a RuntimeError.
+        """
+        if confined:
+            limits = _all_set(limits)
         module, name = _address(fn)
         types = _types(fn)
         arguments = [encode(value, types.at(place)) for place, value in enumerate(args)]
@@ -133,11 +165,12 @@ class Isolate:
             for _ in range(BROKEN):
                 notes = self._note()
                 told = [str(notes), module, name, arguments, limits.memory, limits.cpu]
-                pool, home = self._schedule(told)
+                pool, home = self._schedule(told, confined)
                 call = _Call(f"{module}.{name}", limits, owner, notes, home)
                 self._calls.add(call)
                 try:
-                    return await call.came_home()
+                    answer = await call.came_home()
+                    return _opened(answer) if confined else answer
                 except ProcessExpired as error:
                     raise call.died(error.exitcode) from error
                 except BrokenProcessPool as error:
@@ -148,6 +181,25 @@ class Isolate:
                     self._calls.discard(call)
                     call.let_go()
         raise Transient(f"{module}.{name}: no child process can be started", code="child_died")
+
+    async def read(
+        self,
+        fn: Callable[..., Any],
+        content: bytes,
+        *args: Any,
+        owner: Held | None = None,
+        limits: Limits = NO_LIMITS,
+    ) -> Any:
+        """What `fn(path, *args)` makes of a file with these bytes of a stranger, in a confined child."""
+        path = self._notes() / f"read-{next(self._numbers)}"
+        try:
+            await off_loop(len(content), path.write_bytes, content)
+            text = await self.in_child(
+                fn, (str(path), *args), owner=owner, limits=limits, confined=True
+            )
+        finally:
+            path.unlink(missing_ok=True)
+        return await off_loop(len(text), read_as, text, fn)
 
     async def in_thread(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """What `fn` returned. A thread that is left alone keeps its seat until it has ended."""
@@ -175,38 +227,55 @@ class Isolate:
         return [text for text in await asyncio.gather(*(c.stack() for c in calls)) if text]
 
     def close(self) -> None:
-        self._drop(self._children)
+        for pool in list(self._pools.values()):
+            self._drop(pool)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
-    def _schedule(self, told: list[Any]) -> "tuple[Children, asyncio.Future[Any]]":
-        pool = self._pool()
+    def _schedule(
+        self, told: list[Any], confined: bool
+    ) -> "tuple[Children, asyncio.Future[Any]]":
+        call = _call_confined if confined else _call
+        pool = self._pool(confined)
         try:
-            return pool, asyncio.wrap_future(pool.schedule(_call, args=told))
+            return pool, asyncio.wrap_future(pool.schedule(call, args=told))
         except RuntimeError:  # broken: an idle child was killed
             self._drop(pool)
-            pool = self._pool()
-            return pool, asyncio.wrap_future(pool.schedule(_call, args=told))
+            pool = self._pool(confined)
+            return pool, asyncio.wrap_future(pool.schedule(call, args=told))
 
-    def _pool(self) -> Children:
-        if self._children is None:
-            self._children = self._new_pool(
-                CHILDREN, context=WithoutMain(), initializer=_born, initargs=[os.getpid()]
+    def _pool(self, confined: bool) -> Children:
+        if confined not in self._pools:
+            born: Callable[..., None] = _born
+            told: list[Any] = [os.getpid()]
+            if confined:
+                born = _born_confined
+                told += [str(scratch()), str(self._notes())]
+            self._pools[confined] = self._new_pool(
+                CHILDREN,
+                context=Confined() if confined else WithoutMain(),
+                initializer=born,
+                initargs=told,
             )
-        return self._children
+        return self._pools[confined]
 
-    def _drop(self, pool: Children | None) -> None:
-        if pool is None or pool is not self._children:
+    def _drop(self, pool: Children) -> None:
+        confined = next((each for each, of in self._pools.items() if of is pool), None)
+        if confined is None:
             return  # somebody else has
-        self._children = None
+        del self._pools[confined]
         pool.stop()  # type: ignore[no-untyped-call]
         with contextlib.suppress(TimeoutError):
             pool.join(5)
 
     def _note(self) -> Path:
+        return self._notes() / str(next(self._numbers))
+
+    def _notes(self) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="notes-", dir=scratch()))
-        return self._folder / str(next(self._numbers))
+        return self._folder
 
     def _thread_ended(
         self, home: "asyncio.Future[Any]", value: Any, error: BaseException | None
@@ -364,6 +433,24 @@ def _address(fn: Callable[..., Any]) -> tuple[str, str]:
     return fn.__module__, fn.__qualname__
 
 
+def _all_set(limits: Limits) -> Limits:
+    timeout = OF_CONFINED.timeout if limits.timeout is None else limits.timeout
+    return replace(limits.over(OF_CONFINED), timeout=timeout)
+
+
+def _opened(answer: str) -> str:
+    """The text that a confined child answers; an error of ours where it says that it failed."""
+    if answer.startswith(SAID):
+        return answer[len(SAID) :]
+    told: Failed = decode(answer.removeprefix(FAILED), Failed)
+    raised = ERRORS.get(told.type)
+    if raised is None:
+        raise RuntimeError(f"{told.type}: {told.message}")
+    if issubclass(raised, Transient | Permanent):
+        raise raised(told.message, code=told.code)
+    raise raised(told.message)
+
+
 def _length(name: str, what: str, given: Any) -> float | None:
     if given is None:
         return None
@@ -435,6 +522,27 @@ def _born(parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+
+
+def _born_confined(parent: int, readable: str, writable: str) -> None:
+    _born(parent)
+    tracker: Any = resource_tracker._resource_tracker  # noqa: SLF001
+    if tracker._fd is not None:  # noqa: SLF001
+        os.close(tracker._fd)  # noqa: SLF001 — what it is told, it removes at the end
+        tracker._fd = None  # noqa: SLF001
+    confine([readable], [writable])
+
+
+def _call_confined(*told: Any) -> str:
+    """As `_call`, with nothing but text for an answer."""
+    try:
+        return SAID + _call(*told)
+    except Exception as error:  # noqa: BLE001 — it is raised on the other side
+        names = [each.__name__ for each in type(error).__mro__]
+        known = next((each for each in names if each in ERRORS), names[0])
+        code = error.code if isinstance(error, Transient | Permanent) else ""
+        message = str(error)[:LONGEST_ERROR].encode("utf-8", "replace").decode()
+        return FAILED + encode(Failed(type=known, message=message, code=code))
 
 
 def _call(

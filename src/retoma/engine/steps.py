@@ -17,6 +17,7 @@ from retoma.engine.errors import BadInput, DuplicateStep, LeaseLost, Permanent, 
 from retoma.engine.function import fits, read_as, returns
 from retoma.engine.isolate import NO_LIMITS, Isolate, Limits
 from retoma.engine.job import REMOTE, Claim, SavedStep, StepId
+from retoma.engine.log import get_logger
 from retoma.engine.names import storable
 from retoma.engine.outcome import Park, Unknown, Unwound
 from retoma.engine.purse import Purse
@@ -27,6 +28,8 @@ from retoma.engine.traces import Traces
 from retoma.engine.work import Once, Work
 from retoma.secret import redact_text
 from retoma.words import say
+
+log = get_logger("retoma.steps")
 
 AHEAD = 256 * 1024  # characters of small values that are loaded with one that was asked for
 # The step that is being worked on here: what it costs is written with it.
@@ -264,19 +267,33 @@ class Steps:
             await self.desk.may_start()
         if crashpoint.live:
             crashpoint("step.before_function")
-        if work.place == "child":
+        if work.place in ("child", "confined"):
             text = await self._in_child(work)
         else:
             text = encode(await self._here(work), returns(work.fn))
         if crashpoint.live:
             crashpoint("step.after_function")
         if work.cost is not None:
-            self._charge_for(work.step, work.cost(read_as(text, work.fn)))
+            self._charge_as_said(work, work.cost, text)
         return text
 
     def _in_child(self, work: Work) -> Awaitable[str]:
         limits = (work.limits or NO_LIMITS).over(self.desk.limits)
-        return self._isolate.in_child(work.fn, work.args, owner=self.claim.held, limits=limits)
+        return self._isolate.in_child(
+            work.fn,
+            work.args,
+            owner=self.claim.held,
+            limits=limits,
+            confined=work.place == "confined",
+        )
+
+    async def read_apart(
+        self, fn: Callable[..., Any], content: bytes, *args: Any, limits: Limits = NO_LIMITS
+    ) -> Any:
+        await self.may_begin()
+        return await self._isolate.read(
+            fn, content, *args, owner=self.claim.held, limits=limits
+        )
 
     def _here(self, work: Work) -> Awaitable[Any]:
         """In this process: on the loop or in a thread."""
@@ -337,6 +354,18 @@ class Steps:
         self._own_purse().spend(step, made)
         if step is not None:
             self.desk.pays(step.name, made.provider)
+
+    def _charge_as_said(
+        self, work: Work, cost: Callable[[Any], Mapping[str, Any]], text: str
+    ) -> None:
+        """Charge what `cost` says. The result is paid for: it is kept also where `cost` fails."""
+        try:
+            self._charge_for(work.step, cost(read_as(text, work.fn)))
+        except Exception as error:  # noqa: BLE001 — whatever somebody's function does
+            log.warning(
+                "step.cost_unknown", job=self.claim.job, step=work.step.name, error=repr(error)
+            )
+            self._charge(work.step, provider=work.pays, units={"calls": 1})
 
     def _charge_for(self, step: StepId, told: Mapping[str, Any]) -> None:
         """What a function of the step's value says."""

@@ -11,7 +11,7 @@ from retoma.engine.job import StepId
 from retoma.engine.outcome import Happened, Unknown
 from retoma.words import say
 
-Place = Literal["loop", "thread", "child", "database"]
+Place = Literal["loop", "thread", "child", "confined", "database"]
 
 
 class Once(NamedTuple):
@@ -38,19 +38,22 @@ class Work:
 
 def place_of(fn: Callable[..., Any], where: str | None) -> Place:
     """Refuses what can run nowhere."""
-    if where not in (None, "thread"):
+    if where not in (None, "thread", "confined"):
         raise BadInput(
-            say('where={where!r}: a step runs where it belongs, or where="thread"', where=where)
+            say(
+                'where={where!r}: a step runs where it belongs, or where="thread" or "confined"',
+                where=where,
+            )
         )
     if is_async(fn):
         if where is not None:
             raise BadInput(say("{fn!r} is async: it runs on the loop, not in a thread", fn=fn))
         return "loop"
     check_function(fn)
-    if where is not None:
+    if where == "thread":
         return "thread"
     check_can_travel(fn)
-    return "child"
+    return "child" if where is None else "confined"
 
 
 def check_function(fn: Any) -> None:
@@ -63,7 +66,9 @@ def limits_of(name: str, place: Place, timeout: Any, cpu: Any, memory: Any) -> L
     if timeout is None and cpu is None and memory is None:
         return None
     limits = Limits.read(name, timeout=timeout, cpu=cpu, memory=memory)
-    if place != "child" and (limits.cpu is not None or limits.memory is not None):
+    if place not in ("child", "confined") and (
+        limits.cpu is not None or limits.memory is not None
+    ):
         raise BadInput(
             say(
                 "{name}: cpu and memory are limits of a child, and it does not run in one",

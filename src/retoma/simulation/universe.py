@@ -146,6 +146,7 @@ class SimulatedIsolate(Isolate):
         *,
         owner: Held | None = None,  # noqa: ARG002 — nobody looks for its child here
         limits: Limits = NO_LIMITS,  # noqa: ARG002 — nothing runs long
+        confined: bool = False,  # noqa: ARG002 — nobody is a stranger
     ) -> str:
         await self._member.pass_time()
         if self._member.suffers("child_dies"):

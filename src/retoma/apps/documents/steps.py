@@ -133,7 +133,12 @@ class Documents:
         return _judged(_of(answer, read), wanted.rules)
 
     async def _read(self, ctx: Context, wanted: Wanted) -> Read:
-        how: dict[str, Any] = {"timeout": READING, "cpu": PROCESSOR, "memory": MEMORY}
+        how: dict[str, Any] = {
+            "timeout": READING,
+            "cpu": PROCESSOR,
+            "memory": MEMORY,
+            "where": "confined",
+        }
         if ctx.kept(READ):
             return await ctx.step(READ, read_file, "", wanted.name, **how)
         try:

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from retoma.apps.matches import store
-from retoma.apps.matches.clients.parsers import checked_layouts, parse_match, parse_round
+from retoma.apps.matches.clients.parsers import checked_layouts
+from retoma.apps.matches.clients.parsers.apart import ReadApart, read_match, read_round
 from retoma.apps.matches.model import MatchStatus, PageRefused, RoundShort, SchemaInvalid
 from retoma.apps.matches.schemas import MatchPage, RoundPage
 from retoma.apps.matches.sites import Site, site_of
@@ -86,7 +87,7 @@ class Replay:
         """The next of them, and after which the rest comes; None: there are no more. `apply`: what can
         be read is stored."""
         told = which.layouts or (await self._retoma.knobs.get("matches.layouts")).value
-        reading = _Reading(self._origin, checked_layouts(told))
+        reading = _Reading(self._retoma.isolate.read, self._origin, checked_layouts(told))
         rounds, tasks = await self._dead(which, after, n)
         found = [await self._round(reading, each, apply, actor) for each in rounds]
         found += [await self._task(reading, each, apply, actor) for each in tasks]
@@ -124,7 +125,7 @@ class Replay:
         if body is None:
             return told("lost", None)
         try:
-            page = reading.match(dead, body)
+            page = await reading.match(dead, body)
         except PageRefused as refused:
             return told("refused", refused.evidence())
         if page.status is not MatchStatus.FINISHED:
@@ -148,7 +149,7 @@ class Replay:
         if body is None:
             return told("lost", None)
         try:
-            page = reading.round(dead, body)
+            page = await reading.round(dead, body)
             await self._check_whole(dead, page)
         except PageRefused as refused:
             return told("refused", refused.evidence())
@@ -184,20 +185,23 @@ class Replay:
 class _Reading:
     """Where the pages were, and by which parsers they are read now."""
 
+    read: ReadApart
     origin: str
     layouts: tuple[str, ...]
 
     def site(self, league: str) -> Site:
         return site_of(league).at(self.origin).read_by(*self.layouts)
 
-    def match(self, dead: DeadTask, body: bytes) -> MatchPage:
+    async def match(self, dead: DeadTask, body: bytes) -> MatchPage:
         site, charset = self.site(dead.of.league), charset_in(dead.error)
-        return parse_match(site, body, wanted=dead.wanted, charset=charset)
+        return await read_match(self.read, site, body, wanted=dead.wanted, charset=charset)
 
-    def round(self, dead: DeadRound, body: bytes) -> RoundPage:
+    async def round(self, dead: DeadRound, body: bytes) -> RoundPage:
         of, charset = dead.of, charset_in(dead.error)
         site = self.site(of.league)
-        return parse_round(site, body, season=of.season, round_=of.round, charset=charset)
+        return await read_round(
+            self.read, site, body, season=of.season, round_=of.round, charset=charset
+        )
 
 
 def charset_in(error: Any) -> str | None:

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar
 
 from retoma.apps.matches import store
 from retoma.apps.matches.clients.fetching import Fetched, Fetcher
-from retoma.apps.matches.clients.parsers import checked_layouts, parse_match, parse_round
+from retoma.apps.matches.clients.parsers import checked_layouts
+from retoma.apps.matches.clients.parsers.apart import read_match, read_round
 from retoma.apps.matches.model import (
     ATTEMPTS,
     CODES,
@@ -142,7 +143,8 @@ class Matches:
         if fetched is None:
             return await self._later(ctx, subject, site, None, None)
         try:
-            page = parse_round(
+            page = await read_round(
+                ctx.read_apart,
                 site,
                 fetched.body,
                 season=of.season,
@@ -197,8 +199,12 @@ class Matches:
         if fetched is None:
             return await self._later(ctx, subject, site, None, wanted.kickoff)
         try:
-            page = parse_match(
-                site, fetched.body, wanted=wanted.wanted, charset=fetched.charset
+            page = await read_match(
+                ctx.read_apart,
+                site,
+                fetched.body,
+                wanted=wanted.wanted,
+                charset=fetched.charset,
             )
         except PageRefused as refused:
             await self._failed(ctx, subject, refused, fetched)
@@ -234,7 +240,9 @@ class Matches:
         if fetched is None:
             raise Transient(f"{there.url}: is not published", code="NOT_PUBLISHED")
         try:
-            page = parse_match(site, fetched.body, wanted=there.wanted, charset=fetched.charset)
+            page = await read_match(
+                ctx.read_apart, site, fetched.body, wanted=there.wanted, charset=fetched.charset
+            )
         except PageRefused as refused:
             await self._failed(ctx, subject, refused, fetched)
             raise

@@ -14,7 +14,7 @@ from retoma.apps.quotes import store
 from retoma.apps.quotes.before import Before, Unreadable, read_before
 from retoma.apps.quotes.clients import Analyst, Asked, Fipe, Shopping, Shops
 from retoma.apps.quotes.clients.shopping import chosen_of, offers_of
-from retoma.apps.quotes.clients.shops import shops_policy
+from retoma.apps.quotes.clients.shops import Page, shops_policy
 from retoma.apps.quotes.model import (
     CODES,
     CURRENCY,
@@ -32,6 +32,7 @@ from retoma.codec import digest
 from retoma.engine.context import Context
 from retoma.engine.errors import Permanent, Transient
 from retoma.engine.kind import Kind, job
+from retoma.engine.off_loop import off_loop
 from retoma.engine.outcome import Unknown
 from retoma.engine.retry import Retry
 from retoma.secret import Secret
@@ -173,7 +174,7 @@ class Quotes:
     ) -> dict[str, Any]:
         """Every page is a step: what was tested is never tested again, and the list only grows."""
         settings = self._tools.settings
-        shops = Shops(self._tools.out, shops_policy(settings.shop_hosts))
+        shops = Shops(self._tools.out, shops_policy(settings.shop_hosts), ctx.read_apart)
         most, at_once = await self._knob("max_products"), await self._knob("stores_at_once")
         chosen = await ctx.step(At.PRICE_EXTRACTION_START, _chosen, offers, most, before.offers)
 
@@ -185,7 +186,7 @@ class Quotes:
             page = await shops.test(offer)
             if page.tested.price is None or page.html is None:
                 return page.tested
-            return await self._shown(ctx, names[offer.url], page.html, page.tested)
+            return await self._shown(ctx, names[offer.url], page)
 
         tested = await self._rounds(ctx, chosen, test, at_once)
         found: dict[str, Any] | None = await ctx.step(At.PRICE_EXTRACTION_DONE, _found, tested)
@@ -222,9 +223,11 @@ class Quotes:
             turn += 1
         return [told[each.url] for each in chosen]
 
-    async def _shown(self, ctx: Context, name: str, html: str, tested: Tested) -> Tested:
+    async def _shown(self, ctx: Context, name: str, page: Page) -> Tested:
         """What a price was read from, to look at; a picture that fails harms no quote."""
-        await ctx.attach(f"{name}.html", html, "text/html")
+        tested, size = page.tested, len(page.html or b"")
+        html = await off_loop(size, page.text)
+        await ctx.attach(f"{name}.html", await off_loop(size, html.encode), "text/html")
         painter = await self._tools.painter()
         if painter is None:
             return replace(tested, evidence=name)

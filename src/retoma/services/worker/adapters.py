@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.engine.errors import Transient
-from retoma.outbound.markup import too_hard
+from retoma.markup import too_hard
 from retoma.services.worker.model import Filters
 
 Ad = dict[str, Any]
@@ -94,6 +95,11 @@ class Layout:
         except (ValueError, KeyError):
             raise Transient(f"{self.name}: an ad is not as it was", code="bad_answer") from None
         return Page(ads=ads, next=_text(root, self.next), total=total)
+
+
+def read_ads(path: str, adapter: str) -> Page:
+    """A page of one of our adapters, for a confined child."""
+    return ADAPTERS[adapter].read(Path(path).read_text(encoding="utf-8", errors="replace"))
 
 
 def _value(card: LexborNode, part: Part, name: str) -> Any:

@@ -6,8 +6,9 @@ from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 from retoma.engine.errors import BadInput, Permanent, RetomaError, Transient
+from retoma.engine.isolate import Isolate, Limits
 from retoma.outbound import Outbound, Policy, Proxy, Sort
-from retoma.services.worker.adapters import Page, SiteAdapter
+from retoma.services.worker.adapters import Page, SiteAdapter, read_ads
 from retoma.services.worker.model import BLOCKED, Filters, SessionState
 from retoma.words import say
 
@@ -17,6 +18,8 @@ BROWSER_GONE: Final = "browser_gone"
 ANSWERS: Final = {403: Sort(Permanent, BLOCKED), 407: Sort(Permanent, REFUSED)}
 ANY: Final = frozenset(range(200, 600)) - {407}
 DIAL: Final = 5.0  # seconds
+LARGEST: Final = 8 << 20  # bytes of a page
+LIMITS: Final = Limits(timeout=30.0, cpu=15.0, memory=512 << 20)
 PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -53,6 +56,7 @@ class Way:
         adapter: SiteAdapter,
         limit: float,
         private: Set[str],
+        isolate: Isolate,
     ) -> None:
         """`limit`: seconds after which silence is no longer patience. `private`: hosts of proxies
         that the operator lets stand in their own network."""
@@ -60,10 +64,18 @@ class Way:
         self._proxy = proxy
         self._site = site.rstrip("/")
         self._adapter = adapter
+        self._isolate = isolate
         near = frozenset({proxy.host} & set(private))
         # The site is the operator's own setting.
         towards = Policy.toward(
-            "site", site, private=True, read=limit, deadline=limit, answers=ANSWERS
+            "site",
+            site,
+            private=True,
+            read=limit,
+            deadline=limit,
+            most_bytes=LARGEST,
+            most_unpacked=LARGEST,
+            answers=ANSWERS,
         )
         self._policy = replace(towards, private=towards.private | near)
         scheme = "https" if proxy.tls else "http"
@@ -94,7 +106,15 @@ class Way:
 
     async def page(self, filters: Filters, at: str | None) -> Page:
         path, asked = self._adapter.query(filters, at)
-        return self._adapter.read(await self.fetch(f"{self._site}{path}?{urlencode(asked)}"))
+        text = await self.fetch(f"{self._site}{path}?{urlencode(asked)}")
+        content = text.encode("utf-8", "replace")
+        try:
+            page: Page = await self._isolate.read(
+                read_ads, content, self._adapter.name, limits=LIMITS
+            )
+        except TimeoutError:
+            raise Transient("the page takes too much to read", code="bad_answer") from None
+        return page
 
     async def fetch(self, url: str, accept: Collection[int] = ()) -> str:
         """What is at an address of the site; any status but 2xx and these is a failure."""

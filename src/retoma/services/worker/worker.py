@@ -160,6 +160,7 @@ class Worker:
             adapter=config.adapter,
             limit=config.limit,
             private=config.private,
+            isolate=self.retoma.isolate,
         )
         self._session = Session(
             config.folder, record, way, self.tell, self.retoma.clock, config.watch

@@ -62,7 +62,7 @@ def read_page(content: bytes) -> str:
     said = CHARSET.search(content[:LOOKED_AT])
     html = _decoded(content, None if said is None else said[1].decode("ascii", "replace"))
     # The way out of the house comes along with it: only who reads a page waits for that.
-    from retoma.outbound.markup import too_hard  # noqa: PLC0415
+    from retoma.markup import too_hard  # noqa: PLC0415
 
     if too_hard(html):
         raise Permanent(

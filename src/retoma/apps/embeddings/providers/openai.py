@@ -6,7 +6,6 @@ the text that is to blame stands alone: its neighbours get their vectors.
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,7 +21,9 @@ from retoma.apps.embeddings.providers.provider import (
     blob_of,
     unfit,
 )
+from retoma.engine.bounded_json import parse_json
 from retoma.engine.errors import Permanent, Throttled, Transient, Unsure
+from retoma.engine.off_loop import SMALL, off_loop
 from retoma.engine.retry import retry_after
 from retoma.outbound import Answer, Outbound, Policy, Sort
 from retoma.secret import Secret
@@ -30,6 +31,7 @@ from retoma.secret import Secret
 DEADLINE: Final = 60.0
 LONGEST: Final = 32_000  # characters: about the 8,192 tokens that OpenAI's models take
 MOST_BYTES: Final = 64 << 20  # 256 vectors of 3,072 numbers as text are 16 MiB
+MOST_VALUES: Final = 1_000_000  # numbers of those, and what stands between them
 MOST_CALLS: Final = 64  # for one batch: to find four texts to blame among 256
 MOST_REFUSED: Final = 15  # calls of which none went well: then it is not the texts
 BLAMED: Final = (400, 413, 422)  # for what one of the texts is
@@ -62,6 +64,14 @@ class _Batch:
         return Embedded([missing if each is None else each for each in self.items], used)
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one answer says: vectors, or why there is none, by the place of their text."""
+
+    items: Mapping[int, bytes | ItemRefused]
+    usage: Mapping[str, Any]
+
+
 class OpenAI:
     """One model at one address."""
 
@@ -84,6 +94,7 @@ class OpenAI:
             deadline=DEADLINE,
             read=DEADLINE,
             most_bytes=MOST_BYTES,
+            most_unpacked=MOST_BYTES,
             answers=ANSWERS,
         )
 
@@ -98,7 +109,12 @@ class OpenAI:
             if answer.status in BLAMED:
                 _blame(batch, places)
             else:
-                self._take(batch, places, _told(answer))
+                size = len(answer.body)
+                self._take(
+                    batch,
+                    places,
+                    await off_loop(size, _read, answer, len(places), self.dims),
+                )
         return batch.embedded()
 
     async def _answer(self, texts: Sequence[str]) -> Answer:
@@ -118,22 +134,14 @@ class OpenAI:
             raise _throttled(answer)
         return answer
 
-    def _take(self, batch: _Batch, places: Sequence[int], told: Mapping[str, Any]) -> None:
-        usage = told.get("usage")
-        usage = usage if isinstance(usage, dict) else {}
+    def _take(self, batch: _Batch, places: Sequence[int], said: _Said) -> None:
+        usage = said.usage
         batch.tokens += _count(usage.get("prompt_tokens", usage.get("total_tokens")))
         cost = usage.get("cost")
         if isinstance(cost, int | float) and 0 <= cost < 1 << 20:
             batch.usd = (batch.usd or 0.0) + float(cost)
-        for place, row in _rows(told, len(places)).items():
-            batch.items[places[place]] = self._item(row)
-
-    def _item(self, row: Any) -> bytes | ItemRefused:
-        try:
-            vector = np.array(_numbers(row), dtype=np.float64)
-        except (ValueError, TypeError, OverflowError, binascii.Error):
-            return ItemRefused.by(Refusal.NOT_FINITE)
-        return blob_of(vector, self.dims)
+        for place, item in said.items.items():
+            batch.items[places[place]] = item
 
 
 def _blame(batch: _Batch, places: list[int]) -> None:
@@ -157,11 +165,27 @@ def _bearer(key: Secret) -> Secret:
 # — what is answered —
 
 
+def _read(answer: Answer, asked: int, dims: int) -> _Said:
+    """The vectors of an answer; for a thread, where they are many."""
+    told = _told(answer)
+    usage = told.get("usage")
+    items = {place: _item(row, dims) for place, row in _rows(told, asked).items()}
+    return _Said(items, usage if isinstance(usage, dict) else {})
+
+
+def _item(row: Any, dims: int) -> bytes | ItemRefused:
+    try:
+        vector = np.array(_numbers(row), dtype=np.float64)
+    except (ValueError, TypeError, OverflowError, binascii.Error):
+        return ItemRefused.by(Refusal.NOT_FINITE)
+    return blob_of(vector, dims)
+
+
 def _told(answer: Answer) -> dict[str, Any]:
     """Not `answer.json()`, which takes no NaN: one bad vector would cost all of them."""
     try:
-        told = json.loads(answer.body)
-    except (ValueError, RecursionError):
+        told = parse_json(answer.body, nan=True, values=MOST_VALUES, largest=MOST_BYTES)
+    except ValueError:
         told = None
     if not isinstance(told, dict) or not isinstance(told.get("data"), list):
         raise Transient(f"{answer.where}: the answer has no list of vectors", code="bad_answer")
@@ -170,9 +194,9 @@ def _told(answer: Answer) -> dict[str, Any]:
 
 def _throttled(answer: Answer) -> Transient | Permanent:
     try:
-        error = json.loads(answer.body)["error"]
+        error = parse_json(answer.body[:SMALL])["error"]
         code = error["code"] or error["type"]
-    except (ValueError, RecursionError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         code = None
     if code == NO_MONEY:
         return Permanent(f"{answer.where}: the quota is used up", code="budget")

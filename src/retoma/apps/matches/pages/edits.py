@@ -17,7 +17,7 @@ from retoma.apps.matches.api.games import MatchShown
 from retoma.apps.matches.api.how import MatchId, TaskId, read
 from retoma.apps.matches.api.repair import Accepted, Corrected
 from retoma.apps.matches.api.scrapes import TaskShown
-from retoma.apps.matches.clients.parsers import draft_match
+from retoma.apps.matches.clients.parsers.apart import draft
 from retoma.apps.matches.model import EventKind, MatchStatus, Side
 from retoma.apps.matches.pages.looks import (
     ANYONE,
@@ -163,7 +163,9 @@ async def _drafted(who: Looker, task: TaskShown) -> Draft:
     if task.snapshot is not None:
         try:
             page = await who.house.retoma.evidence_bytes(task.snapshot)
-            told = draft_match(site, page, charset_in(task.error))
+            told = await draft(
+                who.house.retoma.isolate.read, site, page, charset_in(task.error)
+            )
         except NotFound:  # its bytes are gone: there is nothing to begin with
             told = {}
     found = told.get("kickoff")

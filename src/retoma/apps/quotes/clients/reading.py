@@ -1,14 +1,17 @@
 """The price that a shop's page says: by what it tells machines first, then by what it shows. Pure."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.apps.quotes.model import NotAPrice, read_price
 from retoma.engine.bounded_json import parse_json
-from retoma.outbound.markup import too_hard
+from retoma.engine.charset import charset_of, decode_text
+from retoma.markup import too_hard
 
 # What shops show prices by, where they tell machines nothing.
 SELECTORS: Final = (
@@ -26,6 +29,26 @@ SHORT: Final = 20_000  # characters of a page that only says we may not see it
 DEEPEST: Final = 20  # levels of JSON that are looked into
 
 Found = tuple[Decimal, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What a page says: a price and by what it was read, or why it says none we may use."""
+
+    price: Decimal | None = None
+    method: str | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+def look_at_page(path: str, content_type: str) -> Looked:
+    """As `read_page`, for a confined child: of the bytes that a shop sent."""
+    html = decode_text(Path(path).read_bytes(), charset_of(content_type))
+    try:
+        price, method = read_page(html)
+    except NotAPrice as error:
+        return Looked(code=error.code, message=str(error)[:300])
+    return Looked(price=price, method=method)
 
 
 def read_page(html: str) -> Found:

@@ -1,14 +1,21 @@
 """Shops' pages: fetched within caps, never trusted; a picture of one is drawn without the network."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
-from retoma.apps.quotes.clients.reading import read_page
-from retoma.apps.quotes.model import NotAPrice, Offer, Tested
+from retoma.apps.quotes.clients.reading import Looked, look_at_page
+from retoma.apps.quotes.model import Offer, Tested
+from retoma.engine.charset import charset_of, decode_text
 from retoma.engine.errors import Permanent, Transient
+from retoma.engine.isolate import ChildDied, Limits
 from retoma.outbound import Outbound, Policy, Sort
 
+# Calls a function at the top of a module with a file of these bytes, in a child.
+ReadApart = Callable[..., Awaitable[Any]]
+
 MIB: Final = 1 << 20
+LIMITS: Final = Limits(timeout=30.0, cpu=15.0, memory=512 * MIB)
 AT_ONCE: Final = 2_000  # pages: how many there are is for slots and knobs to say
 # What a shop's page says by its status alone.
 BLOCKED: Final = Sort(Permanent, "blocked")
@@ -43,7 +50,11 @@ class Page:
     """What a shop gave, and what it says."""
 
     tested: Tested
-    html: str | None
+    html: bytes | None
+    content_type: str = ""
+
+    def text(self) -> str:
+        return decode_text(self.html or b"", charset_of(self.content_type))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +63,27 @@ class Shops:
 
     out: Outbound
     policy: Policy
+    read: ReadApart
 
     async def test(self, offer: Offer) -> Page:
         """A page that says nothing we may use is an answer too, and so is a shop that is away."""
         plain = Tested(offer.url, offer.store, offer.title)
         try:
             answer = await self.out.get(self.policy, offer.url)
-            html = answer.text()
         except (Permanent, Transient) as error:
             away = isinstance(error, Transient)
             told = replace(plain, code=error.code, message=str(error)[:300], away=away)
             return Page(told, None)
+        kind = answer.headers.get("content-type", "")
         try:
-            price, method = read_page(html)
-        except NotAPrice as error:
-            return Page(replace(plain, code=error.code, message=str(error)[:300]), html)
-        return Page(replace(plain, price=price, method=method), html)
+            looked: Looked = await self.read(look_at_page, answer.body, kind, limits=LIMITS)
+        except (ChildDied, TimeoutError):
+            looked = Looked(code="page_too_hard", message="the page takes too much to read")
+        tested = replace(
+            plain,
+            price=looked.price,
+            method=looked.method,
+            code=looked.code,
+            message=looked.message,
+        )
+        return Page(tested, answer.body, kind)

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from retoma.apps.matches.model import LayoutChanged, Problem, SchemaInvalid
 from retoma.engine.bounded_json import parse_json
 from retoma.engine.charset import UNSAID, known_charset
-from retoma.outbound.markup import DEEP, MANY, too_hard
+from retoma.markup import DEEP, MANY, too_hard
 
 HEAD: Final = 1024  # bytes in which a page names its charset
 DECLARED: Final = re.compile(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retoma.outbound.markup import DEEP, depth_of, too_hard
+from retoma.markup import DEEP, depth_of, too_hard
 
 
 @pytest.mark.parametrize(
