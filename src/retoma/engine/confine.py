@@ -48,7 +48,7 @@ KEPT: Final = 0b110  # capabilities: a child of root may read the code that its 
 CAPABILITIES: Final = 0x20080522
 
 MOST_ENTRIES: Final = 10_000  # of a folder of somebody's own modules
-CODE: Final = (".py", ".so", ".pyc")
+CODE: Final = (".py", ".so", ".pyc", ".dist-info", ".egg-info")
 # Beside code, what a child may have to read.
 SYSTEM: Final = (
     *("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime"),
