@@ -66,6 +66,7 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
     "what the operator sets, or names on the command line": (
         *("apps/ads/adopt.py", "apps/quotes/adopt.py", "db/postgres.py", "db/sqlite.py"),
         *("engine/price.py", "settings.py", "shelves.py", "vault/keys.py"),
+        *("apps/matches/sites.py", "services/writer/desk.py"),
     ),
     "an answer of a child, which knows no class of its own": (
         *("engine/children.py", "engine/isolate.py"),
