@@ -28,7 +28,6 @@ COVERED: Final[Mapping[str, str]] = {
     "apps/documents/clients/pdf.py": "a document, PDF",
     "apps/documents/clients/plain.py": "a document, HTML",
     "apps/documents/clients/zips.py": "an archive",
-    "apps/embeddings/api/documents.py": "POST /api/embeddings/documents",
     "apps/embeddings/providers/openai.py": "vectors",
     "apps/matches/clients/parsers/reading.py": "the page of a match",
     "apps/quotes/clients/reading.py": "the page of a shop",
