@@ -11,6 +11,7 @@ from tests.mutants.killers import ByCell, ByTest, ByUniverses, Killer
 
 SQL = "retoma.engine.sql"
 STORE = "tests/engine/test_store.py"
+MEMORY = "tests/engine/test_attempt.py::test_nothing_that_has_ended_is_still_in_memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -641,7 +642,10 @@ D9 = Mutant(
             "@lru_cache(maxsize=1024)\ndef is_async(",
         ),
     ),
-    (ByTest("tests/engine/test_attempt.py::test_nothing_that_has_ended_is_still_in_memory"),),
+    (
+        ByTest(f"{MEMORY}[sqlite-ended_well-done]", "Timeout"),
+        ByTest(f"{MEMORY}[postgres-ended_well-done]", "Timeout"),
+    ),
 )
 R1 = Mutant(
     "R1",
