@@ -1,10 +1,12 @@
 """A quote from its words to its price: by the shops, or by the table; what was paid is paid once."""
 
+from decimal import Decimal
 from itertools import pairwise
 
 import httpx2
 import pytest
 
+from retoma.apps.quotes import store
 from retoma.apps.quotes.model import NEXT, ProcessingCheckpoint
 from retoma.db import adhoc
 from retoma.engine.states import State
@@ -67,6 +69,31 @@ async def test_q2_a_product_goes_by_the_shops(database_url, tmp_path):
             there.calls("fipe"),
         )
         assert await there.app.evidence(seen["job"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "table"),
+    [
+        ("Moto Honda CG 160 Titan 2020 flex", "motorcycle", "motos"),
+        ("Caminhão Scania R-450 6x2 2019 diesel", "truck", "caminhoes"),
+    ],
+)
+async def test_motorcycles_and_trucks_have_tables_of_their_own(
+    database_url, tmp_path, wanted, kind, table
+):
+    async with world(database_url, tmp_path) as there:
+        quote = await there.app.write(
+            lambda tx: store.add_quote(tx, store.NewQuote(wanted), actor="Olga")
+        )
+        await there.drained()
+        seen = await there.seen(quote)
+
+        assert "DONE" == seen["status"]
+        assert kind == seen["claude_payload_json"]["said"]["kind"]
+        assert Decimal(seen["result"]["price"]) > 0
+        asked = {line["input"] for line in there.services.log("fipe")}
+        assert 4 == len(asked)
+        assert all(f"/{table}/marcas" in each for each in asked), asked
 
 
 async def test_q2_a_vehicle_goes_by_the_table(database_url, tmp_path):

@@ -73,7 +73,10 @@ def _asked(told: Any) -> Asked:
     model = told.get("model") if tool == "search_plan" or "usage" in told else None
     named = model if isinstance(model, str) else "adopted"
     return Asked(
-        "vehicle" if tool == "vehicle" else "search_plan", read.model_dump(), named, *tokens
+        "vehicle" if tool == "vehicle" else "search_plan",
+        read.model_dump(mode="json"),
+        named,
+        *tokens,
     )
 
 

@@ -35,6 +35,14 @@ class QuoteKind(StrEnum):
     VEHICLE = "vehicle"
 
 
+class VehicleKind(StrEnum):
+    """Each has a table of its own."""
+
+    CAR = "car"
+    MOTORCYCLE = "motorcycle"
+    TRUCK = "truck"
+
+
 class ProcessingCheckpoint(StrEnum):
     """How far a quote came, in the order of the document's diagram."""
 
@@ -133,6 +141,7 @@ class Vehicle:
     model: str
     year: int
     fuel: str | None = None
+    kind: VehicleKind = VehicleKind.CAR
 
 
 # — what shops offer —

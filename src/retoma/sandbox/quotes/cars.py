@@ -1,4 +1,4 @@
-"""The table of cars: makes, models, years and what each is worth, the same for the same seed."""
+"""The tables of cars, motorcycles and trucks: makes, models, years and values, the same for the same seed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from retoma.sandbox.quotes.money import to_cents
 NEWEST: Final = 2024
 A_YEAR: Final = 0.93  # of its value is left after each
 MONTH: Final = "novembro de 2025"
+CAR, MOTORCYCLE, TRUCK = "car", "motorcycle", "truck"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,7 @@ class Make:
     id: int
     name: str
     called: str
+    kind: str = CAR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,10 @@ MAKES: Final = (
     Make(id=56, name="Toyota", called="Toyota"),
     Make(id=26, name="Hyundai", called="Hyundai"),
     Make(id=48, name="Renault", called="Renault"),
+    Make(id=80, name="HONDA", called="Honda", kind=MOTORCYCLE),
+    Make(id=101, name="YAMAHA", called="Yamaha", kind=MOTORCYCLE),
+    Make(id=114, name="SCANIA", called="Scania", kind=TRUCK),
+    Make(id=116, name="VOLVO", called="Volvo", kind=TRUCK),
 )
 # Make, name in the table, as people say it, fuel, first year, R$ when new.
 _MODELS: Final = (
@@ -88,11 +94,16 @@ _MODELS: Final = (
     (26, "HB20 C./C.Plus/C.Style 1.0 Flex 12V Mec.", "HB20 1.0", "Flex", 2013, 76_000),
     (48, "SANDERO Expression Flex 1.0 12V 5p", "Sandero 1.0", "Flex", 2015, 64_000),
     (48, "Kangoo Express 1.6 16V 95cv", "Kangoo 1.6", "Gasolina", 2001, 57_000),
+    (80, "CG 160 TITAN FLEXONE", "CG 160 Titan", "Flex", 2016, 17_000),
+    (80, "NXR 160 BROS ESDD FLEXONE", "Bros 160", "Flex", 2015, 19_000),
+    (101, "FAZER 250 BLUEFLEX", "Fazer 250", "Flex", 2013, 22_000),
+    (114, "R-450 A 6x2 2p (diesel)(E5)", "R-450 6x2", "Diesel", 2018, 690_000),
+    (116, "FH 540 6x4 2p (diesel)(E5)", "FH 540 6x4", "Diesel", 2016, 780_000),
 )
 
 
 class Table:
-    """Every car of one seed."""
+    """Every vehicle of one seed."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -109,6 +120,10 @@ class Table:
             )
             for place, (make, name, called, fuel, since, new) in enumerate(_MODELS)
         )
+
+    @property
+    def cars(self) -> Sequence[Model]:
+        return [model for model in self.models if model.make.kind == CAR]
 
     def models_of(self, make: int) -> Sequence[Model]:
         return [model for model in self.models if model.make.id == make]

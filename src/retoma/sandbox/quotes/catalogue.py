@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, Final
 
 from retoma.engine.errors import BadInput
-from retoma.sandbox.quotes.cars import Car, Table
+from retoma.sandbox.quotes.cars import CAR, Car, Table
 from retoma.sandbox.quotes.goods import Odd, Product, code, product, read_code
 from retoma.sandbox.quotes.offers import Offer, median, offers
 from retoma.words import say
@@ -115,16 +115,18 @@ class Catalogue:
         if odd is Odd.UNKNOWN_CAR:
             return Vehicle(n=n, odd=odd, car=None, asked=LOST)
         chance = Random(f"{self.seed}:vehicle:{n}")  # noqa: S311 — a world, not a secret
-        model = chance.choice(self.table.models)
+        model = chance.choice(self.table.cars)
         return self._seen(n, odd, self.table.car(model, chance.choice(model.years)))
 
     def _seen(self, n: int, odd: Odd | None, car: Car) -> Vehicle:
-        asked = {
+        asked: dict[str, Any] = {
             "brand": car.model.make.called,
             "model": car.model.called,
             "year": car.year,
             "fuel": car.model.fuel,
         }
+        if car.model.make.kind != CAR:
+            asked["kind"] = car.model.make.kind
         return Vehicle(n=n, odd=odd, car=car, asked=asked)
 
     def _guessed(self, text: str) -> Product | Vehicle:

@@ -1,4 +1,4 @@
-"""The table of cars over HTTP, in the shapes of the first version of FIPE's best known mirror."""
+"""The tables of vehicles over HTTP, in the shapes of the first version of FIPE's best known mirror."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,13 +11,24 @@ from starlette.routing import Route
 
 from retoma.sandbox.box import Asked
 from retoma.sandbox.faults import Fault
-from retoma.sandbox.quotes.cars import FUELS, MAKES, MONTH, Car, Model, Table
+from retoma.sandbox.quotes.cars import (
+    CAR,
+    FUELS,
+    MAKES,
+    MONTH,
+    MOTORCYCLE,
+    TRUCK,
+    Car,
+    Model,
+    Table,
+)
 from retoma.sandbox.quotes.money import reais
 
 ERRORS: Final[Mapping[int, str]] = {
     404: "Nada encontrado",
     429: "Limite de requisições excedido",
 }
+KINDS: Final = {"carros": CAR, "motos": MOTORCYCLE, "caminhoes": TRUCK}
 
 
 class _Unknown(Exception):
@@ -25,11 +36,13 @@ class _Unknown(Exception):
 
 
 def build_fipe(table: Table) -> Starlette:
-    async def makes(_: Request) -> Response:
-        return JSONResponse([{"codigo": str(make.id), "nome": make.name} for make in MAKES])
+    async def makes(request: Request) -> Response:
+        kind = _kind(request)
+        told = [each for each in MAKES if each.kind == kind]
+        return JSONResponse([{"codigo": str(make.id), "nome": make.name} for make in told])
 
     async def models(request: Request) -> Response:
-        found = table.models_of(request.path_params["make"])
+        found = _models(table, request)
         if not found:
             raise _Unknown
         years = {code: name for model in found for code, name in _years(model).items()}
@@ -52,7 +65,7 @@ def build_fipe(table: Table) -> Starlette:
     async def refused(_: Request, no: Exception) -> Response:
         return _error(no.status_code if isinstance(no, HTTPException) else 404)
 
-    below = "/api/v1/carros/marcas"
+    below = "/api/v1/{table}/marcas"
     return Starlette(
         routes=[
             Route(below, makes),
@@ -72,8 +85,21 @@ def notes(asked: Asked) -> Mapping[str, Any]:
     return {"input": asked.path, "caller": asked.headers.get("user-agent")}
 
 
+def _kind(request: Request) -> str:
+    kind = KINDS.get(request.path_params["table"])
+    if kind is None:
+        raise _Unknown
+    return kind
+
+
+def _models(table: Table, request: Request) -> list[Model]:
+    kind = _kind(request)
+    found = table.models_of(request.path_params["make"])
+    return [model for model in found if model.make.kind == kind]
+
+
 def _model(table: Table, request: Request) -> Model:
-    for model in table.models_of(request.path_params["make"]):
+    for model in _models(table, request):
         if model.id == request.path_params["model"]:
             return model
     raise _Unknown
@@ -91,7 +117,7 @@ def _coded(years: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _value(car: Car) -> dict[str, Any]:
     return {
-        "TipoVeiculo": 1,
+        "TipoVeiculo": [*KINDS.values()].index(car.model.make.kind) + 1,
         "Valor": reais(car.value),
         "Marca": car.model.make.name,
         "Modelo": car.model.name,

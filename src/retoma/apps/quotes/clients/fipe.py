@@ -1,4 +1,4 @@
-"""The FIPE table: brands, their models, the years of a model, and what it is worth."""
+"""The tables of FIPE: brands, their models, the years of a model, and what it is worth."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from retoma.apps.quotes.model import NotAPrice, Vehicle, read_price
+from retoma.apps.quotes.model import NotAPrice, Vehicle, VehicleKind, read_price
 from retoma.engine.errors import Permanent, Transient
 from retoma.outbound import Outbound, Policy
 from retoma.text import normalize
 
-CARS: Final = "/fipe/api/v1/carros"
+TABLES: Final = {
+    VehicleKind.CAR: "/fipe/api/v1/carros",
+    VehicleKind.MOTORCYCLE: "/fipe/api/v1/motos",
+    VehicleKind.TRUCK: "/fipe/api/v1/caminhoes",
+}
 BRANDS: Final = "/marcas"
 DEADLINE: Final = 20.0
 LARGEST: Final = 2 << 20  # bytes; the longest of its lists has a tenth of that
@@ -27,14 +31,14 @@ class Fipe:
 
     async def worth(self, vehicle: Vehicle) -> dict[str, Any]:
         """What it is worth; Permanent no_vehicle where the table does not know it."""
-        brand = _best(await self._list(BRANDS), vehicle.brand)
-        listed = await self._ask(f"/marcas/{brand}/modelos")
+        brand = _best(await self._list(vehicle.kind, BRANDS), vehicle.brand)
+        listed = await self._ask(vehicle.kind, f"/marcas/{brand}/modelos")
         model = _best(
             _named(listed.get("modelos") if isinstance(listed, dict) else None), vehicle.model
         )
-        years = await self._list(f"/marcas/{brand}/modelos/{model}/anos")
+        years = await self._list(vehicle.kind, f"/marcas/{brand}/modelos/{model}/anos")
         year = _of_year(years, vehicle)
-        told = await self._ask(f"/marcas/{brand}/modelos/{model}/anos/{year}")
+        told = await self._ask(vehicle.kind, f"/marcas/{brand}/modelos/{model}/anos/{year}")
         if not isinstance(told, dict):
             raise Transient("fipe: the answer is no object", code="bad_answer")
         try:
@@ -44,16 +48,16 @@ class Fipe:
         kept = ("Marca", "Modelo", "AnoModelo", "Combustivel", "CodigoFipe", "MesReferencia")
         return {"price": str(value), **{name: told.get(name) for name in kept}}
 
-    async def _list(self, path: str) -> Mapping[str, str]:
-        return _named(await self._ask(path))
+    async def _list(self, kind: VehicleKind, path: str) -> Mapping[str, str]:
+        return _named(await self._ask(kind, path))
 
-    async def _ask(self, path: str) -> Any:
+    async def _ask(self, kind: VehicleKind, path: str) -> Any:
         policy = _policy(self.base)
-        url = self.base.rstrip("/") + CARS + path
+        url = self.base.rstrip("/") + TABLES[kind] + path
         answer = await self.out.get(policy, url, accept=(404,))
         if answer.status == 404:
             code = "wrong_address" if path == BRANDS else "no_vehicle"
-            raise Permanent(f"fipe: there is no {path}", code=code)
+            raise Permanent(f"FIPE: 404 {TABLES[kind]}{path}", code=code)
         return await answer.json()
 
 

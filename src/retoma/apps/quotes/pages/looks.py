@@ -34,6 +34,7 @@ FIELDS: Final[Mapping[str, Said]] = {
     "model": say("Model of it"),
     "year": say("Year"),
     "fuel": say("Fuel"),
+    "kind": say("Kind of vehicle"),
     "query": say("Looked for"),
     "category": say("Category"),
     "must_have": say("Must have"),
@@ -44,6 +45,9 @@ KINDS: Final[Mapping[str, Said]] = {
     "auto": say("product or vehicle, by its analysis"),
     "product": say("product"),
     "vehicle": say("vehicle"),
+    "car": say("car"),
+    "motorcycle": say("motorcycle"),
+    "truck": say("truck"),
     "search_plan": say("product"),
 }
 # How a price came about.
