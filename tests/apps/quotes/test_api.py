@@ -58,6 +58,12 @@ async def test_a_lote_comes_as_a_table_and_goes_as_one(database_url, tmp_path):
         assert f";{shop['price']};BRL;".replace(".", ",") in priced
         told = (await vera.get(f"/api/lotes/{lote['id']}/export?format=json")).json()
         assert ["DONE", "ERROR"] == [each["status"] for each in told]
+        assert ["motivo", "lojas", "links"] == lines[0].split(",")[8:11]
+        stores, links = told[0]["lojas"].split(" | "), told[0]["links"].split(" | ")
+        assert len(stores) == len(links) > 1
+        assert all(each.startswith("http") for each in links)
+        assert told[0]["completed_at"] is not None
+        assert "nenhum preço aceito" == told[1]["motivo"]
         assert [None, "no_price"] == [each["error_code"] for each in told]
         status = (await vera.get(f"/api/system/batch-status/{lote['id']}")).json()
         assert {"no_price": 1} == status["errors"]

@@ -57,6 +57,17 @@ def text_of(answer: httpx2.Response) -> str:
 # — what is seen —
 
 
+async def test_a_canceled_lote_is_not_shown_as_done(database_url, tmp_path):
+    async with site_of(database_url, tmp_path) as site:
+        about = site.house.catalogue.describe
+        lote = (await add_lote(site, *(store.NewQuote(about(n)) for n in (1, 2)))).lote
+        await (await site.app.batch(lote or 0)).cancel()
+
+        seen = text_of(await site.viewer.get(f"/quotes/lotes/{lote}", headers=PT))
+
+        assert '<span class="state big canceled">Cancelado</span>' in seen
+
+
 async def test_what_waits_for_a_key_says_why_and_how_it_goes_on(database_url, tmp_path):
     lacking = {"anthropic_key": None}
     async with (

@@ -1,7 +1,7 @@
 """Lotes: quotes asked for together, as JSON or as a table, and their results as either."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, BinaryIO, Final
 
@@ -13,7 +13,7 @@ from retoma.access import Person
 from retoma.apps.quotes import store
 from retoma.apps.quotes.api.how import Has, LoteId, QuoteLine, line_told, read, routes
 from retoma.apps.quotes.api.quotes import NewQuote
-from retoma.apps.quotes.model import KIND, QuoteKind, QuoteStatus
+from retoma.apps.quotes.model import CODES, KIND, QuoteKind, QuoteStatus
 from retoma.apps.tables import plain, read_rows
 from retoma.apps.uploads import PIECE, in_thread, spooled
 from retoma.engine.batch import Batch
@@ -51,6 +51,11 @@ HEADINGS: Final = (
     "price",
     "currency",
     "error_code",
+    "motivo",
+    "lojas",
+    "links",
+    "codigo_fipe",
+    "completed_at",
 )
 
 
@@ -234,13 +239,45 @@ async def export_lote(
     return listed_file(as_, f"lote-{lote}", HEADINGS, told)
 
 
-async def _results(house: House, lote: int) -> list[QuoteLine]:
-    told: list[QuoteLine] = []
+class QuoteExported(QuoteLine):
+    """A quote in a file: why it failed, and where its price comes from."""
+
+    motivo: str | None
+    lojas: str | None
+    links: str | None
+    codigo_fipe: str | None
+
+
+def exported(told: Mapping[str, Any]) -> QuoteExported:
+    """What a file says of a quote; of several shops the names and the links stand in one order."""
+    result = told["result"] if isinstance(told["result"], dict) else {}
+    sources = result.get("sources")
+    used = [
+        each
+        for each in (sources if isinstance(sources, list) else [])
+        if isinstance(each, dict) and each.get("used") is not False
+    ]
+    code = CODES.get(told["error_code"] or "")
+    return QuoteExported(
+        **line_told(dict(told)),
+        motivo=None if code is None else code.meaning,
+        lojas=_joined(used, "store"),
+        links=_joined(used, "url"),
+        codigo_fipe=_joined(used, "CodigoFipe"),
+    )
+
+
+def _joined(sources: Sequence[Mapping[str, Any]], name: str) -> str | None:
+    return " | ".join(str(each[name]) for each in sources if each.get(name)) or None
+
+
+async def _results(house: House, lote: int) -> list[QuoteExported]:
+    told: list[QuoteExported] = []
     after = 0
     while True:
         how = {"lote": lote, "after": after, "n": PAGE}
         rows = await read(house, lambda tx, how=how: tx.all(store.EXPORT_QUOTES, **how))  # type: ignore[misc]
-        told += [QuoteLine(**line_told(store.named(store.LISTED, row))) for row in rows]
+        told += [exported(store.named(store.LISTED, row)) for row in rows]
         if len(rows) < PAGE:
             return told
         after = rows[-1][0]

@@ -83,7 +83,9 @@ def lote_given(lote: LoteShown, view: View) -> dict[str, Any]:
 def lote_state(lote: LoteShown) -> str:
     """Its colour."""
     if lote.finished:
-        return "dead" if lote.by_status[QuoteStatus.ERROR] else "done"
+        if lote.by_status[QuoteStatus.ERROR]:
+            return "dead"
+        return "canceled" if lote.by_status[QuoteStatus.CANCELED] else "done"
     return "paused" if lote.paused else "running"
 
 
