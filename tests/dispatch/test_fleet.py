@@ -57,7 +57,7 @@ async def test_e26_half_of_all_messages_lost_and_half_doubled_and_a_worker_kille
             victim = await kill_one_at_work(fleet, workers)
             (world.folder / project.SLOW).unlink()
             workers[workers.index(victim)] = fleet.start_worker("again", beat=True)
-            await world.wait_ended(patience=200 + jobs / 2)
+            await world.wait_ended()
 
             paid = Counter(project.payments(world.folder))
             counts = await world.app.counts()
@@ -198,7 +198,7 @@ async def test_row_39_bad_messages_are_said_once_and_change_nothing(
             broker.lpush(fleet.queue, each)
         broker.lpush(fleet.queue, *[message(fleet.queue, good)] * copies)
         last = await world.submit("pay", 2)  # behind all of them
-        await world.wait_ended(patience=240)
+        await world.wait_ended()
         broker.close()
         after = await world.history()
 

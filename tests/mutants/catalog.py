@@ -653,8 +653,8 @@ R1 = Mutant(
     (
         Edit(
             "retoma.engine.children:_Popen._orders",
-            'key: value for key, value in prepared.items() if not key.startswith("init_main")',
-            "key: value for key, value in prepared.items()",
+            'if not key.startswith("init_main") and key not in unsaid',
+            "if key not in unsaid",
         ),
         Edit(
             "retoma.engine.isolate:check_can_be_loaded",
