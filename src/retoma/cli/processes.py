@@ -88,9 +88,14 @@ class Started:
         return self.process.returncode is None
 
     def kill(self) -> None:
-        """kill -9, the whole session: its steps' children too. Once it has ended its number may be another's."""
-        if self.running:
-            with suppress(ProcessLookupError):
+        """kill -9, its steps' children too. Once it has ended its number may be another's."""
+        if not self.running:
+            return
+        with suppress(ProcessLookupError):
+            if sys.platform == "linux":
+                # Its children die with it; what tracks their semaphores must live on, to remove them.
+                os.kill(self.pid, signal.SIGKILL)
+            else:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def freeze(self) -> None:
