@@ -58,6 +58,8 @@ def verb(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """An address in an empty folder of our own; nothing is there yet."""
     monkeypatch.chdir(tmp_path)
+    for name in [each for each in os.environ if each.startswith("RETOMA_SECRET")]:
+        monkeypatch.delenv(name)  # of a program that ran in this process
     address = f"sqlite:///{tmp_path / 'work.db'}"
     monkeypatch.setenv("RETOMA_DATABASE_URL", address)
     return address

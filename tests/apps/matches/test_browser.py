@@ -242,6 +242,7 @@ def _a_match_is_put_right_by_hand(page: Page, there: House) -> None:
     expect(page.locator(".match.done")).to_have_count(9)
     page.locator(".match.dead").click()
     page.get_by_role("link", name="Editar e aceitar").click()
+    expect(page.locator("[name=why]")).to_be_visible()  # the page that is looked at is there
     _fits(page)
     player = page.locator(f'[name=event-player][value="{STRANGER}"]')
     line = page.locator(".event").filter(has=player)
