@@ -13,6 +13,7 @@ import pickle
 import subprocess
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from enum import EnumType
 from multiprocessing import (
     context,
     popen_spawn_posix,
@@ -167,8 +168,17 @@ class _PlainChannel(Channel):
             raise OSError("a confined child answered with no message") from error
 
 
+def _member(of: Any, name: str) -> Any:
+    """What the first Pythons of 3.11 write for a member of an enum: `getattr`, which may not reach further."""
+    if isinstance(of, EnumType):
+        return of[name]
+    raise pickle.UnpicklingError(f"a confined child answered with {name} of something")
+
+
 class _PlainReader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("builtins", "getattr"):
+            return _member
         found = PLAIN.get((module, name))
         if found is None and module == "builtins":
             named = getattr(builtins, name, None)
