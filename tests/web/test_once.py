@@ -1,6 +1,7 @@
 """Rows 10 and 11: what is created twice under one Idempotency-Key was created once (E8, H-X8)."""
 
 import asyncio
+import re
 from collections.abc import Awaitable
 from typing import Any
 
@@ -12,6 +13,7 @@ from retoma.engine.states import State
 from retoma.web import build_site
 from tests.engine.aids import rows
 from tests.web.aids import World, code_of, set_up, world
+from tests.web.test_sign_in import FORM, signed_in
 
 SUBMIT = {"kind": "count", "payload": 1}
 
@@ -202,3 +204,25 @@ def test_every_post_of_every_application_takes_a_key(tmp_path):
 
     assert [] == without
     assert 60 < sum("post" in item for item in paths.values())
+
+
+async def test_a_secret_that_a_page_shows_once_is_kept_nowhere(database_url):
+    """Two clicks at once make one key, and both are shown it; asked later it is another."""
+    async with world(database_url) as house:
+        browser, csrf = await signed_in(house, "admin")
+        form = {"csrf": csrf, "person": "Rui", "role": "viewer"}
+        headers = {**FORM, "HX-Request": "true", "Idempotency-Key": "k"}
+
+        def made() -> Awaitable[httpx2.Response]:
+            return browser.post("/keys/create", data=form, headers=headers)
+
+        first, second = await asyncio.gather(made(), made())
+        later = await made()
+
+        shown = [re.findall(r"retoma_[0-9a-f]{16}_\w+", each.text) for each in (first, second)]
+        assert 1 == len(shown[0])
+        assert shown[0] == shown[1]
+        assert shown[0] != re.findall(r"retoma_[0-9a-f]{16}_\w+", later.text)
+        database = await house.app.database()
+        assert [] == await rows(database, "SELECT answer FROM answers")
+        await browser.aclose()

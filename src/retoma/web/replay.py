@@ -8,6 +8,7 @@ it is known (`answered_once`).
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -20,7 +21,7 @@ from starlette.responses import Response
 from retoma.access import Person
 from retoma.codec import digest
 from retoma.engine.once import Answered
-from retoma.engine.store import Asked, find_answer
+from retoma.engine.store import Asked, check_same, find_answer
 from retoma.engine.transaction import Transaction
 from retoma.web.house import House, house_of
 from retoma.web.request_body import BODY, RequestBody
@@ -34,7 +35,7 @@ LARGEST_KEPT: Final = 256 * 1024  # bytes of an answer; a larger one is made ane
 KEPT_HEADERS: Final = ("content-type", "cache-control", "location", "hx-redirect")
 KEYS: Final = TypeAdapter[str](OnceKey)
 
-_turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+_turns: "WeakValueDictionary[tuple[str, str], _Turn]" = WeakValueDictionary()
 
 
 def asked(key: str | None, who: Person, what: str, body: BaseModel | None) -> Asked | None:
@@ -77,28 +78,55 @@ def _kept(shown: BaseModel) -> Any:
 
 
 async def answered_once(
-    request: Request, who: Person, answer: Callable[[Request], Awaitable[Response]]
+    request: Request,
+    who: Person,
+    answer: Callable[[Request], Awaitable[Response]],
+    *,
+    keeps: bool,
 ) -> Response:
-    """Answer, or say again what was answered under the same key."""
+    """Answer, or say again what was answered under the same key.
+
+    `keeps`: for whoever asks later, in the database. Else only those are answered alike who ask while the
+    first is being answered: what a page says may be a secret that is shown once, and kept nowhere.
+    """
     key = request.headers.get(ONCE)
     if key is None:
         return await answer(request)
-    ask = await _asked_of(request, who, _checked(key))
-    turn = _turns.setdefault((who.name, key), asyncio.Lock())
-    async with turn:  # pressed twice, the second press waits for the answer to the first
+    asked = await _asked_of(request, who, _checked(key))
+    turn = _turns.setdefault((who.name, key), _Turn())
+    async with turn.lock:  # pressed twice, the second press waits for the answer to the first
+        if not keeps:
+            return await turn.answer(asked, lambda: answer(request))
         house = house_of(request)
         database = await house.retoma.database()
-        kept = await database.read(lambda tx: find_answer(tx, ask))
-        if kept is not None:
-            return _response_of(json.loads(kept))
+        before = await database.read(lambda tx: find_answer(tx, asked))
+        if before is not None:
+            return _response_of(json.loads(before))
         response = await answer(request)
-        told = _told(response)
-        if told is None:
+        kept = _kept_of(response)
+        if kept is None:
             return response
         try:
-            await house.retoma.write_once(ask, lambda _: None, lambda _: told)
-        except Answered as before:
-            return _response_of(json.loads(before.answer))
+            await house.retoma.write_once(asked, lambda _: None, lambda _: kept)
+        except Answered as first_answer:
+            return _response_of(json.loads(first_answer.answer))
+        return response
+
+
+@dataclass(slots=True, weakref_slot=True)
+class _Turn:
+    """Requests under one key that are here at the same time; forgotten with the last of them."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    asked: Asked | None = None
+    given: dict[str, Any] | None = None
+
+    async def answer(self, asked: Asked, answer: Callable[[], Awaitable[Response]]) -> Response:
+        if self.given is not None and self.asked is not None:
+            check_same(asked, self.asked.what, self.asked.hash)
+            return _response_of(self.given)
+        response = await answer()
+        self.asked, self.given = asked, _kept_of(response)
         return response
 
 
@@ -122,22 +150,26 @@ def _checked(key: str) -> str:
         raise RequestValidationError(flaws) from None
 
 
-def _told(response: Response) -> dict[str, Any] | None:
-    """What is kept of an answer; None: it is no good news, too large, or goes on and on."""
+def _kept_of(response: Response) -> dict[str, Any] | None:
+    """What is kept of an answer; None: it is no good news, too large, no text, or goes on and on."""
     body = getattr(response, "body", None)
     well = response.status_code < HTTPStatus.BAD_REQUEST
     if not well or not isinstance(body, bytes) or len(body) > LARGEST_KEPT:
         return None
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return None
     headers = {
         name: response.headers[name] for name in KEPT_HEADERS if name in response.headers
     }
-    return {"status": response.status_code, "headers": headers, "body": body.decode()}
+    return {"status": response.status_code, "headers": headers, "body": text}
 
 
-def _response_of(told: Mapping[str, Any]) -> Response:
-    status = HTTPStatus(told["status"])
+def _response_of(kept: Mapping[str, Any]) -> Response:
+    status = HTTPStatus(kept["status"])
     return Response(
-        told["body"] or None,
+        kept["body"] or None,
         status_code=HTTPStatus.OK if status is HTTPStatus.CREATED else status,
-        headers=told["headers"],
+        headers=kept["headers"],
     )

@@ -73,7 +73,7 @@ class Route(APIRoute):
                         request._json = body.value  # noqa: SLF001 — read once, not by each
                 if who is None or request.method != "POST" or keeps_answers:
                     return await handle(request)
-                return await answered_once(request, who, handle)
+                return await answered_once(request, who, handle, keeps=self.include_in_schema)
             except Gone:
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)  # sent to nobody
             except Exception as error:  # noqa: BLE001 — the last door: said as a problem

@@ -15,6 +15,7 @@ from retoma.engine.store import (
 )
 from retoma.engine.store.answers import (
     Asked,
+    check_same,
     find_answer,
     forget_answers,
     keep_answer,
@@ -253,6 +254,7 @@ __all__ = [
     "cancel_job",
     "cancel_jobs",
     "cancels",
+    "check_same",
     "claim_jobs",
     "claim_past_gates",
     "cost",

@@ -44,6 +44,12 @@ def find_answer(tx: Transaction, asked: Asked) -> str | None:
     if found is None:
         return None
     what, hash_, answer = found
+    check_same(asked, what, hash_)
+    return str(answer)
+
+
+def check_same(asked: Asked, what: str, hash_: str) -> None:
+    """IdempotencyMismatch where the key stood for something else."""
     if (what, hash_) != (asked.what, asked.hash):
         raise IdempotencyMismatch(
             say(
@@ -51,7 +57,6 @@ def find_answer(tx: Transaction, asked: Asked) -> str | None:
                 key=asked.key,
             )
         )
-    return str(answer)
 
 
 def keep_answer(tx: Transaction, asked: Asked, answer: str) -> None:
