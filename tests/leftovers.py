@@ -27,6 +27,7 @@ SHARED = ("sem.", "psm_", "PostgreSQL.", ".org.chromium.")  # what programs of o
 PATIENCE = 5.0  # seconds for processes that were told to end
 LOOK = 0.2
 SHOWN = 40
+OURS = ("tests.nursery", "multiprocessing.resource_tracker")  # end with who started them
 KEPT = (  # by tools for the next run; the programs that a first run fetches
     *("__pycache__/", ".pytest_cache/", ".hypothesis/", ".mypy_cache/", ".ruff_cache/"),
     *(".import_linter_cache/", ".egg-info/", "node_modules/", "vendor/"),
@@ -208,10 +209,11 @@ def belongs_to(pid: int, run: Run) -> bool:
 
 
 def goes_with_us(pid: int) -> bool:
-    """What ends with this process: the one that forks for its tests."""
+    """What ends with this process: the one that forks for its tests, the one that keeps its semaphores."""
     with suppress(OSError):
         status = (PROCESSES / str(pid) / "stat").read_text().rpartition(") ")[2].split()
-        return int(status[1]) == os.getpid() and "tests.nursery" in words_of(pid)
+        is_ours = any(each in words_of(pid) for each in OURS)
+        return int(status[1]) == os.getpid() and is_ours
     return False
 
 
