@@ -20,6 +20,7 @@ TEXT_FILES: Final = (
     ".py",
     ".sql",
     ".md",
+    ".txt",
     ".html",
     ".po",
     ".toml",
