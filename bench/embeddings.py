@@ -240,11 +240,11 @@ class Counting:
 
         return getattr(NGrams, name)
 
-    async def embed(self, texts: Sequence[str]) -> Any:
+    async def embed(self, texts: Sequence[str], *purpose: Any) -> Any:
         from retoma.apps.embeddings.providers import NGrams
 
         self.texts += len(texts)
-        return await NGrams().embed(texts)
+        return await NGrams().embed(texts, *purpose)
 
 
 COUNTING = Counting()  # of this process

@@ -111,6 +111,13 @@ def test_a_league_and_a_site_of_ones_own_are_one_short_file():
     assert len(file.splitlines()) <= 50
 
 
+def test_an_embedding_provider_of_ones_own_is_one_short_file():
+    shown = [text for _, text in blocks(DOCS / "howto" / "embedding-provider.md")]
+
+    [file] = [text for text in shown if text.startswith("# letters.py")]
+    assert len(file.splitlines()) <= 50
+
+
 def test_the_example_is_what_its_page_shows():
     shown = [text for language, text in blocks(DOCS / "howto" / "celery.md")]
 

@@ -416,36 +416,95 @@ class Settings(BaseSettings):
     )
     embeddings_provider: str = Field(
         "ngrams",
-        pattern=r"^(ngrams|openai)$",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,49}$",
         validation_alias="RETOMA_EMBEDDINGS_PROVIDER",
         description=say(
-            "Who makes vectors of texts: `ngrams`, our own, offline; or `openai`, any endpoint that"
-            " speaks as OpenAI's does."
+            "Who makes vectors of texts: `ngrams`, our own, offline; `openai`, any endpoint that"
+            " speaks as OpenAI's does; `cohere`; `voyage`; `local`, a model on this machine by"
+            " `retoma[local]`; or one that a package names in `retoma.embeddings.providers`."
         ),
     )
-    embeddings_url: str = Field(
-        "https://api.openai.com/v1",
-        validation_alias=_named("RETOMA_EMBEDDINGS_URL", "OPENAI_BASE_URL"),
-        description=say("Where that endpoint is, without `/embeddings`."),
+    embeddings_url: str | None = Field(
+        None,
+        validation_alias="RETOMA_EMBEDDINGS_URL",
+        description=say(
+            "Where that service is, without `/embeddings` or `/embed`; none: where its maker has it."
+        ),
     )
     embeddings_key: SecretStr | None = Field(
         None,
-        validation_alias=_named("RETOMA_EMBEDDINGS_KEY", "OPENAI_API_KEY"),
+        validation_alias="RETOMA_EMBEDDINGS_KEY",
         description=say("Our key there; none for one that asks for none."),
     )
-    embeddings_model: str = Field(
-        "text-embedding-3-small",
+    embeddings_model: str | None = Field(
+        None,
         min_length=1,
         max_length=100,
         validation_alias="RETOMA_EMBEDDINGS_MODEL",
-        description=say("Which of its models embeds."),
+        description=say(
+            "Which of its models embeds; none: `text-embedding-3-small` of openai, `embed-v4.0` of"
+            " cohere, `voyage-3.5` of voyage, `paraphrase-multilingual-MiniLM-L12-v2` of local."
+        ),
     )
-    embeddings_dims: int = Field(
-        1536,
+    embeddings_dims: int | None = Field(
+        None,
         ge=1,
         le=4096,
         validation_alias="RETOMA_EMBEDDINGS_DIMS",
-        description=say("How many numbers a vector of that model has."),
+        description=say(
+            "How many numbers a vector of that model has; none: as many as that default has."
+        ),
+    )
+    embeddings_dimensions: int | None = Field(
+        None,
+        ge=1,
+        le=4096,
+        validation_alias="RETOMA_EMBEDDINGS_DIMENSIONS",
+        description=say(
+            "How many numbers the service is asked to shorten its vectors to; none: it is not asked."
+        ),
+    )
+    embeddings_batch: int | None = Field(
+        None,
+        ge=1,
+        le=2048,
+        validation_alias="RETOMA_EMBEDDINGS_BATCH",
+        description=say(
+            "Texts of one request, where the provider's own batch size is not right."
+        ),
+    )
+    embeddings_tokens: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        validation_alias="RETOMA_EMBEDDINGS_TOKENS",
+        description=say("Tokens that the model takes of one text; a longer text is refused."),
+    )
+    embeddings_folder: str | None = Field(
+        None,
+        max_length=500,
+        validation_alias="RETOMA_EMBEDDINGS_FOLDER",
+        description=say("Where the files of a `local` model are; they are never downloaded."),
+    )
+    openai_url: str | None = Field(
+        None,
+        validation_alias="OPENAI_BASE_URL",
+        description=say("RETOMA_EMBEDDINGS_URL, under the name that OpenAI gave it."),
+    )
+    openai_key: SecretStr | None = Field(
+        None,
+        validation_alias="OPENAI_API_KEY",
+        description=say("RETOMA_EMBEDDINGS_KEY, for `openai` alone."),
+    )
+    cohere_key: SecretStr | None = Field(
+        None,
+        validation_alias=_named("COHERE_API_KEY", "CO_API_KEY"),
+        description=say("RETOMA_EMBEDDINGS_KEY, for `cohere` alone."),
+    )
+    voyage_key: SecretStr | None = Field(
+        None,
+        validation_alias="VOYAGE_API_KEY",
+        description=say("RETOMA_EMBEDDINGS_KEY, for `voyage` alone."),
     )
     embeddings_memory: int = Field(
         512_000_000,

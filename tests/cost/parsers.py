@@ -28,7 +28,7 @@ COVERED: Final[Mapping[str, str]] = {
     "apps/documents/clients/pdf.py": "a document, PDF",
     "apps/documents/clients/plain.py": "a document, HTML",
     "apps/documents/clients/zips.py": "an archive",
-    "apps/embeddings/providers/openai.py": "vectors",
+    "apps/embeddings/providers/http.py": "vectors",
     "apps/matches/clients/parsers/reading.py": "the page of a match",
     "apps/quotes/clients/reading.py": "the page of a shop",
     "apps/tables.py": "a table of quotes",
@@ -70,10 +70,17 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
     "an answer of a child, which knows no class of its own": (
         *("engine/children.py", "engine/isolate.py"),
     ),
+    "a vector that a package returned, which the operator installed": (
+        "apps/embeddings/providers/build.py",
+    ),
     "at most 20,000 characters of a model's answer": ("apps/documents/clients/openrouter.py",),
     "requests of our own tests and demo": (
         *("sandbox/box.py", "sandbox/documents/office.py", "sandbox/documents/openrouter.py"),
-        *("sandbox/embeddings/openai.py", "sandbox/matches/site.py"),
+        *(
+            "sandbox/embeddings/openai.py",
+            "sandbox/embeddings/others.py",
+            "sandbox/matches/site.py",
+        ),
         *("sandbox/quotes/messages.py", "sandbox/quotes/search.py"),
     ),
 }

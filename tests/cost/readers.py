@@ -16,7 +16,7 @@ from retoma.apps.documents.clients.archives import Archive
 from retoma.apps.documents.clients.multipart import events_of
 from retoma.apps.documents.clients.reading import read_document
 from retoma.apps.documents.intake import read_manifest
-from retoma.apps.embeddings.providers import openai
+from retoma.apps.embeddings.providers import OpenAI
 from retoma.apps.matches.clients.parsers import draft_match, parse_match, parse_round
 from retoma.apps.matches.sites import sites
 from retoma.apps.quotes.api.lotes import read_table
@@ -29,6 +29,7 @@ from retoma.engine.charset import charset_of, decode_text
 from retoma.engine.errors import BadInput, Permanent, Transient
 from retoma.engine.isolate import Isolate
 from retoma.markup import TooHard, depth_of
+from retoma.outbound import Outbound
 from retoma.outbound.answer import Answer
 from retoma.outbound.sorting import asked_wait
 from retoma.outbound.unpack import Body, TooLarge, Unreadable
@@ -246,7 +247,8 @@ def read_answer(body: bytes) -> object:
 
 def read_vectors(body: bytes) -> object:
     answer = Answer(status=200, headers={}, body=body, url="", where="here")
-    return openai._read(answer, 256, 3_072)
+    provider = OpenAI(Outbound(), "https://embeddings.test", None, "m", 3_072)
+    return provider._read(answer, 256)
 
 
 def read_archive(path: str) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 from retoma import Retoma
 from retoma.apps.embeddings import APP, questions, store
 from retoma.apps.embeddings.model import Model, NewDocument, checked_rule
-from retoma.apps.embeddings.providers import Embedded, ItemRefused, NGrams, Used
+from retoma.apps.embeddings.providers import Embedded, InputType, ItemRefused, NGrams, Used
 from retoma.apps.embeddings.questions import Questions
 from retoma.apps.embeddings.steps import Documents, kinds_of, model_of
 from retoma.apps.embeddings.store.documents import Added
@@ -35,8 +35,11 @@ class Counting:
     version: str = "1"
     dims: int = 384
     most: int = 256
+    most_tokens: int = 8_192
     paid: bool = False
+    asymmetric: bool = False
     calls: list[list[str]] = field(default_factory=list)
+    input_types: list[InputType] = field(default_factory=list)  # of those calls
     gate: asyncio.Event | None = None  # closed: a call waits here, after it was counted
     refuses: Mapping[str, str] = field(
         default_factory=dict
@@ -45,8 +48,11 @@ class Counting:
     tokens: int = 0
     usd: float | None = None  # of a call
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(
+        self, texts: Sequence[str], input_type: InputType = InputType.DOCUMENT
+    ) -> Embedded:
         self.calls.append([*texts])
+        self.input_types.append(input_type)
         if self.gate is not None:
             await self.gate.wait()
         if self.fails:

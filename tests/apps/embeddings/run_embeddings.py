@@ -20,7 +20,7 @@ import structlog
 
 from retoma import Retoma
 from retoma.apps.embeddings import APP
-from retoma.apps.embeddings.providers import Embedded, NGrams
+from retoma.apps.embeddings.providers import Embedded, InputType, NGrams
 from retoma.apps.embeddings.steps import Documents, kinds_of
 from retoma.apps.tools import Tools
 from retoma.cli.processes import leave_anyway
@@ -41,11 +41,13 @@ class Witnessed(NGrams):
         super().__init__()
         self._folder = folder
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(
+        self, texts: Sequence[str], input_type: InputType = InputType.DOCUMENT
+    ) -> Embedded:
         tell_call(self._folder, texts)
         while (self._folder / HOLD).exists():  # noqa: ASYNC110 — another process takes it away
             await asyncio.sleep(0.01)
-        return await super().embed(texts)
+        return await super().embed(texts, input_type)
 
 
 class Told(Documents):

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from retoma.apps.embeddings.batcher import AT_ONCE, Batcher
-from retoma.apps.embeddings.providers import Embedded, Used
+from retoma.apps.embeddings.providers import Embedded, InputType, Used
 from retoma.engine.errors import Transient
 from tests.apps.embeddings.aids import Counting
 
@@ -86,7 +86,7 @@ async def test_a_failure_is_everybodys_and_the_next_call_goes_on():
 
 async def test_requests_are_never_parted_and_all_pay_together_what_the_call_cost():
     class Paid(Counting):
-        async def embed(self, texts):
+        async def embed(self, texts, input_type=InputType.DOCUMENT):
             made = await super().embed(texts)
             return Embedded(made.items, Used("m", input_tokens=1001, usd=0.0003))
 

@@ -62,10 +62,15 @@ def chunked(text: str, rule: Rule) -> list[Chunk]:
     ]
 
 
-def content_hash(text: str, model: str, version: str, dims: int) -> str:
-    """Under which a text's vector is kept: the same text, model, version and dims, the same vector."""
+def content_hash(
+    text: str, model: str, version: str, dims: int, input_type: str | None = None
+) -> str:
+    """Under which a text's vector is kept: the same text, model, version and dims, the same vector.
+
+    `input_type`: what the text is for, where its vector depends on that."""
     told = sha256()
-    for part in (model, version, str(dims), text):
+    of = () if input_type is None else (input_type,)
+    for part in (model, version, str(dims), *of, text):
         data = part.encode("utf-8", "surrogatepass")
         told.update(len(data).to_bytes(8, "big"))
         told.update(data)

@@ -14,7 +14,13 @@ from typing import Any, Final
 from retoma.apps.embeddings import store
 from retoma.apps.embeddings.chunks import content_hash
 from retoma.apps.embeddings.model import CODES, PROVIDER, Asked, Model
-from retoma.apps.embeddings.providers import ItemRefused, Provider, Refusal, build_provider
+from retoma.apps.embeddings.providers import (
+    InputType,
+    ItemRefused,
+    Provider,
+    Refusal,
+    build_provider,
+)
 from retoma.apps.tools import Tools
 from retoma.engine.context import Context
 from retoma.engine.errors import IllegalMove, Permanent, Transient
@@ -171,7 +177,7 @@ class Questions:
 
     async def _ask(self, ctx: Context, asked: Asked) -> str | None:
         """The code it is refused by, if it is."""
-        made = await self._provider.embed([asked.text])
+        made = await self._provider.embed([asked.text], InputType.QUERY)
         ctx.cost(
             provider=self._provider.name,
             model=made.used.model,
@@ -194,7 +200,8 @@ class Questions:
 
     def _hash(self, text: str) -> str:
         by = self._provider
-        return content_hash(text, by.model, by.version, by.dims)
+        input_type = InputType.QUERY if by.asymmetric else None
+        return content_hash(text, by.model, by.version, by.dims, input_type)
 
     async def _kept(self, hash_: str) -> bytes | None:
         database = await self._tools.retoma.database()

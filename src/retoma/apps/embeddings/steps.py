@@ -25,7 +25,7 @@ from retoma.apps.embeddings.model import (
     Done,
     Model,
 )
-from retoma.apps.embeddings.providers import ItemRefused, Provider, build_provider
+from retoma.apps.embeddings.providers import InputType, ItemRefused, Provider, build_provider
 from retoma.apps.embeddings.store.chunks import Cut, Edition, Keeping, Wish
 from retoma.apps.embeddings.store.documents import Wanted
 from retoma.apps.tools import Tools
@@ -174,8 +174,14 @@ class _Telling:
 
     async def _chunked(self) -> list[tuple[Chunk, str]]:
         if len(self._wanted.text) <= LONG:
-            return _hashed(self._wanted)
-        return await asyncio.get_running_loop().run_in_executor(None, _hashed, self._wanted)
+            return _hashed(self._wanted, self._input_type)
+        work = partial(_hashed, self._wanted, self._input_type)
+        return await asyncio.get_running_loop().run_in_executor(None, work)
+
+    @property
+    def _input_type(self) -> InputType | None:
+        """As far as the vector of a text depends on it."""
+        return InputType.DOCUMENT if self._provider.asymmetric else None
 
     async def _take(self, cut: Cut | None) -> Mapping[str, str] | None:
         """Texts that this attempt has in hand now; None where others have them all."""
@@ -299,7 +305,7 @@ def _refusal(refused: Sequence[ItemRefused], of: int) -> Transient | Permanent:
     return Transient(said, code=code) if again else Permanent(said, code=code)
 
 
-def _hashed(wanted: Wanted) -> list[tuple[Chunk, str]]:
+def _hashed(wanted: Wanted, input_type: InputType | None) -> list[tuple[Chunk, str]]:
     chunks = chunked(wanted.text, wanted.rule)
     if not chunks:
         raise Permanent("the text has nothing in it", code="empty_text")
@@ -307,7 +313,7 @@ def _hashed(wanted: Wanted) -> list[tuple[Chunk, str]]:
         raise Permanent(f"{len(chunks)} chunks, {MOST_CHUNKS} at most", code="too_large")
     model = wanted.model
     return [
-        (each, content_hash(each.text, model.name, model.version, model.dims))
+        (each, content_hash(each.text, model.name, model.version, model.dims, input_type))
         for each in chunks
     ]
 

@@ -1,4 +1,4 @@
-"""What texts are embedded with, in a box: an endpoint that speaks as OpenAI's does."""
+"""What texts are embedded with, in a box: an endpoint that speaks as OpenAI's does, as Voyage's and as Cohere's."""
 
 from retoma.sandbox.embeddings.openai import (
     DIMS,

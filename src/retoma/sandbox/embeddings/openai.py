@@ -62,7 +62,7 @@ class Odd(StrEnum):
     QUOTA = "quota"  # the money is used up, which is said with a 429
 
 
-class _Refused(Exception):
+class RequestRefused(Exception):
     def __init__(self, status: int, message: str = "", code: str | None = None) -> None:
         super().__init__(message)
         self.status = status
@@ -79,10 +79,10 @@ def build_openai(seed: int = 1) -> Starlette:
 
     async def embeddings(request: Request) -> Response:
         try:
-            _authorise(request.headers)
+            authorise(request.headers)
             told = _checked(await request.body())
-        except _Refused as no:
-            return _error(no.status, str(no), no.code)
+        except RequestRefused as no:
+            return error_answer(no.status, str(no), no.code)
         turns[0] += 1
         answer = _answer(told, Random(f"{seed}:{turns[0]}"))  # noqa: S311 — a world, not a secret
         # Not a JSONResponse, which writes no NaN; services in Python do.
@@ -93,7 +93,7 @@ def build_openai(seed: int = 1) -> Starlette:
         return JSONResponse({"object": "list", "data": data})
 
     async def refused(_: Request, no: Exception) -> Response:
-        return _error(no.status_code if isinstance(no, HTTPException) else 500)
+        return error_answer(no.status_code if isinstance(no, HTTPException) else 500)
 
     return Starlette(
         routes=[
@@ -105,16 +105,16 @@ def build_openai(seed: int = 1) -> Starlette:
 
 
 def refusal(fault: Fault) -> Response:
-    return _error(fault.status)
+    return error_answer(fault.status)
 
 
 def notes(asked: Asked) -> Mapping[str, Any]:
     """Which texts were asked for, each by its fingerprint; never the key, never the texts."""
     try:
         told = json.loads(asked.body)
-        texts = _texts(told)
+        texts = texts_of(told)
         model = told.get("model")
-    except (ValueError, _Refused, AttributeError):
+    except (ValueError, RequestRefused, AttributeError):
         texts, model = [], None
     return {
         "model": model,
@@ -132,43 +132,45 @@ def fingerprint(text: str) -> str:
 # — what is asked —
 
 
-def _authorise(headers: Mapping[str, str]) -> None:
+def authorise(headers: Mapping[str, str]) -> None:
     if headers.get("authorization") != f"Bearer {KEY}":
-        raise _Refused(401)
+        raise RequestRefused(401)
 
 
 def _checked(body: bytes) -> dict[str, Any]:
     try:
         told = json.loads(body)
     except ValueError:
-        raise _Refused(400, "We could not parse the JSON body of your request.") from None
+        raise RequestRefused(400, "We could not parse the JSON body of your request.") from None
     if not isinstance(told, dict) or told.get("model") not in MODELS:
-        raise _Refused(404)
+        raise RequestRefused(404)
     if told.get("encoding_format", "float") not in ("float", "base64"):
-        raise _Refused(400, "encoding_format: float or base64")
+        raise RequestRefused(400, "encoding_format: float or base64")
     if told.get("dimensions", MODELS[told["model"]][0]) != MODELS[told["model"]][0]:
-        raise _Refused(400, "This model does not support specifying dimensions.")
-    odd = {_odd(text) for text in _texts(told)}
+        raise RequestRefused(400, "This model does not support specifying dimensions.")
+    odd = {odd_of(text) for text in texts_of(told)}
     if Odd.QUOTA in odd:
-        raise _Refused(429, "You exceeded your current quota.", "insufficient_quota")
+        raise RequestRefused(429, "You exceeded your current quota.", "insufficient_quota")
     if Odd.REFUSED in odd:
-        raise _Refused(400, "Your input was flagged.")
+        raise RequestRefused(400, "Your input was flagged.")
     return told
 
 
-def _texts(told: Mapping[str, Any]) -> list[str]:
-    given = told.get("input")
+def texts_of(told: Mapping[str, Any]) -> list[str]:
+    given = told.get("input", told.get("texts"))
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TEXTS:
-        raise _Refused(400, "'$.input' is invalid.")
+        raise RequestRefused(400, "'$.input' is invalid.")
     if not all(isinstance(text, str) and text for text in texts):
-        raise _Refused(400, "'$.input' is invalid.")
+        raise RequestRefused(400, "'$.input' is invalid.")
     if any(len(text) > A_TOKEN * MOST_TOKENS for text in texts):
-        raise _Refused(400, f"This model's maximum context length is {MOST_TOKENS} tokens.")
+        raise RequestRefused(
+            400, f"This model's maximum context length is {MOST_TOKENS} tokens."
+        )
     return texts
 
 
-def _odd(text: str) -> Odd | None:
+def odd_of(text: str) -> Odd | None:
     found = MARK.search(text)
     return Odd(found[1]) if found and found[1] in set(Odd) else None
 
@@ -177,17 +179,17 @@ def _odd(text: str) -> Odd | None:
 
 
 def _answer(told: Mapping[str, Any], chance: Random) -> dict[str, Any]:
-    texts = _texts(told)
+    texts = texts_of(told)
     dims, price = MODELS[told["model"]]
     packed = told.get("encoding_format") == "base64"
     rows = [
         row
         for index, text in enumerate(texts)
-        for row in _rows(index, text, dims, packed=packed)
+        for row in rows_of(index, text, dims, packed=packed)
     ]
-    if any(_odd(text) is Odd.SHUFFLED for text in texts):
+    if any(odd_of(text) is Odd.SHUFFLED for text in texts):
         chance.shuffle(rows)
-    tokens = sum(_tokens(text) for text in texts)
+    tokens = sum(tokens_of(text) for text in texts)
     usage = {
         "prompt_tokens": tokens,
         "total_tokens": tokens,
@@ -196,9 +198,12 @@ def _answer(told: Mapping[str, Any], chance: Random) -> dict[str, Any]:
     return {"object": "list", "data": rows, "model": told["model"], "usage": usage}
 
 
-def _rows(index: int, text: str, dims: int, *, packed: bool) -> list[dict[str, Any]]:
-    vector = _vector(text, dims)
-    odd = _odd(text)
+def rows_of(
+    index: int, text: str, dims: int, *, packed: bool = False, purpose: str | None = None
+) -> list[dict[str, Any]]:
+    """`purpose`: what the text is for, where a service puts that before it."""
+    vector = _vector(text if purpose is None else f"{purpose} {text}", dims)
+    odd = odd_of(text)
     rows: list[Sequence[float] | str] = [vector]
     match odd:
         case Odd.WRONG_DIMS:
@@ -235,11 +240,11 @@ def _packed(vector: Sequence[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
-def _tokens(text: str) -> int:
+def tokens_of(text: str) -> int:
     return 1 + len(text) // A_TOKEN
 
 
-def _error(status: int, message: str = "", code: str | None = None) -> Response:
+def error_answer(status: int, message: str = "", code: str | None = None) -> Response:
     kind, usual_code, usual = ERRORS.get(status, SERVER)
     error = {
         "message": message or usual,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from retoma.engine.ports import Clock
 from retoma.sandbox.box import Box, Manner, paced
-from retoma.sandbox.embeddings import openai
+from retoma.sandbox.embeddings import openai, others
 from retoma.sandbox.faults import BY_CHANCE, Faults
 
 LATENCY: Final = (0.1, 0.6)  # seconds that the real one takes, from and to
@@ -24,8 +24,10 @@ def build_service(
 ) -> Box:
     """`faults`: the share of requests that go wrong, by the seed. `pace`: 0, it answers at once; 1, it
     takes as long as the real one. `log`: the file in which every request is written down."""
+    site = openai.build_openai(seed)
+    site.routes.extend(others.routes())
     return Box(
-        openai.build_openai(seed),
+        site,
         Faults(seed=seed, rate=faults, by_chance=(*BY_CHANCE, AWAY)),
         clock=clock,
         log_file=log,

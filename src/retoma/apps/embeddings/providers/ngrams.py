@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retoma.apps.embeddings.providers.provider import (
+    A_TOKEN,
     MOST,
     Embedded,
+    InputType,
     ItemRefused,
+    ProviderConfig,
     Used,
-    blob_of,
+    pack_vector,
     unfit,
 )
 from retoma.engine.ports import Clock
@@ -47,12 +50,22 @@ class NGrams:
     version = "1"
     dims = DIMS
     most = MOST
+    most_tokens = LONGEST // A_TOKEN
     paid = False
+    asymmetric = False
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or Clock()
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    @classmethod
+    def build(cls, config: ProviderConfig) -> "NGrams":
+        return cls(config.clock)
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        input_type: InputType = InputType.DOCUMENT,  # noqa: ARG002 — it makes no difference here
+    ) -> Embedded:
         items: list[bytes | ItemRefused] = []
         for group in _groups(texts):
             items += _embedded(group)
@@ -76,7 +89,7 @@ def _embedded(texts: Sequence[str]) -> list[bytes | ItemRefused]:
     refused = [unfit(text, LONGEST) for text in texts]
     fit = [_plain(text) for text, no in zip(texts, refused, strict=True) if no is None]
     vectors = iter(_vectors(fit) if fit else ())
-    return [blob_of(next(vectors), DIMS) if no is None else no for no in refused]
+    return [pack_vector(next(vectors), DIMS) if no is None else no for no in refused]
 
 
 def _plain(text: str) -> str:

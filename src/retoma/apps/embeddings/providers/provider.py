@@ -1,4 +1,8 @@
-"""What every provider promises: for each text a vector or the reason why not, in the order of the texts."""
+"""What every provider promises: for each text a vector or the reason why not, in the order of the texts.
+
+Ours are in this package. Another package brings its own by an entry point in `retoma.embeddings.providers`,
+a function that takes a `ProviderConfig` and returns a `Provider`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +12,22 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from retoma.engine.ports import Clock
+from retoma.outbound import Outbound
+from retoma.secret import Secret
+
 MOST: Final = 256  # texts in one call
+A_TOKEN: Final = (
+    4  # characters, at most on average: a text with more of them for each token is too long
+)
+MOST_DIMS: Final = 16_000
+
+
+class InputType(StrEnum):
+    """What a text is for: to be found, or to find with."""
+
+    DOCUMENT = "document"
+    QUERY = "query"
 
 
 class Refusal(StrEnum):
@@ -66,26 +85,68 @@ class Embedded:
 
 
 class Provider(Protocol):
-    """Raises Transient or Permanent where the call as a whole came to nothing.
+    """Makes vectors of texts. Raises Transient or Permanent where the call as a whole failed.
 
-    A provider that costs money says so in `paid`. A reply that was lost is Transient `unsure`: it may
-    have been charged, and to ask again is safe for all but the money.
+    A reply that was lost is Transient `unsure`: it may have been charged, and asking again is safe for
+    all but the money.
     """
 
     @property
-    def name(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def dims(self) -> int: ...
-    @property
-    def most(self) -> int: ...
-    @property
-    def paid(self) -> bool: ...
+    def name(self) -> str:
+        """Who charges for it, in costs and budgets."""
 
-    async def embed(self, texts: Sequence[str]) -> Embedded: ...
+    @property
+    def model(self) -> str:
+        """Vectors of two models are never compared."""
+
+    @property
+    def version(self) -> str:
+        """Another one where the same model gives other numbers."""
+
+    @property
+    def dims(self) -> int:
+        """How many numbers a vector has."""
+
+    @property
+    def most(self) -> int:
+        """Batch size: how many texts one call of `embed` takes."""
+
+    @property
+    def most_tokens(self) -> int:
+        """Token limit of one text; a text that is surely longer is refused without a call."""
+
+    @property
+    def paid(self) -> bool:
+        """Whether a call costs money: its intent is committed first, and it keeps to a rate."""
+
+    @property
+    def asymmetric(self) -> bool:
+        """Whether the same text has another vector as a query than as a document."""
+
+    async def embed(
+        self, texts: Sequence[str], input_type: InputType = InputType.DOCUMENT
+    ) -> Embedded:
+        """For each text, in order, its vector by `pack_vector`, or an `ItemRefused`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderConfig:
+    """What a provider is made with: the only way out, and what the settings RETOMA_EMBEDDINGS_… say.
+
+    None: that setting is not set. `dims`: how many numbers the model gives; `dimensions`: how many the
+    service is asked for. `folder`: where the files of a local model are.
+    """
+
+    out: Outbound
+    clock: Clock
+    url: str | None = None
+    key: Secret | None = None
+    model: str | None = None
+    dims: int | None = None
+    dimensions: int | None = None
+    most: int | None = None
+    most_tokens: int | None = None
+    folder: str | None = None
 
 
 def unfit(text: str, longest: int) -> ItemRefused | None:
@@ -101,7 +162,7 @@ def unfit(text: str, longest: int) -> ItemRefused | None:
     return None
 
 
-def blob_of(vector: NDArray[Any], dims: int) -> bytes | ItemRefused:
+def pack_vector(vector: NDArray[Any], dims: int) -> bytes | ItemRefused:
     """As it is kept: of length one, so that a product of two is how near they are."""
     if vector.shape != (dims,):
         return ItemRefused.by(Refusal.WRONG_DIMS)

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from retoma.apps.embeddings.providers import ItemRefused, Provider, build_provider
+from retoma.apps.embeddings.providers import InputType, ItemRefused, Provider, build_provider
 from retoma.apps.embeddings.providers.provider import unfit
 from retoma.apps.embeddings.questions import Questions
 from retoma.apps.embeddings.vectors.matrix import Matrix, Near, Rows
@@ -167,7 +167,7 @@ class Searcher:
     async def _embedded(self, text: str, actor: str) -> bytes | ItemRefused:
         if self._provider.paid:
             return await self._questions.vector_of(text, actor=actor)
-        [item] = (await self._provider.embed([text])).items
+        [item] = (await self._provider.embed([text], InputType.QUERY)).items
         return item
 
     # — what is kept —
