@@ -1,30 +1,34 @@
-"""A process that writes as often as it can for a while, and says how often that was.
+"""A process that writes many times, and never waits for SQLite's own lock: it fails where it would have to.
 
-python turns.py URL SECONDS, then one line on its input to begin
+python turns.py URL TIMES, then one line on its input to begin
 """
 
 import asyncio
+import os
 import sys
-import time
 
 from retoma import db
-from retoma.db import adhoc
+from retoma.db import adhoc, sqlite
 
-ADD = adhoc("INSERT INTO turns DEFAULT VALUES")
+ROWS = 2_000  # in one write: it lasts long enough for the others to come meanwhile
+ADD = adhoc(
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :rows)"
+    " INSERT INTO turns (writer) SELECT :writer FROM n"
+)
 
 
-async def write_for(url: str, seconds: float) -> int:
+async def write_often(url: str, times: int) -> None:
+    sqlite.BUSY_MS = 0
     database = db.open(url)
     await database.read(lambda tx: tx.one(adhoc("SELECT 1")))
     print("ready", flush=True)
     sys.stdin.readline()  # nothing else runs here yet
-    until = time.monotonic() + seconds
-    written = 0
-    while time.monotonic() < until:
-        written += await database.write(lambda tx: tx.run(ADD), verb="add")
+    for _ in range(times):
+        await database.write(
+            lambda tx: tx.run(ADD, rows=ROWS, writer=os.getpid()), verb="add", patience=0
+        )
     database.close()
-    return written
 
 
 if __name__ == "__main__":
-    print(asyncio.run(write_for(sys.argv[1], float(sys.argv[2]))))
+    asyncio.run(write_often(sys.argv[1], int(sys.argv[2])))
