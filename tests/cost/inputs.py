@@ -32,11 +32,11 @@ JSON: Mapping[str, Callable[[int], bytes]] = {
 }
 
 FORM: Mapping[str, Callable[[int], bytes]] = {
-    "escapes": lambda n: b"a=" + b"%41" * (n // 3),
+    "escapes": lambda n: b"a=" + b"%41" * ((n - 2) // 3),
     "fields": lambda n: b"&".join([b"a=1"] * (n // 4)),
     "ampersands": lambda n: b"&" * n,
-    "plus signs": lambda n: b"a=" + b"+" * n,
-    "broken escapes": lambda n: b"a=" + b"%" * n,
+    "plus signs": lambda n: b"a=" + b"+" * (n - 2),
+    "broken escapes": lambda n: b"a=" + b"%" * (n - 2),
 }
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

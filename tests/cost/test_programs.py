@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from retoma.cli.connections import raise_descriptors
@@ -32,8 +33,9 @@ NOT_KEPT = "it was answered before it had come whole"
 class Connection:
     """One client, over a socket."""
 
-    def __init__(self, running: Program) -> None:
+    def __init__(self, running: Program, browser: Mapping[str, str] | None = None) -> None:
         self._host = f"127.0.0.1:{running.port}"
+        self.browser = browser or {}  # headers of one in which an operator is signed in
 
     async def ask(
         self,
@@ -87,14 +89,26 @@ def doors_of_a_service(site: Any) -> Iterator[Family]:
     yield from (each for each in web.FAMILIES if each.door.startswith("header "))
 
 
-async def feed(running: Program, families: Sequence[Family]) -> Counter[int | str]:
+async def signed_in(running: Program) -> dict[str, str]:
+    """Headers of a browser in which an operator is signed in."""
+    own = {"origin": running.origin, "sec-fetch-site": "same-origin"}
+    async with httpx2.AsyncClient(base_url=running.origin, headers=KEYED) as admin:
+        wanted = {"person": "Olga", "role": "operator"}
+        link = (await admin.post("/api/people", json=wanted)).json()["link"]
+        entered = await admin.post(link, headers=own)
+    return {**own, "cookie": entered.headers["set-cookie"].partition(";")[0]}
+
+
+async def feed(
+    running: Program, families: Sequence[Family], browser: Mapping[str, str] | None = None
+) -> Counter[int | str]:
     """The largest input of each, a few at a time."""
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(family: Family) -> object:
         async with places:
             given = await asyncio.to_thread(family.make, family.limit)
-            return await family.read(Connection(running), given)
+            return await family.read(Connection(running, browser), given)
 
     return Counter(await asyncio.gather(*map(one, families)))  # type: ignore[arg-type]
 
@@ -124,8 +138,9 @@ async def test_no_input_ends_a_program_or_keeps_others_waiting(tmp_path: Path, w
         wanted = list(doors_of_a_service(writer_of(tmp_path)))
         words = ["--database", f"sqlite:///{tmp_path / 'service.db'}"]
     with program(tmp_path, which, *words, RETOMA_APPLICATIONS=APPLICATIONS) as running:
+        browser = await signed_in(running) if which == "serve" else None
         with running.probed(page):
-            told = await feed(running, wanted)
+            told = await feed(running, wanted, browser)
         print(which, len(wanted), "inputs:", dict(told))
         check(running, OTHERS)
 

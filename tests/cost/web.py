@@ -10,6 +10,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
+from retoma.access import Access, Role
 from retoma.bootstrap import APPLICATIONS, install_applications
 from retoma.engine.ports import Clock
 from retoma.web import build_site
@@ -27,6 +28,7 @@ AS_FORM: Final = "application/x-www-form-urlencoded"
 
 CHECKED: Final = Cost(cpu=1.5, memory=110)
 TABLES: Final = Cost(cpu=6.0, memory=300)  # every line is made before the limit is looked at
+LOOKED_FOR_A_TOKEN: Final = Cost(cpu=0.2, memory=8)
 REFUSED_UNREAD: Final = Cost(cpu=0.1, memory=0.5)
 OF_HEAD: Final = Cost(cpu=10.0, memory=100)  # 16 KiB at most
 
@@ -36,6 +38,7 @@ class Site:
     """What requests are sent to."""
 
     app: FastAPI
+    browser: Mapping[str, str]  # headers of a browser in which an operator is signed in
 
     async def ask(
         self,
@@ -86,7 +89,12 @@ async def opened() -> AsyncIterator[Site]:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'work.db'}"
         async with stories(url, clock=Clock()) as app:
-            yield Site(site_of(app, url))
+            access = Access(await app.database(), app.clock, app.ids)
+            cookie = await access.enter(
+                await access.invite("Olga", Role.OPERATOR, "cli"), "a browser"
+            )
+            browser = {"cookie": f"retoma={cookie}", "origin": "http://127.0.0.1"}
+            yield Site(site_of(app, url), browser)
 
 
 def site_of(app: Any, url: str) -> FastAPI:
@@ -144,6 +152,23 @@ def _sent(
         return await site.ask(method, path, headers, body)
 
     return read
+
+
+def _by_browser(path: str, limit: int) -> Iterator[Family]:
+    """Forms whose token is looked for, and is not there."""
+    for name, make in FORM.items():
+
+        async def read(site: Site, body: bytes) -> int:
+            return await site.ask("POST", path, {"content-type": AS_FORM, **site.browser}, body)
+
+        yield Family(
+            door=f"POST {path} by a browser",
+            name=name,
+            make=make,
+            read=read,
+            cost=LOOKED_FOR_A_TOKEN,
+            limit=limit,
+        )
 
 
 def _of(
@@ -285,6 +310,8 @@ def _families() -> Iterator[Family]:
     )
     yield from _of("POST", "/api/jobs", AS_JSON, PAYLOAD, CHECKED)
     yield from _of("POST", "/jobs/orders", AS_FORM, FORM, CHECKED)
+    yield from _by_browser("/jobs/orders", MEBIBYTE)
+    yield from _by_browser("/embeddings/nova", MUCH_JSON["/embeddings/nova"])
     yield from _of("POST", "/api/lotes", AS_JSON, LOTE, CHECKED, limit=MUCH_JSON["/api/lotes"])
     for path, limit in MUCH_JSON.items():
         in_gate = path == "/embeddings/nova"
