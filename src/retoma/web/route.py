@@ -73,7 +73,9 @@ class Route(APIRoute):
                         request._json = body.value  # noqa: SLF001 — read once, not by each
                 if who is None or request.method != "POST" or keeps_answers:
                     return await handle(request)
-                return await answered_once(request, who, handle, keeps=self.include_in_schema)
+                # What only looks keeps no answer: whoever may not write must not fill the database.
+                keeps = self.include_in_schema and role is not Role.VIEWER
+                return await answered_once(request, who, handle, keeps=keeps)
             except Gone:
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)  # sent to nobody
             except Exception as error:  # noqa: BLE001 — the last door: said as a problem

@@ -33,7 +33,7 @@ from tests.apps.embeddings.aids import WHO, Counting, House, house
 from tests.apps.embeddings.test_api import documents
 from tests.apps.people import people
 from tests.apps.quotes.aids import serving
-from tests.engine.aids import eventually, running
+from tests.engine.aids import eventually, rows, running
 
 TEXTS = (
     ("mar.txt", "O mar batia nas pedras da praia."),
@@ -237,6 +237,13 @@ async def test_over_the_api_a_paid_endpoint_is_asked_once_and_when_it_is_away_th
         for _ in range(2):
             answer = await vera.post("/api/embeddings/search", json=asked)
             assert (200, "mar.txt") == (answer.status_code, answer.json()["hits"][0]["name"])
+        keyed = await vera.post(
+            "/api/embeddings/search", json=asked, headers={"Idempotency-Key": "k"}
+        )
+        assert 200 == keyed.status_code
+        database = await app.database()
+        # A viewer writes nothing: neither the answer nor the key.
+        assert [] == await rows(database, "SELECT key FROM answers WHERE key = 'k'")
         lines = [json.loads(line) for line in log.read_text().splitlines()]
         assert {} == embedded_twice(lines)
         assert 1 == sum(fingerprint("pedras") in line["inputs"] for line in lines)
