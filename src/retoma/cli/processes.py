@@ -6,6 +6,7 @@ nothing of the engine: the demo starts its runners first and reads the rest whil
 """
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -40,6 +41,15 @@ def on_stop(told: Callable[[], None], at_once: Callable[[], None] | None = None)
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stop, each)
+
+
+def freeze_loaded_objects() -> None:
+    """Leave out of each look for garbage what was loaded to begin with: code, routes, templates.
+
+    A look through all of it held the loop of a server for 130 ms, whenever requests made many objects.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def leave_anyway(after: float) -> None:

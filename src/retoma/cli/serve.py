@@ -15,7 +15,7 @@ from retoma.bootstrap import build_retoma, build_traces, install_applications
 from retoma.cli.connections import ConnectionLimits
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.listening import Listener, bound_to
-from retoma.cli.processes import on_stop, when_parent_ends
+from retoma.cli.processes import freeze_loaded_objects, on_stop, when_parent_ends
 from retoma.cli.runner import load, run_on_the_quickest_loop
 from retoma.engine.errors import BadInput
 from retoma.library import Retoma
@@ -64,6 +64,7 @@ async def _serve(wanted: Wanted, chosen: Settings) -> None:
 
 
 def _tell(server: "Server", link: str | None) -> None:
+    freeze_loaded_objects()
     print(speak("retoma listens on {origin}", origin=server.origin), flush=True)
     if link is not None:
         print(speak("sign in, once, within an hour: {link}", link=link), flush=True)

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.listening import bound_to
-from retoma.cli.processes import on_stop, when_parent_ends
+from retoma.cli.processes import freeze_loaded_objects, on_stop, when_parent_ends
 from retoma.cli.serve import PATIENCE, Server
 from retoma.settings import Settings
 from retoma.web import Face
@@ -32,6 +32,7 @@ async def serve(
     server.house.retoma.patience = PATIENCE
 
     def listening_now() -> None:
+        freeze_loaded_objects()
         print(speak("retoma listens on {origin}", origin=server.origin), flush=True)
 
     async with server.house.retoma:
