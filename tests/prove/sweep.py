@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import IO, Any, LiteralString, Protocol
@@ -31,13 +32,13 @@ from retoma.engine.ledger import END, effects, read_ledger
 from retoma.engine.runner import NO_ANSWER
 from tests import services
 from tests.databases import ENGINE_ONLY, Files, Recycled, Rooms
-from tests.prove import files
+from tests.prove import files, progress
 from tests.prove.operations import SCENARIOS
 from tests.prove.places import Place
 from tests.prove.play import COUNT, Play, Scenario, expectations
+from tests.prove.progress import Hangs, until_done
 from tests.prove.wire import ENDS_ONLY, ERRORS, GUILTY, OF_CHANGES, Fault, Wire
 
-LIMIT = 120.0  # seconds for one scenario, on however busy a machine; a quiet one takes a fraction of one
 SPOILED = 0.05  # NO_ANSWER during a sweep
 TRIES = 5  # to reach a place: what runs beside each other comes in another order now and then
 # Little to read again after a crash: a restart is waited for by the scenario.
@@ -145,10 +146,10 @@ async def _play(
 ) -> tuple[list[str], list[str]]:
     wrong = []
     try:
-        async with asyncio.timeout(LIMIT):
-            await scenario.act(played)
-    except TimeoutError:
-        wrong.append(f"hangs: not done after {LIMIT:g} s")
+        look = partial(progress.of_play, played, direct)
+        await until_done(scenario.act(played), look, still=progress.STILL)
+    except Hangs as error:
+        wrong.append(f"hangs: {error}")
     except Exception as error:  # noqa: BLE001 — whatever it is, it is a finding
         wrong.append(_broken(error))
     finally:

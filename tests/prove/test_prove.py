@@ -1,8 +1,9 @@
 """A small part of `./run prove`: some cells of the sweep on both databases, and that it finds what is wrong."""
 
+import asyncio
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 
 import apsw
 import pytest
@@ -10,12 +11,13 @@ import structlog
 
 from retoma import db
 from tests.conftest import postgres_address, soaking
-from tests.prove import files
+from tests.prove import files, progress
 from tests.prove.__main__ import cells_of, ordered, table
 from tests.prove.operations import SCENARIOS
 from tests.prove.places import Place, name_of
-from tests.prove.play import Play, Scenario
+from tests.prove.play import KNOBS, Play, Scenario
 from tests.prove.processes import play_side_by_side
+from tests.prove.progress import Hangs, until_done
 from tests.prove.scenarios import STORIES, child
 from tests.prove.sweep import (
     Cell,
@@ -107,6 +109,32 @@ async def test_a_question_whose_transaction_did_not_end_is_asked_again(sqlite_ur
     assert (0,) == found
 
 
+def test_no_lock_outlives_its_holder_whichever_lock_was_refused(tmp_path):
+    """The laboratory once refused a release, which no kernel does: the lock stayed held, and each cell hung."""
+    spoiler = files.Spoiler(lambda _: None)
+    with ExitStack() as stack:
+        vfs = files.FaultVFS(spoiler)
+        stack.callback(vfs.unregister)
+        stack.callback(files.SharedMemory(spoiler, vfs).close)
+        one, other = [
+            stack.enter_context(closing(apsw.Connection(str(tmp_path / "work.db"))))
+            for _ in range(2)
+        ]
+        one.execute("PRAGMA journal_mode = wal; CREATE TABLE goods (n integer)").fetchall()
+        refused = 0
+        spoiler.hit = True
+        while spoiler.hit:
+            spoiler.arm(Place("file", "shm.shm-lock", refused), files.Fault.BUSY)
+            with suppress(apsw.BusyError):
+                one.execute("INSERT INTO goods VALUES (1)")
+            spoiler.disarm()
+            refused += spoiler.hit
+
+            other.execute("INSERT INTO goods VALUES (2)")  # it does not wait for a lock
+
+    assert refused >= 2
+
+
 def test_a_program_that_does_a_thing_twice_is_found_out(monkeypatch):
     """The sweep can fail: this one submits without a key, and asks again where it had no answer."""
 
@@ -122,6 +150,62 @@ def test_a_program_that_does_a_thing_twice_is_found_out(monkeypatch):
 
     assert ["submissions: there are 2 jobs, 1 were submitted"] == found.wrong
     assert "Unsure" in found.refused[0]
+
+
+class Acting:
+    """A scenario that is done once somebody has looked so many times how far it is."""
+
+    def __init__(self, looks: int) -> None:
+        self._left = looks
+        self._done = asyncio.Event()
+        self.ended = ""
+
+    async def act(self) -> None:
+        try:
+            await self._done.wait()
+            self.ended = "done"
+        except asyncio.CancelledError:
+            self.ended = "canceled"
+            raise
+
+    async def gets_on(self) -> int:
+        self._left -= 1
+        if not self._left:
+            self._done.set()
+        return self._left
+
+    async def stands_still(self) -> int:
+        return max(2, await self.gets_on())
+
+
+async def test_a_scenario_that_gets_on_has_the_time_it_needs_and_one_that_does_not_hangs():
+    """A loaded machine once was a hang, after 30 s on the clock."""
+    slow, stuck, endless = Acting(5), Acting(5), Acting(10**6)
+
+    await until_done(slow.act(), slow.gets_on, still=0.01)
+    with pytest.raises(Hangs, match=r"nothing got on for 0.01 s"):
+        await until_done(stuck.act(), stuck.stands_still, still=0.01)
+    with pytest.raises(Hangs, match=r"not done after 0.1 s"):
+        await until_done(endless.act(), endless.gets_on, still=0.01, limit=0.1)
+
+    assert ["done", "canceled", "canceled"] == [slow.ended, stuck.ended, endless.ended]
+
+
+def test_a_scenario_that_hangs_is_found_out(lab, monkeypatch):
+    """Its runner beats and asks for jobs, and nothing is recorded any more."""
+
+    async def waits_for_ever(play: Play) -> None:
+        play.job(child)
+        await play.submit("child", "later", delay=3600)
+        await play.app.run(**KNOBS)
+
+    monkeypatch.setattr(progress, "STILL", 0.3)
+    monkeypatch.setitem(SCENARIOS, "hangs", Scenario("hangs", waits_for_ever))
+    found = lab.play(Cell(lab.name, "hangs", Place("write", "no such statement", 0), "full"))
+
+    assert ["hangs: nothing got on for 0.3 s"] == [
+        each for each in found.wrong if not each.startswith("open jobs: ")
+    ]
 
 
 def test_every_statement_has_a_name_and_every_fault_that_applies(lab):
