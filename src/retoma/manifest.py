@@ -50,6 +50,8 @@ class Application:
     mend: str | None = (
         None  # sets right what nobody is called for, every 30 s: async (Tools) -> None
     )
+    # Whether the server may do the repairs too, where no runner lives: they need the database alone.
+    watched_by_server: bool = False
     router: str | None = None  # its routes, a fastapi.APIRouter
     pages: str | None = None  # its pages of Mission Control, likewise
     templates: str | None = None  # the package whose folder `templates` they are drawn from

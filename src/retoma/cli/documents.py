@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from retoma.access import Role
-from retoma.apps.documents import APP, store
+from retoma.apps.documents import APP, service, store
 from retoma.apps.documents.api.execucoes import HEADINGS, line_told, result_told
 from retoma.apps.documents.api.how import time_told
-from retoma.apps.documents.api.recuperacao import described, message_of
+from retoma.apps.documents.api.recuperacao import blocked_told, described, message_of
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.intake import Intake, Taken
 from retoma.apps.documents.model import (
@@ -180,9 +180,18 @@ def _standing(tx: Transaction, execution: int) -> dict[str, Any]:
         "rota_origem": ROUTE,
         "ultimo_heartbeat": time_told(told["ultimo_heartbeat"]),
         "ultimo_codigo_processado": told["ultimo_codigo_processado"],
-        "motivos": {tell(described(why)): n for why, n, _ in holds},
+        "motivos": [f"{n} {tell(described(why))}" for why, n, _ in holds],
+        **_blocked(told),
         "rotulos": store.documents.count_labels(tx, execution),
     }
+
+
+def _blocked(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Why the service rejects it, in its own words, and what to do about it."""
+    blocked = blocked_told(told, chosen())
+    if blocked is None:
+        return {}
+    return {"bloqueio": blocked.mensagem, "palavras": blocked.palavras, "cura": blocked.cura}
 
 
 def errors(database: str | None, as_json: bool, execution: int) -> None:
@@ -230,40 +239,21 @@ def _results(database: str | None, execution: int, which: Which) -> list[dict[st
 
 def resume(database: str | None, as_json: bool, execution: int, *, anyway: bool) -> None:
     async def go(tools: Tools) -> tuple[Stand, bool]:
-        house = tools.retoma
-        moved = await house.write(
-            lambda tx: store.executions.resume(tx, execution, actor=ACTOR, anyway=anyway)
-        )
-        await house.take_back(actor=ACTOR)
-        batch = await house.batch(execution)
-        if not (await batch.progress()).finished:
-            await batch.resume(actor=ACTOR)
-        opened = await house.database()
-        stand = await opened.read(lambda tx: store.executions.stand_of(tx, execution))
-        return stand, moved is not None
+        return await service.resume(tools.retoma, execution, actor=ACTOR, anyway=anyway)
 
     _tell_stand(execution, *documents(database, go), as_json=as_json)
 
 
 def cancel(database: str | None, as_json: bool, execution: int) -> None:
     async def go(tools: Tools) -> tuple[Stand, bool]:
-        house = tools.retoma
-        canceled = await house.write(
-            lambda tx: store.executions.cancel(tx, execution, actor=ACTOR)
-        )
-        await (await house.batch(execution)).cancel(actor=ACTOR)
-        opened = await house.database()
-        stand = await opened.read(lambda tx: store.executions.stand_of(tx, execution))
-        return stand, canceled
+        return await service.cancel(tools.retoma, execution, actor=ACTOR)
 
     _tell_stand(execution, *documents(database, go), as_json=as_json)
 
 
 def reprocess(database: str | None, as_json: bool, execution: int) -> None:
     async def go(tools: Tools) -> tuple[Stand, bool]:
-        return await tools.retoma.write(
-            lambda tx: store.executions.reprocess(tx, execution, actor=ACTOR)
-        )
+        return await service.reprocess(tools.retoma, execution, actor=ACTOR)
 
     _tell_stand(execution, *documents(database, go), as_json=as_json)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -532,8 +532,15 @@ def _connect(path: Path, synchronous: str, moved: Callable[[], int] | None) -> a
     def now_in(*seconds: Any) -> int:
         return clock() + int(seconds[0] * 1_000_000)
 
+    def now_text(*_: Any) -> str:
+        seconds, micros = divmod(clock(), 1_000_000)
+        whole = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return f"{whole}.{micros // 1000:03}"
+
     connection.create_scalar_function("clock", now, 0, flags=flags)
     connection.create_scalar_function("clock_in", now_in, 1, flags=flags)
+    # Views that plain `sqlite3` must read ask for this one, which every SQLite has: here it is our clock.
+    connection.create_scalar_function("current_timestamp", now_text, 0, flags=flags)
     if _may_be_ours(connection):
         _keep_log(connection, path)
     for pragma in (

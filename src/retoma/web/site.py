@@ -3,11 +3,11 @@
 The kit knows no application by name; a route that declares no role is not served at all.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.dependencies.models import Dependant
@@ -66,6 +66,7 @@ ABOUT: Final = (
     "Jobs, batches, dead letters and what holds them back. Every answer that is not what was asked"
     " for is a problem (RFC 9457) with a code and a trace id. Lists come in pages of at most 200."
 )
+T = TypeVar("T")
 Life = Callable[[House], AbstractAsyncContextManager[object]]
 
 
@@ -168,8 +169,19 @@ def _register_own(house: House, settings: Settings) -> None:
     house.own.add(kind)
     if kind.tag not in house.retoma.kinds.tags():
         house.retoma.kinds.add(kind)
-    for each in notice_kinds(house.retoma, settings):
-        house.own.add(each)
+    for notice in notice_kinds(house.retoma, settings):
+        house.own.add(notice)
+    known = house.retoma.kinds
+    for each in house.applications:
+        # What asks the database alone is done here too: also where no runner lives somebody looks.
+        if each.watched_by_server or each.mend is None:
+            _take(house.own.watches, known.watches, each.name)
+            _take(house.own.mends, known.mends, each.name)
+
+
+def _take(to: dict[str, T], known: Mapping[str, T], name: str) -> None:
+    if name in known:
+        to[name] = known[name]
 
 
 def _of(applications: Sequence[Application]) -> Iterator[APIRouter]:

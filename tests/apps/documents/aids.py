@@ -139,6 +139,10 @@ class House:
             f"UPDATE runners SET lease_until = clock_in({lease}) WHERE boot = '{boot}'"  # noqa: S608
         )
 
+    async def idle_runner(self) -> None:
+        """One that lives and takes nothing: somebody could go on."""
+        await self.booted("idle", 86_400)
+
     async def held_by_nobody(self, execution: int) -> None:
         """Begun once, and waiting since."""
         await self.change(f"UPDATE jobs SET epoch = 1 WHERE batch = {execution}")  # noqa: S608

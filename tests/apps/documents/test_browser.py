@@ -227,9 +227,10 @@ def _is_stuck_and_goes_on(page: Page, there: House, n: int, *, thorough: bool) -
     expect(head).to_contain_text("Rota afetada: /classificador/")
     assert not (thorough and violations(page))
     there.peace()
-    there.trouble("status", status=400, about=f"DOC-{n - 1:05d}", times=1)
+    there.trouble("status", status=413, about=f"DOC-{n - 1:05d}", times=1)
     head.get_by_role("button", name="Continuar de onde parou").click()
-    expect(head.locator(".state.big")).to_have_text("EM_ANDAMENTO")
+    expect(page.locator("#notices")).to_contain_text("nenhum executor")
+    expect(head.locator(".state.big")).to_have_text("TRAVADO")
     assert page.evaluate("window.same") is True
 
 
@@ -237,7 +238,7 @@ def _recovers_and_tries_errors_again(page: Page, n: int) -> None:
     head = page.locator("#execution-head")
     expect(head.locator(".state.big")).to_have_text("CONCLUIDO")
     expect(head).to_contain_text(f"CONCLUIDO {n - 2}")
-    expect(page.locator("#execution-errors")).to_contain_text("refused")
+    expect(page.locator("#execution-errors")).to_contain_text("permanent")
     head.get_by_role("button", name="Reprocessar apenas erros").click()
     expect(head).to_contain_text("geração 2")
     expect(head).to_contain_text(f"CONCLUIDO {n - 1}")

@@ -124,6 +124,9 @@ async def test_what_is_stuck_goes_on(database_url, test_clock, tmp_path, verb):
         assert "TRAVADO" == (await said(verb, "status", "1"))["status"]
         assert "TRAVADO" in (await typed(verb, "status")).out
 
+        alone = await typed(verb, "resume", "1")
+        assert (True, True) == (alone.code != 0, "no runner" in alone.err), alone
+        await there.idle_runner()
         resumed = await said(verb, "resume", "1")
         assert ("EM_ANDAMENTO", True) == (resumed["status"], resumed["alterada"])
         await there.drained()

@@ -21,6 +21,7 @@ async def test_c5_a_resume_counts_once_for_what_was_seen(database_url, test_cloc
     async with house(database_url) as there:
         execution = await there.execution([paper("A-1")])
         await there.left_by_a_dead_runner(execution)
+        await there.idle_runner()
         test_clock.jump(QUIET)
         seen = await there.stand(execution)
         old = {"execution": execution, "epoch": seen.epoch, "anyway": 0}
@@ -59,6 +60,7 @@ async def test_c5_fifty_who_resume_on_two_connections_are_one(database_url, test
     async with house(database_url) as here, house(database_url) as there:
         execution = await here.execution([paper("A-1")])
         await here.left_by_a_dead_runner(execution)
+        await here.idle_runner()
         test_clock.jump(QUIET)
 
         async def resume(each: House) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from retoma.apps.documents.clients.openrouter import Answer, Classifier, Used
+from retoma.apps.documents.clients.openrouter import Answer, Classifier, Rejected, Used
 from retoma.apps.documents.model import Label, ProjectRules
 from retoma.engine.errors import Permanent, Throttled, Transient, Unsure
 from retoma.outbound import Outbound
@@ -25,6 +25,7 @@ from retoma.sandbox.documents import (
     build_service,
     paid_twice,
 )
+from retoma.sandbox.documents.openrouter import ERRORS
 from retoma.secret import Secret
 
 TRUTH = Papers(7)
@@ -209,10 +210,10 @@ async def test_what_an_answer_says_of_itself_is_taken_only_as_far_as_it_can_be_k
 @pytest.mark.parametrize(
     ("status", "raised", "code"),
     [
-        (400, Permanent, "refused"),
-        (402, Permanent, "budget"),
-        (403, Permanent, "refused"),
-        (404, Permanent, "config"),
+        (400, Rejected, "rejected"),
+        (402, Rejected, "budget"),
+        (403, Rejected, "rejected"),
+        (404, Rejected, "config"),
         (429, Throttled, "throttled"),
         (500, Transient, "server_error"),
         (502, Transient, "server_error"),
@@ -231,9 +232,42 @@ async def test_a_refusal_means_what_it_means_to_a_document_and_costs_nothing(
 
     assert code == met.value.code
     assert [] == ask.used
-    if raised is not Permanent and raised is not Unsure:
+    if isinstance(met.value, Rejected):
+        assert ERRORS[status] == met.value.words
+    elif raised is not Unsure:
         assert 7 == met.value.retry_after
     assert KEY not in str(met.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code", "words"),
+    [
+        ({"message": "that is not a valid model ID"}, 400, "rejected", "that is not a valid model ID"),
+        ({"message": "x\0" + "é" * 400}, 400, "rejected", "x" + "é" * 299),
+        ({"message": "bad: a secret of the person in it"}, 400, "rejected", ""),
+        ({"message": 7}, 403, "rejected", ""),
+        ({"code": 404, "message": "No endpoints found"}, 200, "config", "No endpoints found"),
+        (b"<html>", 401, "unauthorized", ""),
+    ],
+)  # fmt: skip
+async def test_the_words_of_the_service_are_kept_unless_they_quote_the_document(
+    error, status, code, words
+):
+    told = error if isinstance(error, bytes) else {"error": error}
+    async with answering(told, status) as ask:
+        with pytest.raises(Rejected) as met:
+            await ask("here is a secret of the person in it")
+
+    assert (code, words) == (met.value.code, met.value.words)
+
+
+async def test_a_document_that_was_moderated_is_refused_alone():
+    metadata = {"reasons": ["violence"], "flagged_input": "here is…"}
+    async with answering({"error": {"message": "flagged", "metadata": metadata}}, 403) as ask:
+        with pytest.raises(Permanent) as met:
+            await ask("x")
+
+    assert ("refused", False) == (met.value.code, isinstance(met.value, Rejected))
 
 
 async def test_a_wrong_key_is_told_apart_and_a_model_that_is_away_has_others():

@@ -359,6 +359,7 @@ async def test_c3_a_stuck_execution_says_so_and_goes_on_by_a_button(database_url
         assert "data-silence" in fresh
         assert "data-moving" in fresh
         await site.house.left_by_a_dead_runner(execution)
+        await site.house.idle_runner()
         test_clock.jump(QUIET)
 
         stuck = await site.seen(page)

@@ -1,6 +1,7 @@
 """TRAVADO only when nothing moves and nobody can say why; resumed once for all who ask; never ended so."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from random import Random
@@ -8,14 +9,19 @@ from typing import Any
 
 import pytest
 
-from retoma.apps.documents import store
+from retoma.apps.documents import APP, store
 from retoma.apps.documents.model import MOVES, ExecutionStatus
 from retoma.apps.documents.steps import watch_over
 from retoma.db import Transaction, adhoc
+from retoma.engine.alerts import application_chores
 from retoma.engine.errors import IllegalMove
+from retoma.engine.kind import Kinds
+from retoma.engine.store.alerts import Rule
 from retoma.testing import FakeClock
-from tests.apps.documents.aids import WHO, House, house, paper
+from retoma.web import build_site
+from tests.apps.documents.aids import TOLD, WHO, House, house, paper
 from tests.engine.aids import eventually, running
+from tests.web.aids import set_up
 
 E = ExecutionStatus
 QUIET = 301  # seconds: a little more than five minutes
@@ -63,6 +69,7 @@ async def test_c3_what_is_stuck_is_seen_resumed_and_ends(database_url, test_cloc
         test_clock.jump(2)
         assert "TRAVADO" == await log.look()
 
+        await there.idle_runner()
         await watch_over(there.app.tools["documents"])
         assert 0 == await watched(there)
         assert (await there.seen(execution))["travado_em"] is not None
@@ -207,12 +214,68 @@ async def test_an_execution_that_nobody_begins_is_pending_not_stuck(database_url
         assert await resumed(there, execution) is None
 
 
+async def test_the_server_does_the_watching_where_no_runner_lives(database_url, test_clock):
+    """What is stuck is written down and told of; what was resumed too often becomes ERRO."""
+    async with house(database_url, replace(TOLD, mend=APP.mend)) as there:
+        execution = await there.execution([paper("A-1")])
+        await there.left_by_a_dead_runner(execution)
+        await there.app.take_back()
+        await there.change("UPDATE executions SET resumes = most_resumes")
+        test_clock.jump(QUIET)
+        site = build_site(there.app, set_up(database_url), [APP])
+        own: Kinds = site.state.house.own
+        assert {"application.documents"} == {*application_chores(own)}
+        assert "documents.document" not in {each.name for each in own}
+        async with running(there.app, kinds=own, tick=0.05):
+            await eventually(partial(held, there))
+            there.app.clock.advance(31)  # type: ignore[attr-defined]
+            await eventually(partial(told_of, there, execution))
+
+        chores = application_chores(own)
+        await chores["application.documents"](await there.app.database())  # type: ignore[arg-type]
+        assert "ERRO" == (await there.stand(execution)).status
+
+
+async def held(there: House) -> bool:
+    sql = "SELECT 1 FROM duties WHERE name = 'application.documents' AND boot IS NOT NULL"
+    return bool(await there.rows(sql))
+
+
+async def told_of(there: House, execution: int) -> bool:
+    """As the server's own runner looks: at once after it begins, then every 30 seconds."""
+    alerts = [each for each in await there.app.alerts() if each.rule is Rule.APPLICATION]
+    return bool(alerts) and (await there.seen(execution))["travado_em"] is not None
+
+
+async def test_without_a_runner_nothing_is_resumed_and_nothing_is_spent(
+    database_url, test_clock
+):
+    """It is told so, and how to help it; with a runner the first resume is the first."""
+    async with house(database_url) as there:
+        execution = await there.execution([paper("A-1"), paper("A-2")])
+        await there.left_by_a_dead_runner(execution)
+        test_clock.jump(QUIET)
+        before = await there.stand(execution)
+        for anyway in (False, True):
+            with pytest.raises(IllegalMove, match="no runner that"):
+                await resumed(there, execution, anyway=anyway)
+        assert before == await there.stand(execution)
+        await there.booted("leaving", -1)
+        with pytest.raises(IllegalMove, match="no runner"):
+            await resumed(there, execution)
+
+        await there.idle_runner()
+        after = await resumed(there, execution)
+        assert ("EM_ANDAMENTO", 1) == (after.status, after.resumes)
+
+
 async def test_after_three_resumes_only_an_admin_goes_on(database_url, test_clock):
     """TRAVADO → ERRO; nothing of it begins by itself; a fourth resume is refused with the reason."""
     async with house(database_url) as there:
         execution = await there.execution([paper("A-1"), paper("A-2")])
         log = Log(there, execution)
         await there.left_by_a_dead_runner(execution)
+        await there.idle_runner()
         for _ in range(3):
             test_clock.jump(QUIET)
             await log.look()
@@ -242,6 +305,7 @@ async def test_c5_fifty_who_resume_at_once_are_one_epoch(database_url, test_cloc
     async with house(database_url) as there:
         execution = await there.execution([paper(f"A-{n}") for n in range(5)])
         await there.left_by_a_dead_runner(execution, 2)
+        await there.idle_runner()
         test_clock.jump(QUIET)
         async with house(database_url) as other:
             both = [there, other] * 25

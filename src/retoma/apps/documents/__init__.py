@@ -10,6 +10,7 @@ APP = Application(
     stories="retoma.apps.documents.steps:stories",
     watch="retoma.apps.documents.store.executions:watch",
     mend="retoma.apps.documents.steps:watch_over",
+    watched_by_server=True,
     router="retoma.apps.documents.api:routes",
     pages="retoma.apps.documents.pages:routes",
     templates="retoma.apps.documents.pages",

@@ -100,7 +100,7 @@ _ENGINES: Final[Mapping[str, str]] = {
     "poison": "três executores morreram com este documento",
     "released_too_often": "o documento foi devolvido vezes demais",
     "canceled": "cancelado por uma pessoa",
-    "config": "o modelo pedido não existe ou não serve",
+    "config": "o serviço não tem o modelo pedido",
     "budget": "o saldo ou o orçamento acabou",
     "unknown_remote": "ninguém sabe se o serviço respondeu",
 }
@@ -131,7 +131,8 @@ CODES: Final = table(
     Code(
         "bad_answer", ErrorClass.DATA, Action.RETRY, None, "a resposta do modelo não é válida"
     ),
-    Code("refused", ErrorClass.DATA, Action.BURY, None, "o serviço recusou o pedido"),
+    Code("refused", ErrorClass.DATA, Action.BURY, None, "o serviço recusou este documento"),
+    Code("rejected", ErrorClass.CONFIG, Action.PARK, None, "o serviço rejeitou o pedido"),
     Code("no_key", ErrorClass.CONFIG, Action.PARK, None, "falta a chave do serviço"),
     Code(
         "unauthorized", ErrorClass.CONFIG, Action.PARK, None, "a chave do serviço foi recusada"
@@ -156,7 +157,8 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "unknown_label": say("a label that is not of the closed set"),
     "truncated": say("the answer of the model was cut off"),
     "bad_answer": say("the answer of the model is not valid"),
-    "refused": say("the service refused the request"),
+    "refused": say("the service refused this document"),
+    "rejected": say("the service rejected the request"),
     "no_key": say("the key of the service is missing"),
     "unauthorized": say("the key of the service was refused"),
     "server_error": say("the service failed"),
@@ -186,10 +188,31 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "poison": say("three runners died of this document"),
     "released_too_often": say("the document was given back too often"),
     "canceled": say("canceled by a person"),
-    "config": say("the model that was asked for does not exist, or is of no use"),
+    "config": say("the service does not have the model that was asked for"),
     "budget": say("the credit or the budget is spent"),
     "unknown_remote": say("nobody knows whether the service answered"),
 }
+
+# What a person does about a service that turns down every request of an execution, whatever the document.
+CURES: Final[Mapping[str, Said]] = {
+    "no_key": say(
+        "Set RETOMA_OPENROUTER_KEY where the runners run, restart them, then resume."
+    ),
+    "unauthorized": say(
+        "Put a valid key into RETOMA_OPENROUTER_KEY where the runners run, restart them, then"
+        " resume."
+    ),
+    "budget": say("Add credit at the service, then resume."),
+    "config": say(
+        "Choose another model in the project, or in RETOMA_OPENROUTER_MODEL where the runners"
+        " run, then resume: the execution takes the model of its project."
+    ),
+    "rejected": say(
+        "Change what the service complains about (the model, or how many characters it is shown:"
+        " both in the project), then resume. If it complains about one document, skip that one."
+    ),
+}
+CERTAIN: Final = frozenset({"no_key", "unauthorized", "budget", "config"})  # of every document
 
 
 def meaning_of(code: str, language: Language = Language.PT_BR) -> str:

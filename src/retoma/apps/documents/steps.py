@@ -11,7 +11,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from retoma.apps.documents import store
-from retoma.apps.documents.clients.openrouter import PROMPT_VERSION, Answer, Classifier, Used
+from retoma.apps.documents.clients.openrouter import (
+    PROMPT_VERSION,
+    Answer,
+    Classifier,
+    Rejected,
+    Used,
+)
 from retoma.apps.documents.clients.reading import MEMORY, Read, read_file
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.model import (
@@ -114,16 +120,29 @@ class Documents:
             raise Permanent(meaning_of("timeout"), code="timeout")
         try:
             return await self._classified(ctx, begun)
+        except Rejected as error:
+            await self._block(begun.wanted, error)
+            raise _told(error, last=True) from None
         except (LeaseLost, Refused, Unstorable, Undecodable):
             raise
         except Exception as error:  # noqa: BLE001 — whatever it was is told by its code
             raise _told(error, last=ctx.attempt >= rules.attempts) from None
+
+    async def _block(self, wanted: Wanted, error: Rejected) -> None:
+        """Have the other documents of its execution wait too: nothing is the matter with any of them."""
+        await self._tools.retoma.write(
+            lambda tx: store.executions.block(
+                tx, wanted.execution, wanted.epoch, error.code, error.words
+            )
+        )
 
     async def _classified(self, ctx: Context, begun: TakenUp) -> Classified:
         wanted = begun.wanted
         if not ctx.kept(CLASSIFY):
             if begun.answer is not None:
                 return _judged(begun.answer, wanted.rules)
+            if wanted.blocked is not None:
+                raise Permanent(meaning_of(wanted.blocked), code=wanted.blocked)
             if not begun.ours:  # it will be answered, or over, before long
                 raise Unwound(Snooze(ANOTHER_ASKS))
         read = await self._read(ctx, wanted)
@@ -199,7 +218,7 @@ class Documents:
             async with asyncio.timeout(ASKING):
                 return await self._classifier().classify(text, rules, used)
         except (Transient, Permanent) as error:
-            if _is_outage(error):
+            if _is_outage(error) or isinstance(error, Rejected):
                 raise
             # The service answered, and badly: that is this document's, no outage of the service.
             raise Permanent(meaning_of(error.code), code=error.code) from None
@@ -208,7 +227,7 @@ class Documents:
         if self._made is None:
             settings = self._tools.settings
             if settings.openrouter_key is None:
-                raise Permanent("RETOMA_OPENROUTER_KEY says nothing", code="no_key")
+                raise Rejected("", code="no_key")
             key = Secret(settings.openrouter_key.get_secret_value())
             self._made = Classifier(
                 self._tools.out, settings.openrouter_url, key, settings.openrouter_models
@@ -247,6 +266,8 @@ def _told(error: Exception, *, last: bool) -> Exception:
     message = meaning_of(code)
     if isinstance(error, ChildDied):
         message = f"{message} ({error.signal or error.exit_code})"
+    if isinstance(error, Rejected) and error.words:
+        message = f"{message}: {error.words}"
     told: Exception
     if again and not last:
         wait = error.retry_after if isinstance(error, Transient) else None

@@ -7,6 +7,7 @@ SELECT 1 WHERE EXISTS (SELECT 1 FROM alerts WHERE closed_at IS NULL AND rule >= 
                  AND turn IS NOT NULL AND aside IS NULL AND lost >= 2)
     OR EXISTS (SELECT 1 FROM jobs WHERE queue >= '' AND state = 'waiting' AND turn IS NULL)
     OR EXISTS (SELECT 1 FROM jobs WHERE state = 'waiting' AND aside IS NOT NULL AND aside >= '')
+    OR EXISTS (SELECT 1 FROM counts WHERE batch = -1 AND state = 'parked' AND n > 0)
     OR EXISTS (SELECT 1 FROM tallies)
     OR EXISTS (SELECT 1 FROM (SELECT DISTINCT kind FROM counts WHERE batch = -1) k
                JOIN pace p ON p.kind = k.kind

@@ -7,7 +7,7 @@ from fastapi import Query, Response
 from pydantic import Field, StrictInt, StrictStr
 
 from retoma.access import Role
-from retoma.apps.documents import store
+from retoma.apps.documents import service, store
 from retoma.apps.documents.api.how import DocumentId, ExecutionId, read, routes, time_told
 from retoma.apps.documents.model import MOST_DOCUMENTS, DocumentStatus, ExecutionStatus
 from retoma.apps.documents.store.documents import Which
@@ -24,6 +24,8 @@ HEADINGS: Final = (
     *("codigo", "arquivo", "status", "rotulo", "confianca", "revisar", "justificativa"),
     *("modelo", "origem", "tentativas", "erro_codigo", "erro_mensagem", "pulado_motivo"),
 )
+
+TIMES: Final = ("ultimo_erro_em", "concluido_em", "revisado_em")
 
 Status = Annotated[DocumentStatus | None, Query(description="Only in this status.")]
 Label = Annotated[str | None, Query(max_length=100, description="Only with this label.")]
@@ -94,6 +96,9 @@ class ResultShown(Shown):
     ultimo_erro_em: datetime | None
     pulado_motivo: str | None
     concluido_em: datetime | None
+    rotulo_revisado: str | None = Field(description="What a person says the label is.")
+    revisado_por: str | None
+    revisado_em: datetime | None
     job: int
 
 
@@ -168,8 +173,7 @@ async def cancel_execution(
     execution: ExecutionId, who: Operator, house: AHouse
 ) -> ExecutionLine:
     """What has not ended is not gone on with, and PULADO; asked twice it answers the same."""
-    await house.retoma.write(lambda tx: store.executions.cancel(tx, execution, actor=who.name))
-    await (await house.retoma.batch(execution)).cancel(actor=who.name)
+    await service.cancel(house.retoma, execution, actor=who.name)
     return await line_of(house, execution)
 
 
@@ -294,7 +298,7 @@ def result_told(told: dict[str, Any], role: Role) -> ResultShown:
     shown = {name: value for name, value in told.items() if name != "execucao_id"}
     if not role.allows(Role.ADMIN):
         shown["erro_stack"] = None
-    times = {name: time_told(told[name]) for name in ("ultimo_erro_em", "concluido_em")}
+    times = {name: time_told(told[name]) for name in TIMES}
     return ResultShown(**{**shown, **times})
 
 

@@ -1,6 +1,6 @@
 """The four endpoints of the document: how an execution stands, what failed, go on, try again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import Field
 
 from retoma.access import Role
-from retoma.apps.documents import store
+from retoma.apps.documents import service, store
 from retoma.apps.documents.api.execucoes import (
     ErrorCode,
     ExecutionLine,
@@ -17,7 +17,14 @@ from retoma.apps.documents.api.execucoes import (
     page_of,
 )
 from retoma.apps.documents.api.how import ExecutionId, read, routes, time_told
-from retoma.apps.documents.model import ROUTE, DocumentStatus, ExecutionStatus
+from retoma.apps.documents.model import (
+    CURES,
+    MEANINGS,
+    ROUTE,
+    DocumentStatus,
+    ExecutionStatus,
+    meaning_of,
+)
 from retoma.apps.documents.store.documents import Which
 from retoma.apps.documents.store.executions import Stand
 from retoma.db import Transaction
@@ -41,6 +48,16 @@ class Hold(Shown):
     ate: datetime | None = Field(description="When the first of them is tried again.")
 
 
+class Blocked(Shown):
+    """The service rejects every request of an execution: its documents wait for a person."""
+
+    codigo: str
+    mensagem: str
+    palavras: str | None = Field(description="What the service itself says about it.")
+    cura: str = Field(description="What to do before it is resumed.")
+    desde: datetime | None
+
+
 class DetailedStatus(ExecutionLine):
     """How an execution stands, and why."""
 
@@ -50,6 +67,7 @@ class DetailedStatus(ExecutionLine):
     epoca: int
     mensagem: str
     motivos: list[Hold]
+    bloqueio: Blocked | None
     erros: dict[str, int] = Field(description="How many documents failed by which code.")
     rotulos: dict[str, int]
     pode_retomar: bool
@@ -101,6 +119,7 @@ async def status_told(house: House, execution: int, language: Language) -> Detai
         cancelada_em=time_told(told["cancelada_em"]),
         mensagem=tell(message_of(line), language),
         motivos=[_hold(*each, language) for each in holds],
+        bloqueio=blocked_told(told, language),
         erros=await house.retoma.dead_codes(execution),
         rotulos=labels,
         pode_retomar=line.status is E.TRAVADO and line.tentativas_retry < line.max_retries,
@@ -136,33 +155,21 @@ async def resume_execution(
     ] = False,
 ) -> Recovered:
     """It goes on where it stopped; asked by many at once it is one new epoch. What waits for a person
-    or was paused goes on too, and that is counted as no resume."""
+    or was paused goes on too, and that is counted as no resume. Without a runner a stuck execution is
+    not resumed, and nothing is counted."""
     if forcar and not who.role.allows(Role.ADMIN):
         raise Refusal("not_allowed", say("only an admin resumes beyond the limit"))
-    moved = await house.retoma.write(
-        lambda tx: store.executions.resume(tx, execution, actor=who.name, anyway=forcar)
+    stand, changed = await service.resume(
+        house.retoma, execution, actor=who.name, anyway=forcar
     )
-    await house.retoma.take_back(actor=who.name)
-    await _let_go(house, execution, who.name)
-    stand = await read(house, lambda tx: store.executions.stand_of(tx, execution))
-    return _recovered(execution, stand, changed=moved is not None)
+    return _recovered(execution, stand, changed=changed)
 
 
 @routes.post("/classificador/execucoes/{execution}/reprocessar-erros")
 async def reprocess_errors(execution: ExecutionId, who: Operator, house: AHouse) -> Recovered:
     """What failed is tried again as a new generation; asked by many at once that is one."""
-    stand, changed = await house.retoma.write(
-        lambda tx: store.executions.reprocess(tx, execution, actor=who.name)
-    )
+    stand, changed = await service.reprocess(house.retoma, execution, actor=who.name)
     return _recovered(execution, stand, changed=changed)
-
-
-async def _let_go(house: House, execution: int, actor: str) -> None:
-    """Nobody's pause holds it, and what waited for a person is tried again."""
-    batch = await house.retoma.batch(execution)
-    progress = await batch.progress()
-    if not progress.finished:
-        await batch.resume(actor=actor)
 
 
 def _recovered(execution: int, stand: Stand, *, changed: bool) -> Recovered:
@@ -189,6 +196,20 @@ def _looked_at(
         line_told(tx, told),
         store.executions.holds_of(tx, execution),
         store.documents.count_labels(tx, execution),
+    )
+
+
+def blocked_told(told: Mapping[str, Any], language: Language) -> Blocked | None:
+    """Why the service rejects it, and what a person does about that."""
+    code = told["bloqueio_codigo"]
+    if code is None:
+        return None
+    return Blocked(
+        codigo=code,
+        mensagem=meaning_of(code, language),
+        palavras=told["bloqueio_mensagem"],
+        cura=tell(CURES[code], language),
+        desde=time_told(told["bloqueada_em"]),
     )
 
 
@@ -238,7 +259,7 @@ def described(why: str) -> Said:
         case "pause":
             return say("paused")
         case "parked":
-            return say("wait for a person: {code}", code=name)
+            return say("wait for a person: {why}", why=MEANINGS.get(name, name))
         case "breaker":
             return say("the service {name} is down: tried again by itself", name=name)
         case "budget":

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from retoma.apps.documents.clients.cutting import clean_text, cut_text
 from retoma.apps.documents.model import ProjectRules
 from retoma.engine.errors import Permanent, Transient, Unsure
+from retoma.outbound import Answer as OutboundAnswer
 from retoma.outbound import Outbound, Policy, Sort
 from retoma.outbound.sorting import sort_of
 from retoma.secret import Secret
@@ -47,17 +48,29 @@ O documento é longo e foi cortado: aparecem o começo (dois terços) e o fim (u
 meio foram omitidos.
 """
 
+REJECTIONS: Final[Mapping[int, str]] = {
+    400: "rejected",
+    401: "unauthorized",
+    402: "budget",
+    403: "rejected",
+    404: "config",  # no such model, or none that answers in a given shape
+}
+LONGEST_WORDS: Final = 300  # characters of what the service says about a request
+QUOTED: Final = 24  # characters of a document that make its words a quotation
 AWAY: Final = Sort(Transient, "server_error")  # nothing was made, and nothing is charged
 ANSWERS: Final[Mapping[int, Sort]] = {
-    400: Sort(Permanent, "refused"),
-    401: Sort(Permanent, "unauthorized"),
-    402: Sort(Permanent, "budget"),
-    403: Sort(Permanent, "refused"),
-    404: Sort(Permanent, "config"),  # no such model, or none that answers in a given shape
     500: AWAY,
     502: AWAY,
     503: AWAY,
 }
+
+
+class Rejected(Permanent):
+    """The service turns down what it is asked, whatever the document. `words`: its own, or nothing."""
+
+    def __init__(self, words: str, *, code: str) -> None:
+        super().__init__(f"openrouter: {code}", code=code)
+        self.words = words
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +130,11 @@ class Classifier:
         used: Callable[[Used], None] = lambda _: None,
     ) -> Answer:
         """Transient `bad_answer`, `truncated` or `unknown_label` where the model says nothing we may
-        use. `used` is told what every answer cost: one that is of no use is paid for all the same."""
+        use; Rejected where the service does not take what it is asked. `used` is told what every answer cost: one that is of no use is paid for all the same."""
         shown, left_out = cut_text(text, project.most_chars)
         models = (project.model,) if project.model else self._models
-        told = await self._asked(_question(shown, left_out, project, models))
-        _check_no_error(told)
+        told = await self._asked(_question(shown, left_out, project, models), shown)
+        _check_no_error(told, shown)
         cost = _used(told, models[0])
         used(cost)
         said = _said(told, project)
@@ -136,11 +149,17 @@ class Classifier:
             left_out=left_out,
         )
 
-    async def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
+    async def _asked(self, question: dict[str, Any], shown: str) -> dict[str, Any]:
         try:
             answer = await self._out.post(
-                self._policy, self._url, headers={"authorization": self._key}, json=question
+                self._policy,
+                self._url,
+                headers={"authorization": self._key},
+                json=question,
+                accept=REJECTIONS,
             )
+            if answer.status in REJECTIONS:
+                raise _rejection(answer.status, await _error_in(answer), shown)
             told = await answer.json()
         except Unsure as error:
             if error.code == "too_large":
@@ -207,12 +226,42 @@ def _shape(names: Sequence[str]) -> dict[str, Any]:
 # — what is answered —
 
 
-def _check_no_error(told: Mapping[str, Any]) -> None:
+async def _error_in(answer: OutboundAnswer) -> Mapping[str, Any]:
+    """What it says went wrong, as far as that can be read."""
+    try:
+        told = await answer.json()
+    except (Transient, Permanent, Unsure):
+        return {}
+    error = told.get("error") if isinstance(told, dict) else None
+    return error if isinstance(error, dict) else {}
+
+
+def _rejection(status: int, error: Mapping[str, Any], shown: str) -> Permanent:
+    """What the service says about one document is that document's alone: it was moderated."""
+    metadata = error.get("metadata")
+    if isinstance(metadata, dict) and {"flagged_input", "reasons"} & metadata.keys():
+        return Permanent("openrouter: the document was moderated", code="refused")
+    said = error.get("message")
+    words = clean_text(said)[:LONGEST_WORDS] if isinstance(said, str) else ""
+    return Rejected("" if _quotes(words, shown) else words, code=REJECTIONS[status])
+
+
+def _quotes(words: str, shown: str) -> bool:
+    """Whether they hold text of the document: that goes into no error (C8)."""
+    last = max(len(words) - QUOTED, 0)
+    return len(words) >= QUOTED and any(
+        words[at : at + QUOTED] in shown for at in range(last + 1)
+    )
+
+
+def _check_no_error(told: Mapping[str, Any], shown: str) -> None:
     """Trouble of the service may come with a good status."""
     error = told.get("error")
     if isinstance(error, dict):
         status = error.get("code")
         known = status if isinstance(status, int) and 400 <= status < 600 else 502
+        if known in REJECTIONS:
+            raise _rejection(known, error, shown)
         sort = sort_of(known, ANSWERS)
         raise sort.raises(f"openrouter: {known} in its answer", code=sort.code)
 

@@ -2,7 +2,7 @@
 SELECT v.id, v.execucao_id, v.codigo, v.arquivo, v.sha256, v.tamanho, v.status, v.tentativas,
        v.erro_codigo, v.erro_mensagem, v.erro_stack, v.ultimo_erro_em, v.rotulo, v.confianca,
        v.justificativa, v.modelo, v.revisar, v.cortado, v.paginas, v.origem, v.pulado_motivo,
-       v.concluido_em, v.job
+       v.concluido_em, v.job, v.rotulo_revisado, v.revisado_por, v.revisado_em
 FROM resultados_classificacao v
 WHERE v.execucao_id = :execution AND v.id > :after
   AND (CAST(:status AS text) IS NULL OR v.status = :status)

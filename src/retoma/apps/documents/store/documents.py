@@ -27,7 +27,7 @@ COLUMNS: Final = (
     *("id", "execucao_id", "codigo", "arquivo", "sha256", "tamanho", "status", "tentativas"),
     *("erro_codigo", "erro_mensagem", "erro_stack", "ultimo_erro_em", "rotulo", "confianca"),
     *("justificativa", "modelo", "revisar", "cortado", "paginas", "origem", "pulado_motivo"),
-    *("concluido_em", "job"),
+    *("concluido_em", "job", "rotulo_revisado", "revisado_por", "revisado_em"),
 )
 
 
@@ -42,6 +42,8 @@ class Wanted:
     sha256: str
     size: int
     rules: ProjectRules
+    epoch: int  # of its execution
+    blocked: str | None = None  # the code by which the service rejects all of the execution
 
 
 class Turn(NamedTuple):
@@ -76,8 +78,8 @@ def wanted_of(tx: Reading, document: int) -> Wanted:
     row = tx.one(GET_DOCUMENT, document=document)
     if row is None:
         raise _unknown(document)
-    id_, execution, code, name, sha256, size, rules = row
-    return Wanted(id_, execution, code, name, sha256, size, rules_from(rules))
+    id_, execution, code, name, sha256, size, rules, epoch, blocked = row
+    return Wanted(id_, execution, code, name, sha256, size, rules_from(rules), epoch, blocked)
 
 
 def result_of(tx: Reading | Transaction, execution: int, document: int) -> dict[str, Any]:
@@ -169,13 +171,15 @@ def _askings(
     by_document = {turn.document: turn for turn in turns}
     rules: dict[int, tuple[ProjectRules, str]] = {}
     asking = {}
-    for id_, execution, code, name, sha256, size, told in tx.all(
+    for id_, execution, code, name, sha256, size, told, epoch, blocked in tx.all(
         GET_DOCUMENTS, ids=json.dumps([*by_document])
     ):
         if execution not in rules:
             read = rules_from(told)
             rules[execution] = read, recipe_of(read)
-        wanted = Wanted(id_, execution, code, name, sha256, size, rules[execution][0])
+        wanted = Wanted(
+            id_, execution, code, name, sha256, size, rules[execution][0], epoch, blocked
+        )
         asking[id_] = _Asking(by_document[id_], wanted, rules[execution][1])
     return asking
 

@@ -7,33 +7,37 @@ What a person changes is compare and set on the epoch or the generation that was
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 from retoma.apps.documents.model import (
+    CERTAIN,
     KIND,
     MOST_DOCUMENTS,
     STATUS,
     TERMINAL,
     DocumentStatus,
     ExecutionStatus,
+    meaning_of,
 )
 from retoma.apps.documents.store import contents
 from retoma.apps.documents.store.projects import project_of
-from retoma.apps.documents.store.rows import named, rules_text, verb
+from retoma.apps.documents.store.rows import named, rules_from, rules_text, verb
 from retoma.db import Transaction as Reading
 from retoma.engine import insights
 from retoma.engine import store as engine
 from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.states import State
 from retoma.engine.transaction import Transaction
-from retoma.words import say, speak
+from retoma.words import chosen, say, speak
 
 ADD_DOCUMENTS = verb("add_documents")
 ADD_EXECUTION = verb("add_execution")
+BLOCK_EXECUTION = verb("block_execution")
 CANCEL_EXECUTION = verb("cancel_execution")
 FAIL_EXECUTION = verb("fail_execution")
+FIND_BLOCKED = verb("find_blocked")
 FIND_STUCK = verb("find_stuck")
 GET_EXECUTION = verb("get_execution")
 HOLDS_OF = verb("holds_of")
@@ -43,13 +47,16 @@ NAME_DOCUMENTS = verb("name_documents")
 NAME_ORIGINS = verb("name_origins")
 REPROCESS_EXECUTION = verb("reprocess_execution")
 RESUME_EXECUTION = verb("resume_execution")
+RULES_OF = verb("rules_of")
+RUNNER_LIVES = verb("runner_lives")
 STATUS_OF = verb("status_of")
+UNBLOCK_EXECUTION = verb("unblock_execution")
 
 COLUMNS: Final = (
     *("id", "projeto_id", "nome", "status", "total", "ultimo_heartbeat"),
     *("ultimo_codigo_processado", "tentativas_retry", "max_retries", "epoca", "geracao"),
     *("reprocessados", "travado_em", "erro_em", "cancelada_em", "cancelada_por"),
-    *("criado_por", "criado_em"),
+    *("criado_por", "criado_em", "bloqueio_codigo", "bloqueio_mensagem", "bloqueada_em"),
 )
 LISTED: Final = (
     *("id", "projeto_id", "nome", "status", "total", "tentativas_retry", "max_retries"),
@@ -88,6 +95,7 @@ class Stand:
     resumes: int
     most_resumes: int
     reprocessed: int
+    blocked: str | None = None  # the code by which the service rejects every document of it
 
     @property
     def spent(self) -> bool:
@@ -235,13 +243,27 @@ def holds_of(tx: Reading, execution: int) -> list[tuple[str, int, Any]]:
 def resume(
     tx: Transaction, execution: int, *, actor: str, anyway: bool = False
 ) -> Stand | None:
-    """The next epoch of one that is stuck; None where it is not, or somebody was first.
+    """The next epoch of one that is stuck or that the service rejects; None where it is neither, or
+    somebody was first.
 
-    IllegalMove where it was resumed too often; `anyway`: an admin says so.
+    IllegalMove where it was resumed too often, and where no runner could go on with it: that is counted
+    as no resume. `anyway`: an admin says so.
     """
+    let_go = _unblock(tx, execution, actor)
     stand = stand_of(tx, execution)
     if stand.status not in (E.TRAVADO, E.ERRO):
-        return None
+        return stand if let_go else None
+    if tx.one(RUNNER_LIVES) is None:
+        if let_go:
+            return stand
+        raise IllegalMove(
+            say(
+                "execution {execution} cannot be resumed: no runner that classifies documents is"
+                " alive; start one with `retoma runner`, then resume. Nothing was changed, and this"
+                " counts as no resume",
+                execution=execution,
+            )
+        )
     if not anyway and (stand.spent or stand.status is E.ERRO):
         raise IllegalMove(
             say(
@@ -254,10 +276,40 @@ def resume(
         )
     how = {"execution": execution, "epoch": stand.epoch, "anyway": int(anyway)}
     if tx.one(RESUME_EXECUTION, **how) is None:
-        return None
+        return stand if let_go else None
     _unpause(tx, execution, actor)
     _tell(tx, "documents.resumed", execution, actor, epoch=stand.epoch + 1)
     return stand_of(tx, execution)
+
+
+def block(
+    tx: Transaction, execution: int, epoch: int, code: str, words: str, *, actor: str = "runner"
+) -> bool:
+    """The service rejects what this execution asks: whether its other documents wait from now on.
+    Whoever asked before somebody resumed it changes nothing."""
+    how = {"execution": execution, "epoch": epoch, "code": code, "words": words or None}
+    if tx.one(BLOCK_EXECUTION, certain=int(code in CERTAIN), **how) is None:
+        return False
+    _tell(tx, "documents.blocked", execution, actor, code=code)
+    return True
+
+
+def _unblock(tx: Transaction, execution: int, actor: str) -> bool:
+    """Whether the service is asked again: by the model that the project names now, and as much text."""
+    stand = stand_of(tx, execution)
+    if stand.blocked is None:
+        return False
+    row = tx.one(RULES_OF, execution=execution)
+    if row is None:
+        return False
+    rules, now = rules_from(row[0]), None if row[1] is None else rules_from(row[1])
+    if now is not None:
+        rules = replace(rules, model=now.model, most_chars=now.most_chars)
+    how = {"execution": execution, "epoch": stand.epoch, "rules": rules_text(rules)}
+    if tx.one(UNBLOCK_EXECUTION, **how) is None:
+        return False
+    _tell(tx, "documents.unblocked", execution, actor, code=stand.blocked, model=rules.model)
+    return True
 
 
 def reprocess(tx: Transaction, execution: int, *, actor: str) -> tuple[Stand, bool]:
@@ -357,8 +409,18 @@ def watch_over(tx: Transaction, *, actor: str) -> int:
 
 
 def watch(tx: Reading) -> dict[str, dict[str, Any]]:
-    """What somebody should know of: an execution that does not move."""
-    return {
+    """What somebody should know of: an execution that does not move, or that the service rejects."""
+    blocked = {
+        f"execucao {id_} {code}": {
+            "text": speak(
+                "execution {name} waits for configuration: {why}",
+                name=name,
+                why=_why(code, words),
+            )
+        }
+        for id_, name, code, words in tx.all(FIND_BLOCKED, n=MOST_STUCK)
+    }
+    return blocked | {
         f"execucao {each.id}": {
             "text": speak(
                 "execution {name} does not move; it was resumed {n} of {most} times",
@@ -369,6 +431,11 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
         }
         for each in find_stuck(tx)
     }
+
+
+def _why(code: str, words: str | None) -> str:
+    meaning = meaning_of(code, chosen())
+    return f"{meaning}: {words}" if words else meaning
 
 
 def _tell(tx: Transaction, what: str, execution: int, actor: str, **details: Any) -> None:
