@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from retoma.db import migrations
 from retoma.testing import FakeClock
 from tests.apps.documents.aids import house, paper
 
+ROOM = migrations.Room("documents", "retoma.apps.documents.migrations")
 VIEWS = ("execucoes_classificacao", "resultados_classificacao")
 STUCK = (
     "UPDATE executions SET moved_at = moved_at - 400000000 WHERE name = 'parada'",
@@ -54,3 +56,19 @@ async def test_our_connections_answer_by_the_clock_of_the_database(sqlite_url):
         [(ours, plain)] = await there.rows(asked)
 
         assert abs(ours // 1000 - plain) < 1_000
+
+
+async def test_the_schema_goes_and_comes_back_and_what_people_said_stays(database_url):
+    """E25: one step back an older release reads its views; all the way back plain tables are left."""
+    async with house(database_url) as there:
+        execution = await there.execution([paper("A-1")])
+        await there.drained()
+        database = await there.app.database()
+        for to in (1, 0, 0):
+            await migrations.downgrade(database, to=to, room=ROOM)
+            if to == 1:
+                [row] = await there.rows("SELECT id, status FROM execucoes_classificacao")
+                assert (execution, "CONCLUIDO") == tuple(row)
+            assert [] == await there.rows("SELECT label FROM document_reviews_kept")
+            await migrations.upgrade(database, room=ROOM)
+        assert [] == await there.rows("SELECT bloqueada_em FROM execucoes_classificacao")
