@@ -39,7 +39,10 @@ RED_ONCE = {
         "sqlite:intents:write/save_steps.7#0:interrupt",  # what was rolled back was not sent again
         "sqlite:shared:write/save_steps.2#0:nomem",
     ],
-    "postgres": [],
+    "postgres": [
+        # A clock that was not set was taken for set: what had just ended was too old to keep.
+        "postgres:retires:write/SELECT_set_config_retoma_moved#0:deadlock",
+    ],
 }
 # What always ends well, wherever it happens; the others are tried by ./run prove.
 HARMLESS = {

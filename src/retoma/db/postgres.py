@@ -437,10 +437,21 @@ class _Line:
                 raise Away(f"PostgreSQL cannot be reached: {_plain(error)}") from error
         if self._unfinished:
             self._end_unfinished(self._connection)
-        if self._moved is not None and self._moved() != self._told_moved:
-            self._told_moved = self._moved()
-            self._connection.execute(TELL_MOVED, [str(self._told_moved)])
+        if self._moved is not None:
+            self._move_clock(self._connection, self._moved())
         return self._connection
+
+    def _move_clock(self, connection: "psycopg.Connection[Row]", moved: int) -> None:
+        """The time of this session is that of the tests' clock before anything is asked in it."""
+        if moved == self._told_moved:
+            return
+        try:
+            with self.wire.bounded(self._answer):
+                connection.execute(TELL_MOVED, [str(moved)])
+        except psycopg.Error as error:
+            self._drop()
+            raise Away(f"the clock of the session could not be set: {_plain(error)}") from error
+        self._told_moved = moved
 
     def _connect(self) -> "psycopg.Connection[Row]":
         connection = psycopg.connect(
