@@ -2,6 +2,7 @@
 
 import io
 import tracemalloc
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from urllib.parse import quote_plus
 
@@ -44,6 +45,31 @@ def test_a_table_is_read_as_spreadsheets_write_it(separator, encoding, end):
         (5, ["2", "ç"]),
     ] == found
     assert "codigo" == plain(" CÓDIGO ")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_table_in_utf_16_is_read_by_its_mark(encoding):
+    text = "Descrição\ttipo\r\ngeladeira ção\tproduto\r\n"
+    mark = "" if encoding == "utf-16" else "\ufeff"
+
+    found = rows((mark + text).encode(encoding))
+
+    assert [(1, ["Descrição", "tipo"]), (2, ["geladeira ção", "produto"])] == found
+    with pytest.raises(BadInput, match="no text"):
+        rows(b"\xff\xfea\0b")
+
+
+def test_the_first_line_may_name_the_separator_alone():
+    assert [(2, ["a,b", "c"])] == rows(b"sep=;\r\na,b;c\r\n")
+    assert [(2, ["a,b", "c"])] == rows(b'"sep=|"\na,b|c')
+    assert [(2, ["a", "b"])] == rows("SEP=\t\na\tb".encode("utf-16"))
+    assert [] == rows(b"sep=;\n")
+
+
+def test_a_separator_within_quotes_is_none():
+    assert [(1, ["Descrição, completa, toda", "tipo"])] == rows(
+        '"Descrição, completa, toda";tipo'.encode()
+    )
 
 
 def test_a_row_is_bounded_over_all_its_lines():
@@ -98,7 +124,7 @@ def test_a_table_is_refused_before_its_lines_are_made(content):
 
 
 def test_of_a_table_no_more_quotes_are_made_than_a_lote_has():
-    assert MOST == len(read_table(io.BytesIO(b"descricao\n" + b"a\n" * MOST)))
+    assert MOST == len(read_table(io.BytesIO(b"descricao\n" + b"a\n" * MOST)).quotes)
     with pytest.raises(BadInput, match=f"more than {MOST} quotes"):
         read_table(io.BytesIO(b"descricao\n" + b"a\n" * (MOST + 1)))
 
@@ -141,6 +167,21 @@ async def test_a_form_is_read_as_a_browser_wrote_it(by):
     async with spooled_form(pieces(raw, by), "text") as (file, fields):
         assert {"csrf": "x", "nome": ODD, "orcamento": ""} == fields
         assert ODD * 20_000 == file.read().decode()
+
+
+@pytest.mark.parametrize("by", [1, 7, 100_000])
+async def test_a_data_url_stands_for_its_bytes(by):
+    content = bytes(range(256)) * 1_000
+    url = f"data:application/x;base64,{b64encode(content).decode()}"
+    async with spooled_form(pieces(f"text={quote_plus(url)}&nome=a".encode(), by), "text") as (
+        file,
+        fields,
+    ):
+        assert content == file.read()
+        assert {"nome": "a"} == fields
+    with pytest.raises(Refusal, match="bad_request"):
+        async with spooled_form(pieces(b"text=data:a;base64,%C3%A9", by), "text"):
+            pass
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,11 @@ COVERED: Final[Mapping[str, str]] = {
     "apps/documents/clients/multipart.py": "a form with files",
     "apps/documents/clients/pdf.py": "a document, PDF",
     "apps/documents/clients/plain.py": "a document, HTML",
-    "apps/documents/clients/zips.py": "an archive",
+    "apps/zips.py": "an archive",
     "apps/embeddings/providers/http.py": "vectors",
     "apps/matches/clients/parsers/reading.py": "the page of a match",
     "apps/quotes/clients/reading.py": "the page of a shop",
+    "apps/spreadsheets.py": "a spreadsheet",
     "apps/tables.py": "a table of quotes",
     "apps/uploads.py": "POST /quotes/import",
     "dispatch/message.py": "a message of Celery",
@@ -59,7 +60,7 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
     "a file that we wrote": (
         *("backup.py", "bundle.py", "engine/ledger.py", "services/worker/logbook.py"),
         *("services/worker/misbehave.py", "services/worker/results.py", "words/catalogue.py"),
-        *("services/worker/session.py", "cli/boxed_world.py"),
+        *("services/worker/session.py", "cli/boxed_world.py", "web/workbook.py"),
     ),
     "what the operator sets, or names on the command line": (
         *("apps/ads/adopt.py", "apps/quotes/adopt.py", "db/postgres.py", "db/sqlite.py"),

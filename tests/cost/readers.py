@@ -23,6 +23,7 @@ from retoma.apps.quotes.api.lotes import read_table
 from retoma.apps.quotes.clients.reading import look_at_page, read_page
 from retoma.apps.quotes.clients.shops import LIMITS
 from retoma.apps.quotes.model import NotAPrice
+from retoma.apps.spreadsheets import read_sheet
 from retoma.dispatch.message import RUN, problem_of
 from retoma.engine.bounded_json import parse_json
 from retoma.engine.charset import charset_of, decode_text
@@ -35,6 +36,7 @@ from retoma.outbound.sorting import asked_wait
 from retoma.outbound.unpack import Body, TooLarge, Unreadable
 from retoma.services.worker.adapters import ADAPTERS
 from retoma.services.writer.items import Broken, Items, NoArray
+from tests.apps.workbooks import workbook
 from tests.cost.family import KIBIBYTE, MEBIBYTE, Cost, Family
 from tests.cost.inputs import JSON
 
@@ -192,6 +194,22 @@ DOCX: Final[Mapping[str, Callable[[int], bytes]]] = {
     ),
     "entities of its own": lambda n: packed(
         n, lambda size: b'<!DOCTYPE a [<!ENTITY b "' + b"b" * size + b'">]><a>&b;</a>'
+    ),
+}
+XLSX: Final[Mapping[str, Callable[[int], bytes]]] = {
+    "elements within elements": lambda n: workbook("<a>" * (n // 3)),
+    "empty rows": lambda n: workbook("<row/>" * (n // 6)),
+    "cells": lambda n: workbook("<row>" + "<c><v>1</v></c>" * (n // 15) + "</row>"),
+    "cells far apart": lambda n: workbook('<row><c r="XFD1"><v>1</v></c></row>' * (n // 38)),
+    "one string, often": lambda n: workbook(
+        '<row><c t="s"><v>0</v></c></row>' * (n // 64), f"<si><t>{'a' * (n // 2)}</t></si>"
+    ),
+    "shared strings": lambda n: workbook("", "<si><t>a</t></si>" * (n // 17)),
+    "pieces of one string": lambda n: workbook("", "<si>" + "<t>a</t>" * (n // 8) + "</si>"),
+    "entities of its own": lambda n: packed(
+        n,
+        lambda size: b'<!DOCTYPE a [<!ENTITY b "' + b"b" * size + b'">]><a>&b;</a>',
+        "xl/workbook.xml",
     ),
 }
 PARTS: Final[Mapping[str, Callable[[int], bytes]]] = {
@@ -402,6 +420,7 @@ def _families() -> Iterator[Family]:
         limit=8 * mib,
     )
     yield from of("a document, DOCX", DOCX, lambda each: read_document(each, "a.docx"), PAGES)
+    yield from of("a spreadsheet", XLSX, on_disk(lambda path: read_sheet(path, 100_000)), PAGES)
     yield from of("a document, PDF", PDF, lambda each: read_document(each, "a.pdf"), PAGES)
     yield from of("an archive", ARCHIVE, on_disk(read_archive), ROWS, limit=4 * mib)
     yield from of("a form with files", PARTS, read_form, PIECES)

@@ -1,6 +1,9 @@
 """Keep uploads on the disk while they arrive, so that none is ever whole in memory."""
 
 import asyncio
+import base64
+import binascii
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +20,8 @@ T = TypeVar("T")
 PIECE: Final = 64 * 1024  # bytes that are written at a time
 MOST_FIELDS: Final = 20  # of a form beside its file
 LONGEST: Final = 4_096  # bytes of the name or the value of one, as it was sent
+LONGEST_HEAD: Final = 200  # bytes of a data URL before its bytes
+DATA_URL: Final = re.compile(rb"data:[^,]{0,150};base64,")
 
 
 @asynccontextmanager
@@ -33,7 +38,10 @@ async def spooled(body: AsyncIterable[bytes]) -> AsyncIterator[BinaryIO]:
 async def spooled_form(
     body: AsyncIterable[bytes], name: str
 ) -> AsyncIterator[tuple[BinaryIO, Mapping[str, str]]]:
-    """Write the field `name` of a URL-encoded form to a temporary file; hand it on with the other fields."""
+    """Write the field `name` of a URL-encoded form to a temporary file; hand it on with the other fields.
+
+    A field that is a data URL stands for its bytes: so a page sends a file that is no text.
+    """
     with await _opened() as file:
         form = _Form(name, file)
         try:
@@ -44,8 +52,11 @@ async def spooled_form(
             raise Refusal(
                 "bad_request", say("the form cannot be read; load the page again")
             ) from None
-        await in_thread(file.seek, 0)
-        yield file, form.fields
+        plain = await in_thread(_without_base64, file)
+        try:
+            yield plain, form.fields
+        finally:
+            plain.close()
 
 
 async def in_thread(work: Callable[..., T], *args: object) -> T:
@@ -54,7 +65,31 @@ async def in_thread(work: Callable[..., T], *args: object) -> T:
 
 
 async def _opened() -> BinaryIO:
-    return await in_thread(lambda: TemporaryFile(dir=scratch()))
+    return await in_thread(_temporary)
+
+
+def _temporary() -> BinaryIO:
+    return TemporaryFile(dir=scratch())
+
+
+def _without_base64(file: BinaryIO) -> BinaryIO:
+    """The file at its start; of a data URL its bytes, in a file of their own."""
+    file.seek(0)
+    head = DATA_URL.match(file.read(LONGEST_HEAD))
+    file.seek(head.end() if head else 0)
+    if head is None:
+        return file
+    made = _temporary()
+    try:
+        while piece := file.read(PIECE):  # a multiple of four
+            made.write(base64.b64decode(piece, validate=True))
+    except binascii.Error:
+        made.close()
+        raise Refusal(
+            "bad_request", say("the form cannot be read; load the page again")
+        ) from None
+    made.seek(0)
+    return made
 
 
 async def _gathered(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:

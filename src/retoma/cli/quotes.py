@@ -5,12 +5,21 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
+from retoma import settings
 from retoma.apps.quotes import APP, store
 from retoma.apps.quotes.adopt import Adoption
 from retoma.apps.quotes.adopt import adopt as take_over
-from retoma.apps.quotes.api.lotes import BIGGEST, read_table
+from retoma.apps.quotes.api.lotes import (
+    BIGGEST,
+    MOST_LINES,
+    BadRows,
+    Table,
+    lote_of,
+    read_table,
+    results_file,
+)
 from retoma.apps.quotes.api.system import (
     count_stuck,
     recover_all,
@@ -19,6 +28,7 @@ from retoma.apps.quotes.api.system import (
     status_told,
     stuck_told,
 )
+from retoma.apps.tables import as_text_table
 from retoma.apps.tools import Tools
 from retoma.cli.ads import secret_of
 from retoma.cli.apps import ask_in, print_page, shown_cell
@@ -52,23 +62,67 @@ def submit(
     *,
     name: str | None,
     budget: str | None,
+    only_good: bool,
     wait: bool,
 ) -> None:
-    wanted = read_table(io.BytesIO(_content(file)))
+    content = _content(file)
     called = name or (None if file == "-" else Path(file).stem)
-    added = quotes(
-        database,
-        lambda tools: tools.retoma.write(
-            lambda tx: store.add_lote(tx, wanted, name=called, budget=budget, actor=ACTOR)
-        ),
-    )
+
+    async def add(tools: Tools) -> tuple[store.Added, Table]:
+        read = io.BytesIO(content)
+        async with as_text_table(read, tools.retoma.isolate, most=MOST_LINES) as text:
+            table = read_table(text)
+        if table.n_bad and not (only_good and table.quotes):
+            raise BadRows(table)
+        return await tools.retoma.write(
+            lambda tx: store.add_lote(tx, table.quotes, name=called, budget=budget, actor=ACTOR)
+        ), table
+
+    try:
+        added, table = quotes(database, add)
+    except BadRows as error:
+        _print_bad_rows(error.table, sys.stderr)
+        raise
     lote = added.lote or 0
     if not as_json:
-        print(speak("lote {lote}: {n} quotes", lote=lote, n=len(added.quotes)))
+        _print_bad_rows(table, sys.stdout)
+        print(_added(lote, len(added.quotes)))
     elif not wait:
-        print_json({"lote": lote, "quotes": len(added.quotes)})
+        print_json({"lote": lote, "quotes": len(added.quotes), "left_out": table.n_bad})
     if wait:
         watch(database, as_json, lote)
+
+
+def _added(lote: int, n: int) -> str:
+    if n == 1:
+        return speak("lote {lote}: 1 quote", lote=lote)
+    return speak("lote {lote}: {n} quotes", lote=lote, n=n)
+
+
+def _print_bad_rows(table: Table, out: TextIO) -> None:
+    for each in table.bad:
+        why = tell(each.why)
+        line = speak("line {n}: {column} {why}", n=each.line, column=each.column, why=why)
+        print(clean(line), file=out)
+
+
+def export(database: str | None, lote: int, *, as_: str, out: Path | None) -> None:
+    """Write what came of a lote to a file; without one, to stdout."""
+    timezone = settings.read(database_url=database).timezone
+
+    async def make(tools: Tools) -> bytes:
+        await lote_of(tools, lote)
+        return bytes((await results_file(tools, lote, as_, timezone)).body)
+
+    content = quotes(database, make)
+    if out is None:
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise Stop(Exit.USAGE, say("{file}: {why}", file=str(out), why=why)) from error
 
 
 def _content(file: str) -> bytes:

@@ -10,6 +10,8 @@ from fastapi import Query
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from retoma.web.workbook import write_workbook
+
 FORMULAS: Final = (
     "=",
     "+",
@@ -18,6 +20,7 @@ FORMULAS: Final = (
     "\t",
     "\r",
 )  # with which a spreadsheet begins to calculate
+XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 SANDBOX: Final = "sandbox; default-src 'none'"
 
 
@@ -33,20 +36,30 @@ AsFile = Annotated[
     str,
     Query(
         alias="format",
-        pattern="^(csv|excel|json)$",
-        description="`csv`, `json`, or `excel`: a CSV with semicolons and decimal commas.",
+        pattern="^(csv|excel|json|xlsx)$",
+        description="`csv`, `json`, `xlsx`, or `excel`: a CSV with semicolons and decimal commas.",
     ),
 ]
 
 
 def listed_file(
-    as_: str, name: str, headings: Sequence[str], told: Sequence[BaseModel]
+    as_: str,
+    name: str,
+    headings: Sequence[str],
+    told: Sequence[BaseModel],
+    *,
+    timezone: str = "UTC",
 ) -> Response:
-    """All of them as whoever asks wants them: with every field, or as a table with these."""
+    """Return all of them in the form that is asked for: with every field, or as a table with these.
+
+    `timezone` is that of the times in an XLSX file.
+    """
     if as_ == "json":
         return JSONResponse([each.model_dump(mode="json") for each in told])
-    table = excel_file if as_ == "excel" else csv_file
     rows = ([getattr(each, heading) for heading in headings] for each in told)
+    if as_ == "xlsx":
+        return _saved(f"{name}.xlsx", write_workbook(headings, rows, timezone), XLSX)
+    table = excel_file if as_ == "excel" else csv_file
     return table(f"{name}.csv", headings, rows)
 
 

@@ -1,23 +1,31 @@
 """Quotes over the API: the document's eight endpoints, lotes as JSON and as tables, who may do what."""
 
 import asyncio
+import csv
+import io
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx2
 import pytest
 
 from retoma.apps.quotes import APP
+from retoma.apps.spreadsheets import read_sheet
+from retoma.apps.tables import read_rows
 from retoma.engine import store
 from retoma.engine.ports import Process
 from retoma.engine.store import Boot
 from retoma.sandbox.quotes import Odd
+from retoma.words import say
 from tests.apps.people import people
 from tests.apps.quotes.aids import World, world
+from tests.apps.workbooks import of_rows
 from tests.engine.aids import change
 
-CSV = "descricao;tipo;codigo\n{a};product;A-1\n{b};auto;=cmd\n"
+CSV = "descricao;tipo;codigo\n{a};product;A-1\n{b};auto;+cmd\n"
 
 
 def asked(there: World, url: str) -> AbstractAsyncContextManager[dict[str, httpx2.AsyncClient]]:
@@ -50,7 +58,7 @@ async def test_a_lote_comes_as_a_table_and_goes_as_one(database_url, tmp_path):
         )
         lines = (await vera.get(f"/api/lotes/{lote['id']}/export")).text.splitlines()
         assert 3 == len(lines)
-        assert ",'=cmd," in lines[2]
+        assert ",'+cmd," in lines[2]
         shop = (await vera.get(f"/api/quotes?lote={lote['id']}&status=DONE")).json()["items"][0]
         sheet = (await vera.get(f"/api/lotes/{lote['id']}/export?format=excel")).content
         priced = sheet.decode("utf-8-sig").splitlines()[1]
@@ -110,6 +118,116 @@ async def test_a_table_as_a_spreadsheet_writes_it_in_brazil_is_read(database_url
         ] == await there.rows("SELECT description, kind, code FROM quotes ORDER BY id")
 
 
+# A row, the column that is wrong, and what is said of it.
+SPOILED = (
+    ((" ", "produto", "A"), "descricao", "is shorter than 1"),
+    (("--- ? ---", "", ""), "descricao", "says nothing"),
+    (("x" * 10_001, "", ""), "descricao", "is longer than 10000"),
+    (("#REF!", "", ""), "descricao", "is an error of the spreadsheet: #REF!"),
+    (("=PROCV(A2;B:C;2)", "", ""), "descricao", "is a formula"),
+    (("geladeira \ufffd", "", ""), "descricao", "cannot be read"),
+    (("descricao", "tipo", "codigo"), "descricao", "is the name of the column again"),
+    (("mesa", "", "", "e cadeira"), "descricao", "has more cells than columns"),
+    (("mesa", "barco", ""), "tipo", "is none of `produto`, `veículo`, `automático`"),
+    (("mesa", "VERDADEIRO", ""), "tipo", "is none of `produto`, `veículo`, `automático`"),
+    (("mesa", "", "c" * 101), "codigo", "is longer than 100"),
+    (("mesa", "", "7,89123E+12"), "codigo", "was shortened by the spreadsheet to 7,89123E+12"),
+    (("mesa", "", "A-1"), "codigo", "A-1 is that of line 2 already"),
+)
+
+
+@pytest.mark.parametrize("form", ["csv", "utf-16", "xlsx"])
+async def test_every_bad_row_is_named_and_the_good_ones_can_be_imported(
+    database_url, tmp_path, form
+):
+    rows = [["descricao", "tipo", "codigo"], ["geladeira", "produto", "A-1"]]
+    rows += [list(row) for row, _, _ in SPOILED] + [["Fiat Uno 2012", "veículo", ""]]
+    text = io.StringIO()
+    csv.writer(text, delimiter=";").writerows(rows)
+    table = {
+        "csv": lambda: text.getvalue().encode(),
+        "utf-16": lambda: ("sep=;\r\n" + text.getvalue()).encode("utf-16"),
+        "xlsx": lambda: of_rows(rows),
+    }[form]()
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+
+        async def imported(only_good: str) -> httpx2.Response:
+            path = f"/api/lotes/import?nome=maio&so_boas={only_good}"
+            return await people["operator"].post(
+                path, content=table, headers={"content-type": "text/csv"}
+            )
+
+        refused = (await imported("false")).json()
+        first = 4 if form == "utf-16" else 3  # the line of the first bad row
+        wanted = [
+            (f"line {n}: {column}", why) for n, (_, column, why) in enumerate(SPOILED, first)
+        ]
+        assert len(wanted) == len(refused["errors"])
+        for (path, why), flaw in zip(wanted, refused["errors"], strict=True):
+            said = why.replace("of line 2", f"of line {first - 1}")
+            assert (path, True) == (flaw["path"], said in flaw["message"]), flaw
+        assert (13, 2) == (refused["bad"], refused["good"])
+        assert "13 rows of 15 cannot be imported; nothing was imported" == refused["detail"]
+        assert [(0,)] == await there.rows("SELECT count(*) FROM quotes")
+
+        taken = await imported("true")
+        assert (201, 2, 13) == (
+            *(taken.status_code, taken.json()["total"], taken.json()["left_out"]),
+        )
+        assert [("geladeira", "product", "A-1"), ("Fiat Uno 2012", "vehicle", None)] == (
+            await there.rows("SELECT description, kind, code FROM quotes ORDER BY id")
+        )
+
+
+async def test_of_very_many_bad_rows_the_first_are_named(database_url, tmp_path):
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        table = "descricao;tipo\n" + "mesa;barco\n" * 1_000
+        refused = await people["operator"].post(
+            "/api/lotes/import?so_boas=true",
+            content=table,
+            headers={"content-type": "text/csv"},
+        )
+
+        assert 422 == refused.status_code, "none of its rows is good"
+        assert (200, 1_000, 0) == (
+            *(len(refused.json()["errors"]), refused.json()["bad"], refused.json()["good"]),
+        )
+
+
+async def test_a_lote_is_exported_as_a_workbook(database_url, tmp_path):
+    async with (
+        world(database_url, tmp_path) as there,
+        asked(there, database_url) as people,
+    ):
+        quotes = [{"descricao": there.catalogue.describe(2)}]
+        made = (await people["operator"].post("/api/lotes", json={"quotes": quotes})).json()
+        await there.drained()
+        address = f"/api/lotes/{made['id']}/export?format="
+        told = (await people["viewer"].get(address + "json")).json()[0]
+        answer = await people["viewer"].get(address + "xlsx")
+        (tmp_path / "a.xlsx").write_bytes(answer.content)
+        sheet = read_sheet(str(tmp_path / "a.xlsx"), 10).csv.encode()
+        [_, headings], [_, row] = read_rows(io.BytesIO(sheet), most=10, refusal=say("no text"))
+
+        assert 'attachment; filename="lote-1.xlsx"' == answer.headers["content-disposition"]
+        found = dict(zip(headings, row, strict=False))
+        assert (told["price"], told["lojas"], told["links"]) == (
+            *(float(found["price"]), found["lojas"], found["links"]),
+        )
+        days = float(found["completed_at"])
+        local = datetime.fromisoformat(told["completed_at"]).astimezone(
+            ZoneInfo(there.settings.timezone)
+        )
+        at = datetime(1899, 12, 30, tzinfo=UTC) + timedelta(days=days)
+        assert abs(at - local.replace(tzinfo=UTC)) < timedelta(seconds=1)
+
+
 async def test_a_code_that_comes_twice_is_named_and_nothing_is_taken(database_url, tmp_path):
     async with (
         world(database_url, tmp_path) as there,
@@ -124,7 +242,12 @@ async def test_a_code_that_comes_twice_is_named_and_nothing_is_taken(database_ur
         body = await olga.post("/api/lotes", json={"quotes": quotes})
 
         assert 422 == lines.status_code == body.status_code
-        assert "line 5: codigo A-1 is that of line 3 already" == lines.json()["detail"]
+        [flaw] = lines.json()["errors"]
+        assert ("line 5: codigo", "A-1 is that of line 3 already") == (
+            flaw["path"],
+            flaw["message"],
+        )
+        assert (1, 3) == (lines.json()["bad"], lines.json()["good"])
         [flaw] = body.json()["errors"]
         assert ("body.quotes", "name the codigo A-1 twice") == (flaw["path"], flaw["message"])
         assert [(0,)] == await there.rows("SELECT count(*) FROM quotes")

@@ -5,11 +5,13 @@ from functools import partial
 from typing import Any
 
 from retoma.apps.quotes.face import CheckpointManager, QuoteRequest, SessionMaker
+from retoma.apps.spreadsheets import read_sheet
 from retoma.sandbox.quotes import Odd
 from tests.apps import verbs
 from tests.apps.quotes.aids import World, world
 from tests.apps.quotes.test_adopt import SCHEMA, TABLE, legacy
 from tests.apps.verbs import chosen, verb
+from tests.apps.workbooks import of_rows
 
 __all__ = ["chosen", "verb"]  # fixtures, for this module too
 
@@ -57,6 +59,36 @@ async def test_a_table_is_submitted_watched_and_asked_about(sqlite_url, tmp_path
         assert "PROCESSING" == (await said(verb, "show", "2"))["status"]
         done = await typed(verb, "recover", "1")
         assert (1, True) == (done.code, "nothing to recover" in done.err)
+
+
+async def test_bad_rows_are_named_and_left_out_where_that_is_asked(sqlite_url, tmp_path, verb):
+    async with world(sqlite_url, tmp_path) as there:
+        table = tmp_path / "maio.xlsx"
+        about = there.catalogue.describe(2)
+        table.write_bytes(of_rows([["descricao", "tipo"], [about], ["mesa", "barco"], ["---"]]))
+
+        refused = await typed(verb, "submit", str(table))
+        assert 2 == refused.code
+        assert "line 3: tipo is none of" in refused.err
+        assert "line 4: descricao says nothing" in refused.err
+        assert "2 rows of 3 cannot be imported; nothing was imported" in refused.err
+        taken = await typed(verb, "submit", str(table), "--only-good")
+        assert (0, True) == (taken.code, "lote 1: 1 quote\n" in taken.out)
+        assert "line 3: tipo is none of" in taken.out
+
+
+async def test_a_lote_is_exported_to_a_file(sqlite_url, tmp_path, verb):
+    async with world(sqlite_url, tmp_path) as there:
+        lote = (await there.lote(range(2, 3))).lote
+        await there.drained()
+        file = tmp_path / "a.xlsx"
+        written = await typed(verb, "export", str(lote), "--format", "xlsx", "--out", str(file))
+
+        assert 0 == written.code, written
+        assert '"descricao"' in read_sheet(str(file), 10).csv
+        assert 1 == (await typed(verb, "export", "99")).code
+        nowhere = await typed(verb, "export", str(lote), "--out", str(tmp_path / "no" / "a"))
+        assert (2, True) == (nowhere.code, "No such file" in nowhere.err)
 
 
 async def test_what_is_stuck_is_listed_and_taken_back(database_url, test_clock, tmp_path, verb):

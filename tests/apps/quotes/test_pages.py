@@ -244,10 +244,10 @@ async def test_a_table_with_a_mistake_says_its_line_and_nothing_is_taken(
     async with site_of(database_url, tmp_path) as site:
         browser, csrf = await signed_in(site, "operator")
         bad = {
-            "descricao;tipo\ngeladeira;product\nfogão;barco\n": "line 3: tipo is none of",
+            "descricao;tipo\ngeladeira;product\nfogão;barco\n": r">3</td><td><code>tipo</code></td><td>is none of",
             "nome\ngeladeira\n": "descricao",
             "descricao\ngeladeira \ufffd\n": "cannot be read",
-            "descricao;codigo\nmesa;A\nbanco;A\n": "line 3: codigo A is that of line 2",
+            "descricao;codigo\nmesa;A\nbanco;A\n": "</td><td>A is that of line 2",
             "descricao\n": "no lines",
         }
         for table, word in bad.items():

@@ -1,5 +1,7 @@
 """`retoma quotes …`"""
 
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,6 +9,16 @@ import typer
 from retoma.cli.options import LARGEST, AsJson, Budget, Database, Wait, group
 
 quotes = group("Quotes: what products and vehicles cost, in lotes.")
+
+
+class FileFormat(StrEnum):
+    """As a lote is exported."""
+
+    CSV = "csv"
+    EXCEL = "excel"
+    JSON = "json"
+    XLSX = "xlsx"
+
 
 Lote = Annotated[
     int | None, typer.Argument(metavar="LOTE", min=1, max=LARGEST, help="None: all of them.")
@@ -21,18 +33,41 @@ SomeQuote = Annotated[
 @quotes.command("submit")
 def submit(
     file: Annotated[
-        str, typer.Argument(metavar="FILE.csv", help="With the column descricao; - is stdin.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="XLSX or CSV with the column descricao; - is stdin."
+        ),
     ],
     name: Annotated[str | None, typer.Option(help="What the lote is called.")] = None,
     budget: Budget = None,
+    only_good: Annotated[
+        bool, typer.Option("--only-good", help="Leave out bad rows and submit the good ones.")
+    ] = False,
     wait: Wait = False,
     database: Database = None,
     json: AsJson = False,
 ) -> None:
-    """Submit a table as a lote, all of its lines or none."""
+    """Submit a table as a lote, all of its rows or none; every bad row is named."""
     from retoma.cli.quotes import submit
 
-    submit(database, json, file, name=name, budget=budget, wait=wait)
+    submit(database, json, file, name=name, budget=budget, only_good=only_good, wait=wait)
+
+
+@quotes.command("export")
+def export(
+    lote: Annotated[int, typer.Argument(metavar="LOTE", min=1, max=LARGEST)],
+    format: Annotated[
+        FileFormat, typer.Option(help="What to write; excel is CSV with decimal commas.")
+    ] = FileFormat.CSV,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write it; without it, stdout.")
+    ] = None,
+    database: Database = None,
+) -> None:
+    """Write what came of a lote: prices, shops, links, FIPE codes, and why quotes failed."""
+    from retoma.cli.quotes import export
+
+    export(database, lote, as_=format, out=out)
 
 
 @quotes.command("status")

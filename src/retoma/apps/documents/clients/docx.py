@@ -7,7 +7,7 @@ import zlib
 from typing import Any, Final
 from xml.parsers import expat
 
-from retoma.apps.documents.clients.zips import open_zip
+from retoma.apps.zips import open_zip
 from retoma.engine.errors import Permanent
 
 MAIN: Final = "word/document.xml"

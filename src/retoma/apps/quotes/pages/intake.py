@@ -6,7 +6,7 @@ from fastapi import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from retoma.apps.quotes import api
-from retoma.apps.quotes.api.lotes import MOST, NewLote, quote_at, take_table
+from retoma.apps.quotes.api.lotes import MOST, BadRows, NewLote, row_read, take_table
 from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import QuoteKind
 from retoma.apps.quotes.pages.looks import KINDS
@@ -31,22 +31,23 @@ async def show(_: Viewer, who: ALooker) -> Response:
 async def take_in(
     actor: Operator, who: ALooker, request: Request, key: Once = None
 ) -> Response:
-    """ "Importar CSV": of a table with a mistake nothing is taken."""
+    """ "Importar": of a table with bad rows nothing is taken, unless the good ones are asked for."""
     try:
         async with spooled_form(request.stream(), "text") as (table, fields):
-            lote, _ = await take_table(
+            made, _ = await take_table(
                 who.house,
                 table,
                 actor,
                 name=fields.get("nome") or None,
                 budget=fields.get("orcamento") or None,
                 key=key,
+                only_good=fields.get("so_boas") == "yes",
             )
     except BadInput as error:
         if not who.htmx:
             raise
-        return _refused(who, error.args[0])
-    return led(who, f"/quotes/lotes/{lote}")
+        return _refused(who, error)
+    return led(who, f"/quotes/lotes/{made.id}")
 
 
 @routes.post("/quotes/new")
@@ -73,7 +74,16 @@ def _pasted(descriptions: str, kind: str | None) -> list[NewQuote]:
         raise BadInput(say("no description was given; nothing was changed"))
     if len(lines) > MOST:
         raise BadInput(say("more than {most} quotes at a time", most=MOST))
-    return [quote_at(number, {"descricao": line, "tipo": kind}) for number, line in lines]
+    quotes = []
+    for number, line in lines:
+        quote, bad = row_read(number, {"descricao": line, "tipo": kind or ""})
+        if quote is None:
+            [first, *_] = bad
+            raise BadInput(
+                say("line {n}: {column} {why}", n=number, column=first.column, why=first.why)
+            )
+        quotes.append(quote)
+    return quotes
 
 
 def led(who: Looker, address: str) -> Response:
@@ -83,8 +93,10 @@ def led(who: Looker, address: str) -> Response:
     return RedirectResponse(address, status_code=303)
 
 
-def _refused(who: Looker, why: str) -> Response:
-    html = who.pages.render("quotes/import_result.html", who.view, why=who.view.tell(why))
+def _refused(who: Looker, error: BadInput) -> Response:
+    table = error.table if isinstance(error, BadRows) else None
+    why = who.view.tell(error.args[0])
+    html = who.pages.render("quotes/import_result.html", who.view, why=why, table=table)
     return HTMLResponse(
         html,
         status_code=int(HTTPStatus.UNPROCESSABLE_ENTITY),

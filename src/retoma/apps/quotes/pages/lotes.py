@@ -36,7 +36,7 @@ PAGE: Final = 50  # quotes
 SILENCE: Final = 60  # seconds without an event after which a page says so
 LOTES: Final = "/quotes/lotes"
 NO_LOTES: Final = say(
-    "No lotes yet. Import a CSV, or paste what is to be quoted; in a shell: `retoma quotes submit FILE.csv`."
+    "No lotes yet. Import a table, or paste what is to be quoted; in a shell: `retoma quotes submit FILE.xlsx`."
 )
 NO_QUOTES: Final = say("No quote of this lote is like that now.")
 ANYONE: Any = None  # the roles were asked for by the route
@@ -77,7 +77,7 @@ class LotesScreen:
             self.view,
             empty=not rows,
             nothing=NO_LOTES,
-            way=(say("Import CSV"), "/quotes/import"),
+            way=(say("Import a table"), "/quotes/import"),
             following=page.next and LOTES + query_of({"cursor": page.next}),
             first=self.cursor and LOTES,
         )

@@ -14,12 +14,46 @@ export function filled(text, values) {
 
 // Whatever encoding a spreadsheet wrote it in.
 export async function textOf(file) {
-  const bytes = await file.arrayBuffer();
+  return decoded(await file.arrayBuffer());
+}
+
+function decoded(bytes) {
+  const mark = [...new Uint8Array(bytes.slice(0, 2))].join();
+  if (mark === "255,254") return new TextDecoder("utf-16le").decode(bytes);
+  if (mark === "254,255") return new TextDecoder("utf-16be").decode(bytes);
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
     return new TextDecoder("windows-1252").decode(bytes);
   }
+}
+
+function dataUrlOf(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+}
+
+// An XLSX file begins like a ZIP archive, an XLS file like an OLE one.
+const WORKBOOKS = ["80,75,3,4", "208,207,17,224"];
+
+// A text stands where it would have been pasted. A workbook is no text: its bytes are sent beside the area, which
+// shows its name.
+export async function place(area, file, takesWorkbooks) {
+  const bytes = await file.arrayBuffer();
+  const start = [...new Uint8Array(bytes.slice(0, 4))].join();
+  const isWorkbook = takesWorkbooks && WORKBOOKS.includes(start);
+  area.form.querySelector("input[data-workbook]")?.remove();
+  area.disabled = isWorkbook;
+  area.value = isWorkbook ? file.name : decoded(bytes);
+  if (!isWorkbook) return;
+  const field = document.createElement("input");
+  Object.assign(field, { type: "hidden", name: area.name, value: await dataUrlOf(file) });
+  field.dataset.workbook = "";
+  area.form.append(field);
 }
 
 function read(entry) {

@@ -106,10 +106,11 @@ function untick() {
 
 document.addEventListener("change", async ({ target }) => {
   // A file is read here and stands where it would have been pasted; it is not sent as a file.
-  const into = target.dataset?.into && target.form?.elements[target.dataset.into];
+  const into = target.dataset?.into && target.form?.querySelector(`textarea[name="${target.dataset.into}"]`);
   if (into && target.files?.length) {
-    const { textOf } = await import("./files.js");
-    into.value = await textOf(target.files[0]);
+    const { place } = await import("./files.js");
+    await place(into, target.files[0], "workbooks" in target.dataset);
+    target.value = ""; // chosen again once it was corrected, it is read again
   }
   if (target.matches("[data-tick-all]")) {
     for (const box of boxes()) box.checked = target.checked;
