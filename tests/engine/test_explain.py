@@ -455,7 +455,7 @@ async def test_dead_because_every_attempt_was_spent(database_url):
 @pytest.mark.parametrize(
     ("reason", "advice"),
     [
-        ("poison", "three runners died while it ran; look at its timeline"),
+        ("poison", "its runners died while it ran; look at its timeline"),
         (
             "deadline",
             "its deadline passed before it ended; `retry` gives it a life without one",

@@ -8,7 +8,7 @@ import pytest
 from retoma import Retoma, State
 from retoma.db import Database, Transaction
 from retoma.engine import insights, settlement, store
-from retoma.engine.job import StepId
+from retoma.engine.job import MOST_LOSSES, NEARLY_ALONE, StepId
 from retoma.engine.ports import Process
 from retoma.engine.states import DeadReason
 from retoma.engine.watchdog import Swept, Watchdog
@@ -226,6 +226,73 @@ async def test_e10_however_many_runners_die_no_neighbour_of_a_poison_job_is_buri
 
         assert {State.DEAD: 1, State.DONE: 19} == await app.counts()
         assert State.DEAD is (await app.get(poison)).state
+
+
+async def lose_among(database: Database, n: int, others: int) -> int:
+    """A runner that holds the suspect and so many fresh jobs dies; these end well on another one."""
+    await submit(database, others)
+    me = await dead_neighbour(database, f"among{n}")
+    held = await claim(database, me, slots=others)
+    [suspect] = [each.job for each in held if each.suspect]
+    assert others + 1 == len(held)
+    await watchdog(database).run_once()
+    end = await boot(database, f"end{n}")
+    for each in await claim(database, end, slots=others, suspects=0):
+        await settle(database, end, each.held, settlement.done("1"))
+    return suspect
+
+
+async def test_e10_three_kills_beside_twenty_nine_others_condemn_nobody(database_url):
+    """What killed those runners nobody knows; beside so many it was hardly this one."""
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database, "watch")
+        await submit(database)
+        for n in range(2):
+            [job] = await lose_once(database, n)
+
+        losses = []
+        for n in range(MOST_LOSSES - 2):
+            assert job == await lose_among(database, n, 29)
+            found = await app.get(job)
+            losses.append((found.state, found.lost))
+
+        waits = [(State.WAITING, n) for n in range(3, MOST_LOSSES)]
+        assert [*waits, (State.DEAD, MOST_LOSSES)] == losses, "it is found all the same"
+        assert {"lost"} == {attempt.ended for attempt in await app.attempts(job)}
+
+
+async def test_e10_a_suspect_nearly_alone_is_judged_by_its_third_loss(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database, "watch")
+        await submit(database)
+        for n in range(2):
+            [job] = await lose_once(database, n)
+
+        await lose_among(database, 0, NEARLY_ALONE)
+        beside = await app.get(job)
+        await lose_among(database, 1, NEARLY_ALONE - 1)
+
+        assert State.WAITING is beside.state
+        assert State.DEAD is (await app.get(job)).state
+
+
+async def test_e10_a_suspect_among_more_than_a_slice_is_beside_all_of_them(database_url):
+    async with Retoma(database_url) as app:
+        database = await app.database()
+        await boot(database, "watch")
+        fresh = store.BITE + NEARLY_ALONE
+        await submit(database, fresh)
+        await submit(database)
+        job = fresh + 1
+        await change(database, "UPDATE jobs SET lost = 2 WHERE id = (SELECT max(id) FROM jobs)")
+        dead = await dead_neighbour(database)
+        assert fresh + 1 == len(await claim(database, dead, slots=fresh))
+
+        await watchdog(database).run_once()
+
+        assert (State.WAITING, 3) == ((await app.get(job)).state, (await app.get(job)).lost)
 
 
 async def test_e10_a_committed_step_clears_the_suspicion(database_url):

@@ -4,10 +4,13 @@ Written from the table of moves and the promises, not from the statements it jud
 seconds that only `advance` moves.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 LEASE = 70
 SUSPECT_AFTER = 2
+NEARLY_ALONE = 3
+MOST_LOSSES = 10
 ENDED = ("done", "skipped", "dead", "canceled")
 ACCEPTED = ("alive", "leaving")  # a runner in one of these may still write
 
@@ -200,19 +203,22 @@ class Model:
 
     def take_back(self) -> set[int]:
         gone = [j for j in self.jobs.values() if j.runner and not self._counts(j.runner)]
+        held = Counter(str(job.runner) for job in gone)
         for job in gone:
-            self._take_back(job, self.runners[str(job.runner)].state)
+            runner = str(job.runner)
+            bound = SUSPECT_AFTER if held[runner] <= NEARLY_ALONE else MOST_LOSSES - 1
+            self._take_back(job, self.runners[runner].state, bound)
         return {job.id for job in gone}
 
     def _counts(self, boot: str) -> bool:
         return self.runners[boot].state in ACCEPTED
 
-    def _take_back(self, job: Job, runner: str) -> None:
+    def _take_back(self, job: Job, runner: str, bound: int) -> None:
         if job.cancel:
             job.state, event = "canceled", "canceled"
         elif runner == "gone":
             job.state, event = "waiting", "released"
-        elif job.lost >= SUSPECT_AFTER:
+        elif job.lost >= bound:
             job.state, job.reason, event = "dead", "poison", "buried"
         else:
             job.state, event = "waiting", "lost"

@@ -343,7 +343,7 @@ ENGINE_CODES: Final = table(
         ErrorClass.LOST,
         Action.BURY,
         None,
-        "The job was running, alone under suspicion, when its runner died for the third time.",
+        "Without progress its runner died a third time while it held three jobs at most, or a tenth time beside others.",
     ),
     Code(
         "released_too_often",

@@ -7,6 +7,10 @@ from typing import NamedTuple
 
 from retoma.engine.states import ENDED, State, StepState
 
+NEARLY_ALONE = 3  # jobs that a runner holds: a suspect among so few is judged by its third loss
+MOST_LOSSES = (
+    10  # without progress: a suspect beside any number of others is judged by this one
+)
 SUSPECT_AFTER = 2  # losses without progress: from then on it runs as the only suspect
 RELEASES = 20  # a job given back more often than this in one generation is not going anywhere
 

@@ -175,7 +175,7 @@ def _why_waiting(case: _Case) -> Said:
     if job.suspect:
         return say(
             "a suspect: it was on {lost} runners that died without progress; suspects run one at"
-            " a time on each runner, and a third loss buries it",
+            " a time on each runner, and a third loss nearly alone, or a tenth beside others, ends it",
             lost=job.lost,
         )
     # What no claim has met yet would be set aside by the next.
@@ -466,7 +466,7 @@ DEAD: dict[str, Said] = {
         "it failed as often as it may; `retry` gives it a fresh budget and keeps its steps"
     ),
     DeadReason.POISON: say(
-        "three runners died while it ran; look at its timeline before you `retry` it"
+        "its runners died while it ran; look at its timeline before you `retry` it"
     ),
     DeadReason.DEADLINE: say(
         "its deadline passed before it ended; `retry` gives it a life without one"

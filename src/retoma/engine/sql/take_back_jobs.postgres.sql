@@ -1,15 +1,23 @@
 -- Take back what lost runners held, a bite at a time. The epoch stays; the next claim adds one.
 -- Twin: one statement with data-modifying CTEs here, several on SQLite.
--- The third loss in a row buries a suspect as poison; a job to be canceled is not tried again.
+-- A third loss in a row fails a suspect permanently as poison, if its runner held `few` jobs at most; beside
+-- more only loss number `most` does: whose fault such a death is nobody knows. A job to be canceled is not retried.
+-- Suspects first: of a runner whose jobs come back in several slices the first slice has all of them to count.
 -- Unless remote work of it may live: that is stopped first, and what would be buried is parked.
 -- From runners to jobs, in that order: with ORDER BY id the planner walks the whole history.
 WITH absent AS MATERIALIZED (
-    SELECT boot, state FROM runners WHERE state IN ('lost', 'gone')
+    SELECT r.boot, r.state, (
+               SELECT count(*) FROM (
+                   SELECT 1 FROM jobs h WHERE h.runner = r.boot LIMIT CAST(:few AS integer) + 1) held
+           ) <= CAST(:few AS integer) AS few
+    FROM runners r WHERE r.state IN ('lost', 'gone')
 ), left_over AS MATERIALIZED (
     SELECT h.id, h.cancel_at IS NOT NULL AND NOT r.remote AS canceled,
-           a.state = 'lost' AS lost, a.state = 'lost' AND h.lost >= 2 AS last, r.remote
+           a.state = 'lost' AS lost, r.remote,
+           a.state = 'lost' AND h.lost >= CASE WHEN a.few THEN 2 ELSE CAST(:most AS integer) - 1 END AS last
     FROM absent a CROSS JOIN LATERAL (
         SELECT id, cancel_at, lost FROM jobs WHERE runner = a.boot
+        ORDER BY lost DESC
         LIMIT :bite FOR UPDATE SKIP LOCKED
     ) h CROSS JOIN LATERAL (
         SELECT EXISTS (
@@ -41,7 +49,7 @@ WITH absent AS MATERIALIZED (
     SELECT id, seq, epoch, event, (SELECT clock()), :actor,
            CAST(CASE event WHEN 'buried' THEN '{"reason":"poison","code":"poison"}'
                            WHEN 'parked' THEN
-               '{"reason":"unknown_remote","why":"three runners died while its remote work may run"}'
+               '{"reason":"unknown_remote","why":"its runners died while its remote work may run"}'
                END AS json)
     FROM back
 ), tallied AS (

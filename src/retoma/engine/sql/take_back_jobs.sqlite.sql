@@ -1,6 +1,8 @@
 -- Take back what lost runners held, a bite at a time. The epoch stays; the next claim adds one.
 -- Twin: SQLite has no data-modifying CTE; what is taken back stands in a temp table first.
--- The third loss in a row buries a suspect as poison; a job to be canceled is not tried again.
+-- A third loss in a row fails a suspect permanently as poison, if its runner held `few` jobs at most; beside
+-- more only loss number `most` does: whose fault such a death is nobody knows. A job to be canceled is not retried.
+-- Suspects first: of a runner whose jobs come back in several slices the first slice has all of them to count.
 -- Unless remote work of it may live: that is stopped first, and what would be buried is parked.
 CREATE TEMP TABLE IF NOT EXISTS back (
     job integer, epoch integer, seq integer, event text, state text, batch integer,
@@ -12,27 +14,31 @@ INSERT INTO temp.back
 SELECT h.id, h.epoch, h.seq + 1,
        CASE WHEN h.cancel_at IS NOT NULL AND NOT h.remote THEN 'canceled'
             WHEN h.runner_state = 'gone' THEN 'released'
-            WHEN h.lost < 2 THEN 'lost'
+            WHEN h.lost < h.bound THEN 'lost'
             WHEN h.remote THEN 'parked' ELSE 'buried' END,
        CASE WHEN h.cancel_at IS NOT NULL AND NOT h.remote THEN 'canceled'
-            WHEN h.runner_state = 'gone' OR h.lost < 2 THEN 'waiting'
+            WHEN h.runner_state = 'gone' OR h.lost < h.bound THEN 'waiting'
             WHEN h.remote THEN 'parked' ELSE 'dead' END,
        h.batch, h.kind, h.lost + (h.runner_state = 'lost'), h.released + (h.runner_state = 'gone')
 FROM (
     SELECT j.*, r.state AS runner_state, EXISTS (
                SELECT 1 FROM steps s
                WHERE s.job = j.id AND s.name >= 'remote:' AND s.name < 'remote;'
-                 AND s.state IN ('begun', 'saved')) AS remote
+                 AND s.state IN ('begun', 'saved')) AS remote,
+           CASE WHEN (SELECT count(*) FROM (
+                          SELECT 1 FROM jobs h WHERE h.runner = r.boot LIMIT CAST(:few AS integer) + 1)
+                     ) <= CAST(:few AS integer)
+                THEN 2 ELSE CAST(:most AS integer) - 1 END AS bound
     FROM runners r CROSS JOIN jobs j ON j.runner = r.boot
     WHERE r.state IN ('lost', 'gone') AND j.runner IS NOT NULL AND j.state = 'running'
-    ORDER BY j.id LIMIT :bite
+    ORDER BY j.lost DESC, j.id LIMIT :bite
 ) h;
 
 INSERT INTO events (job, seq, epoch, type, at, actor, details)
 SELECT job, seq, epoch, event, (SELECT clock()), :actor,
        CASE event WHEN 'buried' THEN '{"reason":"poison","code":"poison"}'
                   WHEN 'parked' THEN
-           '{"reason":"unknown_remote","why":"three runners died while its remote work may run"}' END
+           '{"reason":"unknown_remote","why":"its runners died while its remote work may run"}' END
 FROM temp.back;
 
 INSERT INTO tallies (runner, batch, kind, from_state, to_state, event, code, minute, n)

@@ -9,7 +9,7 @@ from retoma.db import Call, Transaction
 from retoma.engine.errors import IllegalMove, NotFound
 from retoma.engine.events import EventType
 from retoma.engine.gate import Limit
-from retoma.engine.job import Held
+from retoma.engine.job import MOST_LOSSES, NEARLY_ALONE, Held
 from retoma.engine.ports import Process
 from retoma.engine.states import State
 from retoma.engine.store import alerts, gates, pauses
@@ -188,8 +188,8 @@ def tell_held_loop(tx: Transaction, boot: str, details: str) -> int:
 
 
 def take_back(tx: Transaction, me: str) -> list[tuple[Held, State]]:
-    """Jobs of lost runners wait again; one that lost three of them is buried."""
-    back = tx.all(TAKE_BACK_JOBS, actor=me, bite=BITE)
+    """Let the jobs of lost runners wait again; fail a job as poison that killed too many of them."""
+    back = tx.all(TAKE_BACK_JOBS, actor=me, bite=BITE, few=NEARLY_ALONE, most=MOST_LOSSES)
     for queue in {queue for *_, queue, _ in back}:
         tx.ring(queue)
     gates.give_back(tx, (limit_key for *_, limit_key in back))
