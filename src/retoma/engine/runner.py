@@ -516,12 +516,11 @@ class Life:
         self._wake_on_free = more
         if self._rung and self._free() > 0:
             return
-        timeout = max(until - self._clock.now(), 0.0)
+        alarm = self._loop.call_later(max(until - self._clock.now(), 0.0), self._wake.set)
         try:
-            async with asyncio.timeout(timeout):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+            await self._wake.wait()
+        finally:
+            alarm.cancel()
         self._wake.clear()
 
     async def _until_due(self, queues: list[str]) -> float:

@@ -49,6 +49,28 @@ class Host:
             thread.line_up()
 
 
+class Callback:
+    """A callback that waits for its turn or its time: what the loop needs of `asyncio.Handle`."""
+
+    __slots__ = ("_args", "_call", "_canceled", "_context")
+
+    def __init__(self, call: Any, args: tuple[Any, ...], context: Context) -> None:
+        self._call = call
+        self._args = args
+        self._context = context
+        self._canceled = False
+
+    def cancel(self) -> None:
+        self._canceled = True
+        self._call, self._args = None, ()  # what it would have used can be forgotten
+
+    def cancelled(self) -> bool:
+        return self._canceled
+
+    def run(self) -> None:
+        self._context.run(self._call, *self._args)
+
+
 class Thread:
     """One thread of a host: its callbacks wait here, in their order."""
 
@@ -56,7 +78,7 @@ class Thread:
 
     def __init__(self, host: Host, line: "list[Thread]") -> None:
         self.host = host
-        self.ready: deque[asyncio.Handle] = deque()
+        self.ready: deque[Callback] = deque()
         self.held = False  # by a callback of its own that does not return
         self._line = line  # of all threads that have something to do and may
         self._lined_up = False
@@ -70,11 +92,19 @@ class Thread:
         self.held = False
         self.line_up()
 
-    def add(self, handle: asyncio.Handle) -> None:
+    def add(self, callback: Callback) -> None:
         if not self.host.dead:
-            self.ready.append(handle)
+            self.ready.append(callback)
             if not self._lined_up:
                 self.line_up()
+
+    def take(self) -> Callback:
+        """The first of its callbacks; one that has no more leaves the line."""
+        callback = self.ready.popleft()
+        if not self.ready:
+            self._lined_up = False
+            self._line.remove(self)
+        return callback
 
     def line_up(self) -> None:
         """Stand among those who may go next, or leave them."""
@@ -101,7 +131,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def __init__(self, rng: Random) -> None:
         self._rng = rng
         self._now = 0.0
-        self._timers: list[tuple[float, int, asyncio.TimerHandle, Thread]] = []
+        self._timers: list[tuple[float, int, Callback, Thread]] = []
         self._numbers = count()
         self._pids = count(1000)
         self.callbacks = 0
@@ -147,32 +177,29 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def call_soon(  # type: ignore[override]
         self, callback: Any, *args: Any, context: Context | None = None
-    ) -> asyncio.Handle:
+    ) -> Callback:
         own = copy_context() if context is None else context
-        handle = asyncio.Handle(callback, args, self, own)
-        own.get(_THREAD, self._outside).add(handle)
-        return handle
+        made = Callback(callback, args, own)
+        own.get(_THREAD, self._outside).add(made)
+        return made
 
     # All threads are simulated in one.
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Any, *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
+    ) -> Callback:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Any, *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
+    ) -> Callback:
         own = copy_context() if context is None else context
-        timer = asyncio.TimerHandle(when, callback, args, self, own)
+        timer = Callback(callback, args, own)
         thread = own.get(_THREAD, self._outside)
         if not thread.host.dead:
             heapq.heappush(self._timers, (when, next(self._numbers), timer, thread))
         return timer
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Called by a timer that is cancelled; it is passed over when its time comes."""
 
     def create_future(self) -> "asyncio.Future[Any]":
         return asyncio.Future(loop=self)
@@ -224,7 +251,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         events._set_running_loop(self)  # noqa: SLF001 — what is cleared up must find no other
         try:
             for task in self._tasks:
-                _end(task.get_coro())
+                if not task.done():
+                    _end(task.get_coro())
         finally:
             events._set_running_loop(None)  # noqa: SLF001 — likewise
         for task in self._tasks:
@@ -239,32 +267,40 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         events._set_running_loop(self)  # noqa: SLF001 — documented, for those who write a loop
         self._running = True
         try:
-            while not main.done():
-                self._run_next(until)
+            self._run_until(main, until)
         finally:
             self._running = False
             events._set_running_loop(None)  # noqa: SLF001 — likewise
         return main.result()
 
-    def _run_next(self, until: float) -> None:
-        self.callbacks += 1
-        if self.callbacks > MOST_CALLBACKS:
-            raise NeverEnds(f"{MOST_CALLBACKS:,} callbacks and no end, at {self._now:.1f} s")
-        timers, able = self._timers, self._able
-        while timers and timers[0][0] <= self._now:
-            _, _, timer, thread = heapq.heappop(timers)
-            if not timer.cancelled():
-                thread.add(timer)
-        if not able:
-            self._let_time_pass(until)
-            return
-        thread = able[0] if len(able) == 1 else able[int(self._rng.random() * len(able))]
-        handle = thread.ready.popleft()
-        if not thread.ready:
-            thread.line_up()
-        self._now += CALLBACK
-        if not handle.cancelled():
-            handle._run()  # noqa: SLF001 — as every loop runs its handles
+    def _run_until(self, main: "asyncio.Future[Any]", until: float) -> None:
+        """One loop without helpers: it turns thousands of times in each universe."""
+        timers, able, chance, pop = self._timers, self._able, self._rng.random, heapq.heappop
+        while not main.done():
+            self.callbacks += 1
+            if self.callbacks > MOST_CALLBACKS:
+                raise NeverEnds(
+                    f"{MOST_CALLBACKS:,} callbacks and no end, at {self._now:.1f} s"
+                )
+            while timers and timers[0][0] <= self._now:
+                _, _, timer, thread = pop(timers)
+                if not timer.cancelled():
+                    thread.add(timer)
+            if not able:
+                self._let_time_pass(until)
+                continue
+            thread = able[0] if len(able) == 1 else able[int(chance() * len(able))]
+            callback = thread.take()
+            self._now += CALLBACK
+            if not callback.cancelled():
+                try:
+                    callback.run()
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001 — as every loop: reported, not raised
+                    self.call_exception_handler(
+                        {"message": "a callback failed", "exception": error}
+                    )
 
     def _let_time_pass(self, until: float) -> None:
         timers = self._timers

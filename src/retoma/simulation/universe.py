@@ -179,11 +179,11 @@ class Ears:
         self._woken.set()
 
     async def wait(self, seconds: float) -> set[str]:
+        alarm = self._loop.call_later(max(seconds, 0.0), self._woken.set)
         try:
-            async with asyncio.timeout(max(seconds, 0.0)):
-                await self._woken.wait()
-        except TimeoutError:
-            pass
+            await self._woken.wait()
+        finally:
+            alarm.cancel()
         self._woken.clear()
         topics, self._topics = self._topics, set()
         return topics
@@ -246,7 +246,8 @@ class Member:
     def suffers(self, kind: str) -> bool:
         """Whether a fault of this kind happens here, now."""
         universe = self.universe
-        return universe.chances.happens(self.host.name, kind, getattr(universe.faults, kind))
+        chance = getattr(universe.faults, kind)
+        return bool(chance) and universe.chances.happens(self.host.name, kind, chance)
 
     async def pass_time(self) -> None:
         """Let whoever is next go on; usually some milliseconds pass."""
