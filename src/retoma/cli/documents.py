@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -10,6 +10,7 @@ from retoma.access import Role
 from retoma.apps.documents import APP, service, store
 from retoma.apps.documents.api.execucoes import HEADINGS, line_told, result_told
 from retoma.apps.documents.api.how import time_told
+from retoma.apps.documents.api.projetos import reviews_csv, reviews_jsonl
 from retoma.apps.documents.api.recuperacao import blocked_told, described, message_of
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.intake import Intake, Taken
@@ -28,6 +29,7 @@ from retoma.cli.apps import ask_in, bar, print_page, shown_cell
 from retoma.cli.batches import watch
 from retoma.cli.desk import ACTOR, clean, console, print_json, table
 from retoma.db import Transaction
+from retoma.engine.errors import BadInput
 from retoma.web.files import cell
 from retoma.words import Said, chosen, say, speak, tell
 
@@ -37,7 +39,15 @@ PAGE = 1_000  # documents read at a time
 LISTED = 20  # executions
 LINE = ("id", "nome", "status", "progresso", "total")
 FAILED = ("codigo", "arquivo", "erro_codigo", "erro_mensagem", "tentativas", "ultimo_erro_em")
-SHOWN = ("codigo", "status", "rotulo", "confianca", "erro_codigo", "justificativa")
+SHOWN = (
+    "codigo",
+    "status",
+    "rotulo",
+    "rotulo_revisado",
+    "confianca",
+    "erro_codigo",
+    "justificativa",
+)
 
 
 def documents(
@@ -114,6 +124,7 @@ def classify(
     name: str | None,
     budget: str | None,
     manifest: Path | None,
+    without: Collection[str],
     wait: bool,
 ) -> None:
     async def go(tools: Tools) -> tuple[int, Taken]:
@@ -127,7 +138,12 @@ def classify(
             NewDocument(each.codigo, each.name, each.sha256, each.size)
             for each in taken.incoming
         ]
-        how: dict[str, Any] = {"name": name, "budget": budget, "actor": ACTOR}
+        how: dict[str, Any] = {
+            "name": name,
+            "budget": budget,
+            "actor": ACTOR,
+            "without": without,
+        }
         made = await tools.retoma.write(
             lambda tx: store.executions.add_execution(tx, wanted, papers, **how)
         )
@@ -135,13 +151,13 @@ def classify(
 
     left = say("nothing was begun; files that came in are dropped a day later")
     execution, taken = documents(database, go, interrupted=left)
-    _tell_taken(execution, taken, as_json=as_json, wait=wait)
+    n = len(taken.incoming) - len(without)
+    _tell_taken(execution, taken, n, as_json=as_json, wait=wait)
     if wait:
         watch(database, as_json, execution)
 
 
-def _tell_taken(execution: int, taken: Taken, *, as_json: bool, wait: bool) -> None:
-    n = len(taken.incoming)
+def _tell_taken(execution: int, taken: Taken, n: int, *, as_json: bool, wait: bool) -> None:
     if as_json:
         left = [{"arquivo": each.name, "codigo": each.code} for each in taken.left_out]
         if not wait:
@@ -251,11 +267,135 @@ def cancel(database: str | None, as_json: bool, execution: int) -> None:
     _tell_stand(execution, *documents(database, go), as_json=as_json)
 
 
-def reprocess(database: str | None, as_json: bool, execution: int) -> None:
+def reprocess(
+    database: str | None, as_json: bool, execution: int, *, error: str | None
+) -> None:
     async def go(tools: Tools) -> tuple[Stand, bool]:
-        return await service.reprocess(tools.retoma, execution, actor=ACTOR)
+        return await service.reprocess(tools.retoma, execution, actor=ACTOR, code=error)
 
     _tell_stand(execution, *documents(database, go), as_json=as_json)
+
+
+# — one document —
+
+
+def retry(database: str | None, as_json: bool, execution: int, code: str) -> None:
+    async def go(tools: Tools) -> None:
+        document = await _document(tools, execution, code)
+        await service.retry(tools.retoma, execution, document, actor=ACTOR)
+
+    documents(database, go)
+    _tell_document(database, execution, code, speak("is tried again"), as_json=as_json)
+
+
+def skip(
+    database: str | None,
+    as_json: bool,
+    execution: int,
+    *,
+    why: str,
+    document: str | None,
+    error: str | None,
+) -> None:
+    if (document is None) == (error is None):
+        raise BadInput(say("say what to skip: one document, or the code of those that failed"))
+
+    async def go(tools: Tools) -> int:
+        if error is not None:
+            return await service.skip_failed(tools.retoma, execution, error, why, actor=ACTOR)
+        one = await _document(tools, execution, document or "")
+        await service.skip(tools.retoma, execution, one, why, actor=ACTOR)
+        return 1
+
+    skipped = documents(database, go)
+    if as_json:
+        print_json({"id": execution, "pulados": skipped})
+    else:
+        print(speak("documents skipped: {n}", n=skipped))
+
+
+def review(database: str | None, as_json: bool, execution: int, code: str, label: str) -> None:
+    async def go(tools: Tools) -> bool:
+        document = await _document(tools, execution, code)
+        return await service.review(tools.retoma, execution, document, label, actor=ACTOR)
+
+    right = documents(database, go)
+    said = speak("label confirmed") if right else speak("label corrected")
+    _tell_document(database, execution, code, said, as_json=as_json)
+
+
+def original(database: str | None, execution: int, code: str, to: Path) -> None:
+    async def go(tools: Tools) -> int:
+        document = await _document(tools, execution, code)
+        _, size, pieces = await service.original(tools.retoma, execution, document)
+        with to.open("xb") as file:
+            async for piece in pieces:
+                file.write(piece)
+        return size
+
+    try:
+        size = documents(database, go)
+    except OSError as error:
+        raise BadInput(
+            say("{file} cannot be written: {why}", file=to, why=error.strerror or "")
+        ) from None
+    print(speak("{file}: {n} bytes", file=to, n=size))
+
+
+async def _document(tools: Tools, execution: int, code: str) -> int:
+    database = await tools.retoma.database()
+    return await database.read(lambda tx: store.documents.find_document(tx, execution, code))
+
+
+def _tell_document(
+    database: str | None, execution: int, code: str, said: str, *, as_json: bool
+) -> None:
+    if as_json:
+        found = looked(
+            database,
+            lambda tx: store.documents.result_of(
+                tx, execution, store.documents.find_document(tx, execution, code)
+            ),
+        )
+        print_json(result_told(found, Role.VIEWER).model_dump(mode="json"))
+    else:
+        print(f"{clean(code)}: {said}")
+
+
+# — what people said of labels —
+
+
+def reviews(database: str | None, project: str, *, as_csv: bool) -> None:
+    async def go(tools: Tools) -> None:
+        which = await _project(tools, project)
+        lines = reviews_csv if as_csv else reviews_jsonl
+        async for line in lines(tools.retoma, which):
+            sys.stdout.write(line.decode())
+
+    documents(database, go)
+
+
+def accuracy(database: str | None, as_json: bool, project: str) -> None:
+    async def go(tools: Tools) -> Sequence[service.Accuracy]:
+        return await service.accuracy(tools.retoma, await _project(tools, project))
+
+    told = [
+        {
+            "rotulo": each.label,
+            "revisados": each.reviewed,
+            "corretos": each.right,
+            "acerto": round(each.share, 4),
+            "outros": dict(each.instead),
+        }
+        for each in documents(database, go)
+    ]
+    names = ("rotulo", "revisados", "corretos", "acerto", "outros")
+    _table(names, told, as_json, none=say("nobody has reviewed a label of this project yet"))
+
+
+async def _project(tools: Tools, name: str) -> int:
+    database = await tools.retoma.database()
+    return await database.read(lambda tx: store.projects.find_project(tx, name))
 
 
 def _tell_stand(execution: int, stand: Stand, changed: bool, *, as_json: bool) -> None:

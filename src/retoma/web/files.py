@@ -2,13 +2,14 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Final
+from urllib.parse import quote
 
 from fastapi import Query
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from retoma.web.workbook import write_workbook
 
@@ -28,6 +29,15 @@ TEXT_FILE: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "The bytes, as text.",
         "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
+}
+
+ANY_FILE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The bytes, as they came.",
+        "content": {
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+        },
     }
 }
 
@@ -74,6 +84,25 @@ def csv_file(name: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) 
 def excel_file(name: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Response:
     """The same for a spreadsheet that is set up as in Brazil, where a comma is the decimal sign."""
     return _table(name, headings, rows, _local_cell, ";", "utf-8-sig")
+
+
+def csv_line(values: Sequence[Any]) -> bytes:
+    """One line of a table in which nothing is a formula."""
+    out = io.StringIO()
+    csv.writer(out).writerow([cell(each) for each in values])
+    return out.getvalue().encode()
+
+
+def saved_stream(name: str, size: int | None, pieces: AsyncIterator[bytes]) -> Response:
+    """Bytes of anybody, to be saved under a name of anybody's: a browser neither shows nor runs them."""
+    headers = {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}",
+        "Content-Security-Policy": SANDBOX,
+        "X-Content-Type-Options": "nosniff",
+    }
+    if size is not None:
+        headers["Content-Length"] = str(size)
+    return StreamingResponse(pieces, headers=headers, media_type="application/octet-stream")
 
 
 def _table(

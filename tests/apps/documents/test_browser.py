@@ -162,7 +162,7 @@ def test_files_are_dropped_in_and_watched_a_runner_dies_errors_are_tried_again(
 def _makes_a_project(page: Page, there: House) -> None:
     page.goto(f"{there.origin}/classificador/projeto/novo")
     page.locator("[name=nome]").fill("PGE")
-    page.get_by_role("button", name="Mais um rótulo").click()
+    page.get_by_role("button", name="Adicionar rótulo").click()
     for at, name in enumerate(NAMES):
         page.locator("[name=rotulo]").nth(at).fill(name)
         page.locator("[name=descricao]").nth(at).fill(LABELS[name])

@@ -373,7 +373,7 @@ async def test_c3_a_stuck_execution_says_so_and_goes_on_by_a_button(database_url
         )
         assert ["Filtrar"] == re.findall(r"<button[^>]*>([^<]*)", main)
         browser, csrf = await signed_in(site, "operator")
-        assert "goes on where it stopped" in told(
+        assert "is resumed where it stopped" in told(
             await posted(browser, f"{page}/retomar", csrf)
         )
         assert "EM_ANDAMENTO" == (await site.house.stand(execution)).status

@@ -55,7 +55,7 @@ class Contents:
 
     async def open(self, sha256: str) -> bytes:
         """All of it; NotFound where it is no longer there."""
-        return b"".join([piece async for piece in self._pieces(sha256)])
+        return b"".join([piece async for piece in self.pieces(sha256)])
 
     @asynccontextmanager
     async def on_disk(self, sha256: str, size: int) -> AsyncIterator[Path]:
@@ -76,13 +76,14 @@ class Contents:
         return dropped
 
     async def _fill(self, path: Path, sha256: str) -> None:
-        async for piece in self._pieces(sha256):
+        async for piece in self.pieces(sha256):
             if len(piece) > SMALL:
                 await _beside(_append, path, piece)
             else:
                 _append(path, piece)
 
-    async def _pieces(self, sha256: str) -> AsyncIterator[bytes]:
+    async def pieces(self, sha256: str) -> AsyncIterator[bytes]:
+        """All of it, piece by piece; NotFound where it is not there, or not what it was."""
         database = await self._retoma.database()
         size, piece = await self._begun.asked(sha256)
         if size is None:

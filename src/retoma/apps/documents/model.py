@@ -147,7 +147,7 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "encrypted": say("the file asks for a password"),
     "needs_ocr": say("scanned pages: it needs OCR"),
     "empty": say("there is no text in the file"),
-    "unsupported": say("a sort of file that is not taken"),
+    "unsupported": say("a type of file that is not accepted"),
     "wrong_extension": say("the content is not what the name of the file says"),
     "too_large": say("the file is too large"),
     "nested": say("an archive inside another"),

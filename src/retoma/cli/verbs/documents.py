@@ -10,6 +10,7 @@ from retoma.cli.options import LARGEST, AsJson, Budget, Database, Wait, group
 documents = group("Documents: each gets a label out of a closed set, in executions.")
 
 Execution = Annotated[int, typer.Argument(metavar="EXECUTION", min=1, max=LARGEST)]
+Document = Annotated[str, typer.Argument(metavar="DOCUMENT", help="The code of a document.")]
 SomeExecution = Annotated[
     int | None,
     typer.Argument(metavar="EXECUTION", min=1, max=LARGEST, help="None: the newest ones."),
@@ -58,6 +59,12 @@ def classify(
         typer.Option(metavar="FILE.csv", help="codigo,arquivo; else manifesto.csv, if there."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="What the execution is called.")] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--except", metavar="DOCUMENT", help="Code of one that is left out; several times."
+        ),
+    ] = None,
     budget: Budget = None,
     wait: Wait = False,
     database: Database = None,
@@ -67,7 +74,17 @@ def classify(
     from retoma.cli.documents import classify
 
     more = {"name": name, "budget": budget}
-    classify(database, json, paths, project=project, manifest=manifest, wait=wait, **more)
+    left = frozenset(without or ())
+    classify(
+        database,
+        json,
+        paths,
+        project=project,
+        manifest=manifest,
+        without=left,
+        wait=wait,
+        **more,
+    )
 
 
 @documents.command("status")
@@ -104,11 +121,103 @@ def resume(
 
 
 @documents.command("reprocess")
-def reprocess(execution: Execution, database: Database = None, json: AsJson = False) -> None:
+def reprocess(
+    execution: Execution,
+    error: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Only what failed by this code.")
+    ] = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
     """Try again what failed, and nothing else."""
     from retoma.cli.documents import reprocess
 
-    reprocess(database, json, execution)
+    reprocess(database, json, execution, error=error)
+
+
+@documents.command("retry")
+def retry(
+    execution: Execution, document: Document, database: Database = None, json: AsJson = False
+) -> None:
+    """Try one document again that failed, or that waits for a person."""
+    from retoma.cli.documents import retry
+
+    retry(database, json, execution, document)
+
+
+@documents.command("skip")
+def skip(
+    execution: Execution,
+    why: Annotated[str, typer.Option(help="It is shown and kept.")],
+    document: Annotated[
+        str | None, typer.Option(metavar="DOCUMENT", help="The code of one document.")
+    ] = None,
+    error: Annotated[
+        str | None, typer.Option(metavar="CODE", help="All that failed by this code.")
+    ] = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Leave out one document, or all that failed by a code."""
+    from retoma.cli.documents import skip
+
+    skip(database, json, execution, why=why, document=document, error=error)
+
+
+@documents.command("review")
+def review(
+    execution: Execution,
+    document: Document,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="What the label is.")],
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Confirm or correct the label of one document."""
+    from retoma.cli.documents import review
+
+    review(database, json, execution, document, label)
+
+
+@documents.command("reviews")
+def reviews(
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The name of a project.")],
+    csv: Annotated[
+        bool,
+        typer.Option("--csv", help="A table without texts, in which nothing is a formula."),
+    ] = False,
+    database: Database = None,
+) -> None:
+    """Print what people reviewed as a labelled set: a line of JSON for each document, with its text."""
+    from retoma.cli.documents import reviews
+
+    reviews(database, project, as_csv=csv)
+
+
+@documents.command("accuracy")
+def accuracy(
+    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The name of a project.")],
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Print how often each label of the model was right, where a person looked."""
+    from retoma.cli.documents import accuracy
+
+    accuracy(database, json, project)
+
+
+@documents.command("original")
+def original(
+    execution: Execution,
+    document: Document,
+    to: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where it is written; not over a file.")
+    ],
+    database: Database = None,
+) -> None:
+    """Write the file of a document as it came in."""
+    from retoma.cli.documents import original
+
+    original(database, execution, document, to)
 
 
 @documents.command("cancel")

@@ -15,7 +15,15 @@ from retoma.apps.documents.store.executions import NewDocument
 from retoma.db import Transaction
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.files import TEXT_FILE, AsFile, csv_of, listed_file, text_file
+from retoma.web.files import (
+    ANY_FILE,
+    TEXT_FILE,
+    AsFile,
+    csv_of,
+    listed_file,
+    saved_stream,
+    text_file,
+)
 from retoma.web.replay import asked, written
 from retoma.web.wire import LARGEST, Body, Id, Limit, Name, NextPage, Once, PageOf, Shown, Why
 
@@ -23,6 +31,7 @@ PAGE: Final = 1_000  # documents read at a time for a file
 HEADINGS: Final = (
     *("codigo", "arquivo", "status", "rotulo", "confianca", "revisar", "justificativa"),
     *("modelo", "origem", "tentativas", "erro_codigo", "erro_mensagem", "pulado_motivo"),
+    *("rotulo_revisado", "revisado_por", "revisado_em"),
 )
 
 TIMES: Final = ("ultimo_erro_em", "concluido_em", "revisado_em")
@@ -51,6 +60,9 @@ class NewExecution(Body):
     nome: Name | None = None
     documentos: Annotated[list[DocumentSaid], Field(min_length=1, max_length=MOST_DOCUMENTS)]
     orcamento: Annotated[StrictStr, Field(max_length=50, examples=["25 USD"])] | None = None
+    sem: Annotated[
+        list[Annotated[StrictStr, Field(max_length=255)]], Field(max_length=MOST_DOCUMENTS)
+    ] = Field(default=[], description="Codes of documents that are not wanted after all.")
 
 
 class ExecutionLine(Shown):
@@ -155,6 +167,7 @@ async def add_execution(
             wanted,
             name=body.nome,
             budget=body.orcamento,
+            without=frozenset(body.sem),
             actor=who.name,
         ),
         lambda execution: _Made(id=execution),
@@ -252,10 +265,45 @@ async def skip_document(
     execution: ExecutionId, document: DocumentId, body: Skipped, who: Operator, house: AHouse
 ) -> ResultShown:
     """PULADO, because a person says so and why."""
-    told = await read(house, lambda tx: store.documents.result_of(tx, execution, document))
-    await house.retoma.skip(told["job"], body.motivo, actor=who.name)
-    told = await read(house, lambda tx: store.documents.result_of(tx, execution, document))
-    return result_told(told, who.role)
+    await service.skip(house.retoma, execution, document, body.motivo, actor=who.name)
+    return await get_document(execution, document, who, house)
+
+
+@routes.post("/classificador/execucoes/{execution}/documentos/{document}/repetir")
+async def retry_document(
+    execution: ExecutionId, document: DocumentId, who: Operator, house: AHouse
+) -> ResultShown:
+    """One document that failed, or that waits for a person, is tried again."""
+    await service.retry(house.retoma, execution, document, actor=who.name)
+    return await get_document(execution, document, who, house)
+
+
+class Reviewed(Body):
+    """What a person says the label is."""
+
+    rotulo: Annotated[StrictStr, Field(min_length=1, max_length=100)]
+
+
+@routes.post("/classificador/execucoes/{execution}/documentos/{document}/revisar")
+async def review_document(
+    execution: ExecutionId, document: DocumentId, body: Reviewed, who: Operator, house: AHouse
+) -> ResultShown:
+    """Confirm or correct its label; the last person who says so counts, and the audit log has all."""
+    await service.review(house.retoma, execution, document, body.rotulo, actor=who.name)
+    return await get_document(execution, document, who, house)
+
+
+@routes.get(
+    "/classificador/execucoes/{execution}/documentos/{document}/original",
+    response_class=Response,
+    responses=ANY_FILE,
+)
+async def get_original(
+    execution: ExecutionId, document: DocumentId, _: Viewer, house: AHouse
+) -> Response:
+    """The file as it came in, to be saved: no browser shows it as a page of ours."""
+    name, size, pieces = await service.original(house.retoma, execution, document)
+    return saved_stream(name, size, pieces)
 
 
 async def page_of(

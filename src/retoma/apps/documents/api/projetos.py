@@ -1,12 +1,14 @@
 """Projects: a closed set of labels, and how documents are classified by it."""
 
+import json
+from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Response
+from fastapi import Query, Response
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
-from retoma.apps.documents import store
+from retoma.apps.documents import service, store
 from retoma.apps.documents.api.how import ProjectId, read, routes, time_told
 from retoma.apps.documents.model import (
     CHARS,
@@ -19,8 +21,10 @@ from retoma.apps.documents.model import (
     ProjectRules,
 )
 from retoma.apps.documents.store.projects import Project
+from retoma.library import Retoma
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor
+from retoma.web.files import csv_line, csv_of, saved_stream
 from retoma.web.replay import asked, written
 from retoma.web.wire import Body, Limit, Name, NextPage, Once, PageOf, Shown
 
@@ -142,6 +146,66 @@ async def remove_project(project: ProjectId, who: Operator, house: AHouse) -> No
     await house.retoma.write(
         lambda tx: store.projects.remove_project(tx, project, actor=who.name)
     )
+
+
+class AccuracyShown(Shown):
+    """How often a label of the model was right, where a person looked."""
+
+    rotulo: str
+    revisados: int
+    corretos: int
+    acerto: float = Field(description="From 0 to 1.")
+    outros: dict[str, int] = Field(description="What people said of the others.")
+
+
+@routes.get("/classificador/projetos/{project}/acerto")
+async def get_accuracy(project: ProjectId, _: Viewer, house: AHouse) -> list[AccuracyShown]:
+    """By the label that the model gave: how many people reviewed, and how many were right."""
+    return [
+        AccuracyShown(
+            rotulo=each.label,
+            revisados=each.reviewed,
+            corretos=each.right,
+            acerto=round(each.share, 4),
+            outros=dict(each.instead),
+        )
+        for each in await service.accuracy(house.retoma, project)
+    ]
+
+
+@routes.get(
+    "/classificador/projetos/{project}/revisoes",
+    response_class=Response,
+    responses=csv_of("documents that people reviewed"),
+)
+async def export_reviews(
+    project: ProjectId,
+    _: Viewer,
+    house: AHouse,
+    as_: Annotated[str, Query(alias="format", pattern="^(jsonl|csv)$")] = "jsonl",
+) -> Response:
+    """What people reviewed, as a labelled set: JSON Lines with the text of each, or a table without."""
+    await read(house, lambda tx: store.projects.project_of(tx, project))
+    lines = reviews_csv if as_ == "csv" else reviews_jsonl
+    return saved_stream(f"revisoes-{project}.{as_}", None, lines(house.retoma, project))
+
+
+async def reviews_jsonl(retoma: Retoma, project: int) -> AsyncIterator[bytes]:
+    async for row in service.labelled(retoma, project, texts=True):
+        told = {**row, "revisado_em": _iso(row["revisado_em"])}
+        yield json.dumps(told, ensure_ascii=False).encode() + b"\n"
+
+
+async def reviews_csv(retoma: Retoma, project: int) -> AsyncIterator[bytes]:
+    yield csv_line(store.documents.REVIEWED)
+    async for row in service.labelled(retoma, project, texts=False):
+        told = {**row, "revisado_em": _iso(row["revisado_em"])}
+        yield csv_line([told[name] for name in store.documents.REVIEWED])
+
+
+def _iso(at: Any) -> str | None:
+    told = time_told(at)
+    return None if told is None else told.isoformat()
 
 
 async def _shown(house: House, project: int) -> ProjectShown:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final
 
 from fastapi import Query
-from pydantic import Field
+from pydantic import Field, StrictStr
 
 from retoma.access import Role
 from retoma.apps.documents import service, store
@@ -30,7 +30,7 @@ from retoma.apps.documents.store.executions import Stand
 from retoma.db import Transaction
 from retoma.web import AHouse, AVisit, House, Operator, Refusal, Viewer
 from retoma.web.money import CostsShown, costs_shown
-from retoma.web.wire import Limit, NextPage, PageOf, Shown
+from retoma.web.wire import Body, Limit, NextPage, PageOf, Shown, Why
 from retoma.words import Language, Said, say, tell
 
 E = ExecutionStatus
@@ -166,10 +166,37 @@ async def resume_execution(
 
 
 @routes.post("/classificador/execucoes/{execution}/reprocessar-erros")
-async def reprocess_errors(execution: ExecutionId, who: Operator, house: AHouse) -> Recovered:
-    """What failed is tried again as a new generation; asked by many at once that is one."""
-    stand, changed = await service.reprocess(house.retoma, execution, actor=who.name)
+async def reprocess_errors(
+    execution: ExecutionId, who: Operator, house: AHouse, erro: ErrorCode = None
+) -> Recovered:
+    """What failed is tried again as a new generation, by the model that the project names now; asked by
+    many at once that is one. `erro`: only what failed by this code."""
+    stand, changed = await service.reprocess(house.retoma, execution, actor=who.name, code=erro)
     return _recovered(execution, stand, changed=changed)
+
+
+class SkippedByCode(Body):
+    """Which documents are left out, and why."""
+
+    erro: Annotated[StrictStr, Field(min_length=1, max_length=100)]
+    motivo: Why
+
+
+class SkippedShown(Shown):
+    """How many documents were left out."""
+
+    pulados: int
+
+
+@routes.post("/classificador/execucoes/{execution}/pular-erros")
+async def skip_errors(
+    execution: ExecutionId, body: SkippedByCode, who: Operator, house: AHouse
+) -> SkippedShown:
+    """What failed, or waits for a person, by this code is PULADO, because a person says so and why."""
+    n = await service.skip_failed(
+        house.retoma, execution, body.erro, body.motivo, actor=who.name
+    )
+    return SkippedShown(pulados=n)
 
 
 def _recovered(execution: int, stand: Stand, *, changed: bool) -> Recovered:
@@ -222,9 +249,9 @@ def message_of(line: ExecutionLine) -> Said:
     """What somebody who waits wants to know first."""
     match line.status:
         case E.PENDENTE:
-            return say("Nobody has begun yet.")
+            return say("Not started yet.")
         case E.EM_ANDAMENTO:
-            return say("Under way.")
+            return say("In progress.")
         case E.CONCLUIDO:
             return say("Every document has ended.")
         case E.TRAVADO:
@@ -267,8 +294,10 @@ def described(why: str) -> Said:
         case "limit":
             return say("the same content is being classified")
         case "line":
-            return say("stand in line")
+            return say("waiting in the queue")
         case "no_runner":
-            return say("no runner lives that could take them: start one")
+            return say(
+                "no runner is alive that could take them: start one with `retoma runner`"
+            )
         case _:
             return say("held back by {gate}", gate=why)

@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
 from retoma.apps.documents import api, store
-from retoma.apps.documents.api.execucoes import ResultShown, Skipped
+from retoma.apps.documents.api.execucoes import ResultShown, Reviewed, Skipped
 from retoma.apps.documents.api.how import DocumentId, ExecutionId, read
 from retoma.apps.documents.model import DocumentStatus, Label, message_in
 from retoma.apps.documents.pages.looks import LOOKS, address
@@ -62,6 +62,11 @@ class DocumentScreen:
             "label": _label_of(wanted, document),
             "rules": wanted.rules,
             "skippable": document.status in OPEN,
+            "retriable": document.status is DocumentStatus.ERRO
+            or (
+                document.status is DocumentStatus.PENDENTE and document.erro_codigo is not None
+            ),
+            "reviewable": document.rotulo is not None,
             "text": None if text is None else text[:SHOWN],
             "longer": text is not None and len(text) > SHOWN,
             "letters": len(text or ""),
@@ -101,11 +106,17 @@ AScreen = Annotated[DocumentScreen, Depends(document_screen)]
 
 @routes.get("/classificador/execucao/{execution}/documento/{document}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
+    wanted = await read(who.house, lambda tx: store.documents.wanted_of(tx, screen.document))
+    told = await read(
+        who.house, lambda tx: store.documents.result_of(tx, screen.execution, screen.document)
+    )
     return await who.page(
         screen,
         "documents/document.html",
         number=screen.document,
         place=address(screen.execution, screen.document),
+        labels=wanted.rules.names,
+        chosen=told["rotulo_revisado"] or told["rotulo"],
     )
 
 
@@ -133,4 +144,30 @@ async def skip(
     body = filled(Skipped, {"motivo": (await form_of(request)).one("motivo")})
     await api.execucoes.skip_document(execution, document, body, actor, who.house)
     said = say("document {document} is skipped", document=document)
+    return did(who, who.view.tell(said), address(execution, document))
+
+
+@routes.post("/classificador/execucao/{execution}/documento/{document}/repetir")
+async def retry(
+    execution: ExecutionId, document: DocumentId, actor: Operator, who: ALooker
+) -> Response:
+    """ "Tentar de novo"."""
+    await api.execucoes.retry_document(execution, document, actor, who.house)
+    said = say("document {document} is tried again", document=document)
+    return did(who, who.view.tell(said), address(execution, document))
+
+
+@routes.post("/classificador/execucao/{execution}/documento/{document}/revisar")
+async def review(
+    execution: ExecutionId,
+    document: DocumentId,
+    actor: Operator,
+    who: ALooker,
+    request: Request,
+) -> Response:
+    """ "Salvar rótulo": confirmed, or corrected."""
+    body = filled(Reviewed, {"rotulo": (await form_of(request)).one("rotulo")})
+    told = await api.execucoes.review_document(execution, document, body, actor, who.house)
+    right = told.rotulo == told.rotulo_revisado
+    said = say("label confirmed") if right else say("label corrected")
     return did(who, who.view.tell(said), address(execution, document))

@@ -13,8 +13,9 @@ from retoma.access import Person
 from retoma.apps.documents import api, store
 from retoma.apps.documents.api.execucoes import ResultShown
 from retoma.apps.documents.api.how import ExecutionId, read
-from retoma.apps.documents.api.recuperacao import DetailedStatus
+from retoma.apps.documents.api.recuperacao import DetailedStatus, SkippedByCode
 from retoma.apps.documents.model import (
+    CODES,
     LONGEST_NAME,
     ROUTE,
     DocumentStatus,
@@ -37,11 +38,11 @@ from retoma.apps.documents.pages.looks import (
 from retoma.apps.documents.pages.projects import every_project
 from retoma.apps.documents.store.documents import Which
 from retoma.engine.errors import NotFound
-from retoma.web.pages.asked import Blank, CodeOf, CursorOf, Number
+from retoma.web.pages.asked import Blank, CodeOf, CursorOf, Number, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
@@ -52,7 +53,7 @@ D, E = DocumentStatus, ExecutionStatus
 
 LIST: Final = 25  # executions, each with its counts
 ROWS: Final = 50  # documents
-CODES: Final = 20  # of errors, that are shown with whom they befell
+MOST_CODES: Final = 20  # of errors, that are shown with whom they befell
 EXAMPLES: Final = 3  # documents of each
 AT_IT: Final = 3  # codes of documents that are being worked on now
 SILENCE: Final = 60  # seconds without an event after which a page says so
@@ -226,7 +227,7 @@ class ExecutionScreen:
         self, told: DetailedStatus
     ) -> list[tuple[str, str, int, list[ResultShown]]]:
         """By code: what it means, how many, and some of them."""
-        most = sorted(told.erros.items(), key=lambda each: (-each[1], each[0]))[:CODES]
+        most = sorted(told.erros.items(), key=lambda each: (-each[1], each[0]))[:MOST_CODES]
         return [
             (
                 code,
@@ -326,6 +327,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
         looks=LOOKS,
         silence=SILENCE,
         route=ROUTE,
+        codes=[(code, meaning_of(code, who.view.language)) for code in sorted(CODES)],
     )
 
 
@@ -335,22 +337,32 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 
 
 @routes.post("/classificador/execucao/{execution}/{verb}")
-async def steer(execution: ExecutionId, verb: str, actor: Operator, who: ALooker) -> Response:
-    """ "Continuar de onde parou", "Reprocessar apenas erros", "Cancelar"."""
-    said = await _steered(who, execution, verb, actor)
+async def steer(
+    execution: ExecutionId, verb: str, actor: Operator, who: ALooker, request: Request
+) -> Response:
+    """ "Continuar de onde parou", "Reprocessar apenas erros", "Pular", "Cancelar"."""
+    said = await _steered(who, execution, verb, actor, await form_of(request))
     return did(who, who.view.tell(said), address(execution))
 
 
-async def _steered(who: Looker, execution: int, verb: str, actor: Person) -> Said:
+async def _steered(who: Looker, execution: int, verb: str, actor: Person, form: Form) -> Said:
     match verb:
         case "retomar" | "forcar":
             await api.recuperacao.resume_execution(
                 execution, actor, who.house, forcar=verb == "forcar"
             )
-            return say("execution {execution} goes on where it stopped", execution=execution)
+            return say("execution {execution} is resumed where it stopped", execution=execution)
         case "reprocessar":
-            done = await api.recuperacao.reprocess_errors(execution, actor, who.house)
+            done = await api.recuperacao.reprocess_errors(
+                execution, actor, who.house, form.one("erro") or None
+            )
             return say("documents tried again: {n}", n=done.reprocessados)
+        case "pular-erros":
+            body = filled(
+                SkippedByCode, {"erro": form.one("erro"), "motivo": form.one("motivo")}
+            )
+            left = await api.recuperacao.skip_errors(execution, body, actor, who.house)
+            return say("documents skipped: {n}", n=left.pulados)
         case "cancelar":
             await api.execucoes.cancel_execution(execution, actor, who.house)
             return say("execution {execution} is canceled: what runs ends", execution=execution)

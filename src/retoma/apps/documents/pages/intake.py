@@ -58,11 +58,15 @@ async def show(
 async def begin(actor: Operator, who: ALooker, request: Request, key: Once = None) -> Response:
     """ "Classificar": all of them or none; where to look is the answer."""
     wanted = await in_thread(_read, await json_of(request))
+    named = await in_thread(_named, wanted)
+    left = frozenset(wanted.sem)
+    came = zip(wanted.documentos, named, strict=True)
     body = NewExecution(
         projeto_id=wanted.projeto_id,
         nome=wanted.nome,
         orcamento=wanted.orcamento,
-        documentos=await in_thread(_named, wanted),
+        documentos=named,
+        sem=[each.codigo for before, each in came if before.codigo in left],
     )
     made = await api.execucoes.add_execution(body, actor, who.house, Response(), key)
     return JSONResponse({"address": address(made.id)}, status_code=201)

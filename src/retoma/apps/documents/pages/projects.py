@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from retoma.apps.documents import api
 from retoma.apps.documents.api.how import ProjectId
-from retoma.apps.documents.api.projetos import ProjectSaid, ProjectShown
+from retoma.apps.documents.api.projetos import AccuracyShown, ProjectSaid, ProjectShown
 from retoma.apps.documents.model import (
     CHARS,
     LONGEST_NAME,
@@ -119,7 +119,8 @@ async def blank(_: Viewer, who: ALooker) -> Response:
 
 @routes.get("/classificador/projeto/{project}")
 async def show(project: ProjectId, _: Viewer, who: ALooker) -> Response:
-    return _form(who, await api.projetos.get_project(project, ANYONE, who.house))
+    shown = await api.projetos.get_project(project, ANYONE, who.house)
+    return _form(who, shown, await api.projetos.get_accuracy(project, ANYONE, who.house))
 
 
 @routes.post("/classificador/projeto/novo")
@@ -145,11 +146,14 @@ async def remove(project: ProjectId, actor: Operator, who: ALooker) -> Response:
     return led(who, PROJECTS)
 
 
-def _form(who: Looker, project: ProjectShown | None) -> Response:
+def _form(
+    who: Looker, project: ProjectShown | None, accuracy: Sequence[AccuracyShown] = ()
+) -> Response:
     return who.answer(
         "documents/project.html",
         project=project,
         place=f"{PROJECTS}/{'novo' if project is None else project.id}",
+        accuracy=accuracy,
         blank=BLANK,
         chars=CHARS,
         usual=MOST_CHARS,

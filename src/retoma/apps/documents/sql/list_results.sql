@@ -6,7 +6,7 @@ SELECT v.id, v.execucao_id, v.codigo, v.arquivo, v.sha256, v.tamanho, v.status, 
 FROM resultados_classificacao v
 WHERE v.execucao_id = :execution AND v.id > :after
   AND (CAST(:status AS text) IS NULL OR v.status = :status)
-  AND (CAST(:label AS text) IS NULL OR v.rotulo = :label)
+  AND (CAST(:label AS text) IS NULL OR coalesce(v.rotulo_revisado, v.rotulo) = :label)
   AND (CAST(:code AS text) IS NULL OR v.erro_codigo = :code)
   AND (CAST(:review AS boolean) IS NULL OR v.revisar = CAST(:review AS boolean))
 ORDER BY v.id LIMIT :n;

@@ -10,17 +10,21 @@ from retoma.apps.documents.store.rows import json_of, named, rules_from, verb
 from retoma.codec import decode, encode
 from retoma.db import Call
 from retoma.db import Transaction as Reading
-from retoma.engine.errors import NotFound
+from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.transaction import Transaction
 from retoma.words import say
 
 COUNT_LABELS = verb("count_labels")
+COUNT_REVIEWS = verb("count_reviews")
+DOCUMENT_BY_CODE = verb("document_by_code")
 FIND_ANSWERS = verb("find_answers")
 GET_DOCUMENT = verb("get_document")
 GET_DOCUMENTS = verb("get_documents")
 GET_RESULT = verb("get_result")
 GET_TEXT = verb("get_text")
 LIST_RESULTS = verb("list_results")
+LIST_REVIEWS = verb("list_reviews")
+REVIEW_DOCUMENT = verb("review_document")
 TAKE_ASKINGS = verb("take_askings")
 
 COLUMNS: Final = (
@@ -28,6 +32,11 @@ COLUMNS: Final = (
     *("erro_codigo", "erro_mensagem", "erro_stack", "ultimo_erro_em", "rotulo", "confianca"),
     *("justificativa", "modelo", "revisar", "cortado", "paginas", "origem", "pulado_motivo"),
     *("concluido_em", "job", "rotulo_revisado", "revisado_por", "revisado_em"),
+)
+
+REVIEWED: Final = (
+    *("id", "execucao_id", "codigo", "arquivo", "sha256", "rotulo_modelo", "rotulo"),
+    *("revisado_por", "revisado_em"),
 )
 
 
@@ -74,7 +83,7 @@ class Which:
     review: bool | None = None
 
 
-def wanted_of(tx: Reading, document: int) -> Wanted:
+def wanted_of(tx: Reading | Transaction, document: int) -> Wanted:
     row = tx.one(GET_DOCUMENT, document=document)
     if row is None:
         raise _unknown(document)
@@ -122,6 +131,61 @@ def list_results(
 
 def count_labels(tx: Reading, execution: int) -> dict[str, int]:
     return {label: int(n) for label, n in tx.all(COUNT_LABELS, execution=execution)}
+
+
+def find_document(tx: Reading | Transaction, execution: int, code: str) -> int:
+    """Which document of an execution has this code."""
+    row = tx.one(DOCUMENT_BY_CODE, execution=execution, code=code)
+    if row is None:
+        raise NotFound(
+            say(
+                "there is no document {code!r} in execution {execution}",
+                code=code,
+                execution=execution,
+            )
+        )
+    return int(row[0])
+
+
+# — reviewed —
+
+
+def review(tx: Transaction, execution: int, document: int, label: str, *, actor: str) -> bool:
+    """Say that this is its label; whether the model was right. The last person who says so counts."""
+    told = result_of(tx, execution, document)
+    wanted = wanted_of(tx, document)
+    if told["rotulo"] is None:
+        raise IllegalMove(
+            say("document {document} has no label yet to confirm or correct", document=document)
+        )
+    if label not in wanted.rules.names:
+        raise BadInput(
+            say(
+                "{label!r} is not a label of this execution: {labels}",
+                label=label,
+                labels=", ".join(wanted.rules.names),
+            )
+        )
+    how = {"execution": execution, "document": document, "label": label, "actor": actor}
+    row = tx.one(REVIEW_DOCUMENT, **how)
+    if row is None:
+        raise IllegalMove(
+            say("document {document} has no label yet to confirm or correct", document=document)
+        )
+    details = {"predicted": row[0], "label": label}
+    tx.tell("documents.label_reviewed", f"documento {document}", details, actor=actor)
+    return bool(row[0] == label)
+
+
+def list_reviews(tx: Reading, project: int, *, after: int, n: int) -> list[dict[str, Any]]:
+    rows = tx.all(LIST_REVIEWS, project=project, after=after, n=n)
+    return [named(REVIEWED, row) for row in rows]
+
+
+def count_reviews(tx: Reading, project: int) -> list[tuple[str, str, int]]:
+    """By what the model said and what people said: how many documents."""
+    rows = tx.all(COUNT_REVIEWS, project=project)
+    return [(predicted, label, int(n)) for predicted, label, n in rows]
 
 
 # — asked once —

@@ -6,7 +6,7 @@ What a person changes is compare and set on the epoch or the generation that was
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -19,6 +19,7 @@ from retoma.apps.documents.model import (
     TERMINAL,
     DocumentStatus,
     ExecutionStatus,
+    ProjectRules,
     meaning_of,
 )
 from retoma.apps.documents.store import contents
@@ -127,8 +128,11 @@ def add_execution(
     actor: str,
     name: str | None = None,
     budget: str | None = None,
+    without: Collection[str] = (),
 ) -> int:
-    """All of them or none, as one batch; it keeps the rules of its project as they are now."""
+    """All of them or none, as one batch; it keeps the rules of its project as they are now. `without`:
+    codes of documents that came in and are not wanted after all."""
+    wanted = _but(wanted, without)
     _check(wanted)
     found = project_of(tx, project)
     _check_contents(tx, wanted)
@@ -162,6 +166,15 @@ def _add_documents(tx: Transaction, wanted: Sequence[NewDocument]) -> list[int]:
         for each in wanted
     ]
     return sorted(int(id_) for (id_,) in tx.all(ADD_DOCUMENTS, rows=json.dumps(rows)))
+
+
+def _but(wanted: Sequence[NewDocument], without: Collection[str]) -> Sequence[NewDocument]:
+    unknown = sorted({*without} - {each.code for each in wanted})
+    if unknown:
+        raise BadInput(
+            say("no document that came is called {codes}", codes=", ".join(unknown[:10]))
+        )
+    return [each for each in wanted if each.code not in without]
 
 
 def _check(wanted: Sequence[NewDocument]) -> None:
@@ -299,12 +312,7 @@ def _unblock(tx: Transaction, execution: int, actor: str) -> bool:
     stand = stand_of(tx, execution)
     if stand.blocked is None:
         return False
-    row = tx.one(RULES_OF, execution=execution)
-    if row is None:
-        return False
-    rules, now = rules_from(row[0]), None if row[1] is None else rules_from(row[1])
-    if now is not None:
-        rules = replace(rules, model=now.model, most_chars=now.most_chars)
+    rules = _rules_now(tx, execution)
     how = {"execution": execution, "epoch": stand.epoch, "rules": rules_text(rules)}
     if tx.one(UNBLOCK_EXECUTION, **how) is None:
         return False
@@ -312,24 +320,38 @@ def _unblock(tx: Transaction, execution: int, actor: str) -> bool:
     return True
 
 
-def reprocess(tx: Transaction, execution: int, *, actor: str) -> tuple[Stand, bool]:
+def _rules_now(tx: Transaction, execution: int) -> ProjectRules:
+    """Its own, but by the model that the project names now, and as much text: both may be what failed."""
+    row = tx.one(RULES_OF, execution=execution)
+    if row is None:
+        raise _unknown(execution)
+    own, now = rules_from(row[0]), None if row[1] is None else rules_from(row[1])
+    if now is None:
+        return own
+    return replace(own, model=now.model, most_chars=now.most_chars)
+
+
+def reprocess(
+    tx: Transaction, execution: int, *, actor: str, code: str | None = None
+) -> tuple[Stand, bool]:
     """The next generation of what failed, in one transaction: whoever comes second finds it done.
 
-    How it stands then, and whether it was this call that set it going.
+    How it stands then, and whether it was this call that set it going. `code`: only what failed by it.
     """
     stand = stand_of(tx, execution)
     if stand.status not in OVER:
         _check_begun_before(execution, stand)
         return stand, False
-    dead = tx.inside(lambda inner: insights.count_jobs(inner, execution)).get(State.DEAD, 0)
+    dead = tx.inside(partial(_count_dead, execution=execution, code=code))
     if not dead and stand.status is not E.ERRO:
         return stand, False
     how = {"execution": execution, "generation": stand.generation, "reprocessed": dead}
-    if tx.one(REPROCESS_EXECUTION, **how) is None:
+    rules = rules_text(_rules_now(tx, execution))
+    if tx.one(REPROCESS_EXECUTION, rules=rules, **how) is None:
         return stand_of(tx, execution), False
     _unpause(tx, execution, actor)
-    tx.inside(lambda inner: _again(inner, execution, actor))
-    _tell(tx, "documents.reprocessed", execution, actor, documents=dead)
+    tx.inside(lambda inner: _again(inner, execution, actor, code))
+    _tell(tx, "documents.reprocessed", execution, actor, documents=dead, code=code)
     return stand_of(tx, execution), True
 
 
@@ -345,9 +367,16 @@ def _check_begun_before(execution: int, stand: Stand) -> None:
         )
 
 
-def _again(tx: Reading, execution: int, actor: str) -> None:
+def _count_dead(tx: Reading, *, execution: int, code: str | None) -> int:
+    if code is None:
+        return insights.count_jobs(tx, execution).get(State.DEAD, 0)
+    return insights.count_codes(tx, execution).get(code, 0)
+
+
+def _again(tx: Reading, execution: int, actor: str, code: str | None) -> None:
     """Every dead document, bite by bite; all of them, or the whole is undone."""
-    which = engine.Which(execution, State.DEAD, engine.now(tx), None)
+    codes = None if code is None else [code]
+    which = engine.Which(execution, State.DEAD, engine.now(tx), codes)
     move = partial(engine.again_jobs, was=State.DEAD, actor=actor)
     moved, after, last = 0, 0, False
     while not last:

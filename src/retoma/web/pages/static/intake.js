@@ -23,7 +23,9 @@ document.addEventListener("click", ({ target }) => {
 
 // — files —
 
+const LISTED = 500; // files that are named; all of them are counted
 const come = []; // documents, as the server called them, each with its turn
+const removed = new Set(); // codes of those that somebody does not want after all
 const waiting = [];
 const failed = [];
 const sent = { done: 0, all: 0, bytes: 0, size: 0 };
@@ -44,11 +46,35 @@ function told() {
   bar.value = bytes + sent.done;
   const words = sent.all ? [`${filled(form.dataset.progress, { ...sent, size: sized(bytes) })}.`] : [];
   const over = active === 0 && waiting.length === 0;
-  if (over && come.length) words.push(filled(form.dataset.ready, { all: come.length }));
+  const wanted = come.length - removed.size;
+  if (over && come.length) words.push(filled(form.dataset.ready, { all: wanted }));
   if (manifest) words.push(filled(form.dataset.manifested, { name: manifest.name }));
   document.getElementById("intake-told").textContent = words.join(" ");
   part("[data-again]").hidden = !(over && failed.length);
-  part("button.primary").disabled = !(over && come.length);
+  part("button.primary").disabled = !(over && wanted);
+  if (over) list();
+}
+
+const ordered = () => [...come].sort(([one], [other]) => one - other).map(([, each]) => each);
+
+function list() {
+  const files = document.getElementById("intake-files");
+  const lines = ordered().slice(0, LISTED).filter(({ codigo }) => !removed.has(codigo));
+  files.replaceChildren(...lines.map((each) => {
+    const line = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "small";
+    button.textContent = form.dataset.remove;
+    button.setAttribute("aria-label", `${form.dataset.remove}: ${each.arquivo}`);
+    button.addEventListener("click", () => {
+      removed.add(each.codigo);
+      told();
+    });
+    line.append(`${each.arquivo} `, button);
+    return line;
+  }));
+  part("[data-files-shown]").hidden = lines.length === 0;
 }
 
 let soon = null;
@@ -163,8 +189,7 @@ async function begin() {
   const result = document.getElementById("intake-result");
   const button = part("button.primary");
   const { projeto, nome, orcamento } = form.elements;
-  const ordered = [...come].sort(([one], [other]) => one - other).map(([, each]) => each);
-  const wanted = { projeto_id: Number(projeto.value), documentos: ordered };
+  const wanted = { projeto_id: Number(projeto.value), documentos: ordered(), sem: [...removed] };
   if (nome.value.trim()) wanted.nome = nome.value.trim();
   if (orcamento.value.trim()) wanted.orcamento = orcamento.value.trim();
   if (manifest) wanted.manifesto = manifest.text;
