@@ -19,6 +19,7 @@ from bench import (
     over_celery,
     quotes,
     reach,
+    recall,
     reclaim,
     sustained,
     two_commits,
@@ -584,6 +585,17 @@ def embedded(scale: Scale) -> list[Comparison]:
                     Row(f"search_{make}_memory", "MB"),
                 ),
                 ours=embeddings.search(address, vectors, questions=200),
+                rounds=1,
+            )
+            for make, address in PLACES.items()
+        ),
+        *(
+            Comparison(
+                rows=(
+                    Row(f"recall_plain_{make}", "% in 5"),
+                    Row(f"recall_hybrid_{make}", "% in 5", (NoLess(85),)),
+                ),
+                ours=recall.recall(address),
                 rounds=1,
             )
             for make, address in PLACES.items()

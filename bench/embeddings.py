@@ -172,7 +172,7 @@ async def _fill(url: str, documents: int, twice: bool) -> None:
     every = [NewDocument(f"{n}.txt", text) for n, text in enumerate(texts_of(documents))]
     if twice:
         every += [NewDocument(f"again/{each.name}", each.text) for each in every]
-    async with _house(url) as app:
+    async with house(url) as app:
         await app.upgrade()
         made = await app.write(
             lambda tx: store.collections.add(
@@ -192,7 +192,7 @@ def work(url: str) -> None:
 
 
 async def _work(url: str) -> None:
-    async with _house(url) as app:
+    async with house(url) as app:
         await app.run(slots=SLOTS, until_idle=True)
 
 
@@ -201,13 +201,13 @@ def count(url: str) -> int:
 
 
 async def _count(url: str) -> int:
-    async with _house(url, counted=True) as app:
+    async with house(url, counted=True) as app:
         await app.run(slots=SLOTS, until_idle=True)
     return COUNTING.texts
 
 
 @contextlib.asynccontextmanager
-async def _house(url: str, counted: bool = False) -> AsyncIterator[Any]:
+async def house(url: str, counted: bool = False) -> AsyncIterator[Any]:
     from retoma import Retoma
     from retoma.apps.embeddings import APP
     from retoma.apps.tools import Tools
@@ -348,7 +348,7 @@ async def _fill_vectors(url: str, vectors: int) -> None:
     from retoma.apps.embeddings.providers import NGrams
 
     model = Model(NGrams.model, NGrams.version, NGrams.dims)
-    async with _house(url) as app:
+    async with house(url) as app:
         await app.upgrade()
         made = await app.write(
             lambda tx: store.collections.add(
@@ -386,7 +386,7 @@ async def _find(url: str, questions: int) -> dict[str, float]:
     from retoma.apps.embeddings.vectors import Question, Searcher
 
     took = []
-    async with _house(url) as app:
+    async with house(url) as app:
         searcher = Searcher(app.tools["embeddings"])
         for n in range(questions + 1):
             asked = Question(collection=COLLECTION, text=f"texto número {n} desta busca")

@@ -1,7 +1,7 @@
 """`retoma embed` and `retoma search`: a folder becomes documents of a collection, and is found again."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +15,13 @@ from retoma.apps.embeddings.model import (
     NewDocument,
     checked_name,
     checked_rule,
+    metadata_pairs,
+    parse_pairs,
 )
 from retoma.apps.embeddings.providers import build_provider
 from retoma.apps.embeddings.steps import model_of
 from retoma.apps.embeddings.store.documents import Added
-from retoma.apps.embeddings.vectors import Found, Hit, Question, Searcher
+from retoma.apps.embeddings.vectors import Found, Hit, Mode, Question, Searcher
 from retoma.apps.tools import Tools
 from retoma.cli.apps import ask_in, bar
 from retoma.cli.desk import ACTOR, clean, console, print_json, table
@@ -52,7 +54,13 @@ class Taken:
 
 
 def embed(
-    database: str | None, as_json: bool, folder: Path, collection: str, *, wait: bool
+    database: str | None,
+    as_json: bool,
+    folder: Path,
+    collection: str,
+    *,
+    wait: bool,
+    metadata: Sequence[str] = (),
 ) -> None:
     """The end is a failure where a job of it is dead: a script that waits wants to know."""
     name = checked_name(collection)
@@ -60,9 +68,11 @@ def embed(
         raise BadInput(say("{folder} is no folder", folder=clean(folder)))
 
     files = sorted(each for each in folder.rglob("*") if each.is_file())
+    pairs = parse_pairs(metadata)
+    metadata_pairs(pairs)
 
     async def go(tools: Tools) -> tuple[Taken, dict[State, int]]:
-        taken = await _take(tools, folder, files, name, quiet=as_json)
+        taken = await _take(tools, folder, files, name, pairs, quiet=as_json)
         ends = await _watched(tools, taken, quiet=as_json) if wait else {}
         return taken, ends
 
@@ -81,9 +91,24 @@ def embed(
 
 
 def search(
-    database: str | None, as_json: bool, text: str, collection: str, *, limit: int
+    database: str | None,
+    as_json: bool,
+    text: str,
+    collection: str,
+    *,
+    limit: int,
+    mode: str,
+    metadata: Sequence[str] = (),
 ) -> None:
-    question = Question(collection=checked_name(collection), text=text, most=limit)
+    if mode not in [*Mode]:
+        raise BadInput(say("--mode is hybrid or vector, not {mode}", mode=clean(mode)))
+    question = Question(
+        collection=checked_name(collection),
+        text=text,
+        most=limit,
+        mode=Mode(mode),
+        metadata=parse_pairs(metadata),
+    )
 
     async def find(tools: Tools) -> Found:
         return await tools.one(Searcher).find(question, actor=ACTOR)
@@ -93,7 +118,7 @@ def search(
         print_json([asdict(each) for each in found.hits])
         return
     if not found.hits:
-        print(speak("nothing is near that"))
+        print(speak("No results"))
         return
     page = table("score", "document", "at", "text")
     for hit in found.hits:
@@ -107,11 +132,17 @@ def search(
 
 
 async def _take(
-    tools: Tools, folder: Path, files: Sequence[Path], name: str, *, quiet: bool
+    tools: Tools,
+    folder: Path,
+    files: Sequence[Path],
+    name: str,
+    metadata: Mapping[str, str],
+    *,
+    quiet: bool,
 ) -> Taken:
     taken, rule, model = Taken(), checked_rule(), model_of(tools.one(build_provider))
     with bar(speak("files taken"), quiet=quiet) as came:
-        for part in _parts(folder, files, taken.flaws):
+        for part in _parts(folder, files, metadata, taken.flaws):
 
             def add(tx: Transaction, part: Sequence[NewDocument] = part) -> Added:
                 store.collections.find_or_add(tx, name, model, rule, actor=ACTOR)
@@ -124,7 +155,7 @@ async def _take(
 
 
 def _parts(
-    folder: Path, files: Sequence[Path], flaws: list[Flaw]
+    folder: Path, files: Sequence[Path], metadata: Mapping[str, str], flaws: list[Flaw]
 ) -> Iterator[list[NewDocument]]:
     """As many as go together; what is no text is left out, and told of."""
     part: list[NewDocument] = []
@@ -133,7 +164,7 @@ def _parts(
         name = file.relative_to(folder).as_posix()
         read = _text_of(file)
         if isinstance(read, str):
-            part.append(NewDocument(name, read))
+            part.append(NewDocument(name, read, metadata or None))
             weight += len(read)
         else:
             flaws.append(Flaw(place, name, *read))

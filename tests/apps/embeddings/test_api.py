@@ -246,3 +246,31 @@ async def test_one_trace_from_the_request_to_the_stored_vector(database_url):
     assert "submit embeddings.document" == way[-1]
     assert PARENT.split("-")[2] == at
     assert 1 == (stored.attributes or {})["retoma.n"]
+
+
+async def test_a_search_is_filtered_by_metadata_and_done_by_words_too(database_url):
+    async with site(database_url) as (app, those):
+        given = documents(TEXTS)
+        given["documents"][0]["metadata"] = {"autor": "Ana", "ano": 2024}
+        given["documents"].append({"name": "x", "text": "y", "metadata": {"a": [1]}})
+        given["documents"].append({"name": "z", "text": "y", "metadata": {"a": None}})
+        added = await those["operator"].post(f"{ROOT}/documents", json=given)
+        await drain(app)
+        first = added.json()["new"][0]["id"]
+        seen = await those["viewer"].get(f"{ROOT}/documents/{first}")
+
+        async def found(**asked: Any) -> Any:
+            body = {"collection": "livros", "text": "jardim", **asked}
+            return await those["viewer"].post(f"{ROOT}/search", json=body)
+
+        only = (await found(metadata={"ano": "2024"})).json()
+        plain = (await found(mode="vector")).json()
+        wrong = await found(metadata={"a b": "c"})
+        other = await found(mode="telepathy")
+
+    assert ["bad_metadata"] * 2 == [each["code"] for each in added.json()["refused"]]
+    assert {"autor": "Ana", "ano": 2024} == seen.json()["metadata"]
+    [hit] = only["hits"]
+    assert (0, {"autor": "Ana", "ano": 2024}) == (hit["duplicates"], hit["metadata"])
+    assert (3, 0) == (len(plain["hits"]), plain["unindexed"])
+    assert (422, 422) == (wrong.status_code, other.status_code)

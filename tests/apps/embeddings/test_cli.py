@@ -60,12 +60,23 @@ def test_a_folder_is_embedded_and_searched(verb, folder):
     assert "sub/mar.md" in found.out
 
 
+def test_a_folder_is_given_metadata_and_searched_by_it(verb, folder):
+    said(verb, "embed", str(folder), "--collection", "livros", "--metadata", "autor=Ana")
+    asked = ("search", "jardim", "--collection", "livros")
+
+    found = said(verb, *asked, "--metadata", "autor=Ana", "--mode", "vector")
+    assert {"autor": "Ana"} == found[0]["metadata"]
+    assert [] == said(verb, *asked, "--metadata", "autor=Bia")
+    assert "--mode is hybrid or vector, not x" in verb(*asked, "--mode", "x").err
+    assert "key=value" in verb(*asked, "--metadata", "x").err
+
+
 def test_without_waiting_it_is_left_to_runners(verb, folder):
     told = said(verb, "embed", str(folder), "--collection", "livros", "--no-wait")
     assert 2 == told["new"]
     assert "ends" not in told
     nothing = verb("search", "jardim", "--collection", "livros")
-    assert "nothing is near that" in nothing.out
+    assert "No results" in nothing.out
 
 
 def test_what_cannot_be_is_said_in_one_line(verb, folder, sqlite_url):

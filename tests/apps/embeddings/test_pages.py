@@ -226,10 +226,14 @@ async def test_what_is_found_is_shown_with_its_words_marked_and_nothing_is_marku
         )
 
         assert "&lt;b&gt;<mark>laranja</mark>&lt;/b&gt;" in answer.text
-        assert "Os mais próximos de 2 trechos." in answer.text
+        assert "2 trechos pesquisados." in answer.text
         assert answer.text.index("frutas/a.txt") < answer.text.index("b.txt")
         only = await site.seen(f"{SEARCH}?q=laranja&colecao={COLLECTION}&prefixo=frutas/")
         assert "b.txt" not in only.replace("frutas/a.txt", "")
+        none = await site.seen(f"{SEARCH}?q=laranja&colecao={COLLECTION}&metadados=autor%3DAna")
+        assert "Nenhum resultado" in none
+        said = await site.seen(f"{SEARCH}?q=laranja&colecao={COLLECTION}&metadados=autor")
+        assert "metadados são escritos como chave=valor" in said
 
 
 async def test_a_search_that_cannot_be_says_why(database_url):
@@ -237,7 +241,7 @@ async def test_a_search_that_cannot_be_says_why(database_url):
         await site.house.collection()
 
         nothing = await site.seen(f"{SEARCH}?q=laranja&colecao={COLLECTION}")
-        assert "Nada foi encontrado" in nothing
+        assert "Nenhum resultado" in nothing
         unknown = await site.seen(f"{SEARCH}?q=laranja&colecao=nada")
         assert "não existe a coleção 'nada'" in unknown
         too_long = await site.viewer.get(f"{SEARCH}?q={'x' * 10_001}", headers=PT)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from retoma import Retoma
 from retoma.apps.embeddings.providers import NGrams, Provider
 from retoma.apps.embeddings.vectors import Found, Matrix, Near, Question, Searcher, spans_of
+from retoma.apps.embeddings.vectors.memory import MemoryStore
 from retoma.apps.embeddings.vectors.spans import pieces_of
 from retoma.apps.tools import Tools
 from retoma.db import Database, Statement, adhoc
@@ -66,6 +67,13 @@ class House:
     async def add(self, **texts: str) -> list[int]:
         named = {name.replace("_", "."): text for name, text in texts.items()}
         return await add_documents(self.database, self.collection, named, self.provider)
+
+
+def kept_of(searcher: Searcher) -> Any:
+    """What its memory has, by collection."""
+    held = searcher._store
+    assert isinstance(held, MemoryStore)
+    return held._kept
 
 
 @asynccontextmanager
@@ -202,10 +210,10 @@ async def test_memory_is_bounded_by_letting_go_of_what_was_asked_for_least_latel
 
         await here.find("multa")
         await here.searcher.find(Question(collection="outra", text="multa"))
-        assert [other] == list(here.searcher._kept)
+        assert [other] == list(kept_of(here.searcher))
 
         assert 3 == (await here.find("multa")).searched
-        assert [here.collection] == list(here.searcher._kept)
+        assert [here.collection] == list(kept_of(here.searcher))
 
 
 async def test_a_collection_that_memory_has_no_room_for_is_read_through_with_the_same_answer(
@@ -223,7 +231,7 @@ async def test_a_collection_that_memory_has_no_room_for_is_read_through_with_the
 
             assert wanted == await small.find("multa de trânsito", **asked)
 
-        assert {} == small.searcher._kept
+        assert {} == kept_of(small.searcher)
 
 
 # — the matrix, held against the plain way —

@@ -1,10 +1,10 @@
 """Nouns of the embeddings application: a collection, its documents, the job of each as the document shows it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from retoma.apps.embeddings.chunks import Rule
 from retoma.engine.errors import Action, BadInput, Code, ErrorClass, table
@@ -22,6 +22,12 @@ SIZES: Final = (100, 30_000)  # characters of a chunk
 SIZE: Final = 800
 OVERLAP: Final = 100
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+MOST_PAIRS: Final = 20  # of metadata
+LONGEST_VALUE: Final = 500  # characters of one of their values
+KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,49}")
+MetadataValue = str | int | bool
 
 
 class JobStatus(StrEnum):
@@ -92,10 +98,13 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A text that is to be found again. The same name in a collection is the same document."""
+    """A text that is to be found again. The same name in a collection is the same document.
+
+    `metadata`: what it may be filtered by; None: what the same document has already."""
 
     name: str
     text: str
+    metadata: Mapping[str, MetadataValue] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +131,57 @@ def flaw_of(place: int, given: NewDocument) -> Flaw | None:
     if len(given.text.encode()) > MOST_BYTES:
         said = say("a text has {most} MiB at most", most=MOST_BYTES >> 20)
         return Flaw(place, name, "too_large", str(said))
+    try:
+        metadata_pairs(given.metadata or {})
+    except BadInput as error:
+        return Flaw(place, name, "bad_metadata", str(error.args[0]))
     return None
+
+
+def metadata_pairs(given: Mapping[str, Any]) -> dict[str, str]:
+    """Metadata as it is compared: each value as text, so that 2024 is 2024 however it was sent."""
+    if len(given) > MOST_PAIRS:
+        raise BadInput(say("metadata has {most} keys at most", most=MOST_PAIRS))
+    return {_checked_key(key): _checked_value(key, value) for key, value in given.items()}
+
+
+def parse_pairs(given: Sequence[str]) -> dict[str, str]:
+    """`key=value` each, as a person writes metadata; blank ones are passed over."""
+    pairs: dict[str, str] = {}
+    for each in given:
+        key, equals, value = each.partition("=")
+        if not each.strip():
+            continue
+        if not equals:
+            raise BadInput(say("metadata is given as key=value, not {text!r}", text=each[:100]))
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _checked_key(key: str) -> str:
+    if not KEY.fullmatch(key):
+        raise BadInput(
+            say(
+                "a key of metadata has 1 to 50 letters, digits, - _ and ., not {key!r}",
+                key=key[:100],
+            )
+        )
+    return key
+
+
+def _checked_value(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    told = str(value) if isinstance(value, int) and abs(value) < 1 << 63 else value
+    if not isinstance(told, str) or len(told) > LONGEST_VALUE or not _whole(told):
+        raise BadInput(
+            say(
+                "metadata {key}: a value is yes or no, a whole number, or up to {most} characters",
+                key=key,
+                most=LONGEST_VALUE,
+            )
+        )
+    return told
 
 
 def _whole(text: str) -> bool:

@@ -18,8 +18,10 @@ from retoma.apps.embeddings.api.how import (
 )
 from retoma.apps.embeddings.model import (
     MOST_DOCUMENTS,
+    MOST_PAIRS,
     STATUS,
     JobStatus,
+    MetadataValue,
     NewDocument,
     checked_name,
     checked_rule,
@@ -47,7 +49,16 @@ BODY: Final[dict[str, Any]] = {
             "items": {
                 "type": "object",
                 "required": ["name", "text"],
-                "properties": {"name": {"type": "string"}, "text": {"type": "string"}},
+                "properties": {
+                    "name": {"type": "string"},
+                    "text": {"type": "string"},
+                    "metadata": {
+                        "type": "object",
+                        "maxProperties": MOST_PAIRS,
+                        "additionalProperties": {"type": ["string", "integer", "boolean"]},
+                        "examples": [{"autor": "Ana", "ano": 2024}],
+                    },
+                },
             },
         },
     },
@@ -91,6 +102,7 @@ class DocumentShown(Shown):
     job: int | None
     status: JobStatus | None = Field(description="Of its job; null: it is long gone.")
     code: str | None = Field(description="What its last attempt failed by.")
+    metadata: dict[str, MetadataValue]
     created_by: str
     created_at: datetime | None
     embedded_at: datetime | None
@@ -185,10 +197,15 @@ def _parsed(told: Any) -> tuple[str, list[NewDocument]]:
 def _document(place: int, given: Any) -> NewDocument:
     if (
         not isinstance(given, dict)
-        or given.keys() != {"name", "text"}
-        or not all(isinstance(each, str) for each in given.values())
+        or given.keys() - {"metadata"} != {"name", "text"}
+        or not isinstance(given["name"], str)
+        or not isinstance(given["text"], str)
+        or not isinstance(given.get("metadata", {}), dict)
     ):
         raise BadInput(
-            say("document {place} has a name and a text, and nothing else", place=place)
+            say(
+                "document {place} has a name, a text and, if you like, metadata, and nothing else",
+                place=place,
+            )
         )
-    return NewDocument(given["name"], given["text"])
+    return NewDocument(given["name"], given["text"], given.get("metadata"))

@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from retoma.apps.embeddings.api.how import routes, tools_of
-from retoma.apps.embeddings.model import checked_name
-from retoma.apps.embeddings.vectors import Question, Searcher
+from retoma.apps.embeddings.model import MOST_PAIRS, MetadataValue, checked_name
+from retoma.apps.embeddings.vectors import Mode, Question, Searcher
 from retoma.engine.errors import Transient
 from retoma.web import AHouse, Refusal, Viewer
 from retoma.web.wire import LARGEST, Body, Shown
@@ -19,6 +19,10 @@ class Search(Body):
     collection: Annotated[StrictStr, Field(examples=["livros"])]
     text: Annotated[StrictStr, Field(examples=["a casa na colina"])]
     limit: Annotated[StrictInt, Field(ge=1, le=100)] = 10
+    mode: Annotated[
+        Mode,
+        Field(description="`hybrid`: by meaning and by words; `vector`: by meaning alone."),
+    ] = Mode.HYBRID
     prefix: Annotated[
         StrictStr, Field(max_length=500, description="Only documents whose names begin so.")
     ] = ""
@@ -29,6 +33,15 @@ class Search(Body):
         ]
         | None
     ) = None
+    metadata: Annotated[
+        dict[str, MetadataValue],
+        Field(
+            max_length=MOST_PAIRS,
+            description="Only documents that have all of these pairs.",
+            default_factory=dict,
+            examples=[{"autor": "Ana"}],
+        ),
+    ]
     min_score: Annotated[StrictFloat | StrictInt, Field(ge=-1, le=1)] | None = None
 
 
@@ -43,14 +56,19 @@ class HitShown(Shown):
     text: str
     score: float
     spans: list[tuple[int, int]]
+    duplicates: int = Field(description="Other chunks that were found and say the very same.")
+    metadata: dict[str, MetadataValue]
 
 
 class FoundShown(Shown):
-    """The nearest first."""
+    """The best first."""
 
     hits: list[HitShown]
     searched: int = Field(description="In how many chunks.")
     left_out: int = Field(description="Documents that another model embedded: they come later.")
+    unindexed: int = Field(
+        description="Documents that are found by meaning alone, until their words are indexed."
+    )
 
 
 @routes.post("/api/embeddings/search")
@@ -61,8 +79,10 @@ async def search(body: Search, who: Viewer, house: AHouse) -> FoundShown:
         collection=checked_name(body.collection),
         text=body.text,
         most=body.limit,
+        mode=body.mode,
         prefix=body.prefix,
         documents=body.documents,
+        metadata=body.metadata,
         least=body.min_score,
     )
     searcher = tools_of(house).one(Searcher)

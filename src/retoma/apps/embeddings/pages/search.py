@@ -7,8 +7,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from retoma.apps.embeddings import store
+from retoma.apps.embeddings.model import parse_pairs
 from retoma.apps.embeddings.pages.looks import SEARCH, address, read, tools_of
-from retoma.apps.embeddings.vectors import Found, Question, Searcher
+from retoma.apps.embeddings.vectors import Found, Mode, Question, Searcher
 from retoma.apps.embeddings.vectors.search import LONGEST
 from retoma.apps.embeddings.vectors.spans import pieces_of
 from retoma.engine.errors import Refused, Transient
@@ -27,6 +28,8 @@ LEAST: Final = 0.01  # what has nothing in common with a question is no answer t
 Asked = Annotated[Annotated[str, Field(max_length=LONGEST)] | None, Blank, Query()]
 InCollection = Annotated[Name | None, Blank, Query()]
 Prefix = Annotated[Words | None, Blank, Query()]
+How = Annotated[Mode | None, Blank, Query()]
+Pairs = Annotated[Words | None, Blank, Query()]
 Most = Annotated[Annotated[int, Field(ge=1, le=100)] | None, Blank, Query()]
 
 
@@ -38,6 +41,8 @@ async def show(
     colecao: InCollection = None,
     prefixo: Prefix = None,
     quantos: Most = None,
+    modo: How = None,
+    metadados: Pairs = None,
 ) -> Response:
     known = await read(
         who.house, lambda tx: store.collections.list_collections(tx, after="", n=MOST)
@@ -51,8 +56,9 @@ async def show(
             "prefix": prefixo or "",
             "most": quantos or HITS[1],
             "least": LEAST,
+            "mode": modo or Mode.HYBRID,
         }
-        found, why = await _found(who, me.name, chosen, wanted)
+        found, why = await _found(who, me.name, chosen, wanted, metadados or "")
     return who.answer(
         "embeddings/search.html",
         page=SEARCH,
@@ -61,6 +67,8 @@ async def show(
         question=q or "",
         prefix=prefixo or "",
         most=quantos or HITS[1],
+        mode=modo or Mode.HYBRID,
+        metadata=metadados or "",
         choices=HITS,
         found=found,
         why=why,
@@ -70,12 +78,13 @@ async def show(
 
 
 async def _found(
-    who: Looker, actor: str, collection: str, wanted: dict[str, object]
+    who: Looker, actor: str, collection: str, wanted: dict[str, object], metadata: str
 ) -> tuple[Found | None, str | None]:
     """What was found, or why nothing could be looked for."""
     searcher = tools_of(who.house).one(Searcher)
     try:
-        question = Question(collection=collection, **wanted)  # type: ignore[arg-type]
+        pairs = parse_pairs(metadata.split(","))
+        question = Question(collection=collection, metadata=pairs, **wanted)  # type: ignore[arg-type]
         return await searcher.find(question, actor=actor), None
     except Refused as error:
         return None, who.view.tell(error.args[0])

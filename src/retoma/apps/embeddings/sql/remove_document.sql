@@ -6,4 +6,9 @@ WHERE hash IN (SELECT k.hash FROM embeddings_chunks k WHERE k.document = :docume
   AND NOT EXISTS (SELECT 1 FROM embeddings_chunks o
                   WHERE o.hash = embeddings_vectors.hash AND o.document <> :document);
 
+DELETE FROM embeddings_words
+WHERE rowid BETWEEN CAST(:document AS bigint) * 32768 AND CAST(:document AS bigint) * 32768 + 32767;
+
+DELETE FROM embeddings_metadata WHERE document = :document;
+
 DELETE FROM embeddings_chunks WHERE document = :document;

@@ -7,7 +7,15 @@ from hashlib import sha256
 from typing import Any, Final
 
 from retoma.apps.embeddings.chunks import Rule
-from retoma.apps.embeddings.model import KIND, Ask, Flaw, Model, NewDocument, flaw_of
+from retoma.apps.embeddings.model import (
+    KIND,
+    Ask,
+    Flaw,
+    Model,
+    NewDocument,
+    flaw_of,
+    metadata_pairs,
+)
 from retoma.apps.embeddings.store.rows import named, time_of, verb
 from retoma.db import Row
 from retoma.db import Transaction as Reading
@@ -21,6 +29,7 @@ FIND_NAMED = verb("find_named")
 FIRST_DOCUMENTS = verb("first_documents")
 GET_WANTED = verb("get_wanted")
 JOB_OF_DOCUMENT = verb("job_of_document")
+KEEP_METADATA = verb("keep_metadata")
 LIST_DOCUMENTS = verb("list_documents")
 NAME_JOBS = verb("name_jobs")
 REMOVE_DOCUMENT = verb("remove_document")
@@ -28,7 +37,7 @@ SHOW_DOCUMENT = verb("show_document")
 
 COLUMNS: Final = (
     *("id", "collection", "name", "sha256", "characters", "chunks", "edition", "embedded"),
-    *("job", "state", "code", "created_by", "created_at", "embedded_at"),
+    *("job", "state", "code", "created_by", "created_at", "embedded_at", "metadata"),
 )
 
 
@@ -85,7 +94,26 @@ def add(
             remove(tx, there[each.name][0], actor=actor)
     how = {"actor": actor, "correlation": correlation, "traceparent": traceparent}
     batch, ids = _submitted(tx, collection, name, [*new.values()], how)
-    return Added(batch, dict(zip(new, ids, strict=True)), already, [*flaws, *twice])
+    taken = dict(zip(new, ids, strict=True))
+    _keep_metadata(tx, collection, {id_: fit[n] for n, id_ in (taken | already).items()})
+    return Added(batch, taken, already, [*flaws, *twice])
+
+
+def _keep_metadata(
+    tx: Transaction, collection: int, documents: Mapping[int, NewDocument]
+) -> None:
+    """Of those that were sent with any, an empty one among them."""
+    rows = [
+        {
+            "document": id_,
+            "metadata": json.dumps(dict(each.metadata), ensure_ascii=False),
+            "pairs": metadata_pairs(each.metadata),
+        }
+        for id_, each in documents.items()
+        if each.metadata is not None
+    ]
+    if rows:
+        tx.run(KEEP_METADATA, collection=collection, rows=json.dumps(rows))
 
 
 def _once(fit: dict[int, NewDocument]) -> tuple[dict[int, NewDocument], list[Flaw]]:
@@ -185,6 +213,7 @@ def _sha256(text: str) -> str:
 def _seen(row: Row) -> dict[str, Any]:
     told = named(COLUMNS, row)
     told["embedded"] = bool(told["embedded"])
+    told["metadata"] = json.loads(told["metadata"])
     for name in ("created_at", "embedded_at"):
         told[name] = time_of(told[name])
     return told

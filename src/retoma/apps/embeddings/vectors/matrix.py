@@ -25,6 +25,10 @@ class Near:
     ordinal: int
     score: float
 
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.document, self.ordinal
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:

@@ -1,0 +1,64 @@
+"""The index of words: filled behind the vectors, by whoever searches, so that embedding does not wait for it."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from retoma.apps.embeddings.keywords import indexed_words, query_terms
+from retoma.apps.embeddings.store.rows import verb
+from retoma.db import Transaction as Reading
+from retoma.engine.transaction import Transaction
+
+COUNT_UNINDEXED = verb("count_unindexed")
+DOCUMENTS_WITH = verb("documents_with")
+FIND_WORDS = verb("find_words")
+INDEX_WORDS = verb("index_words")
+TEXTS_TO_INDEX = verb("texts_to_index")
+UNINDEXED_DOCUMENTS = verb("unindexed_documents")
+
+PLACES: Final = 32_768  # rows that a document has in the index: MOST_CHUNKS is less
+SLICE: Final = 500  # chunks indexed in one transaction: some 50 ms
+DOCUMENTS: Final = 100  # of one slice
+
+
+def unindexed(tx: Reading, collection: int) -> int:
+    """Documents that are not in the index as they are now."""
+    [(n,)] = tx.all(COUNT_UNINDEXED, collection=collection)
+    return int(n)
+
+
+def index_some(tx: Transaction, collection: int) -> int:
+    """Index some documents; how many chunks those are, 0 where none is left."""
+    found = tx.all(UNINDEXED_DOCUMENTS, collection=collection, n=DOCUMENTS)
+    documents, chunks = list[int](), 0
+    for id_, _, of in found:
+        if documents and chunks + of > SLICE:
+            break
+        documents.append(int(id_))
+        chunks += int(of)
+    if not documents:
+        return 0
+    told = json.dumps(documents)
+    rows = [
+        (rowid, indexed_words(text)) for rowid, text in tx.all(TEXTS_TO_INDEX, documents=told)
+    ]
+    tx.run(INDEX_WORDS, documents=told, rows=json.dumps(rows), collection=collection)
+    return max(chunks, 1)
+
+
+def find(
+    tx: Reading, collection: int, question: str, n: int, documents: Sequence[int] | None
+) -> list[tuple[int, int]]:
+    """The document and ordinal of chunks that say words of the question, the best first."""
+    terms = query_terms(question, collection, tx.dialect)
+    if terms is None:
+        return []
+    only = None if documents is None else json.dumps([*documents])
+    rows = tx.all(FIND_WORDS, collection=collection, terms=terms, documents=only, n=n)
+    return [divmod(int(rowid), PLACES) for (rowid,) in rows]
+
+
+def documents_with(tx: Reading, collection: int, pairs: dict[str, str]) -> set[int]:
+    """Which documents have all of these pairs of metadata."""
+    told = {"collection": collection, "pairs": json.dumps(pairs), "n": len(pairs)}
+    return {int(document) for (document,) in tx.all(DOCUMENTS_WITH, **told)}
