@@ -91,7 +91,12 @@ TABLES: Final[Mapping[str, Rights]] = {
     "ticks": Rights("SIU", "SIUD", "schedule at job"),
     # What is shared, and what it costs.
     "limits": Rights("SIU", "SIU", "key cap used by_hand"),
-    "rates": Rights("SIU", "SIU", "key rate burst tokens at"),
+    "rates": Rights(
+        "SIU",
+        "SIU",
+        "key rate burst tokens at adaptive bound ceiling cuts passed blocked usual refused recorded looked_at"
+        " refused_at",
+    ),
     "breakers": Rights(
         "SIU", "SIU", "name state failures threshold rest since probe_at job epoch"
     ),

@@ -241,11 +241,22 @@ prices.per bigint NOT NULL
 prices.provider text COLLATE C NOT NULL
 prices.since timestamp with time zone NOT NULL
 prices.unit text COLLATE C NOT NULL
+rates.adaptive integer NOT NULL DEFAULT 0
 rates.at timestamp with time zone NOT NULL
+rates.blocked integer NOT NULL DEFAULT 0
+rates.bound double precision
 rates.burst double precision NOT NULL
+rates.ceiling double precision
+rates.cuts integer NOT NULL DEFAULT 0
 rates.key text COLLATE C NOT NULL
+rates.looked_at timestamp with time zone
+rates.passed integer NOT NULL DEFAULT 0
 rates.rate double precision NOT NULL
+rates.recorded double precision
+rates.refused bigint NOT NULL DEFAULT 0
+rates.refused_at timestamp with time zone
 rates.tokens double precision NOT NULL
+rates.usual double precision
 refers.column_name text COLLATE C NOT NULL
 refers.table_name text COLLATE C NOT NULL
 refers.what text COLLATE C NOT NULL
@@ -419,6 +430,8 @@ pools: CHECK ((use_cap > 0))
 prices: CHECK ((currency = ANY (ARRAY['usd'::text, 'brl'::text])))
 prices: CHECK ((per > 0))
 prices: PRIMARY KEY (provider, model, unit, since)
+rates: CHECK ((adaptive = ANY (ARRAY[0, 1])))
+rates: CHECK ((bound > (0)::double precision))
 rates: CHECK ((burst >= (1)::double precision))
 rates: PRIMARY KEY (key)
 rates: CHECK ((rate > (0)::double precision))

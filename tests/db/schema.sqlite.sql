@@ -373,7 +373,7 @@ CREATE TABLE rates (
     burst   real NOT NULL CHECK (burst >= 1),
     tokens  real NOT NULL,
     at      integer NOT NULL
-) STRICT
+, bound real CHECK (bound > 0), adaptive integer NOT NULL DEFAULT 0 CHECK (adaptive IN (0, 1)), ceiling real, cuts integer NOT NULL DEFAULT 0, passed integer NOT NULL DEFAULT 0, blocked integer NOT NULL DEFAULT 0, usual real, refused integer NOT NULL DEFAULT 0, recorded real, looked_at integer, refused_at integer) STRICT
 CREATE TABLE refers (
     table_name   text NOT NULL,
     column_name  text NOT NULL,

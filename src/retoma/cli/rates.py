@@ -1,6 +1,7 @@
 """`retoma rates`: how often something may be called by all runners together."""
 
-from retoma.cli.desk import ACTOR, ask, clean, console, print_json, table
+from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.engine.store.rate import RateSeen
 from retoma.words import speak
 
 
@@ -12,10 +13,31 @@ def list_(database: str | None, as_json: bool) -> None:
     if not found:
         console().print(speak("no rates"))
         return
-    page = table(speak("key"), speak("calls a second"), speak("at once"))
+    page = table(
+        speak("key"),
+        speak("calls a second"),
+        speak("at once"),
+        speak("at most"),
+        speak("refused"),
+        speak("paused until"),
+    )
     for each in found:
-        page.add_row(clean(each.key), f"{each.per_second:g}", f"{each.burst:g}")
+        page.add_row(
+            clean(each.key),
+            f"{each.per_second:.3g}",
+            f"{each.burst:.3g}",
+            _bound(each),
+            str(each.refused) if each.adaptive else "",
+            at(each.paused_until),
+        )
     console().print(page)
+
+
+def _bound(rate: RateSeen) -> str:
+    """What a person allows of a rate that is found by trying."""
+    if not rate.adaptive:
+        return ""
+    return speak("adaptive") if rate.bound is None else f"{rate.bound:g}"
 
 
 def set_(

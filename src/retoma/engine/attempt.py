@@ -4,7 +4,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from enum import StrEnum
 from random import Random
 from types import MappingProxyType
@@ -32,8 +32,8 @@ from retoma.engine.kind import Kind
 from retoma.engine.log import get_logger
 from retoma.engine.outcome import Aside, Outcome, Park, Skip, Snooze, Unwound
 from retoma.engine.ports import Clock
-from retoma.engine.rate import Rates
-from retoma.engine.retry import Again, GiveUp, Hold, decide
+from retoma.engine.rate import Permit, Rates
+from retoma.engine.retry import Again, GiveUp, Hold, code_of, decide
 from retoma.engine.settlement import Settlement
 from retoma.engine.shared import Part, Shared, Shares, Unwanted
 from retoma.engine.states import DeadReason, ParkReason, State, StepState
@@ -133,7 +133,7 @@ class Tools:
         self.breakers = Breakers(database, clock)
         self.budgets = Budgets(database, boot, zone)
         self.keep_reuse = keep_reuse
-        self.rates = Rates(database, clock)
+        self.rates = Rates(database, clock, boot)
         self.step_memory = ByteBudget(step_memory)
         self.database = database
         self.effects = effects
@@ -418,9 +418,18 @@ class Attempt:
         return self._unwound(cast("Unwound", _leaves(unwound)[0]))
 
     def _unwound(self, unwound: Unwound) -> Settlement:
-        if isinstance(unwound.outcome, Aside):
-            return settlement.set_aside(unwound.outcome.gate)
-        return self._succeeded(unwound.outcome)
+        """The failed call that made it leave stands in the timeline, if it was one."""
+        error = unwound.__cause__
+        cause: dict[str, object] = {}
+        if isinstance(error, Exception):
+            cause = {"code": code_of(error), "message": redact_text(str(error))}
+        match unwound.outcome:
+            case Aside(gate):
+                return settlement.set_aside(gate, cause)
+            case Snooze(after):
+                return settlement.snoozed(after, cause)
+            case outcome:
+                return self._succeeded(outcome)
 
     async def _nothing_left_behind(
         self, end: Settlement | None, context: Context
@@ -714,8 +723,15 @@ class Attempt:
         self._tools.trouble.over(EVIDENCE)
         return kept
 
-    async def spend(self, key: str, n: int) -> None:
-        await self._tools.rates.spend(key, n)
+    def permit(
+        self,
+        key: str,
+        n: int,
+        *,
+        adaptive: bool,
+        working: Callable[[], AbstractContextManager[None]],
+    ) -> Permit:
+        return self._tools.rates.permit(key, n, adaptive=adaptive, working=working)
 
     def guard(self, name: str) -> Guard:
         return self._tools.breakers.guard(name, self.held)

@@ -2,7 +2,8 @@
 
 Whoever needs it is set aside and spends nothing; one canary tries now and then; when it gets through,
 all go on by themselves. An error that says "not now" (Transient, a broken connection, a timeout) counts
-against the service; any other is the job's own.
+against the service; any other is the job's own. A call that an adaptive rate has heard of was refused as one
+too many: that is no outage.
 """
 
 from collections import Counter
@@ -13,6 +14,7 @@ from retoma.engine.errors import NotFound, Transient, Unsure
 from retoma.engine.job import Held
 from retoma.engine.outcome import Aside, Snooze, Unwound
 from retoma.engine.ports import Clock
+from retoma.engine.retry import retry_after
 from retoma.engine.store.breaker import BreakerSeen
 from retoma.words import say
 
@@ -99,10 +101,12 @@ class Guard:
     async def _failed(self, error: BaseException) -> None:
         """An outage is nobody's attempt; but a job that alone meets it has a fault of its own."""
         name, held = self._name, self._held
-        is_open = await self._counted(error)
+        slowed = isinstance(error, Transient) and error.slowed
+        is_open = not slowed and await self._counted(error)
         if self._breakers.blame(held.job, name) > FREE:
             return
-        raise Unwound(Aside(store.breaker.gate(name)) if is_open else Snooze(PAUSE)) from error
+        waits = Aside(store.breaker.gate(name)) if is_open else Snooze(_pause_of(error))
+        raise Unwound(waits) from error
 
     async def _counted(self, error: BaseException) -> bool:
         """Count it, once for all who met it in a call that they shared; whether the breaker is open now."""
@@ -119,3 +123,9 @@ class Guard:
         )
         self._breakers.forget()
         return is_open
+
+
+def _pause_of(error: BaseException) -> float:
+    """What the service asks for, within bounds."""
+    asked = retry_after(error.retry_after) if isinstance(error, Transient) else None
+    return max(PAUSE, asked or 0.0)

@@ -22,6 +22,7 @@ from retoma.engine.loop import AT_ONCE, all_or_first_error, check_concurrency, k
 from retoma.engine.names import named, step_id, storable
 from retoma.engine.outcome import Happened, Park, Snooze, Unknown
 from retoma.engine.pool import Use
+from retoma.engine.rate import Permit
 from retoma.engine.remote import Remote
 from retoma.engine.steps import Steps
 from retoma.engine.store import Evidence
@@ -364,10 +365,15 @@ class Context:
             ) from None
         return Use(self._desk, named(pool), wanted, shuns)
 
-    async def rate(self, key: str, n: int = 1) -> None:
-        """Return when `n` more calls keep to the rate that all runners share."""
-        with self._working():
-            await self._desk.spend(named(key), n)
+    def rate(self, key: str, n: int = 1, *, adaptive: bool = False) -> Permit:
+        """`await` it: returns when `n` more calls keep to the rate that all runners share.
+
+        `async with ctx.rate("serpapi", adaptive=True):` around the call finds the rate by trying, where
+        nobody has set one: it grows while the service takes every call, and shrinks for all runners
+        when a call raises Throttled, or Transient with a `retry_after`, or takes far longer than usual. Nobody
+        calls before the time that the service asks for. A rate that a person sets is the most it may be.
+        """
+        return self._desk.permit(named(key), n, adaptive=adaptive, working=self._working)
 
     def breaker(self, name: str) -> Guard:
         """Around calls to a service that may be down: `async with ctx.breaker("serpapi"):`.

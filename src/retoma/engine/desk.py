@@ -1,13 +1,14 @@
 """What an attempt does for the story it tells: the seam between the two."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
 from retoma.engine.breaker import Guard
 from retoma.engine.cost import Bill, Offer, Payer
 from retoma.engine.isolate import Limits
 from retoma.engine.job import Item, Scope, StepId
+from retoma.engine.rate import Permit
 from retoma.engine.states import StepState
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found
@@ -53,7 +54,14 @@ class Desk(Protocol):
 
     def report(self, progress: float | None, note: str | None) -> Answer: ...
     async def attach(self, evidence: Evidence) -> None: ...
-    async def spend(self, key: str, n: int) -> None: ...
+    def permit(
+        self,
+        key: str,
+        n: int,
+        *,
+        adaptive: bool,
+        working: Callable[[], AbstractContextManager[None]],
+    ) -> Permit: ...
     def guard(self, name: str) -> Guard: ...
     async def take(self, pool: str, scope: Scope, shuns: str | None = None) -> Item: ...
     def free(self, item: Item, *, worked: bool | None, by: str | None = None) -> Answer: ...

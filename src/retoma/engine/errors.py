@@ -37,6 +37,7 @@ class Transient(RetomaError):
         super().__init__(message)
         self.code = code
         self.retry_after = retry_after
+        self.slowed = False  # an adaptive rate has heard of it: no outage, everybody calls less
 
 
 class Throttled(Transient):

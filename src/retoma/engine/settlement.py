@@ -1,10 +1,14 @@
 """How a claim ends, as the row that settles it."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from retoma.codec import encode
 from retoma.engine.events import EventType
 from retoma.engine.states import DeadReason, ParkReason, State
+
+NO_CAUSE: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class Settlement(NamedTuple):
@@ -33,14 +37,14 @@ def skipped(why: str) -> Settlement:
     return Settlement(EventType.SKIPPED, State.SKIPPED, details=encode({"why": why}))
 
 
-def snoozed(after: float) -> Settlement:
-    return Settlement(
-        EventType.SNOOZED, State.WAITING, after=after, details=encode({"after": after})
-    )
+def snoozed(after: float, cause: Mapping[str, object] = NO_CAUSE) -> Settlement:
+    """`cause`: the failed call that the job waits for, where it is one."""
+    told = encode({"after": after, **cause})
+    return Settlement(EventType.SNOOZED, State.WAITING, after=after, details=told)
 
 
-def set_aside(gate: str) -> Settlement:
-    told = encode({"after": 0, "aside": gate})
+def set_aside(gate: str, cause: Mapping[str, object] = NO_CAUSE) -> Settlement:
+    told = encode({"after": 0, "aside": gate, **cause})
     return Settlement(EventType.SNOOZED, State.WAITING, aside=gate, details=told)
 
 

@@ -366,6 +366,20 @@ MEASURES: Final = (
         _breakers,
     ),
     Measure(
+        "retoma_rate_calls_per_second",
+        Sort.GAUGE,
+        ("rate",),
+        "Calls a second that all runners together may make now.",
+        lambda meter: (((each.key,), each.per_second) for each in meter.rates),
+    ),
+    Measure(
+        "retoma_rate_refused_total",
+        Sort.COUNTER,
+        ("rate",),
+        "Calls under an adaptive rate that the service refused as too many.",
+        lambda meter: (((each.key,), each.refused) for each in meter.rates if each.adaptive),
+    ),
+    Measure(
         "retoma_limit_used",
         Sort.GAUGE,
         ("limit",),

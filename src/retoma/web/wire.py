@@ -680,6 +680,12 @@ class RateShown(Shown):
     per_second: float
     burst: float
     tokens: float
+    adaptive: bool
+    bound: float | None
+    ceiling: float | None
+    refused: int
+    refused_at: datetime | None
+    paused_until: datetime | None
 
 
 class NewRate(Body):

@@ -14,11 +14,12 @@ from retoma.engine.insights.held import QUIET
 from retoma.engine.insights.page import at, sql
 from retoma.engine.insights.runners import RunnerSeen, list_runners
 from retoma.engine.states import State
-from retoma.engine.store import breaker, budget, cost, pauses
+from retoma.engine.store import breaker, budget, cost, pauses, rate
 from retoma.engine.store.breaker import BreakerSeen
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen, Scope
 from retoma.engine.store.pauses import Known
+from retoma.engine.store.rate import RateSeen
 
 METER_HELD = sql("meter_held")
 METER_LIMITS = sql("meter_limits")
@@ -78,6 +79,7 @@ class Meter:
     pools: Mapping[tuple[str, str], int] = field(default_factory=dict)  # things that stand so
     limits: Sequence[LimitNow] = ()
     breakers: Sequence[BreakerSeen] = ()
+    rates: Sequence[RateSeen] = ()
     costs: Sequence[CostSeen] = ()  # by kind, provider and model
     budgets: Sequence[BudgetSeen] = ()  # of applications and providers
     pauses: Sequence[tuple[str, str]] = ()  # what somebody paused: its scope and its name
@@ -117,6 +119,7 @@ def read_meter(tx: Transaction, zone: str) -> Meter:
         pools={(pool, stands): int(n) for pool, stands, n in tx.all(METER_POOLS)},
         limits=[LimitNow(*row) for row in tx.all(METER_LIMITS, most=MOST)][:MOST],
         breakers=breaker.list_breakers(tx),
+        rates=rate.list_rates(tx)[:MOST],
         costs=cost.list_costs(tx, Scope.KIND, zone),
         budgets=budget.standing_budgets(tx, zone, limit=MOST),
         pauses=paused.pauses,

@@ -1,2 +1,4 @@
 -- Every rate.
-SELECT key, rate, burst, tokens FROM rates ORDER BY key;
+SELECT key, rate, burst, tokens, adaptive, bound, ceiling, refused, refused_at,
+       CASE WHEN at > (SELECT clock()) THEN at END
+FROM rates ORDER BY key;
