@@ -16,6 +16,7 @@ from retoma.engine.kind import Kind
 from retoma.engine.store import filling
 from retoma.engine.store.filling import Slice
 from retoma.engine.submission import new_job, submission
+from tests.prove.edges import EDGES
 from tests.prove.play import KNOBS, Play, Scenario, until_claimed
 from tests.prove.scenarios import STORIES, chain, child, dies, parks, pay, stays
 
@@ -347,6 +348,7 @@ SCENARIOS = {
     each.name: each
     for each in (
         *STORIES,
+        *EDGES,
         Scenario("fills", fills),
         Scenario("keeps", keeps),
         Scenario("outages", outages),

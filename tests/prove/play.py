@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from retoma import Context, IllegalMove, Retoma, Retry, State
-from retoma.db import adhoc
+from retoma.db import Away, adhoc
 from retoma.engine.ledger import Accepted, LedgerWriter
 from retoma.engine.ports import Clock
 
@@ -78,13 +78,15 @@ class Play:
 
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
         """Ask until there is an answer."""
-        for _ in range(ASKED):
+        left = ASKED
+        while left:
             try:
                 return await call()
             except (AssertionError, IllegalMove):
                 raise
             except Exception as error:  # noqa: BLE001 — a program asks again, whatever it was
                 self.refused.append(f"{type(error).__name__}: {error}")
+                left -= not isinstance(error, Away)  # a server starts as fast as it can
                 await asyncio.sleep(PAUSE)
         raise AssertionError(f"asked {ASKED} times, at last: {self.refused[-1]}")
 
@@ -98,12 +100,14 @@ class Play:
 
     async def run(self) -> None:
         """One runner after another until nothing waits."""
-        for _ in range(ASKED):
+        left = ASKED
+        while left:
             try:
                 async with self._passing_time():
                     await self.app.run(until_idle=True, **{**KNOBS, **self.knobs})
             except Exception as error:  # noqa: BLE001 — a program asks again, whatever it was
                 self.refused.append(f"run: {type(error).__name__}: {error}")
+                left -= not isinstance(error, Away)
                 self.crashes += 1
                 self.clock.later += 61
                 await asyncio.sleep(PAUSE)
