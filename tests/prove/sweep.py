@@ -43,6 +43,7 @@ SPOILED = 0.05  # NO_ANSWER during a sweep
 TRIES = 5  # to reach a place: what runs beside each other comes in another order now and then
 # Little to read again after a crash: a restart is waited for by the scenario.
 SERVER = services.FAST | {"max_wal_size": "64MB", "checkpoint_timeout": "30s"}
+PROGRAMS = ("scenarios.py", "operations.py", "edges.py")
 HOME = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108 — a folder of our own inside
 
 FAILED = adhoc(
@@ -167,7 +168,7 @@ def _broken(error: BaseException) -> str:
     frames = [
         f"{Path(each.filename).name}:{each.lineno}"
         for each in traceback.extract_tb(error.__traceback__)
-        if "retoma" in each.filename or each.filename.endswith("scenarios.py")
+        if "retoma" in each.filename or each.filename.endswith(PROGRAMS)
     ]
     where = " < ".join(frames[:-6:-1])
     return f"broke: {type(error).__name__}: {error} ({where})"
@@ -236,7 +237,7 @@ class PostgresLab:
             if each not in OF_CHANGES or place in self._wire.changes
         ]
         faults += ENDS_ONLY if ends else ()
-        if self._restartable and ends and place.n == 0:
+        if self._restartable and place.n == 0:
             faults.append(Fault.RESTART)
         return [each.name.lower() for each in faults]
 
