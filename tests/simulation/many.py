@@ -5,16 +5,19 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 
+from retoma.db.simulated import Content
 from retoma.simulation.simulate import Violated, quiet, run_universe, shrink
 from retoma.simulation.universe import make_file
+from tests.simulation.server import open_server
 from tests.simulation.world import scenario
 
 PART = 50  # universes that a process runs before it reports
-COMMAND = "./run prove --universes 1 --seed {seed}"
+COMMAND = "./run prove --universes 1 --seed {seed}{more}"
 WORST = 5  # violated universes that are shrunk and printed
 # Every kind of fault: universes in which one of them never happens prove nothing about it.
 KINDS = (
@@ -57,12 +60,17 @@ class Tally:
         return "\n".join(f"{n:12,} {kind}" for kind, n in self.faults.most_common())
 
 
-def run_part(first: int, last: int) -> Tally:
+def open_content(database: str) -> AbstractContextManager[Content]:
+    """In which universes are played one after the other."""
+    app = scenario().app
+    return open_server(app) if database == "postgres" else closing(make_file(app))
+
+
+def run_part(first: int, last: int, database: str = "sqlite") -> Tally:
     """Run some universes, one after the other."""
     tally = Tally()
     began = time.process_time()
-    with quiet():
-        file = make_file(scenario().app)
+    with open_content(database) as file, quiet():
         for seed in range(first, last):
             outcome = run_universe(scenario, seed, file=file)
             tally.add(
@@ -79,13 +87,13 @@ def run_part(first: int, last: int) -> Tally:
     return tally
 
 
-def explain(seed: int) -> str:
+def explain(seed: int, database: str = "sqlite") -> str:
     """Run a violated universe again, shrink it, and say what happened."""
-    with quiet():
-        file = make_file(scenario().app)
+    with open_content(database) as file, quiet():
         outcome = run_universe(scenario, seed, file=file)
         smallest = shrink(scenario, outcome, file=file) if outcome.violations else outcome
-    return str(Violated(smallest, COMMAND.format(seed=seed)))
+    more = "" if database == "sqlite" else f" --database {database}"
+    return str(Violated(smallest, COMMAND.format(seed=seed, more=more)))
 
 
 def parts(first: int, universes: int) -> Iterator[tuple[int, int]]:
@@ -95,31 +103,43 @@ def parts(first: int, universes: int) -> Iterator[tuple[int, int]]:
 
 def run_many(first: int, universes: int, processes: int) -> Tally:
     """Run universes side by side, with a line of progress now and then."""
-    tally = Tally()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        for part in as_completed(
-            pool.submit(run_part, *each) for each in parts(first, universes)
-        ):
-            tally.add(part.result())
-            last = tally.universes == universes
-            if last or sys.stdout.isatty() or tally.universes % (PART * 20) == 0:
-                end = "\r" if sys.stdout.isatty() and not last else "\n"
-                print(tally, end=end, flush=True)
+        running = [pool.submit(run_part, *each) for each in parts(first, universes)]
+        return add_up((part.result() for part in as_completed(running)), universes)
+
+
+def run_in_turn(first: int, universes: int) -> Tally:
+    """Run universes on PostgreSQL: one after the other, because a server's processors are few."""
+    played = (run_part(*each, "postgres") for each in parts(first, universes))
+    return add_up(played, universes)
+
+
+def add_up(parts: Iterable[Tally], universes: int) -> Tally:
+    tally = Tally()
+    for part in parts:
+        tally.add(part)
+        last = tally.universes == universes
+        if last or sys.stdout.isatty() or tally.universes % (PART * 20) == 0:
+            end = "\r" if sys.stdout.isatty() and not last else "\n"
+            print(tally, end=end, flush=True)
     tally.violated.sort()
     return tally
 
 
-def prove(first: int, universes: int) -> int:
+def prove(first: int, universes: int, database: str = "sqlite") -> int:
     """Run universes and explain the violated ones; the exit code of `./run prove --universes`."""
     if universes == 1:
-        report = explain(first)
+        report = explain(first, database)
         print(report)
         return int("0 violations" not in report)
-    tally = run_many(first, universes, os.cpu_count() or 1)
+    if database == "postgres":
+        tally = run_in_turn(first, universes)
+    else:
+        tally = run_many(first, universes, os.cpu_count() or 1)
     print(tally.table)
     for seed in tally.violated[:WORST]:
-        print(explain(seed))
+        print(explain(seed, database))
     if tally.violated:
         print(f"violated: {' '.join(map(str, tally.violated))}")
     return int(bool(tally.violated))

@@ -13,13 +13,14 @@ from retoma.simulation.faults import Faults
 from retoma.simulation.simulate import Scenario, Violated, quiet, run_universe, simulate
 from retoma.simulation.universe import Universe, make_file
 from tests.house.files import ROOT
-from tests.simulation.many import KINDS, run_many, run_part
+from tests.simulation.many import KINDS, open_content, run_in_turn, run_many, run_part
 from tests.simulation.world import ENDS_WITHIN, scenario
 
 CALM = Faults(span=5.0)
 PART = 250  # universes of one test
-FIRST = (0, 250, 750, 1_000)  # seeds with which the parts of the gate begin
+FIRST = range(0, 2_000, PART)  # seeds with which the parts of the gate begin
 IN_SOAK = 100_000
+ON_POSTGRES = 1_000  # each takes the server as long as twenty of SQLite's
 
 
 @pytest.mark.timeout(1800)
@@ -40,6 +41,29 @@ def test_no_promise_is_broken_in_a_hundred_thousand_universes():
     tally = run_many(1_000_000, IN_SOAK, 2)
 
     assert [] == tally.violated, "replay: ./run prove --universes 1 --seed …"
+
+
+def test_a_universe_on_postgres_is_its_seed_too():
+    """The same two universes, each after another one, on statements that SQLite never sees."""
+    with open_content("postgres") as file, quiet():
+        first, other, again = (run_universe(scenario, seed, file=file) for seed in (5, 6, 5))
+
+    assert first == again
+    assert first.trace != other.trace
+    assert () == first.violations == other.violations
+    assert first.faults
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(12 * 3600)
+def test_no_promise_is_broken_in_universes_on_postgres():
+    tally = run_in_turn(2_000_000, ON_POSTGRES)
+
+    assert [] == tally.violated, (
+        "replay: ./run prove --database postgres --universes 1 --seed …"
+    )
+    assert set(KINDS) == set(tally.faults)
+    assert tally.longest < ENDS_WITHIN
 
 
 @pytest.mark.parametrize("seed", [5, 118])

@@ -1,8 +1,8 @@
-"""A database for simulations: SQLite in memory, shared by every host of one universe.
+"""A database for simulations, shared by every host of one universe: SQLite in memory.
 
 Each transaction is atomic between two awaits, so a simulation decides every interleaving by deciding who
 goes next. The statements are the real ones; only the file, the threads and the locks are missing, which
-the tests of `sqlite.py` cover.
+the tests of `sqlite.py` cover. Another `Content` plays universes on another database.
 """
 
 from collections.abc import Callable
@@ -45,12 +45,33 @@ class Conditions(Protocol):
         """A transaction has committed that wakes whoever listens to these topics."""
 
 
+class Content(Protocol):
+    """What all hosts of a universe share, and the clock that their statements read."""
+
+    dialect: str
+    clock: Callable[[], float]
+
+    def begin_again(self, clock: Callable[[], float]) -> None:
+        """Forget what the last universe wrote; the next one has this clock."""
+
+    def keep(self) -> None:
+        """Make what was written so far the beginning of every universe."""
+
+    def write(self, fn: Callable[[Transaction], T]) -> tuple[T, set[str]]:
+        """One transaction, committed; what it returned and whom it wakes."""
+
+    def read(self, fn: Callable[[Transaction], T]) -> T:
+        """Questions only."""
+
+
 class SimulatedFile:
-    """The content that all hosts of a universe share, and the clock that their statements read.
+    """The content of a universe in a file of SQLite's, in memory.
 
     One universe after the other uses the same file: everything that one writes is one transaction of
     SQLite's, which `begin_again` rolls back. So statements are prepared once, not once per universe.
     """
+
+    dialect = "sqlite"
 
     def __init__(self) -> None:
         self.clock: Callable[[], float] = lambda: 0.0
@@ -69,7 +90,6 @@ class SimulatedFile:
             connection.execute(f"PRAGMA {pragma}").fetchall()
 
     def begin_again(self, clock: Callable[[], float]) -> None:
-        """Forget what the last universe wrote; the next one has this clock."""
         if self.connection.in_transaction:
             self._undo()
         self.clock = clock
@@ -86,11 +106,9 @@ class SimulatedFile:
         return {str(text) for (text,) in self.connection.execute(SCRATCH)}
 
     def keep(self) -> None:
-        """Make what was written so far the beginning of every universe."""
         self.connection.execute("COMMIT")
 
     def write(self, fn: Callable[[Transaction], T]) -> tuple[T, set[str]]:
-        """One transaction, committed; what it returned and whom it wakes."""
         alone: list[None] = []  # not empty where it is one statement, a transaction in itself
         transaction = SqliteTransaction(self.connection, BEGIN, lambda: alone.append(None))
         try:
@@ -107,7 +125,7 @@ class SimulatedFile:
         return value, transaction.topics
 
     def read(self, fn: Callable[[Transaction], T]) -> T:
-        """Questions only: nothing is undone, so nothing is begun."""
+        """Nothing is undone, so nothing is begun."""
         before = self.connection.total_changes()
         try:
             value = fn(SqliteTransaction(self.connection))
@@ -122,12 +140,12 @@ class SimulatedFile:
 
 
 class SimulatedDatabase:
-    """One host's way to the shared file."""
+    """One host's way to what all share."""
 
-    dialect = "sqlite"
     url = "simulated:"
 
-    def __init__(self, file: SimulatedFile, conditions: Conditions) -> None:
+    def __init__(self, file: Content, conditions: Conditions) -> None:
+        self.dialect = file.dialect
         self._file = file
         self._conditions = conditions
         self.topics: set[str] = set()

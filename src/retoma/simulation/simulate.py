@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from retoma.db import DatabaseError, Transaction, adhoc
-from retoma.db.simulated import SimulatedFile
+from retoma.db.simulated import Content
 from retoma.engine.checker import check
 from retoma.engine.errors import Unsure
 from retoma.engine.ledger import Accepted, Effect, Ledger
@@ -139,7 +139,7 @@ def run_universe(
     scenario: Callable[[], Scenario],
     seed: int | str,
     *,
-    file: SimulatedFile,
+    file: Content,
     runners: int = RUNNERS,
     faults: Faults | None = None,
     only: frozenset[Fault] | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 
 from retoma.codec import decode, encode
 from retoma.db import Away, Busy, Database, Full, ReplyLost
-from retoma.db.simulated import SimulatedDatabase, SimulatedFile
+from retoma.db.simulated import Content, SimulatedDatabase, SimulatedFile
 from retoma.engine.heartbeat import Heartbeat, HeartbeatThread
 from retoma.engine.held_loop import HeldLoops, LoopWatch
 from retoma.engine.isolate import NO_LIMITS, ChildDied, Isolate, Limits
@@ -357,7 +357,7 @@ class Universe:
         self,
         app: Retoma,
         seed: int | str,
-        file: SimulatedFile,
+        file: Content,
         *,
         faults: Faults | None = None,
         only: frozenset[Fault] | None = None,
@@ -560,12 +560,17 @@ class Universe:
 def make_file(app: Retoma) -> SimulatedFile:
     """A file with the schema of the engine and of the app's applications, in which universes begin."""
     file = SimulatedFile()
+    lay_schema(app, file)
+    return file
+
+
+def lay_schema(app: Retoma, file: Content) -> None:
+    """Make an empty database the beginning of every universe of this app."""
     universe = Universe(app, "schema", file, faults=NONE)
     member = universe.new_member("schema")
     universe.loop.run_until_complete(member.own_app.upgrade())
     universe.loop.close()
     file.keep()
-    return file
 
 
-__all__ = ["Line", "Member", "Thread", "Universe", "make_file"]
+__all__ = ["Line", "Member", "Thread", "Universe", "lay_schema", "make_file"]
