@@ -56,6 +56,14 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class Store(StrEnum):
+    """Where vectors are compared."""
+
+    AUTO = "auto"  # pgvector where the database has it, else memory
+    MEMORY = "memory"
+    PGVECTOR = "pgvector"
+
+
 def _length(value: Any) -> float:
     try:
         number = float(value)  # a bare number in the environment is seconds
@@ -505,6 +513,14 @@ class Settings(BaseSettings):
         None,
         validation_alias="VOYAGE_API_KEY",
         description=say("RETOMA_EMBEDDINGS_KEY, for `voyage` alone."),
+    )
+    embeddings_store: Store = Field(
+        Store.AUTO,
+        validation_alias="RETOMA_EMBEDDINGS_STORE",
+        description=say(
+            "Where search compares vectors: `auto`, by pgvector where the database has that extension,"
+            " else in memory; `memory`; or `pgvector`, which fails where it is not there."
+        ),
     )
     embeddings_memory: int = Field(
         512_000_000,

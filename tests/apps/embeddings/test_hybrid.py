@@ -232,4 +232,5 @@ def test_words_are_the_same_for_what_is_indexed_and_for_what_is_asked():
     assert 'collection:c7 AND words:("reac"* OR "sol")' == query_terms(
         "Reação Sol", 7, "sqlite"
     )
+    assert "[\"'item077'\"]" == query_terms("item077", 1, "postgres")
     assert query_terms("?!", 1, "sqlite") is None

@@ -1,7 +1,7 @@
 """The words of a text as search knows them: the same for what is indexed and for what is asked.
 
 Letters without accents, in lower case. A word of a question finds every word that begins as it does, but for
-its last two letters: `multas` finds `multa` and `multado`. That is no grammar of one language, and the same on
+its last two letters: `multas` finds `multa` and `multado`. A number or code finds itself alone. That is no grammar of one language, and the same on
 both databases; which hit comes first is decided by how rare its words are, and by its vector.
 """
 
@@ -50,7 +50,10 @@ def _tsquery(word: str) -> str:
 
 
 def _stem(word: str) -> str | None:
-    return word[: max(STEM, len(word) - ENDING)] if len(word) >= STEM else None
+    """None: the word is asked for as it is, because it is short, or a number or code."""
+    if len(word) < STEM or not word.isalpha():
+        return None
+    return word[: max(STEM, len(word) - ENDING)]
 
 
 def _fold(text: str) -> str:

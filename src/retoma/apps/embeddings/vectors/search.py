@@ -30,10 +30,12 @@ from retoma.apps.embeddings.vectors.candidates import (
     read_chunks,
 )
 from retoma.apps.embeddings.vectors.memory import AT_ONCE, MemoryStore
+from retoma.apps.embeddings.vectors.pgvector import PgVectorStore
 from retoma.apps.embeddings.vectors.spans import spans_of
 from retoma.apps.tools import Tools
 from retoma.db import Database, Row, Transaction
 from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.settings import Store
 from retoma.words import say
 
 ACTOR: Final = "search"
@@ -127,12 +129,13 @@ class Searcher:
         self._retoma = tools.retoma
         self._provider = provider or tools.one(build_provider)
         self._questions = questions or tools.one(Questions)
-        self._store: VectorStore = MemoryStore(
-            tools.retoma.clock,
-            model_of(self._provider),
-            memory or tools.settings.embeddings_memory,
-            at_once,
-        )
+        clock, model = tools.retoma.clock, model_of(self._provider)
+        held = memory or tools.settings.embeddings_memory
+        self._store: VectorStore = MemoryStore(clock, model, held, at_once)
+        wanted = tools.settings.embeddings_store
+        if wanted is not Store.MEMORY:
+            must = wanted is Store.PGVECTOR
+            self._store = PgVectorStore(clock, model, self._store, must=must)
 
     async def find(self, question: Question, *, actor: str = ACTOR) -> Found:
         """`actor`: in whose name it is paid for, where a question costs money."""

@@ -1,0 +1,2 @@
+-- No document is in an index of vectors.
+ALTER TABLE embeddings_documents DROP COLUMN vector_edition;
