@@ -20,6 +20,7 @@ from retoma.apps.tools import Tools
 from retoma.db import Database, Statement, adhoc
 from retoma.engine.errors import BadInput, IllegalMove, NotFound
 from retoma.outbound import Outbound
+from retoma.settings import Settings, Store
 from retoma.testing import FakeClock
 from tests.apps.embeddings.corpus import add_collection, add_documents, remove_document
 from tests.engine.aids import change
@@ -69,6 +70,11 @@ class House:
         return await add_documents(self.database, self.collection, named, self.provider)
 
 
+def tools_of(retoma: Retoma, out: Outbound) -> Tools:
+    """This is about memory, whatever the database has."""
+    return Tools(retoma, out, settings=Settings(embeddings_store=Store.MEMORY))
+
+
 def kept_of(searcher: Searcher) -> Any:
     """What its memory has, by collection."""
     held = searcher._store
@@ -82,7 +88,7 @@ async def house(url: str, memory: int | None = None) -> AsyncIterator[House]:
     async with Retoma(url, clock=clock) as retoma:
         database = await retoma.database()
         async with Outbound() as out:
-            searcher = Searcher(Tools(retoma, out), memory=memory)
+            searcher = Searcher(tools_of(retoma, out), memory=memory)
             made = House(retoma, database, searcher, clock)
             made.collection = await add_collection(database, "casa", made.provider)
             await add_documents(database, made.collection, TEXTS, made.provider)
@@ -93,7 +99,7 @@ async def house(url: str, memory: int | None = None) -> AsyncIterator[House]:
 async def house_at(there: House, memory: int) -> AsyncIterator[House]:
     """Another process at the same database, with less room."""
     async with Outbound() as out:
-        searcher = Searcher(Tools(there.retoma, out), memory=memory, at_once=2)
+        searcher = Searcher(tools_of(there.retoma, out), memory=memory, at_once=2)
         yield replace(there, searcher=searcher)
 
 
