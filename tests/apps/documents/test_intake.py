@@ -450,7 +450,7 @@ async def test_a_folder_is_taken_in_with_what_lies_below_it(tmp_path):
     taken = await Intake(Kept(), [tmp_path]).folder(str(tmp_path / "in"), seen.append)
 
     assert ["b.txt", "p/a.txt"] == [each.codigo for each in taken.incoming]
-    assert (LeftOut("n.zip", "nested"),) == taken.left_out
+    assert (LeftOut("n.zip", "corrupt"),) == taken.left_out
     assert seen == list(taken.incoming)
 
 
@@ -607,3 +607,63 @@ async def test_contents_that_no_document_names_are_dropped_a_day_later(database_
         assert b"named" == await contents.open(digest(b"named"))
         assert b"wanted" == await contents.open(digest(b"wanted"))
         assert 2 == await count(app, "document_pieces")
+
+
+# — names of other systems, archives in folders —
+
+
+def lettered(raw: bytes, content: bytes = b"x") -> bytes:
+    """An archive as a system writes it that does not say in which letters a name is."""
+    there = zip_of({"n" * len(raw): content})
+    return there.replace(b"n" * len(raw), raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        pytest.param("petição.txt".encode("cp850"), "petição.txt", id="Windows in Brazil"),
+        pytest.param(
+            "Ação Nº 1/sentença.txt".encode("cp850"), "Ação Nº 1/sentença.txt", id="º"
+        ),
+        pytest.param("petição.txt".encode(), "petição.txt", id="UTF-8 that does not say so"),
+        pytest.param(b"plain.txt", "plain.txt", id="ASCII"),
+    ],
+)
+async def test_names_in_an_archive_are_those_that_its_maker_saw(raw, name):
+    taken = await Intake(Kept()).file("a.zip", sent(lettered(raw)))
+
+    assert [name] == [each.codigo for each in taken.incoming]
+
+
+async def test_a_name_that_says_it_is_utf_8_is_taken_at_its_word():
+    taken = await Intake(Kept()).file("a.zip", sent(zip_of({"petição ╬.txt": b"x"})))
+
+    assert ["petição ╬.txt"] == [each.codigo for each in taken.incoming]
+
+
+async def test_a_name_that_leads_out_in_any_letters_is_refused():
+    with pytest.raises(BadInput, match="leads out"):
+        await Intake(Kept()).file("a.zip", sent(lettered("../petição.txt".encode("cp850"))))
+
+
+async def test_an_archive_in_a_folder_is_a_folder_and_its_folders_are_kept(tmp_path):
+    """One that is broken, or means harm, is left out alone."""
+    (tmp_path / "sub").mkdir()
+    inside = {"x/y/fundo.txt": b"1", "raso.txt": b"2", "outro.zip": b"PK"}
+    (tmp_path / "sub" / "lote.ZIP").write_bytes(zip_of(inside))
+    (tmp_path / "mau.zip").write_bytes(zip_of({"../fora.txt": b"3"}))
+    (tmp_path / "raso.txt").write_bytes(b"4")
+    seen: list[Incoming] = []
+    for taken in (
+        await Intake(Kept(), [tmp_path]).folder(str(tmp_path), seen.append),
+        await Intake(Kept()).paths([tmp_path]),
+    ):
+        assert [
+            incoming("raso.txt", b"4"),
+            incoming("sub/lote/raso.txt", b"2"),
+            incoming("sub/lote/x/y/fundo.txt", b"1"),
+        ] == sorted(taken.incoming, key=lambda each: each.codigo)
+        assert {("mau.zip", "corrupt"), ("sub/lote/outro.zip", "nested")} == {
+            (each.name, each.code) for each in taken.left_out
+        }
+    assert 3 == len(seen)

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final, TypeVar
 
-from retoma.apps.documents.clients.archives import LITTER, MOST_FILES, Archive
+from retoma.apps.documents.clients.archives import LITTER, MOST_FILES, Archive, BadArchive
 from retoma.apps.documents.clients.multipart import Part, events_of
 from retoma.apps.documents.clients.reading import LARGEST
 from retoma.apps.documents.contents import Contents
@@ -139,9 +139,8 @@ class Intake:
         root = await _beside(self._allowed, where)
         async with _Spool(self._contents) as spool:
             for path in await _beside(_files_below, root):
-                await spool.copy(root, path)
-                if spool.last is not None:
-                    seen(spool.last)
+                for each in await spool.copy(root, path):
+                    seen(each)
             return spool.taken()
 
     def _allowed(self, where: str) -> Path:
@@ -171,7 +170,6 @@ class _Spool:
         self._left_out: list[LeftOut] = []
         self._fields: dict[str, str] = {}
         self._manifest: dict[str, str] | None = None
-        self.last: Incoming | None = None
 
     async def __aenter__(self) -> "_Spool":
         self._folder = await _beside(
@@ -221,26 +219,45 @@ class _Spool:
         else:
             await self._keep(opened)
 
-    async def unpack(self, path: Path) -> None:
+    async def unpack(self, path: Path, folder: str = "") -> None:
+        """`folder`: where the archive lies as if it were one."""
         archive = await _beside(Archive, path)
         self._listed += len(archive.files)
         try:
             for each in archive.files:
                 if each.code is not None:
-                    self._left_out.append(LeftOut(clean_name(each.name), each.code))
+                    self._left_out.append(LeftOut(clean_name(folder + each.name), each.code))
                     self._tell()
                     continue
-                await self.begin(each.name)
+                await self.begin(folder + each.name)
                 whole = await _beside(archive.unpack, each, self._opened.add)
                 await self._settle(None if whole else "corrupt")
         finally:
             await _beside(archive.close)
 
-    async def copy(self, root: Path, path: Path) -> None:
-        """One file of a folder."""
-        self.last = None
+    async def copy(self, root: Path, path: Path) -> Sequence[Incoming]:
+        """One file of a folder, or all of an archive that lies in it; what was kept of it."""
+        before = len(self._incoming)
         await self.begin(path.relative_to(root).as_posix())
-        await self._settle(await _beside(_copied, root, path, self._opened.add))
+        code = await _beside(_copied, root, path, self._opened.add)
+        opened = self._opened
+        name = opened.name or ""
+        if code is None and name.lower().endswith(".zip") and not opened.too_large:
+            await self._unpack_copy(name)
+        else:
+            await self._settle(code)
+        return self._incoming[before:]
+
+    async def _unpack_copy(self, name: str) -> None:
+        """An archive of a folder is a folder; one that is broken or means harm leaves the others alone."""
+        opened, self._open = self._opened, None
+        await _beside(opened.file.close)
+        archive = await _beside(self._path.rename, self._path.with_name("archive"))
+        try:
+            await self.unpack(archive, f"{name[: -len('.zip')]}/")
+        except BadArchive:
+            self._left_out.append(LeftOut(name, "corrupt"))
+        self._tell()
 
     async def take(self, path: Path) -> None:
         """Whatever lies there: a folder, an archive or one file."""
@@ -296,8 +313,7 @@ class _Spool:
     async def _keep(self, opened: "_Open") -> None:
         name, sha256 = opened.name or "", opened.digest.hexdigest()
         await self._contents.keep(self._path, sha256, opened.size)
-        self.last = Incoming(name, name, sha256, opened.size)
-        self._incoming.append(self.last)
+        self._incoming.append(Incoming(name, name, sha256, opened.size))
 
     async def _manifested(self, *, too_large: bool) -> None:
         if self._manifest is not None or too_large:

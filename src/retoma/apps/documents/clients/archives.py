@@ -25,6 +25,7 @@ SMALL: Final = 100 * MIB  # unpacked, below which nobody asks how well it was sq
 SQUEEZED: Final = 100  # times: text gets to 20, what is nothing but emptiness to 1,000
 PIECE: Final = 256 * 1024
 LOCKED: Final = 0x1  # the bit of an entry that is encrypted
+IN_UTF_8: Final = 0x800  # the bit of an entry whose name is UTF-8
 METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 NESTED: Final = (".zip", ".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 # What systems leave in archives that nobody put there.
@@ -32,6 +33,10 @@ LITTER: Final = re.compile(
     r"(^|/)(__MACOSX/|\.DS_Store$|Thumbs\.db$|desktop\.ini$|\._)", re.IGNORECASE
 )
 OUTSIDE: Final = re.compile(r"^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)|\0")
+
+
+class BadArchive(BadInput):
+    """It is none, is broken, means harm, or has too much in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class Archive:
     """An archive that was looked at and may be unpacked, file by file."""
 
     def __init__(self, path: Path) -> None:
-        """BadInput where it is none, or means harm; nothing was unpacked."""
+        """BadArchive where it is none, or means harm; nothing was unpacked."""
         try:
             self._file = path.open("rb")
         except OSError as error:
@@ -97,25 +102,39 @@ def _looked_at(entries: Sequence[zipfile.ZipInfo], path: Path) -> Sequence[Liste
     named = [each for each in entries if not each.filename.endswith("/")]
     files = [each for each in named if not LITTER.search(each.filename)]
     if not files:
-        raise BadInput(say("there are no files in the archive"))
+        raise BadArchive(say("there are no files in the archive"))
     if len(files) > MOST_FILES:
         raise _too_many()
     for each in files:
         _check_place(each)
-    names = [each.filename for each in files]
+    names = [name_of(each) for each in files]
     if len(set(names)) < len(names):
-        raise BadInput(say("the archive names two files alike; nothing was taken"))
+        raise BadArchive(say("the archive names two files alike; nothing was taken"))
     _check_size(files, path.stat().st_size)
-    return [Listed(each.filename, each, _left_out(each)) for each in files]
+    return [
+        Listed(name, each, _left_out(each)) for name, each in zip(names, files, strict=True)
+    ]
+
+
+def name_of(entry: zipfile.ZipInfo) -> str:
+    """As whoever made the archive saw it. `zipfile` reads cp437 where an entry does not say UTF-8; what
+    Windows writes in Brazil is cp850, and other systems write UTF-8 without saying so."""
+    if entry.flag_bits & IN_UTF_8:
+        return entry.filename
+    raw = entry.filename.encode("cp437", "replace")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("cp850")
 
 
 def _check_place(entry: zipfile.ZipInfo) -> None:
     # As it was written, too: what a reader makes of a name is not what another one does.
-    names = (entry.filename, entry.orig_filename)
+    names = (entry.filename, entry.orig_filename, name_of(entry))
     mode = entry.external_attr >> 16
     kind = stat.S_IFMT(mode)
     if any(OUTSIDE.search(name) for name in names) or kind not in (0, stat.S_IFREG):
-        raise BadInput(
+        raise BadArchive(
             say("the archive leads out of itself, by a path or a link; nothing was taken")
         )
 
@@ -123,7 +142,7 @@ def _check_place(entry: zipfile.ZipInfo) -> None:
 def _check_size(files: Sequence[zipfile.ZipInfo], packed: int) -> None:
     unpacked = sum(each.file_size for each in files)
     if unpacked > MOST_UNPACKED or (unpacked > SMALL and unpacked > SQUEEZED * packed):
-        raise BadInput(
+        raise BadArchive(
             say(
                 "the archive has {packed} bytes and would have {unpacked}: nothing was taken",
                 packed=packed,
@@ -142,9 +161,9 @@ def _left_out(entry: zipfile.ZipInfo) -> str | None:
     return None if entry.compress_type in METHODS else "unsupported"
 
 
-def _too_many() -> BadInput:
-    return BadInput(say("an archive has {most} files at most", most=MOST_FILES))
+def _too_many() -> BadArchive:
+    return BadArchive(say("an archive has {most} files at most", most=MOST_FILES))
 
 
-def _broken() -> BadInput:
-    return BadInput(say("this is no archive, or a broken one; nothing was taken"))
+def _broken() -> BadArchive:
+    return BadArchive(say("this is no archive, or a broken one; nothing was taken"))
