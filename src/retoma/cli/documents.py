@@ -18,6 +18,7 @@ from retoma.apps.documents.model import (
     ROUTE,
     DocumentStatus,
     Label,
+    Ocr,
     ProjectRules,
     meaning_of,
     message_in,
@@ -80,11 +81,13 @@ def add_project(
     *,
     document_retries: int,
     execution_retries: int,
+    ocr: Ocr,
 ) -> None:
     rules = ProjectRules(
         labels=tuple(_label(each) for each in labels),
         max_retries_documento=document_retries,
         max_retries_execucao=execution_retries,
+        ocr=ocr,
     )
 
     async def go(tools: Tools) -> int:

@@ -25,6 +25,14 @@ CHARS: Final = (500, 200_000)
 MOST_RETRIES: Final = 10
 
 
+class Ocr(StrEnum):
+    """When a page is read from its picture."""
+
+    NEVER = "nunca"
+    WITHOUT_TEXT = "sem_texto"  # where a page is a picture and says nothing, or nearly
+    ALWAYS = "sempre"
+
+
 class ExecutionStatus(StrEnum):
     """Of an execution, as the document says it."""
 
@@ -133,6 +141,7 @@ CODES: Final = table(
     ),
     Code("refused", ErrorClass.DATA, Action.BURY, None, "o serviço recusou este documento"),
     Code("rejected", ErrorClass.CONFIG, Action.PARK, None, "o serviço rejeitou o pedido"),
+    Code("no_ocr", ErrorClass.CONFIG, Action.PARK, None, "falta o OCR neste servidor"),
     Code("no_key", ErrorClass.CONFIG, Action.PARK, None, "falta a chave do serviço"),
     Code(
         "unauthorized", ErrorClass.CONFIG, Action.PARK, None, "a chave do serviço foi recusada"
@@ -159,6 +168,7 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "bad_answer": say("the answer of the model is not valid"),
     "refused": say("the service refused this document"),
     "rejected": say("the service rejected the request"),
+    "no_ocr": say("OCR is not installed where the runners run"),
     "no_key": say("the key of the service is missing"),
     "unauthorized": say("the key of the service was refused"),
     "server_error": say("the service failed"),
@@ -249,6 +259,7 @@ class ProjectRules:
     least_confidence: float = 0.0  # below it a person should look
     max_retries_documento: int = 2
     max_retries_execucao: int = 3
+    ocr: Ocr = Ocr.NEVER
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -264,6 +275,8 @@ class ProjectRules:
         labels = [[each.name, each.description] for each in self.labels]
         asked = [self.model] if self.model else [*models]
         told = [prompt_version, asked, labels, self.instructions, self.most_chars]
+        if self.ocr is not Ocr.NEVER:  # what was answered before there was any stays answered
+            told.append(self.ocr)
         return digest(encode(told))
 
 

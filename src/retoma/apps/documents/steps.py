@@ -158,11 +158,12 @@ class Documents:
             "memory": MEMORY,
             "where": "confined",
         }
+        ocr = str(wanted.rules.ocr)
         if ctx.kept(READ):
-            return await ctx.step(READ, read_file, "", wanted.name, **how)
+            return await ctx.step(READ, read_file, "", wanted.name, ocr, **how)
         try:
             async with self._contents.on_disk(wanted.sha256, wanted.size) as path:
-                return await ctx.step(READ, read_file, str(path), wanted.name, **how)
+                return await ctx.step(READ, read_file, str(path), wanted.name, ocr, **how)
         except NotFound:
             raise Permanent(meaning_of("no_content"), code="no_content") from None
 

@@ -1,5 +1,6 @@
 """`retoma documents …`"""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,15 @@ import typer
 from retoma.cli.options import LARGEST, AsJson, Budget, Database, Wait, group
 
 documents = group("Documents: each gets a label out of a closed set, in executions.")
+
+
+class OcrRule(StrEnum):
+    """As projects know it: `--help` imports no application."""
+
+    NEVER = "nunca"
+    WITHOUT_TEXT = "sem_texto"
+    ALWAYS = "sempre"
+
 
 Execution = Annotated[int, typer.Argument(metavar="EXECUTION", min=1, max=LARGEST)]
 Document = Annotated[str, typer.Argument(metavar="DOCUMENT", help="The code of a document.")]
@@ -30,14 +40,18 @@ def project(
     execution_retries: Annotated[
         int, typer.Option(min=0, max=10, help="How often a stuck execution is resumed.")
     ] = 3,
+    ocr: Annotated[
+        OcrRule, typer.Option(help="When a page of a PDF is read from its picture.")
+    ] = OcrRule.NEVER,
     database: Database = None,
     json: AsJson = False,
 ) -> None:
     """Add a project: a closed set of labels, and when each of them is right."""
+    from retoma.apps.documents.model import Ocr
     from retoma.cli.documents import add_project
 
     retries = {"document_retries": document_retries, "execution_retries": execution_retries}
-    add_project(database, json, name, label, **retries)
+    add_project(database, json, name, label, ocr=Ocr(ocr), **retries)
 
 
 @documents.command("projects")

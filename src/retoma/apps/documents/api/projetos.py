@@ -18,6 +18,7 @@ from retoma.apps.documents.model import (
     MOST_LABELS,
     MOST_RETRIES,
     Label,
+    Ocr,
     ProjectRules,
 )
 from retoma.apps.documents.store.projects import Project
@@ -49,6 +50,9 @@ class ProjectSaid(Body):
     confianca_minima: Annotated[StrictFloat | StrictInt, Field(ge=0, le=1)] = 0.0
     max_retries_documento: Retries = 2
     max_retries_execucao: Retries = 3
+    ocr: Annotated[
+        Ocr, Field(strict=False, description="When a page of a PDF is read from its picture.")
+    ] = Ocr.NEVER
 
     def rules(self) -> ProjectRules:
         return ProjectRules(
@@ -59,6 +63,7 @@ class ProjectSaid(Body):
             least_confidence=float(self.confianca_minima),
             max_retries_documento=self.max_retries_documento,
             max_retries_execucao=self.max_retries_execucao,
+            ocr=self.ocr,
         )
 
 
@@ -81,6 +86,7 @@ class ProjectShown(Shown):
     confianca_minima: float
     max_retries_documento: int
     max_retries_execucao: int
+    ocr: Ocr
     criado_por: str
     criado_em: datetime | None
 
@@ -226,6 +232,7 @@ def project_told(project: Project) -> ProjectShown:
         confianca_minima=rules.least_confidence,
         max_retries_documento=rules.max_retries_documento,
         max_retries_execucao=rules.max_retries_execucao,
+        ocr=rules.ocr,
         criado_por=project.created_by,
         criado_em=time_told(project.created_at),
     )

@@ -5,11 +5,14 @@ import importlib.util
 import io
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from retoma.apps.documents.clients.cutting import HEAD
+from retoma.apps.documents.clients.ocr import MOST_PAGES as MOST_RECOGNIZED
+from retoma.apps.documents.clients.ocr import SIDE, Picture, Recognize, recognizer
+from retoma.apps.documents.model import Ocr
 from retoma.engine.errors import Permanent
 
 MOST_PAGES: Final = 2_000  # looked at in one file, however little they say
@@ -39,17 +42,46 @@ class _Page:
     picture: bool
 
 
-Open = tuple[int, Callable[[int], _Page]]  # how many pages, and what stands on one of them
+Draw = Callable[[int], Picture]
+# How many pages, what stands on one of them, and how it looks, where the reader can draw it.
+Open = tuple[int, Callable[[int], _Page], Draw | None]
 
 
-def read_pdf(content: bytes, most: int) -> Pages:
+class _Recognized(ExitStack):
+    """Pages, of which pictures are read where the project wants it: a few of each file."""
+
+    def __init__(self, page: Callable[[int], _Page], drawn: Draw | None, ocr: Ocr) -> None:
+        super().__init__()
+        self._page = page
+        self._drawn = drawn
+        self._ocr = ocr
+        self._recognize: Recognize | None = None
+        self._left = MOST_RECOGNIZED
+
+    def __call__(self, at: int) -> _Page:
+        page = self._page(at)
+        wanted = self._ocr is Ocr.ALWAYS or (self._ocr is Ocr.WITHOUT_TEXT and page.picture)
+        if not wanted or self._drawn is None or self._left == 0:
+            return page
+        self._left -= 1
+        if self._recognize is None:
+            self._recognize = self.enter_context(recognizer())
+        text = self._recognize(self._drawn(at))
+        return (
+            _Page(text, picture=False) if len(text.strip()) > len(page.text.strip()) else page
+        )
+
+
+def read_pdf(content: bytes, most: int, ocr: Ocr = Ocr.NEVER) -> Pages:
     """About `most` characters of it. Permanent `encrypted` where it asks for a password, `corrupt`
     where nobody can read it."""
     for by, opened in READERS:
         try:
-            with opened(content) as (count, page):
+            with opened(content) as (count, page, drawn):
                 if count:
-                    return _gathered(count, page, most, by)
+                    pages = _Recognized(page, drawn, ocr)
+                    with pages:
+                        return _gathered(count, pages, most, by)
         except (Permanent, MemoryError):
             raise
         except Exception:  # noqa: BLE001, S112 — what a flaw in a file does to a reader has no end
@@ -101,7 +133,11 @@ def _pdfium(content: bytes) -> Iterator[Open]:
             raise _locked() from error
         raise
     with closing(document):
-        yield len(document), lambda at: _pdfium_page(document, at)
+        yield (
+            len(document),
+            lambda at: _pdfium_page(document, at),
+            lambda at: _pdfium_picture(document, at),
+        )
 
 
 def _pdfium_page(document: Any, at: int) -> _Page:
@@ -109,6 +145,13 @@ def _pdfium_page(document: Any, at: int) -> _Page:
         with closing(page.get_textpage()) as said:
             text = str(said.get_text_range())
         return _Page(text, picture=_is_little(text) and _covered(page))
+
+
+def _pdfium_picture(document: Any, at: int) -> Picture:
+    with closing(document[at]) as page:
+        scale = SIDE / max(*page.get_size(), 1)
+        with closing(page.render(scale=scale, grayscale=True)) as drawn:
+            return Picture(bytes(drawn.buffer), drawn.width, drawn.height, drawn.stride)
 
 
 def _covered(page: Any) -> bool:
@@ -130,7 +173,7 @@ def _pypdf(content: bytes) -> Iterator[Open]:
     with pypdf.PdfReader(io.BytesIO(content)) as reader:
         if reader.is_encrypted and not reader.decrypt(""):
             raise _locked()
-        yield len(reader.pages), lambda at: _pypdf_page(reader.pages[at])
+        yield len(reader.pages), lambda at: _pypdf_page(reader.pages[at]), None
 
 
 def _pypdf_page(page: Any) -> _Page:
@@ -141,13 +184,13 @@ def _pypdf_page(page: Any) -> _Page:
 @contextmanager
 def _mupdf(content: bytes) -> Iterator[Open]:
     if importlib.util.find_spec("pymupdf") is None:
-        yield 0, _nothing
+        yield 0, _nothing, None
         return
     pymupdf: Any = importlib.import_module("pymupdf")
     with pymupdf.open(stream=content, filetype="pdf") as document:
         if document.needs_pass:
             raise _locked()
-        yield len(document), lambda at: _mupdf_page(document[at])
+        yield len(document), lambda at: _mupdf_page(document[at]), None
 
 
 def _mupdf_page(page: Any) -> _Page:

@@ -19,7 +19,7 @@ from retoma.apps.documents.clients.plain import (
     read_page,
     read_text,
 )
-from retoma.apps.documents.model import CHARS
+from retoma.apps.documents.model import CHARS, Ocr
 from retoma.engine.errors import Permanent
 
 MIB: Final = 1 << 20
@@ -54,22 +54,24 @@ class Read:
     by: str = ""  # who read it
 
 
-def read_file(path: str, name: str) -> Read:
+def read_file(path: str, name: str, ocr: str = Ocr.NEVER) -> Read:
     """As `read_document`, for a step: only what is JSON travels to a child."""
     file = Path(path)
     if file.stat().st_size > LARGEST:
         raise _too_large()
-    return read_document(file.read_bytes(), name)
+    return read_document(file.read_bytes(), name, Ocr(ocr))
 
 
-def read_document(content: bytes, name: str) -> Read:
+def read_document(content: bytes, name: str, ocr: Ocr = Ocr.NEVER) -> Read:
     """Permanent `empty`, `too_large`, `corrupt`, `encrypted`, `needs_ocr`, `unsupported` or
-    `wrong_extension` where there is nothing to classify."""
+    `wrong_extension` where there is nothing to classify; `no_ocr` where pictures are to be read and
+    nothing is there to read them."""
     if not content:
         raise Permanent("the file has no bytes", code="empty")
     if len(content) > LARGEST:
         raise _too_large()
-    return READERS[kind_of(content, name)](content)
+    kind = kind_of(content, name)
+    return _pdf(content, ocr) if kind == "pdf" else READERS[kind](content)
 
 
 def kind_of(content: bytes, name: str) -> str:
@@ -90,8 +92,8 @@ def kind_of(content: bytes, name: str) -> str:
     raise Permanent(f"its content is not what .{called} files have", code="wrong_extension")
 
 
-def _pdf(content: bytes) -> Read:
-    found = read_pdf(content, MOST_TEXT)
+def _pdf(content: bytes, ocr: Ocr) -> Read:
+    found = read_pdf(content, MOST_TEXT, ocr)
     if not found.speaks:
         raise _pictures() if found.pictures else _empty()
     read = _read(found.text, by=found.by)
@@ -116,7 +118,6 @@ def _text(content: bytes) -> Read:
 
 
 READERS: Final[Mapping[str, Callable[[bytes], Read]]] = {
-    "pdf": _pdf,
     "docx": _docx,
     "html": _html,
     "text": _text,

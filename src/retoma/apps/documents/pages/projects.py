@@ -1,6 +1,6 @@
 """Projects: their closed set of labels, made and changed by whoever may."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Annotated, Any, Final
@@ -17,6 +17,7 @@ from retoma.apps.documents.model import (
     LONGEST_TEXT,
     MOST_CHARS,
     MOST_RETRIES,
+    Ocr,
 )
 from retoma.apps.documents.pages.looks import ANYONE, CONCERN, PAGE
 from retoma.engine.errors import BadInput
@@ -28,7 +29,7 @@ from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.sign_in import Operator, Viewer
-from retoma.words import say
+from retoma.words import Said, say
 
 routes = page_router()
 
@@ -37,6 +38,11 @@ LIST: Final = 50
 NO_PROJECTS: Final = say("No projects yet. A project says which labels a document can have.")
 MOST: Final = 200  # that may be chosen of
 BLANK: Final = 3  # labels more than there are, in a form
+OCRS: Final[Mapping[Ocr, Said]] = {
+    Ocr.NEVER: say("never"),
+    Ocr.WITHOUT_TEXT: say("where a page has no text"),
+    Ocr.ALWAYS: say("always"),
+}
 NUMBERS: Final = ("max_caracteres", "max_retries_documento", "max_retries_execucao")
 
 
@@ -156,6 +162,7 @@ def _form(
         accuracy=accuracy,
         blank=BLANK,
         chars=CHARS,
+        ocrs=OCRS,
         usual=MOST_CHARS,
         retries=MOST_RETRIES,
         longest=(LONGEST_NAME, LONGEST_TEXT),
@@ -172,7 +179,9 @@ def _said(form: Form) -> ProjectSaid:
     ]
     if not labels:
         raise BadInput(say("a project needs one label at least"))
-    told: dict[str, Any] = {name: form.one(name) for name in ("nome", "modelo", "instrucoes")}
+    told: dict[str, Any] = {
+        name: form.one(name) for name in ("nome", "modelo", "instrucoes", "ocr")
+    }
     told |= {name: _number(form, name, int) for name in NUMBERS}
     told["confianca_minima"] = _number(form, "confianca_minima", float)
     return filled(ProjectSaid, {**told, "rotulos": labels})

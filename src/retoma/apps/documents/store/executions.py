@@ -321,14 +321,14 @@ def _unblock(tx: Transaction, execution: int, actor: str) -> bool:
 
 
 def _rules_now(tx: Transaction, execution: int) -> ProjectRules:
-    """Its own, but by the model that the project names now, and as much text: both may be what failed."""
+    """Its own, but by the model, the OCR and as much text as the project names now: what may have failed."""
     row = tx.one(RULES_OF, execution=execution)
     if row is None:
         raise _unknown(execution)
     own, now = rules_from(row[0]), None if row[1] is None else rules_from(row[1])
     if now is None:
         return own
-    return replace(own, model=now.model, most_chars=now.most_chars)
+    return replace(own, model=now.model, most_chars=now.most_chars, ocr=now.ocr)
 
 
 def reprocess(

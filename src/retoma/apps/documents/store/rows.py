@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from retoma.apps.documents.model import Label, ProjectRules
+from retoma.apps.documents.model import Label, Ocr, ProjectRules
 from retoma.codec import encode
 from retoma.db import Row, Statement, statement
 
@@ -25,8 +25,13 @@ def json_of(value: Any) -> Any:
 def rules_from(value: Any) -> ProjectRules:
     told = json_of(value)
     labels = tuple(Label(**each) for each in told.pop("labels"))
-    return ProjectRules(labels=labels, **told)
+    ocr = Ocr(told.pop("ocr", Ocr.NEVER))
+    return ProjectRules(labels=labels, ocr=ocr, **told)
 
 
 def rules_text(rules: ProjectRules) -> str:
-    return encode(rules)
+    """Without what an older release does not know, where it says nothing."""
+    told = json.loads(encode(rules))
+    if rules.ocr is Ocr.NEVER:
+        del told["ocr"]
+    return encode(told)
