@@ -141,7 +141,9 @@ CODES: Final = table(
     ),
     Code("refused", ErrorClass.DATA, Action.BURY, None, "o serviço recusou este documento"),
     Code("rejected", ErrorClass.CONFIG, Action.PARK, None, "o serviço rejeitou o pedido"),
-    Code("no_ocr", ErrorClass.CONFIG, Action.PARK, None, "falta o OCR neste servidor"),
+    Code(
+        "no_ocr", ErrorClass.CONFIG, Action.PARK, None, "falta o OCR onde rodam os executores"
+    ),
     Code("no_key", ErrorClass.CONFIG, Action.PARK, None, "falta a chave do serviço"),
     Code(
         "unauthorized", ErrorClass.CONFIG, Action.PARK, None, "a chave do serviço foi recusada"
