@@ -12,7 +12,7 @@ from retoma.bootstrap import build_tools
 from retoma.cli.desk import ask, at, clean, console, print_json, table
 from retoma.library import Retoma
 from retoma.manifest import Application
-from retoma.words import Said
+from retoma.words import Said, speak
 
 T = TypeVar("T")
 
@@ -53,6 +53,8 @@ def shown_cell(value: Any) -> str:
     match value:
         case None:
             return ""
+        case bool():
+            return speak("yes") if value else speak("no")
         case dict():
             return clean(", ".join(f"{name} {each}" for name, each in value.items() if each))
         case list():

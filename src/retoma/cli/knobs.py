@@ -31,7 +31,7 @@ def list_(database: str | None, as_json: bool, app: str | None, *, every: bool) 
         page.add_row(
             each.name,
             clean(_value(each.value, each.unit)),
-            str(each.source),
+            tell(str(each.source)),
             _changes(each),
             clean(f"{at(each.changed_at)} {each.changed_by or ''}".strip()),
             clean(tell(each.about)),
@@ -70,7 +70,7 @@ def _tell(seen: KnobSeen, as_json: bool) -> None:
 
 
 def _value(value: Any, unit: str) -> str:
-    if value is None:
+    if value in (None, ""):
         return tell(say("nothing"))
     text = f"{value:.15g}" if isinstance(value, float) else str(value)
     return f"{text} {tell(unit)}".strip()

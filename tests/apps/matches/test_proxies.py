@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+from retoma.apps.matches import store
 from retoma.engine.ports import Clock
 from tests.apps.matches.aids import WHO, House, house
 from tests.engine.aids import eventually, running
@@ -86,6 +87,24 @@ async def test_where_every_proxy_is_taken_a_match_waits_and_no_attempt_is_spent(
             await there.app.pools.switch(POOL, ["eins"], on=True, reason="test")
             await eventually(complete)
         assert {1} == {each["attempts"] for each in (await there.tasks(run)).values()}
+
+
+async def test_a_pool_that_is_not_there_is_told_by_its_setting_and_costs_no_error_of_ours(
+    database_url,
+):
+    """Named by mistake, or removed: the round says so, and goes on when the setting is right."""
+    async with house(database_url) as there:
+        await there.app.knobs.set("matches.proxies", "nenhum", actor=WHO)
+        run = await there.scraped()
+
+        told = await there.seen(run)
+        assert ("FAILED", "NO_PROXY") == (told["status"], told["discovery_code"])
+        assert "matches.proxies: there is no pool 'nenhum'" == told["error"]["message"]
+        assert 0 == there.asked().total()
+        await there.app.knobs.set("matches.proxies", "", actor=WHO)
+        await there.app.write(lambda tx: store.runs.retry_failed(tx, run=run, actor=WHO))
+        await there.drained()
+        assert (await there.seen(run))["complete"]
 
 
 async def test_what_is_no_address_of_a_proxy_is_told_without_a_word_of_it(database_url):

@@ -105,7 +105,13 @@ CODES: Final = table(
     Code("NOT_PUBLISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "ainda não publicado"),
     Code("NOT_FINISHED", ErrorClass.TRANSIENT, Action.RETRY, None, "a partida não terminou"),
     Code("SITE_REFUSED", ErrorClass.BLOCKED, Action.BURY, None, "o site recusou o pedido"),
-    Code("NO_PROXY", ErrorClass.CONFIG, Action.RETRY, None, "o endereço não é de um proxy"),
+    Code(
+        "NO_PROXY",
+        ErrorClass.CONFIG,
+        Action.RETRY,
+        None,
+        "nenhum proxy pode ser usado: veja matches.proxies",
+    ),
     Code("OFF_SITE", ErrorClass.BLOCKED, Action.BURY, None, "o endereço não é do site"),
 )
 

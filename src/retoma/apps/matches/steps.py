@@ -36,7 +36,7 @@ from retoma.codec import encode
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.context import Context
-from retoma.engine.errors import LeaseLost, Permanent, Refused, Transient
+from retoma.engine.errors import LeaseLost, NotFound, Permanent, Refused, Transient
 from retoma.engine.kind import Kind, job
 from retoma.engine.outcome import Snooze, Unknown
 from retoma.engine.ports import chance
@@ -278,8 +278,11 @@ class Matches:
         """Where every proxy is taken the job waits for one outside, and spends no attempt."""
         if not way.proxies:
             return await self._fetcher.fetch(site, url)
-        async with ctx.use(way.proxies) as proxy:
-            return await self._fetcher.fetch(site, url, proxy.value)
+        try:
+            async with ctx.use(way.proxies) as proxy:
+                return await self._fetcher.fetch(site, url, proxy.value)
+        except NotFound as error:  # a pool that nobody has declared, or that was removed
+            raise Transient(f"matches.proxies: {error}", code="NO_PROXY") from error
 
     async def _fetched(
         self, ctx: Context, subject: Subject, site: Site, url: str, way: Way

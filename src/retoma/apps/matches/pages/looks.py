@@ -51,7 +51,7 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "NOT_PUBLISHED": say("it is not published yet"),
     "NOT_FINISHED": say("the match is not over"),
     "SITE_REFUSED": say("the site refused the request"),
-    "NO_PROXY": say("the address is none of a proxy"),
+    "NO_PROXY": say("no proxy can be used: see matches.proxies"),
     "OFF_SITE": say("the address is none of the site's"),
     "exception": say("an error of our own; an admin has the stack"),
     "transient": say("the site had a failure of its own"),
