@@ -118,9 +118,7 @@ def missions_resend(database: str | None, as_json: bool, missions: Sequence[str]
 
 def missions_timeline(database: str | None, as_json: bool, mission: str) -> None:
     told = read(database, lambda tx: reports.timeline(tx, mission))
-    show(
-        told, as_json, ("timestamp", "event", "details"), say("nothing has happened to it yet")
-    )
+    show(told, as_json, ("timestamp", "event", "details"), say("nothing has happened yet"))
 
 
 # — workers, proxies, writers —
@@ -207,7 +205,7 @@ def things_test(database: str | None, as_json: bool, sort: str, ids: Sequence[st
     if as_json:
         print_json({"tests": n})
     else:
-        print(speak("tests asked for: {n}; a runner does them", n=n))
+        print(speak("tests requested: {n}; a runner does them", n=n))
 
 
 # — many at once —
@@ -285,9 +283,7 @@ def recur(database: str | None, as_json: bool, told: dict[str, Any]) -> None:
         print_json(result.model_dump(mode="json"))
     else:
         print(
-            speak(
-                "{name} ticks first at {at}", name=result.name, at=f"{at(result.next_at)} UTC"
-            )
+            speak("{name}: next run at {at}", name=result.name, at=f"{at(result.next_at)} UTC")
         )
 
 
@@ -295,7 +291,7 @@ def recurrences(database: str | None, as_json: bool) -> None:
     found = ads(database, lambda tools: generator.recurrences(tools.retoma))
     names = ("name", "cron", "timezone", "languages", "media_types", "back", "next_at")
     shown = [each.model_dump(mode="json") for each in found]
-    show(shown, as_json, names, say("Nothing comes by the clock."))
+    show(shown, as_json, names, say("No schedules."))
 
 
 def forget(database: str | None, as_json: bool, name: str) -> None:
@@ -303,7 +299,7 @@ def forget(database: str | None, as_json: bool, name: str) -> None:
     if as_json:
         print_json({"name": name, "removed": True})
     else:
-        print(speak("{name} ticks no more", name=clean(name)))
+        print(speak("schedule {name} was removed", name=clean(name)))
 
 
 # — the orchestrator —
@@ -345,13 +341,13 @@ def status(database: str | None, as_json: bool) -> None:
 def report_failures(database: str | None, as_json: bool, hours: int, code: str | None) -> None:
     told = read(database, lambda tx: reports.failures(tx, hours * reports.HOUR, code))
     names = ("id", "failed_at", "error_code", "error_message", "retry_count", "status")
-    show(told, as_json, names, say("No mission failed in this time."))
+    show(told, as_json, names, say("No mission failed in this period."))
 
 
 def report_workers(database: str | None, as_json: bool, days: int) -> None:
     told = read(database, lambda tx: reports.performance(tx, days * reports.DAY))
     names = ("worker_name", "completed_count", "failed_count", "avg_duration_ms", "ads_count")
-    show(told, as_json, names, say("No worker has brought anything home in this time."))
+    show(told, as_json, names, say("No worker completed a mission in this period."))
 
 
 def report_proxies(database: str | None, as_json: bool, days: int) -> None:

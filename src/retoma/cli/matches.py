@@ -50,7 +50,7 @@ def scrape(
         print_json([{"id": run, "new": new} for run, new in begun])
         return
     for of, (run, new) in zip(rounds, begun, strict=True):
-        how = {"run": run, "round": of}
+        how = {"run": run, "round": of.said}
         print(
             speak("scrape {run}: {round}", **how)
             if new
@@ -117,7 +117,7 @@ def retry_missing(
         return
     print(
         speak(
-            "scrape {run}: {n} of {all} missing matches are tried again",
+            "scrape {run}: missing matches tried again: {n} of {all}",
             run=tried.run,
             n=len(tried.again),
             all=len(tried.missing),
@@ -155,7 +155,7 @@ def correct(
         told = ", ".join(changed)
         print(speak("match {match} was corrected: {changed}", match=match, changed=told))
     else:
-        print(speak("match {match} is told so already: nothing was changed", match=match))
+        print(speak("match {match} already says that: nothing was changed", match=match))
 
 
 def show(database: str | None, match: int) -> None:
@@ -220,7 +220,7 @@ def confirm(
 ) -> None:
     of = checked_round(league, season, round_)
     _written(database, lambda tx: store.repairs.confirm(tx, of, matches, why, actor=ACTOR))
-    _told_of(as_json, of, speak("{round} has {n} matches", round=of, n=matches))
+    _told_of(as_json, of, speak("{round}: {n} matches", round=of.said, n=matches))
 
 
 def _told_of(as_json: bool, of: Round, text: str) -> None:

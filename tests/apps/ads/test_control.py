@@ -84,12 +84,12 @@ async def test_mission_control_says_why_nothing_goes_on(database_url, tmp_path):
             return text_of(await site.viewer.get("/ads", headers=PT))
 
         page = await seen()
-        assert "Nenhum runner está ativo" in page
-        assert BADGE.format("sem runner") in page
+        assert "Nenhum executor está ativo" in page
+        assert BADGE.format("sem executor") in page
         async with running(site.house.app, name="runner-1"):
             await eventually(lambda: _lives(site.house.app))
             page = await seen()
-            assert "Nenhum runner está ativo" not in page
+            assert "Nenhum executor está ativo" not in page
             assert "runner-1" in page
             assert "writer 1" in page
             assert BADGE.format("sem") not in page

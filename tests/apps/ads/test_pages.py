@@ -213,7 +213,7 @@ async def test_the_stream_moves_the_page_by_the_events_of_the_three_kinds(
         [mission] = await site.house.add()
         screen = MissionScreen(site.site.state.pages, site.view(), mission)
         empty = await screen.draw()
-        assert "Ainda não aconteceu nada" in empty[-1].html
+        assert "Nada aconteceu ainda" in empty[-1].html
         await site.house.queue(mission)
         await site.house.start()
         await site.house.drain()
@@ -293,7 +293,9 @@ async def test_a_mission_is_made_queued_and_canceled_on_the_pages(database_url, 
         first, second = await site.house.add(2)
         await site.house.queue(first)
         said = told(await posted(browser, orders, csrf, verb="cancel", mission=[first, second]))
-        assert "1 of 2 to be canceled" in said or "1 de 2 a cancelar" in said
+        assert (
+            "cancellation requested: 1 of 2" in said or "cancelamentos pedidos: 1 de 2" in said
+        )
         alone = await posted(browser, orders, csrf, verb="cancel", mission=second)
         assert alone.status_code == 409
         nobody = await posted(browser, orders, csrf, verb="cancel", mission="MIS-999999")
@@ -428,7 +430,7 @@ async def test_who_does_not_answer_is_marked_and_a_rest_that_is_over_is_not_told
     ) as site:
         await site.house.queue(*await site.house.add())
         await site.house.start()
-        said, rests = "sem resposta desde", "descansa até"
+        said, rests = "sem resposta desde", "em pausa até"
         for path in ("/ads/workers", "/ads/writers"):
             assert said not in text_of(await site.viewer.get(path, headers=PT)), path
 

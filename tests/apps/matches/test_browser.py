@@ -208,11 +208,11 @@ def _the_layout_changes(page: Page, there: House) -> None:
 
 def _is_read_again(page: Page, before: str, after: str) -> None:
     page.get_by_role("link", name="Reler páginas recusadas").click()
-    expect(page.locator("main h2").first).to_contain_text(f"{before} páginas podem ser lidas")
+    expect(page.locator("main h2").first).to_contain_text(f"lidas: {before}")
     expect(page.locator("#do-gravar button")).to_be_disabled()
     page.locator("[name=leitores]").first.select_option("modern,classic")
     page.get_by_role("button", name="Mostrar o que mudaria").click()
-    expect(page.locator("main h2").first).to_contain_text(f"{after} páginas podem ser lidas")
+    expect(page.locator("main h2").first).to_contain_text(f"lidas: {after}")
     _fits(page)
     page.locator("#do-gravar button").click()
     expect(page.locator("#round-head")).to_be_visible()

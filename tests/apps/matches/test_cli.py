@@ -52,7 +52,7 @@ async def test_a_round_is_begun_once_looked_at_and_tried_again(sqlite_url, verb,
         assert "No round was scraped yet." in (await typed(verb, "status")).out
         which = (LEAGUE, "2026", "1")
         begun = await typed(verb, "scrape", *which, "--to-round", "2")
-        assert (0, True) == (begun.code, "scrape 2: brasileirao 2026 rodada 2" in begun.out)
+        assert (0, True) == (begun.code, "scrape 2: brasileirao 2026, round 2" in begun.out)
         assert "which is open already" in (await typed(verb, "scrape", *which)).out
         await there.drained()
 
@@ -70,7 +70,7 @@ async def test_a_round_is_begun_once_looked_at_and_tried_again(sqlite_url, verb,
         assert [1, 0] == [len(each["jobs"]) for each in again]
         await there.drained()
         missing = await typed(verb, "retry-missing", *which)
-        assert "scrape 1: 0 of 0 missing matches" in missing.out, missing
+        assert "scrape 1: missing matches tried again: 0 of 0" in missing.out, missing
         assert not (await said(verb, "retry-missing", *which))["looked_again"]
         assert (await said(verb, "status", "1"))["complete"]
 

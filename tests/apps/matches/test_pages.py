@@ -143,7 +143,7 @@ async def test_a_refused_page_is_seen_by_operators_in_a_frame_where_nothing_runs
         assert "deve ser no máximo 30" in page
         assert "dados inválidos na página" in page
         english = await site.operator.get(task_at(tasks[high.key]), headers=EN)
-        assert "the page says what cannot be" in english.text
+        assert "the page holds invalid data" in english.text
         assert 'sandbox=""' in page
         assert f'href="/api/scrape/tasks/{tasks[high.key]}/snapshot"' in page
         [frame] = re.findall(r'<iframe [^>]*src="([^"]*)"', page)
@@ -181,12 +181,12 @@ async def test_cells_tell_what_a_match_waits_for_and_only_what_moved_is_sent(dat
         sent = {each.id: unescape(each.html) for each in changes(before, await round_.draw())}
         assert {"round-head", f"task-{task}"} == set(sent)
         assert "NOT_YET" in sent[f"task-{task}"]
-        assert "foi adiado" in sent[f"task-{task}"]
+        assert "foi adiada" in sent[f"task-{task}"]
         again = datetime(2026, 4, 5, 12, tzinfo=UTC)
         told_ = await api.scrapes.get_task(task, ANYONE, site.site.state.house)
         given = cell_given(site.view(), told_.model_copy(update={"look_again_at": again}), None)
         cell = site.site.state.pages.render("matches/match_cell.html", site.view(), **given)
-        assert "foi adiado · olhada de novo em 05/04 09:00" in cell
+        assert "foi adiada · olhada de novo em 05/04 09:00" in cell
         refused = {"status": TaskStatus.FAILED, "error_code": "too_large", "attempts": 1}
         given = cell_given(site.view(), told_.model_copy(update=refused), None)
         cell = site.site.state.pages.render("matches/match_cell.html", site.view(), **given)
@@ -195,7 +195,7 @@ async def test_cells_tell_what_a_match_waits_for_and_only_what_moved_is_sent(dat
         assert "Partidas que faltam: 10 de 10" in sent["round-head"]
         moved = {each.id for each in changes(grid, await home.draw())}
         assert {f"round-{LEAGUE}-2026-1"} == moved
-        assert "Ainda não: foi adiado." in await site.seen(task_at(task), site.viewer)
+        assert "Ainda não: foi adiada." in await site.seen(task_at(task), site.viewer)
 
 
 # — what is done —
@@ -226,9 +226,9 @@ async def test_rounds_are_begun_by_whoever_may(database_url):
         led = await posted(browser, HOME, csrf, **whole | {"round": "2"})
         assert (204, f"{HOME}/rodada/2") == (led.status_code, led.headers["hx-redirect"])
         cell = await posted(browser, HOME, csrf, wanted=f"{LEAGUE} 2026 3", stay="1")
-        assert "1 of 1 rounds were begun" in told(cell)
+        assert "rounds started: 1 of 1" in told(cell)
         many = await posted(browser, HOME, csrf, **whole | {"to_round": "6"})
-        assert "3 of 6 rounds" in told(many)
+        assert "rounds started: 3 of 6" in told(many)
         viewer, theirs = await signed_in(site, "viewer")
         for path in (HOME, f"{HOME}/rodada/1/falhas", REPLAY, f"{task_at(1)}/editar"):
             assert 403 == (await posted(viewer, path, theirs, **whole)).status_code, path
@@ -255,7 +255,9 @@ async def test_what_failed_or_is_missing_is_tried_again_by_a_click(database_url)
         await site.house.drained()
         assert "Partidas que faltam: 1 de 10" in await site.seen(at)
         site.house.site.world.make_odd(LEAGUE, lost.key, None)
-        assert "1 of 1 missing" in told(await posted(browser, f"{at}/faltas", csrf))
+        assert "missing matches tried again: 1 of 1" in told(
+            await posted(browser, f"{at}/faltas", csrf)
+        )
         await site.house.drained()
         page = await site.seen(at, site.viewer)
         assert "Completa: pode ser publicada." in page
@@ -287,8 +289,8 @@ async def test_refused_pages_are_read_again_shown_first_and_then_stored(database
         asked = site.house.asked()
         how = {"rodada": str(run), "leitores": "modern,classic"}
         query = f"{REPLAY}?rodada={run}"
-        assert "0 de 1 páginas podem ser lidas" in await site.seen(query)
-        assert "10 partidas" in await site.seen(f"{query}&leitores=modern,classic")
+        assert "Páginas que podem ser lidas: 0 de 1" in await site.seen(query)
+        assert "partidas: 10" in await site.seen(f"{query}&leitores=modern,classic")
         assert 422 == (await posted(browser, REPLAY, csrf, rodada=str(run))).status_code
         assert 422 == (await posted(browser, REPLAY, csrf, rodada="<b>")).status_code
         assert 403 == (await posted(browser, REPLAY, "forged", **how)).status_code

@@ -297,9 +297,9 @@ def _flaws_of_match(page: MatchPage) -> Iterator[Problem]:
 
 def _flaws_of_pair(page: MatchRef | MatchPage, before: str) -> Iterator[Problem]:
     if page.home == page.away:
-        yield Problem(f"{before}away", "nobody plays against himself")
+        yield Problem(f"{before}away", "a team cannot play against itself")
     if page.key != match_key(page.home, page.away):
-        yield Problem(f"{before}key", "is not made of who plays")
+        yield Problem(f"{before}key", "does not name both teams")
     if page.kickoff is None and page.status is not MatchStatus.POSTPONED:
         yield Problem(f"{before}kickoff", f"a match that is {page.status} needs one")
 

@@ -14,7 +14,7 @@ workers = group("Who scrapes.")
 proxies = group("By which sessions go out.")
 writers = group("Who stores ads.")
 report = group("The audit reports.")
-recurrences = group("Missions by the clock.")
+recurrences = group("Missions on a schedule.")
 for name, below in {
     "missions": missions,
     "workers": workers,
@@ -389,7 +389,7 @@ def recurrences_add(
 
 @recurrences.command("list")
 def recurrences_list(database: Database = None, json: AsJson = False) -> None:
-    """What comes by the clock."""
+    """List the schedules of missions."""
     from retoma.cli.ads import recurrences as list_
 
     list_(database, json)

@@ -308,6 +308,8 @@ def refuse_wrong(taken: Taken) -> None:
     if wrong:
         raise Refusal(
             "bad_input",
-            say("{n} lines are wrong; nothing was added", n=len(wrong)),
+            say("1 line is wrong; nothing was added")
+            if len(wrong) == 1
+            else say("{n} lines are wrong; nothing was added", n=len(wrong)),
             [Flaw(f"line {each.number}", why) for each in wrong[:20] for why in each.why],
         )

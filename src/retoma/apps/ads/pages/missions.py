@@ -38,7 +38,7 @@ PAGE: Final = 50  # rows
 LINES: Final = 300  # of what happened to a mission, the newest
 ITEMS: Final = 50  # ads of it that were refused, the first
 BANK: Final = "/ads/missions"
-NO_SUCH_MISSION: Final = say("No mission is like that.")
+NO_SUCH_MISSION: Final = say("No results")
 NO_MISSIONS: Final = say(
     "No missions yet: the first is made with New mission, many by a range of days;"
     " in a shell: `retoma ads generate`."
@@ -350,26 +350,29 @@ async def order(actor: Operator, who: ALooker, request: Request) -> Response:
                     again=verb == "again",
                 )
             )
-            said = say("{n} in the queue", n=len(ticked.missions))
+            said = say("added to the queue: {n}", n=len(ticked.missions))
         case "delete":
             await api.missions.delete_missions(ticked, actor, who.house)
-            said = say("{n} deleted; their log stays", n=len(ticked.missions))
+            n = len(ticked.missions)
+            said = (
+                say("1 mission deleted; its log stays")
+                if n == 1
+                else say("{n} missions deleted; their log stays", n=n)
+            )
         case "resume":
             await who.house.retoma.write(
                 partial(store.resume_parked, missions=ticked.missions, actor=actor.name)
             )
-            said = say("{n} resumed", n=len(ticked.missions))
+            said = say("resumed: {n}", n=len(ticked.missions))
         case "resend":
             await who.house.retoma.write(
                 partial(_resent, missions=ticked.missions, actor=actor.name)
             )
-            said = say("{n} on the way to a writer once more", n=len(ticked.missions))
+            said = say("sent to a writer again: {n}", n=len(ticked.missions))
         case "cancel":
             said = await _canceled(who, ticked.missions, actor.name)
         case _:
-            raise Refusal(
-                "bad_input", say("nobody knows what to do with them; nothing was changed")
-            )
+            raise Refusal("bad_input", say("unknown action; nothing was changed"))
     return did(who, who.view.tell(said), form.one("next") or BANK)
 
 
@@ -393,9 +396,9 @@ async def _canceled(who: Looker, missions: Sequence[str], actor: str) -> Said:
             continue
         canceled += 1
     if canceled == len(missions):
-        return say("{n} to be canceled", n=canceled)
+        return say("cancellation requested: {n}", n=canceled)
     return say(
-        "{n} of {all} to be canceled; the others have nothing to cancel",
+        "cancellation requested: {n} of {all}; the others have nothing to cancel",
         n=canceled,
         all=len(missions),
     )

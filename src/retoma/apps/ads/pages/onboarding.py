@@ -136,7 +136,7 @@ async def recur(actor: Operator, who: ALooker, request: Request) -> Response:
     told = {"name": form.one("name"), "cron": form.one("cron"), "back": _number(form, "back")}
     body = filled(Recur, {**told, **_rule(form)})
     made = await api.recurring(who.house.retoma, body, actor.name)
-    said = say("{name} ticks first at {at}", name=made.name, at=who.view.when(made.next_at))
+    said = say("{name}: next run at {at}", name=made.name, at=who.view.when(made.next_at))
     return did(who, who.view.tell(said), BACK)
 
 
@@ -144,7 +144,7 @@ async def recur(actor: Operator, who: ALooker, request: Request) -> Response:
 async def remove(actor: Operator, who: ALooker, request: Request) -> Response:
     name = (await form_of(request)).one("name") or ""
     await api.forget(who.house.retoma, name, actor.name)
-    return did(who, who.view.tell(say("{name} ticks no more", name=name)), BACK)
+    return did(who, who.view.tell(say("schedule {name} was removed", name=name)), BACK)
 
 
 def _rule(form: Form) -> dict[str, Any]:

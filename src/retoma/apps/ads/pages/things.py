@@ -181,7 +181,7 @@ def _offer_orders(sort: Sort) -> None:
         one = (await form_of(request)).one("id")
         ids = None if one is None else [one]
         done = await api.operate.ask_tests(who.house, sort, ids, actor.name)
-        return did(who, who.view.tell(say("tests asked for: {n}", n=done.tests)), here)
+        return did(who, who.view.tell(say("tests requested: {n}", n=done.tests)), here)
 
 
 def _offer_changes(sort: Sort) -> None:
@@ -259,7 +259,7 @@ async def _ordered(who: Any, sort: Sort, verb: str | None, ids: list[str], actor
             return say("deleted: {names}", names=", ".join(ids))
         case "test":
             done = await api.operate.ask_tests(who.house, sort, ids, actor)
-            return say("tests asked for: {n}", n=done.tests)
+            return say("tests requested: {n}", n=done.tests)
         case _:
             raise Refusal("bad_input", say("nothing is named; nothing was changed"))
 
@@ -277,7 +277,7 @@ async def relocate(actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Worker perdido: realocar"."""
     [id_] = _named(await form_of(request))[:1]
     await api.operate.relocate(id_, actor, who.house)
-    said = say("{id} is given up; its mission goes on elsewhere", id=id_)
+    said = say("{id} was declared lost; its mission continues on another worker", id=id_)
     return did(who, who.view.tell(said), "/ads/workers")
 
 

@@ -142,7 +142,9 @@ class Fetcher:
 
 def _no_proxy() -> Transient:
     """Never what it says: it may hold a password. Another of the pool may do."""
-    return Transient("an item of the pool is not an address such as http://user@host:port", code="NO_PROXY")
+    return Transient(
+        "an item of the pool is not an address such as http://user@host:port", code="NO_PROXY"
+    )
 
 
 def _may_pass(failure: Transient | Permanent | None) -> bool:

@@ -45,7 +45,7 @@ routes = page_router()
 ROWS: Final = 50
 FILES: Final = (("excel", "csv", "Excel"), ("csv", "csv", "CSV"), ("json", "json", "JSON"))
 WIDTH: Final = 100.0  # of a statistic, both sides together
-NO_SUCH_MATCH: Final = say("No match like that is stored.")
+NO_SUCH_MATCH: Final = say("No results")
 NO_MATCHES: Final = say(
     "No match is stored yet. Scrape a round: each match appears here once it is whole."
 )

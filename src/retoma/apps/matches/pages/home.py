@@ -240,7 +240,7 @@ async def start(actor: Operator, who: ALooker, visit: AVisit, request: Request) 
     begun = await api.scrapes.start_scrape(wanted, actor, who.house, visit, Response())
     if len(begun.scrapes) == 1 and form.one("stay") is None:
         return led(who, round_at(begun.scrapes[0].scrape.id))
-    said = say("{n} of {all} rounds were begun", n=_new(begun), all=len(begun.scrapes))
+    said = say("rounds started: {n} of {all}", n=_new(begun), all=len(begun.scrapes))
     return did(who, who.view.tell(said), PAGE)
 
 

@@ -39,12 +39,12 @@ NOT_YET: Final[Mapping[str, Said]] = {
     "NOT_PUBLISHED": say("its page is not there yet"),
     "scheduled": say("it has not begun"),
     "live": say("it is being played"),
-    "postponed": say("it was put off"),
+    "postponed": say("it was postponed"),
 }
 # What a task fails by, in words: codes of its own, and those of the house that a page can end with.
 MEANINGS: Final[Mapping[str, Said]] = {
-    "LAYOUT_CHANGED": say("the site is drawn in another way"),
-    "SCHEMA_INVALID": say("the page says what cannot be"),
+    "LAYOUT_CHANGED": say("the layout of the site has changed"),
+    "SCHEMA_INVALID": say("the page holds invalid data"),
     "ROUND_SHORT": say("the page lists fewer matches than the round has"),
     "OTHER_MATCH": say("what was stored is another match"),
     "DELETED": say("a person has deleted what was stored"),
@@ -52,16 +52,16 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "NOT_FINISHED": say("the match is not over"),
     "SITE_REFUSED": say("the site refused the request"),
     "NO_PROXY": say("no proxy can be used: see matches.proxies"),
-    "OFF_SITE": say("the address is none of the site's"),
+    "OFF_SITE": say("the address is not one of the site's"),
     "exception": say("an error of our own; an admin has the stack"),
-    "transient": say("the site had a failure of its own"),
+    "transient": say("the site failed"),
     "timeout": say("the page took too long"),
     "throttled": say("the site asked us to wait"),
     "no_answer": say("the site did not answer"),
     "bad_answer": say("what the site sent broke off, or cannot be read"),
     "too_large": say("the page is larger than allowed"),
     "ssrf_blocked": say("the address of the site is not allowed"),
-    "poison": say("three runners died of this match"),
+    "poison": say("three runners died while they read this match"),
 }
 KINDS: Final[Mapping[EventKind, Said]] = {
     EventKind.GOAL: say("Goal"),

@@ -41,7 +41,7 @@ CHANGES: Final[Mapping[str, tuple[Said, str]]] = {
     "not_yet": (say("the match is not over"), "parked"),
     "refused": (say("is still refused"), "dead"),
     "lost": (say("the page is gone"), "dead"),
-    "moved": (say("somebody has moved it"), "parked"),
+    "moved": (say("another user has changed it meanwhile"), "parked"),
 }
 
 NameOf = Annotated[Name | None, Blank, Query()]
@@ -172,15 +172,10 @@ def _detail(view: View, page: RereadShown) -> str:
     match page.change:
         case "stored":
             score = after["score"]
-            text = say(
-                "{home}-{away}, {n} events",
-                home=score["home"],
-                away=score["away"],
-                n=len(after["events"]),
-            )
-            return view.tell(text)
+            how = {"home": score["home"], "away": score["away"], "n": len(after["events"])}
+            return view.tell(say("{home}-{away}, events: {n}", **how))
         case "discovered":
-            return view.tell(say("{n} matches", n=len(after["matches"])))
+            return view.tell(say("matches: {n}", n=len(after["matches"])))
         case "refused":
             told = evidence_told(view, after)
             why = told["problems"][0][1] if told["problems"] else ""

@@ -243,8 +243,7 @@ async def _steered(who: Looker, run: int, verb: str, actor: Person) -> Said:
             of = WhichRound(league=scrape.league, season=scrape.season, round=scrape.round)
             missing = await api.scrapes.retry_missing(of, actor, who.house)
             return say(
-                "{n} of {all} missing matches are tried again, and the page of the round is"
-                " looked at once more",
+                "missing matches tried again: {n} of {all}; the page of the round is read again",
                 n=len(missing.jobs),
                 all=len(missing.missing),
             )

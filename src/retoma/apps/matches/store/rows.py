@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from retoma.db import Row, Statement, statement
+from retoma.words import Said, say
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,11 @@ class Round:
 
     def parameters(self) -> dict[str, Any]:
         return {"league": self.league, "season": self.season, "round": self.round}
+
+    @property
+    def said(self) -> Said:
+        """Its name for people, in their language."""
+        return say("{league} {season}, round {round}", **self.parameters())
 
     def __str__(self) -> str:
         return f"{self.league} {self.season} rodada {self.round}"

@@ -349,7 +349,7 @@ def round_seen(tx: Reading, of: Round) -> dict[str, Any]:
     """The current run of a round: whoever waits for it asks whether it is complete."""
     row = tx.one(LAST_RUN, **of.parameters())
     if row is None:
-        raise NotFound(say("nobody has scraped {round} yet", round=str(of)))
+        raise NotFound(say("{round} has not been scraped yet", round=of.said))
     return job_seen(tx, int(row[0]))
 
 

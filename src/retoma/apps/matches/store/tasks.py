@@ -262,9 +262,9 @@ def _check_same(task: Task, page: MatchPage) -> None:
                 "task {task} is {wanted} of {round}; the page is {found} of {other}",
                 task=task.id,
                 wanted=task.key,
-                round=str(task.of),
+                round=task.of.said,
                 found=page.key,
-                other=str(of),
+                other=of.said,
             )
         )
 
