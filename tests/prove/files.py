@@ -141,6 +141,10 @@ class FaultVFS(apsw.VFS):
         self.spoiler.strike(f"{_kind(pathname)}.access")
         return super().xAccess(pathname, flags)
 
+    def xFullPathname(self, name: str) -> str:  # noqa: N802
+        self.spoiler.strike(f"{_kind(name)}.path")
+        return super().xFullPathname(name)
+
     def excepthook(self, *_: Any) -> bool:
         """What is made up here is told by whoever asked SQLite."""
         return True
