@@ -24,6 +24,7 @@ from retoma.outbound import Outbound
 from retoma.sandbox.documents import KEY, LABELS, MODEL, Odd, Paper, Papers, build_service
 from retoma.settings import Settings
 from tests import nursery
+from tests.apps.documents.odd_pdfs import odd_pdfs
 from tests.apps.quotes.aids import serving
 from tests.clock import TestClock
 from tests.databases import LATER_ON_POSTGRES
@@ -156,16 +157,82 @@ def test_files_are_dropped_in_and_watched_a_runner_dies_errors_are_tried_again(
         _opens_a_document(page)
         if thorough:
             looks_right(page, there.origin, ROOMS, seen={SEEN})
-        assert [] == said
+        [refused] = said  # without a runner nothing is resumed
+        assert "409 (Conflict)" in refused
 
 
-def _makes_a_project(page: Page, there: House) -> None:
+@LATER_ON_POSTGRES
+@pytest.mark.parametrize("n", [12, pytest.param(200, marks=pytest.mark.soak)])
+def test_a_rejected_model_is_told_with_its_cure_and_odd_files_end_each_as_it_must(
+    database_url, test_clock, chromium, n
+):
+    """Show 2: a wrong model parks the execution in the service's own words; nobody asks on. With another
+    model in the project it goes on, and every odd file ends with a label or a code."""
+    files = odd_pdfs(n)
+    with beside(house(database_url)) as there, context(chromium, language="pt_BR") as theirs:
+        page = theirs.new_page()
+        page.set_default_timeout(PATIENCE)
+        enter(page, there.link)
+        _makes_a_project(page, there, "sandbox/nobody")
+        given = [[each.name, base64.b64encode(each.content).decode()] for each in files]
+        page.dispatch_event(
+            "[data-drop]",
+            "drop",
+            {"dataTransfer": page.evaluate_handle(DROPPED, [*given, ["fora.txt", ""]])},
+        )
+        page.locator("[data-files-shown] summary").click()
+        page.get_by_role("button", name="Remover: fora.txt").click()
+        page.get_by_role("button", name="Classificar").click()
+        expect(page.locator("#execution-head")).to_contain_text(f"PENDENTE {n}")
+        with there.runner(test_clock):
+            head = page.locator("#execution-head")
+            expect(head).to_contain_text("O serviço rejeita os pedidos desta execução")
+            expect(head).to_contain_text("that is not a valid model ID")
+            expect(head).to_contain_text("Mude aquilo de que o serviço reclama")
+            expect(head).to_contain_text("CONCLUIDO 0")
+            assert not violations(page)
+
+            place = page.url
+            page.goto(f"{there.origin}/classificador/projeto/1")
+            page.locator("[name=modelo]").fill("")
+            page.get_by_role("button", name="Salvar").click()
+            expect(page).to_have_url(f"{there.origin}/classificador/projeto")
+            page.goto(place)
+            head.get_by_role("button", name="Continuar de onde parou").click()
+            expect(head.locator(".state.big")).to_have_text(
+                "CONCLUIDO", timeout=PATIENCE + n * 5_000
+            )
+        expect(head).not_to_contain_text("O serviço rejeita")
+        expect(head).to_contain_text("PENDENTE 0")
+        shown = page.locator("#execution-errors")
+        for code in sorted({each.code for each in files if each.code}):
+            expect(shown).to_contain_text(code)
+        good = next(each for each in files if not each.damaged and each.code is None)
+        page.goto(f"{place}?status=CONCLUIDO")
+        expect(page.get_by_role("link", name=good.name, exact=True)).to_be_visible()
+        _reviews(page, good.name)
+
+
+def _reviews(page: Page, name: str) -> None:
+    """The original is saved, and the label corrected."""
+    page.get_by_role("link", name=name, exact=True).click()
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="Arquivo original").click()
+    assert name == coming.value.suggested_filename
+    page.get_by_role("button", name="Confirmar ou corrigir o rótulo").click()
+    page.locator("#ask-review select").select_option(index=len(NAMES) - 1)
+    page.get_by_role("button", name="Salvar rótulo").click()
+    expect(page.locator("#document-why .sum")).to_have_text(NAMES[-1])
+
+
+def _makes_a_project(page: Page, there: House, model: str = "") -> None:
     page.goto(f"{there.origin}/classificador/projeto/novo")
     page.locator("[name=nome]").fill("PGE")
     page.get_by_role("button", name="Adicionar rótulo").click()
     for at, name in enumerate(NAMES):
         page.locator("[name=rotulo]").nth(at).fill(name)
         page.locator("[name=descricao]").nth(at).fill(LABELS[name])
+    page.locator("[name=modelo]").fill(model)
     page.get_by_role("button", name="Criar projeto").click()
     expect(page.locator("#project-1")).to_contain_text("4 rótulos")
     page.locator("#project-1").get_by_role("link", name="Nova execução").click()
