@@ -11,7 +11,7 @@ from typing import Any
 from retoma import Context, Edge, LeaseLost, Limit, Remote, Retoma, Retry, Status, Transient
 from retoma.engine import ledger
 from retoma.engine.ledger import LedgerWriter, append
-from tests.chaos import hang_jobs, paid_jobs
+from tests.chaos import hang_jobs, limited_jobs, paid_jobs
 
 FOLDER = "RETOMA_TEST_LEDGER"
 URL = "RETOMA_DATABASE_URL"
@@ -48,6 +48,7 @@ def build(url: str, folder: Path) -> Retoma:
     )
     hang_jobs.register(app, ledger)
     paid_jobs.register(app, folder)
+    limited_jobs.register(app, folder)
     return app
 
 

@@ -426,6 +426,8 @@ CREATE TABLE runners (
     slots        integer NOT NULL,
     knows        text NOT NULL
 , trouble text, drain_at integer) STRICT
+CREATE INDEX runners_lease ON runners (lease_until)
+CREATE INDEX runners_name ON runners (name)
 CREATE TABLE schedules (
     name        text PRIMARY KEY,
     kind        text NOT NULL,

@@ -7,6 +7,7 @@ import pytest
 
 from retoma import BadInput, Batch, Context, NotFound, Permanent, Retoma, State, Transient
 from retoma.engine.breaker import Breakers
+from retoma.engine.errors import Throttled
 from retoma.engine.testing import FakeClock, drain
 from tests.engine.aids import AT_ONCE, eventually, rows, running
 
@@ -200,3 +201,49 @@ async def test_a_breaker_is_not_opened_without_a_reason(database_url):
             with pytest.raises(BadInput):
                 await app.breakers.open("site", reason)
         assert "closed" == (await app.breakers.list())[0].state
+
+
+async def test_a_call_that_an_adaptive_rate_has_heard_of_is_no_outage(database_url):
+    """Whoever was one too many waits as long as the service asks, and says in its timeline for what."""
+    async with Retoma(database_url, clock=FakeClock()) as app:
+        await app.breakers.declare("site", threshold=1)
+        await app.rates.set("site", 100)
+        refusals = [Throttled("slow down", retry_after=30)]
+
+        @app.job(retry=AT_ONCE)
+        async def fetch(ctx: Context) -> None:
+            async with ctx.breaker("site"), ctx.rate("site", adaptive=True):
+                if refusals:
+                    raise refusals.pop()
+
+        job = await app.submit(fetch)
+        await drain(app)
+
+        [breaker] = await app.breakers.list()
+        assert ("closed", 0) == (breaker.state, breaker.failures)
+        [snoozed] = [each for each in await app.events(job.id) if each.type == "snoozed"]
+        assert {"after": 30.0, "code": "throttled", "message": "slow down"} == snoozed.details
+        assert (State.DONE, 0) == (
+            (await app.get(job.id)).state,
+            (await app.get(job.id)).failures,
+        )
+
+
+async def test_without_an_adaptive_rate_it_counts_and_the_wait_is_kept_all_the_same(
+    database_url,
+):
+    async with Retoma(database_url, clock=FakeClock()) as app:
+        await app.breakers.declare("site", threshold=3)
+        refusals = [Throttled("slow down", retry_after=30)]
+
+        @app.job(retry=AT_ONCE)
+        async def fetch(ctx: Context) -> None:
+            async with ctx.breaker("site"):
+                if refusals:
+                    raise refusals.pop()
+
+        job = await app.submit(fetch)
+        await drain(app)
+
+        [snoozed] = [each for each in await app.events(job.id) if each.type == "snoozed"]
+        assert (30.0, "throttled") == (snoozed.details["after"], snoozed.details["code"])

@@ -565,7 +565,11 @@ class Attempt:
         return False  # each settling is answered once
 
     def set_result(self, state: State) -> None:
-        if self._tools.debugging:
+        if self._kind.log_settled is not None:
+            ms = (self._tools.clock.now() - self._began) * 1000
+            fields = self._kind.log_settled(self.claim.job, state, ms)
+            self._log(state).bind(**fields).info("job.settled")
+        elif self._tools.debugging:
             self._log(state).debug("job.settled")
         self._ended(None)
         if state is State.WAITING:

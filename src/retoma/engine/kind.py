@@ -15,12 +15,14 @@ from retoma.engine.gate import Limit, limits_of
 from retoma.engine.isolate import NO_LIMITS, Limits, check_can_be_loaded, check_can_travel
 from retoma.engine.job import Job
 from retoma.engine.retry import Retry
+from retoma.engine.states import State
 from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 Story = Callable[[Context, Any], Awaitable[Any]]
 # What every log line about a job says of it besides, from its payload and which attempt it is.
 LogFields = Callable[[Any, int], Mapping[str, Any]]
+SettledFields = Callable[[int, State, float], Mapping[str, Any]]
 
 NAME_LENGTH = 100
 POOL_LENGTH = 200
@@ -48,6 +50,7 @@ class Kind:
     retry: Retry = field(default_factory=Retry)
     codes: Mapping[str, Code] = field(default_factory=dict)
     log_fields: LogFields | None = None
+    log_settled: SettledFields | None = None
     child: Callable[..., Any] | None = None  # the sync function that runs in a child process
 
     def __post_init__(self) -> None:
@@ -242,6 +245,7 @@ def job(
     codes: Mapping[str, Code] | None = None,
     application: str | None = None,
     log_fields: LogFields | None = None,
+    log_settled: SettledFields | None = None,
 ) -> Callable[[F], F]: ...
 def job(
     fn: Any = None,
@@ -261,6 +265,7 @@ def job(
     codes: Mapping[str, Code] | None = None,
     application: str | None = None,
     log_fields: LogFields | None = None,
+    log_settled: SettledFields | None = None,
 ) -> Any:
     """Make a kind of an async story `(ctx, payload)`, or of a sync function `(payload)`.
 
@@ -271,7 +276,8 @@ def job(
     each from then on: `ctx.use` hands it out. `cpu` and `memory` are what each child of its steps
     may use. `application`: whose money it spends, for budgets; its own name where nothing is said.
     `log_fields`: what every log line about one of its jobs says besides, the engine's own lines too:
-    made of the payload and the number of the attempt.
+    made of the payload and the number of the attempt. `log_settled`: each claim that ends has a line at the level
+    `info`, with these fields besides: made of the job's id, its state and the milliseconds it took.
     """
 
     def made(story: Any) -> Any:
@@ -307,6 +313,7 @@ def job(
             codes=codes or {},
             application=application or "",
             log_fields=log_fields,
+            log_settled=log_settled,
             child=None if asynchronous else story,
         )
         return story

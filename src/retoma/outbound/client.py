@@ -99,6 +99,10 @@ class Outbound:
         self._wires: dict[Policy, Wire] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def asked_wait(self, headers: Mapping[str, str]) -> float | None:
+        """Seconds that an answer's Retry-After asks for, as a number or a date, within bounds."""
+        return asked_wait(headers, self._clock.wall())
+
     async def get(self, policy: Policy, url: str, **asked: Any) -> Answer:
         return await self.request(policy, "GET", url, **asked)
 

@@ -105,7 +105,6 @@ def test_a_worker_goes_by_the_documents_variables_and_its_words_are_in_its_log(
             "JOB_LOCK_TTL_MS": "90000",
             "JOB_HEARTBEAT_INTERVAL_MS": "15000",
             "RETOMA_APPLICATIONS": "embeddings",
-            "RETOMA_LOG_LEVEL": "debug",
         },
     )
     _, err = done.communicate(timeout=PATIENCE)
@@ -113,10 +112,13 @@ def test_a_worker_goes_by_the_documents_variables_and_its_words_are_in_its_log(
     lines = [json.loads(line) for line in err.splitlines()]
     told = [line for line in lines if line["event"] == "job.settled" and "workerId" in line]
     names = ("workerId", "jobType", "attempts", "status")
-    assert [("worker-1", "embeddings.document", 1, "done")] * 2 == [
+    assert [("worker-1", "embeddings.document", 1, "completed")] * 2 == [
         tuple(line[name] for name in names) for line in told
     ]
-    assert all({"job", "duration_ms"} <= {*line} for line in told)
+    assert 2 == len({line["jobId"] for line in told}), (
+        "one line for each job, at the default level"
+    )
+    assert all(isinstance(line["durationMs"], int) for line in told)
     queue = QueueClaim(sqlite_url)
     try:
         assert 2 == queue.get_worker_metrics("worker-1")["jobsCompleted"]

@@ -260,6 +260,23 @@ async def test_a_wrong_key_and_too_many_requests_are_what_they_are():
     assert "config" == wrong.value.code
 
 
+async def test_a_date_to_wait_for_is_measured_against_their_own_clock():
+    """Retry-After as a date: their clock is an hour behind ours, and they ask for 42 seconds."""
+
+    def throttled(_: httpx2.Request) -> httpx2.Response:
+        told = {
+            "date": "Thu, 19 Nov 2026 10:00:00 GMT",
+            "retry-after": "Thu, 19 Nov 2026 10:00:42 GMT",
+        }
+        return httpx2.Response(429, content=b"{}", headers=told)
+
+    async with Outbound(transport=httpx2.MockTransport(throttled)) as out:
+        with pytest.raises(Throttled) as told:
+            await Cohere(out, URL, None, MODEL, DIMS).embed(["a"])
+
+    assert 42.0 == told.value.retry_after
+
+
 async def test_a_key_that_is_named_for_one_service_goes_to_no_other(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai-key")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://openai.test/v1")

@@ -229,6 +229,9 @@ async def test_over_the_api_a_paid_endpoint_is_asked_once_and_when_it_is_away_th
     log = tmp_path / "log.jsonl"
     service = build_service(log=log)
     async with serving(service) as port, site(database_url, port) as (app, those):
+        await app.rates.set(
+            PROVIDER, 10_000
+        )  # by this clock nobody waits for one that is looked for
         olga, vera = those["operator"], those["viewer"]
         texts = {"mar.txt": "O mar batia nas pedras.", "pão.txt": "O padeiro amassa o pão."}
         await olga.post("/api/embeddings/documents", json=documents(texts))

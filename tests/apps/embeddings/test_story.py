@@ -7,8 +7,8 @@ import pytest
 
 from retoma.apps.embeddings import store
 from retoma.apps.embeddings.batcher import AT_ONCE
-from retoma.apps.embeddings.model import MOST_BYTES, NewDocument, flaw_of
-from retoma.engine.errors import Transient
+from retoma.apps.embeddings.model import KIND, MOST_BYTES, NewDocument, flaw_of
+from retoma.engine.errors import Throttled, Transient
 from tests.apps.embeddings.aids import Counting, House, house, long_text
 from tests.engine.aids import eventually, running
 
@@ -164,6 +164,32 @@ async def test_a_paid_call_has_its_intent_committed_first_and_each_job_pays_its_
         )
         assert [(1000 * len(provider.calls),)] == [tuple(map(int, each)) for each in spent]
         assert {1} == set(provider.asked.values())
+
+
+@pytest.mark.parametrize(
+    "error", [Throttled("they answered 429", retry_after=7), Transient("they answered 503")]
+)
+async def test_a_failed_call_stands_in_the_timeline_of_each_document_it_served(
+    database_url, error
+):
+    """It is an attempt of each of them, and the document's own metric counts it."""
+    provider = Counting(paid=True, fails=[error])
+    async with house(database_url, provider) as there:
+        await there.add(*((f"{n}.txt", f"texto servido {n}") for n in range(3)))
+        await there.drained()
+
+        jobs = await there.app.jobs(kind=KIND)
+        served = [job.id for job in jobs if job.failures]
+        assert served
+        assert len(provider.calls[0]) == len(served)
+        for job in served:
+            [failed] = [e for e in await there.app.events(job) if e.type == "failed"]
+            assert str(error) in failed.details["message"]
+            assert failed.details["after"] >= (error.retry_after or 0)
+        metrics = await there.read(store.jobs.metrics)
+        assert (len(served), 3) == (metrics.jobsRetried, metrics.jobsCompleted)
+        attempts = await there.rows("SELECT attempts FROM queue_jobs ORDER BY id")
+        assert [2] * len(served) == sorted(n for (n,) in attempts if n > 1)
 
 
 async def test_a_document_of_many_slices_is_embedded_slice_by_slice(database_url):

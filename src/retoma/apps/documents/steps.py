@@ -7,6 +7,7 @@ went wrong is told by its code alone, never in the words of a library or a model
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
@@ -191,10 +192,9 @@ class Documents:
         async def ask() -> Answer:
             return await self._answer(ctx, read.text, rules)
 
-        if not ctx.kept(CLASSIFY):
-            await ctx.rate(OPENROUTER)
+        within = nullcontext() if ctx.kept(CLASSIFY) else ctx.rate(OPENROUTER, adaptive=True)
         try:
-            async with ctx.breaker(OPENROUTER):
+            async with ctx.breaker(OPENROUTER), within:
                 return await ctx.step(
                     CLASSIFY, ask, once=True, unknown=Unknown.REPEAT, pays="openrouter"
                 )

@@ -7,6 +7,7 @@ clock decides, and a lone text waits for nobody. Nothing is kept here: a job tha
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from retoma.apps.embeddings.providers import Embedded, ItemRefused, Provider, Used
+from retoma.engine.outcome import Unwound
 
 AT_ONCE: Final = 2  # calls on their way
 
@@ -33,7 +35,7 @@ class _Request:
     texts: Sequence[str]
     answer: "asyncio.Future[Share]"
     ready: Callable[[], Awaitable[None]]
-    before: Callable[[], Awaitable[None]] | None
+    rate: Callable[[], AbstractAsyncContextManager[None]] | None
     context: Context
 
 
@@ -49,14 +51,14 @@ class Batcher:
         self,
         texts: Sequence[str],
         ready: Callable[[], Awaitable[None]],
-        before: Callable[[], Awaitable[None]] | None = None,
+        rate: Callable[[], AbstractAsyncContextManager[None]] | None = None,
     ) -> Share:
         """`ready` returns when a call may begin for this job, and is canceled when it never may again: who
-        has slept through his lease asks for nothing. `before` is awaited once for a call, by whoever is
+        has slept through his lease asks for nothing. `rate` is entered once for a call, by whoever is
         first in it: for a rate that calls keep to.
         """
         loop = asyncio.get_running_loop()
-        request = _Request(texts, loop.create_future(), ready, before, copy_context())
+        request = _Request(texts, loop.create_future(), ready, rate, copy_context())
         self._waiting.append(request)
         if len(self._calls) < AT_ONCE:
             loop.call_soon(self._send)  # whoever asks in this same turn of the loop goes along
@@ -99,10 +101,10 @@ class Batcher:
             return
         texts = [text for request in together for text in request.texts]
         try:
-            if together[0].before is not None:
-                await together[0].before()
-            embedded = await self._provider.embed(texts)
-        except Exception as error:  # noqa: BLE001 — it is for each of the jobs to judge
+            rate = together[0].rate
+            async with nullcontext() if rate is None else rate():
+                embedded = await self._provider.embed(texts)
+        except (Exception, Unwound) as error:  # noqa: BLE001 — it is for each of the jobs to judge
             for request in together:
                 if not request.answer.done():
                     request.answer.set_exception(error)

@@ -161,8 +161,7 @@ class Questions:
             return Told()
         if ctx.epoch > 1:
             return LATE
-        async with ctx.breaker(PROVIDER):
-            await ctx.rate(PROVIDER)
+        async with ctx.breaker(PROVIDER), ctx.rate(PROVIDER, adaptive=True):
             try:
                 refused = await ctx.step(
                     ASK,

@@ -21,6 +21,7 @@ from retoma.apps.embeddings.model import (
     KIND,
     MOST_CHUNKS,
     PROVIDER,
+    STATUS,
     Ask,
     Done,
     Model,
@@ -34,8 +35,9 @@ from retoma.engine.context import Context
 from retoma.engine.errors import Action, Permanent, Transient
 from retoma.engine.job import Held
 from retoma.engine.kind import Kind, job
-from retoma.engine.outcome import Skip, Unknown
+from retoma.engine.outcome import Skip, Snooze, Unknown, Unwound
 from retoma.engine.retry import Retry
+from retoma.engine.states import State
 from retoma.engine.together import Together
 from retoma.engine.traces import TRACES
 from retoma.engine.transaction import Transaction
@@ -67,6 +69,7 @@ def kinds_of(tools: Tools, documents: "Documents") -> list[Kind]:
         name=KIND,
         application="embeddings",
         log_fields=log_fields,
+        log_settled=_settled_fields,
         retry=TRIES,
         codes=CODES,
         timeout="15m",
@@ -80,6 +83,11 @@ def kinds_of(tools: Tools, documents: "Documents") -> list[Kind]:
 
     made: list[Any] = [document, tidy]
     return [each.kind for each in made]
+
+
+def _settled_fields(job: int, state: State, ms: float) -> Mapping[str, Any]:
+    """With these the line has every field that the document names."""
+    return {"jobId": job, "status": str(STATUS[state]), "durationMs": round(ms)}
 
 
 def model_of(provider: Provider) -> Model:
@@ -243,22 +251,30 @@ class _Telling:
             refused[:] = await self._kept(texts, share)
             return len(texts) - len(refused)
 
-        async with ctx.breaker(PROVIDER):
-            await ctx.step(
-                ASK,
-                ask,
-                key=f"{ctx.epoch}/{_short(texts)}",
-                once=True,
-                unknown=Unknown.REPEAT,
-                pays=self._provider.name,
-            )
+        try:
+            async with ctx.breaker(PROVIDER):
+                await ctx.step(
+                    ASK,
+                    ask,
+                    key=f"{ctx.epoch}/{_short(texts)}",
+                    once=True,
+                    unknown=Unknown.REPEAT,
+                    pays=self._provider.name,
+                )
+        except Unwound as left:
+            # A call that failed is an attempt of each document that it served, and says so in its
+            # timeline. Once the provider is known to be down it costs nobody anything.
+            error = left.__cause__
+            if isinstance(error, Exception) and isinstance(left.outcome, Snooze):
+                raise error from None
+            raise
         return refused
 
     async def _asked(self, texts: Mapping[str, str]) -> Share:
         ctx = self._ctx
-        before = partial(ctx.rate, PROVIDER) if self._provider.paid else None
+        rate = partial(ctx.rate, PROVIDER, adaptive=True) if self._provider.paid else None
         batcher = self._house.batcher(self._provider)
-        return await batcher.embed([*texts.values()], ctx.may_go_out, before)
+        return await batcher.embed([*texts.values()], ctx.may_go_out, rate)
 
     async def _kept(self, texts: Mapping[str, str], share: Share) -> list[ItemRefused]:
         """Keep what was made; what was refused."""

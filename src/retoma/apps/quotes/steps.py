@@ -6,6 +6,7 @@ do so is committed, and never done again once its answer is.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -145,9 +146,9 @@ class Quotes:
             ctx.cost(provider="fipe", calls=4, usd=0)
             return found
 
-        if not ctx.kept(At.FIPE_SEARCH):
-            await ctx.rate(FIPE, 4)
-        async with ctx.breaker(FIPE):
+        if ctx.kept(At.FIPE_SEARCH):
+            return await ctx.step(At.FIPE_SEARCH, look_up)
+        async with ctx.breaker(FIPE), ctx.rate(FIPE, 4, adaptive=True):
             return await ctx.step(At.FIPE_SEARCH, look_up)
 
     # — a product —
@@ -247,10 +248,9 @@ class Quotes:
         call: Callable[[], Awaitable[T]],
     ) -> T:
         """Within the rate that all runners share; done again only where nobody knows whether it was."""
-        if not ctx.kept(name):
-            await ctx.rate(service)
+        within = nullcontext() if ctx.kept(name) else ctx.rate(service, adaptive=True)
         provider = service.partition(".")[2]
-        async with ctx.breaker(service):
+        async with ctx.breaker(service), within:
             return await ctx.step(name, call, once=True, unknown=Unknown.REPEAT, pays=provider)
 
     async def _knob(self, name: str) -> Any:

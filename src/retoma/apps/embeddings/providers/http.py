@@ -27,7 +27,6 @@ from retoma.apps.embeddings.providers.provider import (
 from retoma.engine.bounded_json import parse_json
 from retoma.engine.errors import Permanent, Throttled, Transient, Unsure
 from retoma.engine.off_loop import SMALL, off_loop
-from retoma.engine.retry import retry_after
 from retoma.outbound import Answer, Outbound, Policy, Sort
 from retoma.secret import Secret
 
@@ -182,7 +181,7 @@ class HttpProvider:
             code = "bad_answer" if error.code == "too_large" else error.code
             raise Transient(str(error), code=code) from None
         if answer.status == THROTTLED:
-            raise _throttled(answer)
+            raise _throttled(answer, self._out.asked_wait(answer.headers))
         return answer
 
     def _take(self, batch: _Batch, places: Sequence[int], said: _Said) -> None:
@@ -261,7 +260,7 @@ def _told(answer: Answer) -> dict[str, Any]:
     return told
 
 
-def _throttled(answer: Answer) -> Transient | Permanent:
+def _throttled(answer: Answer, wait: float | None) -> Transient | Permanent:
     try:
         error = parse_json(answer.body[:SMALL])["error"]
         code = error["code"] or error["type"]
@@ -269,7 +268,6 @@ def _throttled(answer: Answer) -> Transient | Permanent:
         code = None
     if code == NO_MONEY:
         return Permanent(f"{answer.where}: the quota is used up", code="budget")
-    wait = retry_after(answer.headers.get("retry-after"))
     return Throttled(f"{answer.where}: answered {THROTTLED}", retry_after=wait)
 
 

@@ -108,7 +108,7 @@ class Analyst:
                 messages=[{"role": "user", "content": description}],
             )
         except sdk.APIStatusError as error:
-            _refused(error)
+            _refused(error, self._out.asked_wait(error.response.headers))
         except sdk.APIConnectionError as error:
             raise _ours(error) from error
         except sdk.APIError as error:
@@ -175,7 +175,7 @@ def _read(message: Any, model: str, kind: QuoteKind) -> Asked:
     )
 
 
-def _refused(error: Any) -> NoReturn:
+def _refused(error: Any, wait: float | None) -> NoReturn:
     """What its statuses mean to a job; none of them did any work."""
     status, text = error.status_code, f"anthropic: {error.status_code} {error.message}"[:300]
     if status in (401, 403):
@@ -183,11 +183,9 @@ def _refused(error: Any) -> NoReturn:
     if status == 404:
         raise Permanent(text, code="wrong_address") from error
     if status == 429:
-        wait = error.response.headers.get("retry-after")
-        seconds = float(wait) if wait and wait.isdecimal() else None
-        raise Throttled(text, retry_after=seconds) from error
+        raise Throttled(text, retry_after=wait) from error
     if status >= 500:
-        raise Transient(text, code="server_error") from error
+        raise Transient(text, code="server_error", retry_after=wait) from error
     raise Permanent(text, code="refused") from error
 
 

@@ -1,0 +1,2 @@
+-- Status is read row by row again.
+DROP INDEX embeddings_jobs_status;
