@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,7 @@ from retoma.apps.spreadsheets import MOST_TEXT, read_sheet
 from retoma.apps.tables import as_text_table, read_rows
 from retoma.engine.errors import BadInput
 from retoma.engine.isolate import Isolate
-from retoma.web.workbook import write_workbook
+from retoma.web.workbook import Workbook
 from retoma.words import say
 from tests.apps.workbooks import WORKBOOK, of_rows, workbook
 
@@ -127,9 +128,12 @@ async def test_a_workbook_is_read_in_a_confined_child(isolate):
 def test_a_workbook_that_we_write_is_read_back(read):
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)
     row = ["=1+1 <ç>\0", Decimal("1234.50"), None, True, 7, at, date(2026, 3, 1), 10**17]
-    content = write_workbook(["a"] * 8, [row], "America/Sao_Paulo")
+    file, names = io.BytesIO(), [f"a{n}" for n in range(8)]
+    made = Workbook(file, names, "America/Sao_Paulo")
+    made.add([SimpleNamespace(**dict(zip(names, row, strict=True)))])
+    made.end()
 
-    [_, (_, found)] = lines(read(content).csv)
+    [_, (_, found)] = lines(read(file.getvalue()).csv)
 
     assert "=1+1 <ç>" == found[0]
     assert ["1234.5", "", "VERDADEIRO", "7"] == found[1:5]

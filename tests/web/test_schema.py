@@ -1,7 +1,12 @@
 """Whatever is asked over the whole of the API: no 5xx, no undocumented status, no answer of another shape."""
 
 import json
+import os
+import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,8 +25,12 @@ from schemathesis.specs.openapi.checks import (
 from retoma.access import Role
 from retoma.grants import Program
 from retoma.web.site import STREAMS
+from tests.cost.programs import program
+from tests.house.files import ROOT
 from tests.roles import roles
+from tests.web import rejections
 from tests.web.aids import ROOT_KEY, served
+from tests.web.living import APPLICATIONS
 
 GATE = 250  # cases on each of the two databases
 SOAK = 5_000
@@ -176,3 +185,79 @@ def test_what_asks_without_a_key_is_refused_everywhere(url_of_one):
 @pytest.fixture
 def url_of_one(tmp_path) -> str:
     return f"sqlite:///{tmp_path / 'work.db'}"
+
+
+# — every application, every check, every phase —
+
+FRESH = 3  # seeds
+# As RFC 6585 and RFC 9110 have it: what is wrong may also be too large.
+REFUSED = "[400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 428, 429, 431]"
+CONFIG = f"""
+[auth.openapi.key]
+api_key = "{ROOT_KEY}"
+[auth.openapi.bearer]
+bearer = "{ROOT_KEY}"
+[generation]
+with-security-parameters = false
+[checks]
+negative_data_rejection.expected-statuses = {REFUSED}
+[warnings]
+enabled = false
+"""
+
+
+def examine_everything(folder: Path, url: str, seed: int, *words: str) -> None:
+    """Let schemathesis itself ask `retoma serve` with every application."""
+    (folder / "schemathesis.toml").write_text(CONFIG)
+    with program(
+        folder, "serve", RETOMA_APPLICATIONS=APPLICATIONS, RETOMA_DATABASE_URL=url
+    ) as running:
+        command = [str(Path(sys.executable).with_name("schemathesis")), "run"]
+        command += [f"{running.origin}/openapi.json", "--seed", str(seed), "--checks", "all"]
+        command += ["--exclude-checks", "positive_data_acceptance", "--continue-on-failure"]
+        command += [each for path in STREAMS for each in ("--exclude-path", path)]
+        asked = subprocess.run(
+            [*command, "--suppress-health-check", "all", "--no-shrink", *words],
+            cwd=folder,
+            env={
+                **os.environ,
+                "SCHEMATHESIS_HOOKS": "tests.web.schema_hooks",
+                "PYTHONPATH": str(ROOT),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        print(asked.stdout[-600:])
+        assert 0 == asked.returncode, asked.stdout[-20_000:]
+        assert running.child.poll() is None
+
+
+@pytest.mark.timeout(600)
+def test_no_case_of_any_check_breaks_any_application(tmp_path):
+    url = f"sqlite:///{tmp_path / 'work.db'}"
+    examine_everything(
+        tmp_path, url, 7, "--max-examples", "1", "--phases", "examples,fuzzing,stateful"
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("which", range(FRESH))
+def test_no_case_of_a_fresh_seed_breaks_any_application(tmp_path, database_url, which):
+    """Seeds nobody has tried: the one that breaks something is in what is printed."""
+    examine_everything(tmp_path, database_url, secrets.randbelow(2**32), "--max-examples", "20")
+
+
+def test_the_page_of_rejections_is_what_the_tests_take():
+    assert rejections.written() == rejections.PAGE.read_text(encoding="utf-8"), (
+        f"write it anew: {rejections.AGAIN}"
+    )
+
+
+def test_a_reason_that_is_not_in_the_table_is_named():
+    problem = {"detail": "x", "errors": [{"message": "has a NUL character"}, {"message": "no"}]}
+    assert ["no"] == rejections.unknown_reasons(problem)
+    assert ["x"] == rejections.unknown_reasons({"detail": "x"})

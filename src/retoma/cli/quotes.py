@@ -13,12 +13,13 @@ from retoma.apps.quotes.adopt import Adoption
 from retoma.apps.quotes.adopt import adopt as take_over
 from retoma.apps.quotes.api.lotes import (
     BIGGEST,
+    HEADINGS,
     MOST_LINES,
     BadRows,
     Table,
     lote_of,
     read_table,
-    results_file,
+    results_of,
 )
 from retoma.apps.quotes.api.system import (
     count_stuck,
@@ -36,6 +37,7 @@ from retoma.cli.batches import watch
 from retoma.cli.desk import ACTOR, clean, console, must_exist, print_json, table
 from retoma.cli.exits import Exit, Stop
 from retoma.engine.errors import BadInput
+from retoma.web.files import written_list
 from retoma.words import say, speak, tell
 
 T = TypeVar("T")
@@ -112,7 +114,8 @@ def export(database: str | None, lote: int, *, as_: str, out: Path | None) -> No
 
     async def make(tools: Tools) -> bytes:
         await lote_of(tools, lote)
-        return bytes((await results_file(tools, lote, as_, timezone)).body)
+        with await written_list(as_, HEADINGS, results_of(tools, lote), timezone) as file:
+            return file.read()
 
     content = quotes(database, make)
     if out is None:

@@ -94,6 +94,12 @@ class RequestBody:
         if self.deadline is not None and left is not None:
             self.deadline.reschedule(asyncio.get_running_loop().time() + left)
 
+    def prolong(self, size: int) -> None:
+        """An answer of so many bytes begins: it has as long to be taken as a body has to arrive."""
+        if self.deadline is not None:
+            now = asyncio.get_running_loop().time()
+            self.deadline.reschedule(now + self._limit.seconds + size / RATE)
+
     def close(self) -> None:
         """It was answered: another body has the room."""
         taken, self._taken, self.value = self._taken, 0, None

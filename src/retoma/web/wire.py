@@ -22,6 +22,7 @@ from pydantic import (
 
 from retoma.codec import decode
 from retoma.engine.batch import REASON
+from retoma.engine.gate import CAPS
 from retoma.engine.insights import PAGE, AuditLine, Event, Search
 from retoma.engine.job import Job
 from retoma.engine.kind import NAME_LENGTH, PRIORITIES
@@ -86,7 +87,7 @@ KindName = Annotated[
 ]
 CodeName = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Length = Annotated[
-    StrictStr | StrictInt,
+    StrictStr | Annotated[StrictInt, Field(ge=0)],
     Field(
         description="A length of time: seconds, or text such as `90s` and `2h`.",
         examples=["2h"],
@@ -709,7 +710,7 @@ class NewLimit(Body):
     """How many may run under one key from now on; null: as the code says."""
 
     key: Name
-    cap: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] | None
+    cap: Annotated[StrictInt, Field(ge=CAPS[0], le=CAPS[-1])] | None
 
 
 class NewPause(Body):

@@ -1,12 +1,11 @@
 """Write a table as an XLSX workbook: one sheet, its first row the headings. Nothing in it is calculated."""
 
-import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from xml.sax.saxutils import escape
 from zoneinfo import ZoneInfo
 
@@ -69,32 +68,37 @@ PARTS: Final = {
 }
 
 
-def write_workbook(
-    headings: Sequence[str], rows: Iterable[Sequence[Any]], timezone: str
-) -> bytes:
-    """Return the file. Times stand in `timezone`: a spreadsheet has no zones."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+class Workbook:
+    """Writes a file page by page. Times stand in `timezone`: a spreadsheet has no zones."""
+
+    def __init__(self, file: BinaryIO, headings: Sequence[str], timezone: str) -> None:
+        self._headings = headings
+        self._zone = ZoneInfo(timezone)
+        self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL)
         for name, content in PARTS.items():
-            archive.writestr(name, HEAD + content)
-        with archive.open("xl/worksheets/sheet1.xml", "w") as sheet:
-            for line in _lines(headings, rows, ZoneInfo(timezone)):
-                sheet.write(line.encode())
-    return out.getvalue()
+            self._archive.writestr(name, HEAD + content)
+        self._sheet = self._archive.open("xl/worksheets/sheet1.xml", "w")
+        self._write(
+            f'{HEAD}<worksheet xmlns="{MAIN}"><sheetViews><sheetView workbookViewId="0">'
+            '<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>'
+            "</sheetView></sheetViews><sheetData>"
+        )
+        self._write(f"<row>{''.join(_text(each, HEADING) for each in headings)}</row>")
 
+    def add(self, page: Sequence[Any]) -> None:
+        """Add a row for each of them, with what the headings name."""
+        for each in page:
+            cells = (_cell(getattr(each, name), self._zone) for name in self._headings)
+            self._write(f"<row>{''.join(cells)}</row>")
 
-def _lines(
-    headings: Sequence[str], rows: Iterable[Sequence[Any]], zone: ZoneInfo
-) -> Iterator[str]:
-    yield (
-        f'{HEAD}<worksheet xmlns="{MAIN}"><sheetViews><sheetView workbookViewId="0">'
-        '<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>'
-        "</sheetView></sheetViews><sheetData>"
-    )
-    yield f"<row>{''.join(_text(each, HEADING) for each in headings)}</row>"
-    for row in rows:
-        yield f"<row>{''.join(_cell(each, zone) for each in row)}</row>"
-    yield "</sheetData></worksheet>"
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._write("</sheetData></worksheet>")
+        self._sheet.close()
+        self._archive.close()
+
+    def _write(self, text: str) -> None:
+        self._sheet.write(text.encode())
 
 
 def _cell(value: Any, zone: ZoneInfo) -> str:

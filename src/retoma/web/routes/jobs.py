@@ -1,5 +1,6 @@
 """`/api/jobs`: look for jobs, look at one, submit, steer one or many."""
 
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
 from fastapi import Query, Response
@@ -7,11 +8,11 @@ from fastapi import Query, Response
 from retoma.access import Person, Role
 from retoma.codec import decode
 from retoma.engine.errors import IllegalMove
-from retoma.engine.insights import Search
+from retoma.engine.insights import PAGE, Search
 from retoma.engine.job import Job
 from retoma.engine.states import State
 from retoma.web.cursor import Cursor
-from retoma.web.files import TEXT_FILE, csv_file, csv_of, text_file
+from retoma.web.files import TEXT_FILE, csv_of, listed_file, text_file
 from retoma.web.house import AHouse, AVisit, House
 from retoma.web.many import do_to_ids, do_where
 from retoma.web.problems import Refusal
@@ -119,15 +120,17 @@ async def export_jobs(
     search = Search(
         state=state, kind=kind, batch=batch, code=code, checkpoint=checkpoint, text=text
     )
-    rows: list[list[Any]] = []
+    return await listed_file(house, "csv", "jobs", COLUMNS, _newest(house, search))
+
+
+async def _newest(house: House, search: Search) -> AsyncIterator[Sequence[Job]]:
     before: int | None = None
-    while len(rows) < EXPORTED:
-        page = await house.retoma.search(search, before=before, limit=200)
-        rows += [[getattr(each, name) for name in COLUMNS] for each in page.jobs]
+    for _ in range(EXPORTED // PAGE):
+        page = await house.retoma.search(search, before=before, limit=PAGE)
+        yield page.jobs
         before = page.next
         if before is None:
-            break
-    return csv_file("jobs.csv", COLUMNS, rows)
+            return
 
 
 @routes.get("/api/jobs/counts")

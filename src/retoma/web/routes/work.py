@@ -1,6 +1,7 @@
 """`/api/runners`, `/api/schedules`, `/api/events`: who runs jobs, what is submitted by the clock, who
 did what."""
 
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any
@@ -8,12 +9,12 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 
 from retoma.access import Role
-from retoma.engine.insights import AuditSearch, Spot
+from retoma.engine.insights import PAGE, AuditLine, AuditSearch, Spot
 from retoma.engine.job import Job
 from retoma.engine.store import Schedule
 from retoma.web.cursor import Cursor, turned
-from retoma.web.files import csv_file, csv_of
-from retoma.web.house import AHouse
+from retoma.web.files import csv_of, listed_file
+from retoma.web.house import AHouse, House
 from retoma.web.problems import Refusal
 from retoma.web.replay import asked, written
 from retoma.web.route import router
@@ -203,17 +204,18 @@ async def export_events(
         until=until,
         access=who.role.allows(Role.ADMIN),
     )
-    rows: list[list[Any]] = []
+    columns = ("at", "actor", "verb", "subject", "details")
+    return await listed_file(house, "csv", "events", columns, _newest(house, search))
+
+
+async def _newest(house: House, search: AuditSearch) -> AsyncIterator[Sequence[AuditLine]]:
     after: Spot | None = None
-    while len(rows) < EXPORTED:
-        page = await house.retoma.audit(search, after=after, limit=200)
-        rows += [
-            [each.at, each.actor, each.verb, each.subject, each.details] for each in page.lines
-        ]
+    for _ in range(EXPORTED // PAGE):
+        page = await house.retoma.audit(search, after=after, limit=PAGE)
+        yield page.lines
         after = page.next
         if after is None:
-            break
-    return csv_file("events.csv", ("at", "actor", "verb", "subject", "details"), rows)
+            return
 
 
 def spot(stamp: Cursor, cursor: str | None) -> Spot | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from fastapi import Path
 from pydantic import AfterValidator, Field, StrictInt, StrictStr, model_validator
@@ -31,17 +31,24 @@ from retoma.secret import STARS, Secret
 from retoma.web import Admin, AHouse, House, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.wire import Body, Limit, Name, NextPage, PageOf, Shown
-from retoma.words import say
+from retoma.words import Said, say
 
 ALL: Final = 1_000  # of each sort on one screen
 HOST: Final = r"^[A-Za-z0-9.:_-]+$"
 
 
 def _whole_url(value: str) -> str:
-    parts = urlsplit(value)
+    parts = _parts(value, say("is no address such as https://worker.example.org"))
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
         raise ValueError(say("is no address such as https://worker.example.org"))
     return value.rstrip("/")
+
+
+def _parts(address: str, why: Said) -> SplitResult:
+    try:
+        return urlsplit(address)
+    except ValueError:  # such as a bracket that nothing closes
+        raise ValueError(why) from None
 
 
 def _host(value: str) -> str:
@@ -51,7 +58,7 @@ def _host(value: str) -> str:
 
 
 def _domain(value: str) -> str:
-    parts = urlsplit(f"//{value}")
+    parts = _parts(f"//{value}", say("is no host, or host:port"))
     if parts.netloc != value or not parts.hostname or "@" in value or not value.isprintable():
         raise ValueError(say("is no host, or host:port"))
     return value

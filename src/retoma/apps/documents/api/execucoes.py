@@ -1,5 +1,6 @@
 """Executions: begun, listed, canceled; and what came of their documents, as JSON or as a table."""
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any, Final
 
@@ -19,7 +20,7 @@ from retoma.web.files import (
     ANY_FILE,
     TEXT_FILE,
     AsFile,
-    csv_of,
+    list_of,
     listed_file,
     saved_stream,
     text_file,
@@ -224,7 +225,7 @@ async def count_labels(execution: ExecutionId, _: Viewer, house: AHouse) -> dict
 @routes.get(
     "/classificador/execucoes/{execution}/exportar",
     response_class=Response,
-    responses=csv_of("what came of an execution"),
+    responses=list_of("what came of an execution"),
 )
 async def export_results(
     execution: ExecutionId,
@@ -234,8 +235,9 @@ async def export_results(
 ) -> Response:
     """What came of it, in the order in which it was handed in; nothing in it is a formula."""
     await read(house, lambda tx: store.executions.stand_of(tx, execution))
-    told = await _results(house, execution)
-    return listed_file(as_, f"execucao-{execution}", HEADINGS, told)
+    return await listed_file(
+        house, as_, f"execucao-{execution}", HEADINGS, _results(house, execution)
+    )
 
 
 @routes.get("/classificador/execucoes/{execution}/documentos/{document}")
@@ -326,8 +328,7 @@ async def page_of(
     return PageOf(items=shown, next=stamp.write(shown[-1].id if len(found) > limit else None))
 
 
-async def _results(house: House, execution: int) -> list[ResultShown]:
-    told: list[ResultShown] = []
+async def _results(house: House, execution: int) -> AsyncIterator[list[ResultShown]]:
     after = 0
     while True:
         how: dict[str, int] = {"after": after, "n": PAGE}
@@ -335,9 +336,9 @@ async def _results(house: House, execution: int) -> list[ResultShown]:
             house,
             lambda tx, how=how: store.documents.list_results(tx, execution, Which(), **how),  # type: ignore[misc]
         )
-        told += [result_told(each, Role.VIEWER) for each in rows]
+        yield [result_told(each, Role.VIEWER) for each in rows]
         if len(rows) < PAGE:
-            return told
+            return
         after = rows[-1]["id"]
 
 

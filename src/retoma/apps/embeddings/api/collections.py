@@ -15,17 +15,26 @@ from retoma.apps.embeddings.api.how import (
     read,
     routes,
 )
-from retoma.apps.embeddings.model import OVERLAP, SIZE, checked_name, checked_rule
+from retoma.apps.embeddings.model import OVERLAP, SIZE, SIZES, checked_name, checked_rule
 from retoma.apps.embeddings.store.collections import Collection, Progress
 from retoma.db import Transaction
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.wire import Body, Limit, NextPage, PageOf, Shown
 
-Size = Annotated[StrictInt, Field(description="Characters of a chunk.", examples=[SIZE])]
+LEAST, MOST = SIZES
+Size = Annotated[
+    StrictInt,
+    Field(ge=LEAST, le=MOST, description="Characters of a chunk.", examples=[SIZE]),
+]
 Overlap = Annotated[
     StrictInt,
-    Field(description="How much of a chunk the next may say again.", examples=[OVERLAP]),
+    Field(
+        ge=0,
+        le=MOST // 2,
+        description="How much of a chunk the next may say again: half of it at most.",
+        examples=[OVERLAP],
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 """Matches that are stored: asked for, and taken away as a table."""
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
@@ -19,7 +20,7 @@ from retoma.apps.matches.api.how import (
 )
 from retoma.web import AHouse, House, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.files import AsFile, csv_of, listed_file
+from retoma.web.files import AsFile, list_of, listed_file
 from retoma.web.wire import Limit, NextPage, PageOf, Shown
 
 PAGE: Final = 1_000  # matches read at a time for a file
@@ -88,7 +89,7 @@ async def list_matches(
 @routes.get(
     "/api/matches/export",
     response_class=Response,
-    responses=csv_of("matches that are stored"),
+    responses=list_of("matches that are stored"),
 )
 async def export_matches(
     _: Viewer,
@@ -101,8 +102,7 @@ async def export_matches(
 ) -> Response:
     """All of them; in the table nothing is a formula."""
     how = {"league": league, "season": season, "round_": round, "team": team}
-    told = await _all(house, how)
-    return listed_file(as_, "partidas", HEADINGS, told)
+    return await listed_file(house, as_, "partidas", HEADINGS, _all(house, how))
 
 
 @routes.get("/api/matches/{match}")
@@ -116,15 +116,14 @@ async def match_told(house: House, match: int) -> MatchShown:
     return MatchShown(**{**told, **times_told(told, "kickoff", "stored_at")})
 
 
-async def _all(house: House, how: dict[str, Any]) -> list[MatchLine]:
-    told: list[MatchLine] = []
+async def _all(house: House, how: dict[str, Any]) -> AsyncIterator[list[MatchLine]]:
     after = 0
     while True:
         page = partial(store.games.list_matches, after=after, n=PAGE, **how)
         rows = await read(house, page)
-        told += [_line(each) for each in rows]
+        yield [_line(each) for each in rows]
         if len(rows) < PAGE:
-            return told
+            return
         after = rows[-1]["id"]
 
 

@@ -2,9 +2,8 @@
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, BinaryIO, Final
 
@@ -23,7 +22,7 @@ from retoma.engine.batch import Batch
 from retoma.engine.errors import BadInput, NotFound
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.files import XLSX, AsFile, csv_of, listed_file
+from retoma.web.files import XLSX, AsFile, list_of, listed_file
 from retoma.web.flaws import flaws_of
 from retoma.web.many import do_to_batch
 from retoma.web.money import BudgetShown, CostsShown, budget_shown, costs_shown
@@ -281,7 +280,9 @@ async def cancel_lote(
 
 
 @routes.get(
-    "/api/lotes/{lote}/export", response_class=Response, responses=csv_of("what came of a lote")
+    "/api/lotes/{lote}/export",
+    response_class=Response,
+    responses=list_of("what came of a lote"),
 )
 async def export_lote(
     lote: LoteId,
@@ -291,14 +292,7 @@ async def export_lote(
 ) -> Response:
     """What came of it, in the order in which it was asked for."""
     await lote_of(house, lote)
-    return await results_file(house, lote, as_, house.settings.timezone)
-
-
-async def results_file(house: Has, lote: int, as_: str, timezone: str) -> Response:
-    """What came of a lote as a file, made in a thread: it may be long."""
-    told = await results_of(house, lote)
-    make = partial(listed_file, as_, f"lote-{lote}", HEADINGS, told, timezone=timezone)
-    return await in_thread(make)
+    return await listed_file(house, as_, f"lote-{lote}", HEADINGS, results_of(house, lote))
 
 
 class QuoteExported(QuoteLine):
@@ -333,15 +327,15 @@ def _joined(sources: Sequence[Mapping[str, Any]], name: str) -> str | None:
     return " | ".join(str(each[name]) for each in sources if each.get(name)) or None
 
 
-async def results_of(house: Has, lote: int) -> list[QuoteExported]:
-    told: list[QuoteExported] = []
+async def results_of(house: Has, lote: int) -> AsyncIterator[list[QuoteExported]]:
+    """What came of a lote, some of them at a time."""
     after = 0
     while True:
         how = {"lote": lote, "after": after, "n": PAGE}
         rows = await read(house, lambda tx, how=how: tx.all(store.EXPORT_QUOTES, **how))  # type: ignore[misc]
-        told += [exported(store.named(store.LISTED, row)) for row in rows]
+        yield [exported(store.named(store.LISTED, row)) for row in rows]
         if len(rows) < PAGE:
-            return told
+            return
         after = rows[-1][0]
 
 
