@@ -25,7 +25,7 @@ from retoma.apps.documents.store.projects import Project
 from retoma.library import Retoma
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.files import csv_line, csv_of, saved_stream
+from retoma.web.files import ANY_FILE, csv_line, saved_stream
 from retoma.web.replay import asked, written
 from retoma.web.wire import Body, Limit, Name, NextPage, Once, PageOf, Shown
 
@@ -182,7 +182,7 @@ async def get_accuracy(project: ProjectId, _: Viewer, house: AHouse) -> list[Acc
 @routes.get(
     "/classificador/projetos/{project}/revisoes",
     response_class=Response,
-    responses=csv_of("documents that people reviewed"),
+    responses=ANY_FILE,
 )
 async def export_reviews(
     project: ProjectId,
