@@ -811,12 +811,18 @@ class Retoma:
             lambda tx: store.cancel_job(tx, job, actor=actor), verb="cancel"
         )
 
-    async def retry(self, job: int, *, fresh: bool = False, actor: str = ACTOR) -> Job:
-        """The next generation of an ended job; its committed steps are kept unless `fresh`."""
+    async def retry(
+        self, job: int, *, fresh: bool = False, only_dead: bool = False, actor: str = ACTOR
+    ) -> Job:
+        """The next generation of an ended job; its committed steps are kept unless `fresh`.
+
+        `only_dead` refuses a job that has ended in any other way.
+        """
         _check_id("job", job)
         database = await self._open()
         return await database.write(
-            lambda tx: store.again(tx, job, actor=actor, fresh=fresh), verb="again"
+            lambda tx: store.again(tx, job, actor=actor, fresh=fresh, only_dead=only_dead),
+            verb="again",
         )
 
     async def resume(self, job: int, *, actor: str = ACTOR) -> Job:

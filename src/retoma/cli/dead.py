@@ -51,7 +51,7 @@ def show(database: str | None, as_json: bool, id_: int) -> None:
 def retry(database: str | None, as_json: bool, id_: int, *, fresh: bool) -> None:
     async def once_more(app: Retoma) -> Job:
         await _dead(app, id_)
-        return await app.retry(id_, fresh=fresh, actor=ACTOR)
+        return await app.retry(id_, fresh=fresh, only_dead=True, actor=ACTOR)
 
     job = ask(database, once_more)
     if as_json:

@@ -218,6 +218,10 @@ async def test_jobs_the_dlq_and_metrics_by_the_documents_names(database_url):
         assert 200 == again.status_code
         assert 2 == again.json()["generation"]
         assert 409 == (await olga.post(f"{ROOT}/dlq/{dead['id']}/replay")).status_code
+        [done] = (await vera.get(f"{ROOT}/jobs?status=completed")).json()["items"]
+        refused = await olga.post(f"{ROOT}/dlq/{done['id']}/replay")
+        assert 409 == refused.status_code, refused.text
+        assert "only a dead job is retried here" in refused.text
 
 
 async def test_one_trace_from_the_request_to_the_stored_vector(database_url):

@@ -186,7 +186,7 @@ def _replays(page: Page, there: House) -> None:
     expect(row).to_contain_text("refused")
     there.peace()
     row.get_by_role("button", name="Tentar de novo o job").click()
-    expect(page.locator("#pager")).to_contain_text("Nada falhou.")
+    expect(page.locator("#pager")).to_contain_text("Nenhum erro na fila.")
     assert page.evaluate("window.same") is True
     page.goto(f"{there.origin}/embeddings")
     expect(page.locator("#rows")).to_contain_text("completed 8")

@@ -10,6 +10,7 @@ from retoma.apps.embeddings import APP
 from retoma.apps.embeddings.pages.collection import ROWS
 from retoma.apps.embeddings.pages.collections import LIST, CollectionsScreen
 from retoma.apps.embeddings.providers import NGrams
+from retoma.engine.errors import Permanent
 from retoma.web.pages.live import changes
 from tests.apps.embeddings.aids import COLLECTION, Counting, House, house
 from tests.apps.people import EN, PT, Site, pages
@@ -46,7 +47,7 @@ async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url
         assert (
             "Ainda não há coleções. Envie textos; no terminal: <code>retoma embed" in seen[HOME]
         )
-        assert "Nada falhou." in seen[DEAD]
+        assert "Nenhum erro na fila." in seen[DEAD]
         assert "Ainda não há coleções." in seen[SEARCH]
         assert "Um operador envia textos aqui" in seen[NEW]
         await _menu_and_doors(site)
@@ -171,12 +172,47 @@ async def test_what_failed_is_replayed_one_by_one_or_all_of_them(database_url):
         assert 409 == again.status_code
         assert 2 == len(re.findall(r'id="dead-(\d+)"', await site.seen(DEAD)))
         every = await posted(browser, f"{DEAD}/repetir", csrf)
-        assert "documents tried again: 2" in told(every)
+        assert "2 documents retried" in told(every)
         await site.house.drained()
 
-        assert "Nada falhou." in await site.seen(DEAD)
+        assert "Nenhum erro na fila." in await site.seen(DEAD)
         assert {True} == {each["embedded"] for each in (await site.house.documents()).values()}
         assert 404 == (await posted(browser, f"{DEAD}/999/repetir", csrf)).status_code
+        await browser.aclose()
+
+
+async def test_parked_documents_are_listed_with_what_failed_and_resumed_one_by_one_or_all(
+    database_url,
+):
+    async with site_of(database_url) as site:
+        provider = site.house.provider
+        provider.fails = [Permanent("no key", code="other_model") for _ in range(3)]
+        provider.most = 1
+        for name in ("a.txt", "b.txt", "c.txt"):
+            await site.house.add((name, f"uma laranja {name}"))
+        await site.house.drained()
+        seen = await site.seen(DEAD)
+        jobs = [int(each) for each in re.findall(r'id="parked-(\d+)"', seen)]
+        assert 3 == len(jobs)
+        assert "3 documentos estacionados" in seen
+        assert "other_model" in seen
+        browser, csrf = await signed_in(site)
+
+        one = await posted(browser, f"{DEAD}/{jobs[0]}/continuar", csrf)
+        again = await posted(browser, f"{DEAD}/{jobs[0]}/continuar", csrf)
+        assert f"job {jobs[0]} is resumed" in told(one)
+        assert 409 == again.status_code
+        assert 404 == (await posted(browser, f"{DEAD}/999/continuar", csrf)).status_code
+        other = await posted(browser, f"{DEAD}/continuar?erro=outro", csrf)
+        assert "0 documents resumed" in told(other)
+        every = await posted(browser, f"{DEAD}/continuar", csrf)
+        assert "2 documents resumed" in told(every)
+        await site.house.drained()
+
+        assert 'id="parked-' not in await site.seen(DEAD)
+        assert {True} == {each["embedded"] for each in (await site.house.documents()).values()}
+        done = await posted(browser, f"{DEAD}/{jobs[0]}/repetir", csrf)
+        assert (409, True) == (done.status_code, "only a dead job is retried here" in done.text)
         await browser.aclose()
 
 
@@ -201,7 +237,14 @@ async def test_nobody_but_an_operator_changes_anything(database_url):
         await site.house.add(("a.txt", "veneno"))
         await site.house.drained()
         browser, csrf = await signed_in(site, "viewer")
-        paths = (f"{DEAD}/repetir", f"{DEAD}/1/repetir", f"{ONE}/apagar", NEW, f"{NEW}/texto")
+        paths = (
+            f"{DEAD}/repetir",
+            f"{DEAD}/1/repetir",
+            f"{DEAD}/continuar",
+            f"{ONE}/apagar",
+            NEW,
+            f"{NEW}/texto",
+        )
 
         for path in paths:
             assert 403 == (await posted(browser, path, csrf)).status_code, path

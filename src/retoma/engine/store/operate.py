@@ -50,9 +50,22 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
     )
 
 
-def again(tx: Transaction, job: int, *, actor: str, fresh: bool = False) -> Job:
-    """The next generation of an ended job: a fresh budget, and its committed steps kept."""
+def again(
+    tx: Transaction, job: int, *, actor: str, fresh: bool = False, only_dead: bool = False
+) -> Job:
+    """The next generation of an ended job: a fresh budget, and its committed steps kept.
+
+    `only_dead` refuses a job that has ended in any other way.
+    """
     found = get_job(tx, job)
+    if only_dead and found.state is not State.DEAD:
+        raise IllegalMove(
+            say(
+                "job {job} is {state}: only a dead job is retried here",
+                job=job,
+                state=found.state,
+            )
+        )
     if not found.ended:
         raise IllegalMove(
             say(

@@ -192,7 +192,7 @@ async def retry_one(
     """A dead job once more, with a fresh budget."""
     await _check_dead(house, job)
     fresh = body is not None and body.fresh
-    return job_shown(await house.retoma.retry(job, fresh=fresh, actor=who.name))
+    return job_shown(await house.retoma.retry(job, fresh=fresh, only_dead=True, actor=who.name))
 
 
 @routes.post("/api/dead/{job}/discard")

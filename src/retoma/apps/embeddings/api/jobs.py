@@ -105,9 +105,10 @@ async def list_dead(
 
 @routes.post("/api/embeddings/dlq/{job}/replay")
 async def replay(job: JobId, who: Operator, house: AHouse) -> ReplayedShown:
-    """A new generation, with all its attempts; chunks that have their vectors are not embedded again."""
+    """A new generation, with all its attempts; chunks that have their vectors are not embedded again.
+    409 for a job that has not failed for good."""
     await read(house, partial(store.jobs.get, job=job))
-    again = await house.retoma.retry(job, actor=who.name)
+    again = await house.retoma.retry(job, only_dead=True, actor=who.name)
     return ReplayedShown(id=again.id, generation=again.generation)
 
 

@@ -1,4 +1,4 @@
-"""The dead letters of embeddings, the document's DLQ: of what each died, and once more."""
+"""The dead letters of embeddings (the document's DLQ), each with its cause and *retry*; the parked documents with *resume*."""
 
 import json
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Transaction
 from retoma.engine.errors import NotFound
 from retoma.engine.insights import Search
+from retoma.engine.states import State
 from retoma.engine.store import Verb
 from retoma.web.house import AVisit
 from retoma.web.many import do_where
@@ -31,7 +32,7 @@ routes = page_router()
 DOCUMENTS_OF_JOBS: Final = verb("documents_of_jobs")
 ROWS: Final = 50
 NOTHING_FAILED: Final = say(
-    "Nothing has failed. A document whose text cannot be embedded appears here."
+    "No dead letters. A document whose text cannot be embedded appears here."
 )
 NO_SUCH_FAILURE: Final = say("Nothing failed by this error.")
 
@@ -87,6 +88,7 @@ class DeadScreen:
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         count = await retoma.count(search)
         head = self.pages.render("embeddings/dead_head.html", self.view, count=count)
+        waiting = await self._parked_region()
         turns = pager(
             self.pages,
             self.view,
@@ -96,7 +98,22 @@ class DeadScreen:
             following=self._link(page.next) if page.next else None,
             first=self._link() if self.before else None,
         )
-        return [drawn("dead-head", head), drawn("rows", table, rows), turns]
+        return [drawn("dead-head", head), waiting, drawn("rows", table, rows), turns]
+
+    async def _parked_region(self) -> Region:
+        """The newest parked documents, and how many there are."""
+        retoma = self.pages.house.retoma
+        search = parked(self.code)
+        page = await retoma.search(search, before=None, limit=ROWS)
+        documents = await self._documents([job.id for job in page.jobs])
+        html = self.pages.render(
+            "embeddings/parked.html",
+            self.view,
+            count=await retoma.count(search),
+            jobs=[(job, _meaning(job.code), documents.get(job.id)) for job in page.jobs],
+            page=DEAD,
+        )
+        return drawn("parked", html)
 
     async def _documents(self, jobs: Sequence[int]) -> dict[int, DeadDocument]:
         def look(tx: Transaction) -> dict[int, DeadDocument]:
@@ -120,6 +137,10 @@ def _meaning(code: str | None) -> str | None:
 
 def letters(code: str | None) -> Search:
     return Search(letters=True, kind=KIND, code=code)
+
+
+def parked(code: str | None) -> Search:
+    return Search(state=State.PARKED, kind=KIND, code=code)
 
 
 def dead_screen(who: ALooker, erro: CodeOf = None, antes: Before = None) -> DeadScreen:
@@ -150,12 +171,40 @@ async def replay_all(
     done = await do_where(
         who.house, command, letters(erro), None, visit, Response(), dry_run=False
     )
-    said = (
-        say("documents tried again: {n}", n=done.moved)
-        if done.job is None
-        else say("{n} documents are tried again, one after another", n=done.matching)
-    )
+    if done.job is not None:
+        said = say("retrying {n} documents", n=done.matching)
+    elif done.moved == 1:
+        said = say("1 document retried")
+    else:
+        said = say("{n} documents retried", n=done.moved)
     return did(who, who.view.tell(said), DEAD)
+
+
+@routes.post("/embeddings/falhas/continuar")
+async def resume_all(
+    actor: Operator, who: ALooker, visit: AVisit, erro: CodeOf = None
+) -> Response:
+    """ "Continuar todos"."""
+    command = await who.house.retoma.command(Verb.RESUME, actor=actor.name)
+    done = await do_where(
+        who.house, command, parked(erro), None, visit, Response(), dry_run=False
+    )
+    if done.job is not None:
+        said = say("resuming {n} documents", n=done.matching)
+    elif done.moved == 1:
+        said = say("1 document resumed")
+    else:
+        said = say("{n} documents resumed", n=done.moved)
+    return did(who, who.view.tell(said), DEAD)
+
+
+@routes.post("/embeddings/falhas/{job}/continuar")
+async def resume(job: Number, actor: Operator, who: ALooker) -> Response:
+    """ "Continuar": in the same generation, once its cause is removed."""
+    if (await who.house.retoma.get(job)).kind != KIND:
+        raise NotFound(say("there is no job {job} of embeddings", job=job))
+    await who.house.retoma.resume(job, actor=actor.name)
+    return did(who, who.view.tell(say("job {job} is resumed", job=job)), DEAD)
 
 
 @routes.post("/embeddings/falhas/{job}/repetir")
@@ -163,5 +212,5 @@ async def replay(job: Number, actor: Operator, who: ALooker) -> Response:
     """ "Repetir": with a fresh budget, from where it stopped."""
     if (await who.house.retoma.get(job)).kind != KIND:
         raise NotFound(say("there is no job {job} of embeddings", job=job))
-    await who.house.retoma.retry(job, actor=actor.name)
+    await who.house.retoma.retry(job, only_dead=True, actor=actor.name)
     return did(who, who.view.tell(say("job {job} is tried again", job=job)), DEAD)

@@ -150,7 +150,7 @@ async def recover_one(house: Has, quote: int, actor: str) -> None:
     await house.retoma.take_back(actor=actor)
     state = (await house.retoma.get(job)).state
     if state is State.DEAD:
-        await house.retoma.retry(job, actor=actor)
+        await house.retoma.retry(job, only_dead=True, actor=actor)
     elif state is State.PARKED:
         await house.retoma.resume(job, actor=actor)
     elif state is State.RUNNING:
