@@ -94,7 +94,7 @@ def files(documents: int, pages: int) -> Iterator[str]:
 
 
 def pool(folder: str) -> dict[str, float]:
-    from retoma.engine.isolate import CHILDREN
+    from retoma.engine.isolation.isolate import CHILDREN
 
     first, rest = _split(folder)
     with multiprocessing.get_context("spawn").Pool(CHILDREN) as readers:
@@ -119,7 +119,7 @@ async def _isolate(folder: str) -> dict[str, float]:
     from retoma.apps.documents.clients.reading import MEMORY, read_file
     from retoma.apps.documents.contents import SMALL_AT_HAND
     from retoma.apps.documents.steps import PROCESSOR, READING
-    from retoma.engine.isolate import Isolate, Limits
+    from retoma.engine.isolation.isolate import Isolate, Limits
 
     children, room = Isolate(), asyncio.Semaphore(SMALL_AT_HAND)
     limits = Limits(timeout=READING, cpu=PROCESSOR, memory=MEMORY)
@@ -148,7 +148,7 @@ async def _classify(url: str, folder: str) -> dict[str, float]:
     from retoma.apps.documents.contents import Contents
     from retoma.apps.documents.intake import Intake
     from retoma.apps.tools import Tools
-    from retoma.engine.states import State
+    from retoma.engine.rules.states import State
     from retoma.outbound import Outbound
     from retoma.settings import Settings
 

@@ -17,7 +17,7 @@ from bench.span import seconds_of
 
 if TYPE_CHECKING:
     from retoma.db import Database, Transaction
-    from retoma.engine.job import Claim
+    from retoma.engine.rules.job import Claim
     from retoma.engine.store import Spot
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class Floor:
             spot = after(found.claims)
 
     async def settle_all(self, claimed: "asyncio.Queue[list[Claim]]") -> None:
-        from retoma.engine.settlement import done
+        from retoma.engine.rules.settlement import done
         from retoma.engine.store import settle_row, settles
 
         while claims := await claimed.get():

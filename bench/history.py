@@ -177,11 +177,11 @@ async def questions(
     databases: "list[Database]",
 ) -> dict[str, tuple[Callable[[int], Question], bool]]:
     """By name: what is asked of the small (0) and of the large (1) one, and whether it writes."""
-    from retoma.engine import insights
+    from retoma.engine import query as insights
+    from retoma.engine.ops.watchdog import Watchdog
     from retoma.engine.ports import Process
-    from retoma.engine.states import State
+    from retoma.engine.rules.states import State
     from retoma.engine.store import Spot, claim_jobs
-    from retoma.engine.watchdog import Watchdog
 
     dogs = [Watchdog(database, BOOT, Process.this(), 60.0) for database in databases]
     middles = [await database.read(middle_batch) for database in databases]

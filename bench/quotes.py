@@ -148,7 +148,7 @@ async def _quote(url: str, port: int, quotes: int, slots: int) -> dict[str, floa
     from retoma import Retoma
     from retoma.apps.quotes import APP, store
     from retoma.apps.tools import Tools
-    from retoma.engine.states import State
+    from retoma.engine.rules.states import State
     from retoma.outbound import Outbound
     from retoma.sandbox.quotes import Catalogue
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from retoma.engine import scratch
+from retoma.engine.isolation import scratch
 
 MARK = "RETOMA_TEST_RUN"
 PROCESSES = Path("/proc")

@@ -16,11 +16,12 @@ from retoma import Context, Permanent, Retoma, backup, db
 from retoma.backup import Place
 from retoma.db import DatabaseError, Transaction, adhoc, migrations
 from retoma.db.migrations import ENGINE, Room
-from retoma.engine import settlement, store
-from retoma.engine.errors import BadInput, IllegalMove, RetomaError
-from retoma.engine.insights import tail
+from retoma.engine import store
 from retoma.engine.ports import Ids
-from retoma.engine.states import State
+from retoma.engine.query import tail
+from retoma.engine.rules import settlement
+from retoma.engine.rules.errors import BadInput, IllegalMove, RetomaError
+from retoma.engine.rules.states import State
 from retoma.secret import Secret
 from retoma.testing import Injected, crash_at
 from retoma.vault import Place as Sealed

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from retoma import BadInput, Context, NotFound, Park, Retoma, Retry, Skip, Snooze, State
 from retoma.codec import Misfit, Unstorable, encode
 from retoma.db import adhoc
-from retoma.engine.errors import Refused, UnknownKind
-from retoma.engine.events import EventType
-from retoma.engine.insights import Event
+from retoma.engine.query import Event
+from retoma.engine.rules.errors import Refused, UnknownKind
+from retoma.engine.rules.events import EventType
 
 COUNTS = adhoc(
     "SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM events),"

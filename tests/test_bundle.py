@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from retoma import Context, Permanent, Retoma, bundle
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
-from retoma.engine.insights import Subject
 from retoma.engine.ports import Ids
+from retoma.engine.query import Subject
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.secret import Secret
 from retoma.vault import EnvKeys, Signer, Vault, signer_with
 

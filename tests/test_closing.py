@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from retoma import Context, Retoma
-from retoma.engine.events import EventType
+from retoma.engine.rules.events import EventType
 
 
 async def test_an_error_beside_a_runner_ends_the_runner_and_then_the_program(database_url):

@@ -12,7 +12,7 @@ import pytest
 
 from retoma import BadInput, Context, IdempotencyMismatch, Retoma, State, Unsure
 from retoma.codec import Undecodable, Unstorable
-from retoma.engine.errors import UnknownKind
+from retoma.engine.rules.errors import UnknownKind
 from retoma.engine.testing import crash_at, drain
 from tests.engine.aids import boot, claim, rows
 

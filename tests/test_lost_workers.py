@@ -41,7 +41,7 @@ def test_writes_to_who_has_left():
     ours.send(b"event")
 
 def test_holds_its_loop():
-    from retoma.engine.held_loop import LoopWatch
+    from retoma.engine.ops.loop_watchdog import LoopWatch
 
     async def hold():
         with LoopWatch("held", 0.3):

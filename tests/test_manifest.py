@@ -7,8 +7,8 @@ import pytest
 
 from retoma import Context, Retoma
 from retoma.bootstrap import APPLICATIONS, application_of
-from retoma.engine.errors import BadInput
-from retoma.engine.kind import job
+from retoma.engine.handlers.kinds import job
+from retoma.engine.rules.errors import BadInput
 from retoma.manifest import Application, load
 from tests import nursery
 

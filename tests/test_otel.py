@@ -22,7 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from retoma import BadInput, Context, Permanent, Retoma, logs, settings
 from retoma.bootstrap import build_traces
 from retoma.engine import traces as port
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.otel import OpenTelemetry, exporting
 from retoma.outbound import Outbound, Policy
 from retoma.secret import known

@@ -3,8 +3,8 @@
 import pytest
 
 from retoma import settings
-from retoma.engine.errors import BadInput
-from retoma.engine.retention import Keep
+from retoma.engine.ops.retention import Keep
+from retoma.engine.rules.errors import BadInput
 from retoma.secret import redact_text
 from retoma.settings import Settings
 from tests.house.files import ROOT

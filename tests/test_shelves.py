@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from retoma import BadInput, shelves
-from retoma.engine.evidence import ShelfAway
+from retoma.engine.writing.evidence import ShelfAway
 from retoma.shelves import Bucket, Credentials, Folder, shelf_at, signed
 from tests.s3 import ACCESS, SECRET, serving
 

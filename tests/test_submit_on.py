@@ -11,11 +11,11 @@ import pytest
 from psycopg.rows import dict_row
 
 from retoma import BadInput, Context, IdempotencyMismatch, Retoma, State
-from retoma.engine.errors import UnknownKind
+from retoma.engine.rules.errors import UnknownKind
 from retoma.engine.testing import drain
 from tests.databases import EMPTY
 from tests.engine.aids import eventually, running
-from tests.engine.test_transaction import is_done
+from tests.engine.run.test_transaction import is_done
 
 
 def new_app(url: str) -> Retoma:

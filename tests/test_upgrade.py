@@ -7,7 +7,7 @@ from typing import Any
 from retoma import Context, Park, Retoma, db, upgrade
 from retoma.db import migrations
 from retoma.db.migrations import ENGINE
-from retoma.engine.kind import Kinds, job
+from retoma.engine.handlers.kinds import Kinds, job
 from retoma.upgrade import What, step_types
 
 

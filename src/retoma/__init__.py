@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from retoma.engine.batch import Batch
-    from retoma.engine.context import Context
-    from retoma.engine.errors import (
+    from retoma.engine.handlers.context import Context
+    from retoma.engine.handlers.remote import Edge, Remote, Status
+    from retoma.engine.ops.batches import Batch
+    from retoma.engine.rules.errors import (
         BadInput,
         IdempotencyMismatch,
         IllegalMove,
@@ -22,13 +23,12 @@ if TYPE_CHECKING:
         Transient,
         Unsure,
     )
-    from retoma.engine.gate import Limit
-    from retoma.engine.job import Job
-    from retoma.engine.outcome import Happened, Park, Skip, Snooze
-    from retoma.engine.remote import Edge, Remote, Status
-    from retoma.engine.retry import Retry
-    from retoma.engine.states import State
-    from retoma.engine.transaction import Transaction
+    from retoma.engine.rules.gates import Limit
+    from retoma.engine.rules.job import Job
+    from retoma.engine.rules.outcome import Happened, Park, Skip, Snooze
+    from retoma.engine.rules.retry import Retry
+    from retoma.engine.rules.states import State
+    from retoma.engine.run.transaction import Transaction
     from retoma.library import Retoma
 
 __all__ = [
@@ -59,29 +59,29 @@ __all__ = [
 
 # Read when first asked for: `retoma --help` must not pay for the engine.
 _HOMES = {
-    "BadInput": "retoma.engine.errors",
-    "Batch": "retoma.engine.batch",
-    "Context": "retoma.engine.context",
-    "Edge": "retoma.engine.remote",
-    "Happened": "retoma.engine.outcome",
-    "IdempotencyMismatch": "retoma.engine.errors",
-    "IllegalMove": "retoma.engine.errors",
-    "Job": "retoma.engine.job",
-    "LeaseLost": "retoma.engine.errors",
-    "Limit": "retoma.engine.gate",
-    "NotFound": "retoma.engine.errors",
-    "Park": "retoma.engine.outcome",
-    "Permanent": "retoma.engine.errors",
-    "Remote": "retoma.engine.remote",
+    "BadInput": "retoma.engine.rules.errors",
+    "Batch": "retoma.engine.ops.batches",
+    "Context": "retoma.engine.handlers.context",
+    "Edge": "retoma.engine.handlers.remote",
+    "Happened": "retoma.engine.rules.outcome",
+    "IdempotencyMismatch": "retoma.engine.rules.errors",
+    "IllegalMove": "retoma.engine.rules.errors",
+    "Job": "retoma.engine.rules.job",
+    "LeaseLost": "retoma.engine.rules.errors",
+    "Limit": "retoma.engine.rules.gates",
+    "NotFound": "retoma.engine.rules.errors",
+    "Park": "retoma.engine.rules.outcome",
+    "Permanent": "retoma.engine.rules.errors",
+    "Remote": "retoma.engine.handlers.remote",
     "Retoma": "retoma.library",
-    "Retry": "retoma.engine.retry",
-    "Skip": "retoma.engine.outcome",
-    "Snooze": "retoma.engine.outcome",
-    "State": "retoma.engine.states",
-    "Status": "retoma.engine.remote",
-    "Transaction": "retoma.engine.transaction",
-    "Transient": "retoma.engine.errors",
-    "Unsure": "retoma.engine.errors",
+    "Retry": "retoma.engine.rules.retry",
+    "Skip": "retoma.engine.rules.outcome",
+    "Snooze": "retoma.engine.rules.outcome",
+    "State": "retoma.engine.rules.states",
+    "Status": "retoma.engine.handlers.remote",
+    "Transaction": "retoma.engine.run.transaction",
+    "Transient": "retoma.engine.rules.errors",
+    "Unsure": "retoma.engine.rules.errors",
 }
 
 

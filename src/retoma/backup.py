@@ -26,7 +26,7 @@ from retoma.db import Transaction, adhoc, copies, moment
 from retoma.db.copies import About, Applied, In, Table
 from retoma.db.migrations import Room, migrations
 from retoma.engine import store
-from retoma.engine.errors import BadInput, IllegalMove
+from retoma.engine.rules.errors import BadInput, IllegalMove
 from retoma.engine.store import Reopened
 from retoma.shelves import PLACE
 from retoma.words import say

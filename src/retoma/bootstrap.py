@@ -7,8 +7,8 @@ from typing import Final
 from retoma.apps.tools import Tools
 from retoma.db import Database
 from retoma.db.migrations import ENGINE, Room
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock, Ids
+from retoma.engine.rules.errors import BadInput
 from retoma.engine.traces import Traces
 from retoma.library import Retoma, room_of
 from retoma.manifest import Application, installed, load

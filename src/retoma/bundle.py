@@ -18,8 +18,8 @@ from typing import IO, Any
 
 from retoma.db import Database, Transaction
 from retoma.engine import store
-from retoma.engine.errors import BadInput, IllegalMove
-from retoma.engine.insights import Subject, whole
+from retoma.engine.query import Subject, whole
+from retoma.engine.rules.errors import BadInput, IllegalMove
 from retoma.secret import redact
 from retoma.vault import Signer
 from retoma.words import say

@@ -14,8 +14,8 @@ from typing import Any, Final
 from playwright.async_api import Browser, Error, Playwright, Route, async_playwright
 from playwright.sync_api import sync_playwright
 
+from retoma.engine.isolation.scratch import scratch
 from retoma.engine.log import get_logger
-from retoma.engine.scratch import scratch
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LAUNCH: Final = 30.0  # seconds

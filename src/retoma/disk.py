@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from retoma import db
-from retoma.engine.insights import Disk
+from retoma.engine.query import Disk
 from retoma.library import Retoma
 from retoma.settings import Settings
 

@@ -20,29 +20,42 @@ from retoma.db import Database, DatabaseError, Full, ReplyLost, Unfit, migration
 from retoma.db.database import no_room
 from retoma.db.migrations import ENGINE, PublicViews, Room
 from retoma.dispatch.polling import Dispatcher, Polling
-from retoma.engine import alerts, insights, retention, store
-from retoma.engine.accounts import BudgetsDesk, Costs, Prices, Reuse
-from retoma.engine.batch import Batch, reason
-from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput, Code, IllegalMove, NotFound, Unsure
-from retoma.engine.evidence import Keeper, Writes
-from retoma.engine.filling import LARGE, Filling, LargeBatch
-from retoma.engine.gate import Limit, check_cap, check_key
-from retoma.engine.hinted import HintedRunner
-from retoma.engine.isolate import Isolate
-from retoma.engine.job import Job
-from retoma.engine.kind import Kind, Kinds, LogFields, job
-from retoma.engine.knob import Declared
-from retoma.engine.money import money
-from retoma.engine.once import Once
-from retoma.engine.pauses import PausesDesk
+from retoma.engine import query, store
+from retoma.engine.costs.accounts import BudgetsDesk, Costs, Prices, Reuse
+from retoma.engine.handlers.kinds import Kind, Kinds, LogFields, job
+from retoma.engine.isolation.isolate import Isolate
+from retoma.engine.limits.controls import BreakersDesk, KnobsDesk, Pools, RatesDesk
+from retoma.engine.ops import alerts, retention
+from retoma.engine.ops.batches import Batch
+from retoma.engine.ops.pauses import PausesDesk
+from retoma.engine.ops.retention import Keep, Retention, Retired
+from retoma.engine.ops.schedules import TIMEZONE, plan
 from retoma.engine.ports import Clock, Ids, chance
-from retoma.engine.reach import BreakersDesk, KnobsDesk, Pools, RatesDesk
-from retoma.engine.retention import Keep, Retention, Retired
-from retoma.engine.retry import Retry
-from retoma.engine.runner import House, Knobs, Runner
-from retoma.engine.schedule import TIMEZONE, plan
-from retoma.engine.states import State
+from retoma.engine.rules.duration import seconds
+from retoma.engine.rules.errors import BadInput, Code, IllegalMove, NotFound, Unsure
+from retoma.engine.rules.gates import Limit, check_cap, check_key
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.live_settings import Declared
+from retoma.engine.rules.money import money
+from retoma.engine.rules.reasons import check_reason
+from retoma.engine.rules.retry import Retry
+from retoma.engine.rules.states import State
+from retoma.engine.run.filling import LARGE, Filling, LargeBatch
+from retoma.engine.run.hinted import HintedRunner
+from retoma.engine.run.runner import House, Knobs, Runner
+from retoma.engine.run.submission import (
+    ACTOR,
+    Submitted,
+    batch_name,
+    checked,
+    head,
+    jobs_of,
+    new_batch,
+    new_job,
+    spans,
+    submission,
+)
+from retoma.engine.run.transaction import Carried, Transaction
 from retoma.engine.store import (
     Asked,
     Command,
@@ -59,21 +72,10 @@ from retoma.engine.store import (
 )
 from retoma.engine.store.alerts import Alert
 from retoma.engine.store.hints import Hint
-from retoma.engine.submission import (
-    ACTOR,
-    Submitted,
-    batch_name,
-    checked,
-    head,
-    jobs_of,
-    new_batch,
-    new_job,
-    spans,
-    submission,
-)
-from retoma.engine.submitter import Submitter
 from retoma.engine.traces import Submitting, Traces
-from retoma.engine.transaction import Carried, Transaction
+from retoma.engine.writing.evidence import Keeper, Writes
+from retoma.engine.writing.once import Once
+from retoma.engine.writing.submitter import Submitter
 from retoma.manifest import Application, load
 from retoma.shelves import DATABASE, shelf_at
 from retoma.words import say
@@ -607,13 +609,11 @@ class Retoma:
 
     async def see(
         self, job: int, *, before: int | None = None, limit: int = 100
-    ) -> insights.JobSeen:
+    ) -> query.JobSeen:
         """A job with the newest of its timeline, attempts and steps, at one instant; `before`: its
         timeline before that line."""
         _check_id("job", job)
-        return await self._read(
-            lambda tx: insights.see_job(tx, job, before=before, limit=limit)
-        )
+        return await self._read(lambda tx: query.see_job(tx, job, before=before, limit=limit))
 
     async def jobs(
         self,
@@ -627,59 +627,59 @@ class Retoma:
         """Newest first, a page at a time."""
         wanted = None if state is None else _state(state)
         return await self._read(
-            lambda tx: insights.list_jobs(
+            lambda tx: query.list_jobs(
                 tx, state=wanted, kind=kind, batch=batch, before=before, limit=limit
             )
         )
 
     async def search(
-        self, search: insights.Search, *, before: int | None = None, limit: int = 50
-    ) -> insights.Page:
+        self, search: query.Search, *, before: int | None = None, limit: int = 50
+    ) -> query.Page:
         """Jobs as somebody wants them, newest first, and where the next look begins."""
         return await self._read(
-            lambda tx: insights.search_jobs(tx, search, before=before, limit=limit)
+            lambda tx: query.search_jobs(tx, search, before=before, limit=limit)
         )
 
-    async def count(self, search: insights.Search) -> insights.Count:
+    async def count(self, search: query.Search) -> query.Count:
         """How many there are; beyond what is worth looking at: at least how many."""
-        return await self._read(lambda tx: insights.count_search(tx, search))
+        return await self._read(lambda tx: query.count_search(tx, search))
 
     async def counts(self) -> dict[State, int]:
-        return await self._read(insights.count_jobs)
+        return await self._read(query.count_jobs)
 
     async def counts_by_kind(self, batch: int | None = None) -> dict[str, dict[State, int]]:
-        return await self._read(lambda tx: insights.count_kinds(tx, batch))
+        return await self._read(lambda tx: query.count_kinds(tx, batch))
 
     async def dead_codes(self, batch: int | None = None) -> dict[str, int]:
         """How many are dead by which code, the most first."""
-        return await self._read(lambda tx: insights.count_codes(tx, batch))
+        return await self._read(lambda tx: query.count_codes(tx, batch))
 
-    async def funnel(self, kind: str | None = None) -> list[insights.Stand]:
+    async def funnel(self, kind: str | None = None) -> list[query.Stand]:
         """How many run, or are parked, at which checkpoint, and since when."""
-        return await self._read(lambda tx: insights.funnel(tx, kind))
+        return await self._read(lambda tx: query.funnel(tx, kind))
 
     async def stuck(
         self,
         *,
-        quiet: Any = insights.QUIET,
+        quiet: Any = query.QUIET,
         kind: str | None = None,
         batch: int | None = None,
         limit: int = 50,
-    ) -> list[insights.Stuck]:
+    ) -> list[query.Stuck]:
         """Running without progress for that long, or on a runner whose lease is over."""
         asked: dict[str, Any] = {"quiet": quiet, "kind": kind, "batch": batch}
-        return await self._read(lambda tx: insights.stuck(tx, **asked, limit=limit))
+        return await self._read(lambda tx: query.stuck(tx, **asked, limit=limit))
 
     async def count_stuck(
         self,
         *,
-        quiet: Any = insights.QUIET,
+        quiet: Any = query.QUIET,
         kind: str | None = None,
         batch: int | None = None,
     ) -> int:
         """How many those are."""
         asked: dict[str, Any] = {"quiet": quiet, "kind": kind, "batch": batch}
-        return await self._read(lambda tx: insights.count_stuck(tx, **asked))
+        return await self._read(lambda tx: query.count_stuck(tx, **asked))
 
     async def take_back(
         self,
@@ -707,40 +707,38 @@ class Retoma:
 
     async def throughput(
         self, *, last: Any = "1h", kind: str | None = None
-    ) -> list[insights.Minute]:
+    ) -> list[query.Minute]:
         """How many came to which state, minute by minute."""
-        return await self._read(lambda tx: insights.throughput(tx, last=last, kind=kind))
+        return await self._read(lambda tx: query.throughput(tx, last=last, kind=kind))
 
     async def durations(
         self, *, last: Any = "1h", kind: str | None = None, state: State | str = State.DONE
-    ) -> list[insights.Durations]:
+    ) -> list[query.Durations]:
         """How long attempts that ended so took, for each kind."""
         ended = _state(state)
         return await self._read(
-            lambda tx: insights.durations(tx, last=last, kind=kind, state=ended)
+            lambda tx: query.durations(tx, last=last, kind=kind, state=ended)
         )
 
     async def events(
         self, job: int, *, after: int = 0, limit: int | None = None
-    ) -> list[insights.Event]:
+    ) -> list[query.Event]:
         """The timeline of a job; `after`: only what follows that line of it."""
         _check_id("job", job)
-        return await self._read(
-            lambda tx: insights.job_events(tx, job, after=after, limit=limit)
-        )
+        return await self._read(lambda tx: query.job_events(tx, job, after=after, limit=limit))
 
-    async def attempts(self, job: int) -> list[insights.AttemptSeen]:
+    async def attempts(self, job: int) -> list[query.AttemptSeen]:
         _check_id("job", job)
-        return await self._read(lambda tx: insights.job_attempts(tx, job))
+        return await self._read(lambda tx: query.job_attempts(tx, job))
 
-    async def steps(self, job: int) -> list[insights.StepSeen]:
+    async def steps(self, job: int) -> list[query.StepSeen]:
         _check_id("job", job)
-        return await self._read(lambda tx: insights.job_steps(tx, job))
+        return await self._read(lambda tx: query.job_steps(tx, job))
 
-    async def evidence(self, job: int) -> list[insights.EvidenceSeen]:
+    async def evidence(self, job: int) -> list[query.EvidenceSeen]:
         """What its attempts have attached, the oldest first."""
         _check_id("job", job)
-        return await self._read(lambda tx: insights.job_evidence(tx, job))
+        return await self._read(lambda tx: query.job_evidence(tx, job))
 
     async def evidence_bytes(self, sha256: str) -> bytes:
         """The bytes of a piece of evidence, wherever they lie."""
@@ -753,8 +751,8 @@ class Retoma:
             )
         return await self._keeper.get(await self._open(), sha256)
 
-    async def runners(self) -> list[insights.RunnerSeen]:
-        return await self._read(insights.list_runners)
+    async def runners(self) -> list[query.RunnerSeen]:
+        return await self._read(query.list_runners)
 
     async def drain_runner(self, boot: str, *, actor: str = ACTOR) -> Drained:
         """Ask a runner to leave as on SIGTERM: it claims nothing more, finishes or gives back what
@@ -769,18 +767,18 @@ class Retoma:
         """Return if work could be written down now; else raise what keeps it from being."""
         await can_write(await self._open(), self._ids)
 
-    async def meter(self) -> insights.Meter:
+    async def meter(self) -> query.Meter:
         """Everything that is counted, for whoever asks again and again."""
         zone = self.timezone
-        return await self._read(lambda tx: insights.read_meter(tx, zone))
+        return await self._read(lambda tx: query.read_meter(tx, zone))
 
     async def refused_writes(self) -> int:
-        return await self._read(insights.refused_writes)
+        return await self._read(query.refused_writes)
 
     async def explain(self, job: int) -> str:
         """Why it is not running, in one sentence, and what would change it."""
         _check_id("job", job)
-        return await self._read(lambda tx: insights.explain(tx, job, self.timezone))
+        return await self._read(lambda tx: query.explain(tx, job, self.timezone))
 
     async def result(self, job: int) -> Any:
         """What a done job returned, in the type that its function says it returns."""
@@ -793,14 +791,12 @@ class Retoma:
 
     async def batches(self, *, before: int | None = None, limit: int = 50) -> list[Batch]:
         """Newest first."""
-        seen = await self._read(
-            lambda tx: insights.list_batches(tx, before=before, limit=limit)
-        )
+        seen = await self._read(lambda tx: query.list_batches(tx, before=before, limit=limit))
         return [self._batch(each.id, each.name, each.kind, 0, 0) for each in seen]
 
     async def batch(self, batch: int) -> Batch:
         _check_id("batch", batch)
-        seen = await self._read(lambda tx: insights.get_batch(tx, batch))
+        seen = await self._read(lambda tx: query.get_batch(tx, batch))
         return self._batch(seen.id, seen.name, seen.kind, 0, 0)
 
     async def cancel(self, job: int, *, actor: str = ACTOR) -> State:
@@ -858,7 +854,7 @@ class Retoma:
     async def skip(self, job: int, why: str, *, actor: str = ACTOR) -> Job:
         """A job that waits, is parked or is dead ends without being done: a person says so."""
         _check_id("job", job)
-        said = reason(why)
+        said = check_reason(why)
         database = await self._open()
         return await database.write(
             lambda tx: store.skip_job(tx, job, said, actor=actor), verb="skip"
@@ -867,7 +863,7 @@ class Retoma:
     async def discard(self, job: int, why: str | None = None, *, actor: str = ACTOR) -> Job:
         """Put a dead letter away: off the list of `dead`, its history kept. It can be retried."""
         _check_id("job", job)
-        said = None if why is None else reason(why)
+        said = None if why is None else check_reason(why)
         database = await self._open()
         return await database.write(
             lambda tx: store.discard_job(tx, job, said, actor=actor), verb="discard"
@@ -884,30 +880,30 @@ class Retoma:
     ) -> list[Job]:
         """Dead letters that nobody has discarded, newest first, a page at a time."""
         return await self._read(
-            lambda tx: insights.list_dead(
+            lambda tx: query.list_dead(
                 tx, kind=kind, batch=batch, code=code, before=before, limit=limit
             )
         )
 
-    async def dead_causes(self, jobs: Sequence[int]) -> dict[int, insights.Cause]:
+    async def dead_causes(self, jobs: Sequence[int]) -> dict[int, query.Cause]:
         """Why each of them died the last time."""
-        found = await self._read(lambda tx: insights.dead_causes(tx, jobs))
+        found = await self._read(lambda tx: query.dead_causes(tx, jobs))
         return {each.job: each for each in found}
 
-    async def dead_groups(self, search: insights.Search) -> insights.DeadGroups:
+    async def dead_groups(self, search: query.Search) -> query.DeadGroups:
         """Of what the newest dead letters died, those alike together."""
-        return await self._read(lambda tx: insights.dead_groups(tx, search))
+        return await self._read(lambda tx: query.dead_groups(tx, search))
 
     async def audit(
         self,
-        search: insights.AuditSearch,
+        search: query.AuditSearch,
         *,
-        after: insights.Spot | None = None,
+        after: query.Spot | None = None,
         limit: int = 50,
-    ) -> insights.AuditPage:
+    ) -> query.AuditPage:
         """What people did, newest first, a page at a time."""
         return await self._read(
-            lambda tx: insights.search_audit(tx, search, after=after, limit=limit)
+            lambda tx: query.search_audit(tx, search, after=after, limit=limit)
         )
 
     async def command(self, verb: Verb | str, *, why: str | None = None, actor: str) -> Command:
@@ -917,7 +913,7 @@ class Retoma:
                 say("a verb is one of {known}, not {verb!r}", known=", ".join(Verb), verb=verb)
             )
         wanted = Verb(verb)
-        said = None if why is None else reason(why)
+        said = None if why is None else check_reason(why)
         if wanted is Verb.SKIP and said is None:
             raise BadInput(say("whoever skips says why"))
         return Command(verb=wanted, actor=actor, why=said, since=await self._read(store.now))
@@ -934,16 +930,16 @@ class Retoma:
     async def order_page(
         self,
         command: Command,
-        search: insights.Search,
+        search: query.Search,
         *,
         before: int | None,
         offset: int,
-        limit: int = insights.PAGE,
+        limit: int = query.PAGE,
     ) -> tuple[store.Ordered, int, int | None]:
         """Do it to the next of those that are so, newest first; how many were met, and where the
         next page begins."""
         found = await self._read(
-            lambda tx: insights.search_ids(tx, search, before=before, limit=limit)
+            lambda tx: query.search_ids(tx, search, before=before, limit=limit)
         )
         ordered = await self.order(command, found.ids, offset=offset)
         return ordered, len(found.ids), found.next
@@ -958,7 +954,7 @@ class Retoma:
         self, *, in_force: bool = True, before: int | None = None, limit: int = 50
     ) -> list[Alert]:
         """Newest first: those in force, or all there ever were."""
-        most = insights.page_of(limit, "alerts")
+        most = query.page_of(limit, "alerts")
         return await self._read(
             lambda tx: store.alerts.list_alerts(
                 tx, in_force=in_force, before=before, limit=most
@@ -1029,9 +1025,9 @@ class Retoma:
         keep = Keep(**{k: None if v is None else seconds(v) for k, v in lengths.items()})
         return await Retention(keep, actor, self._keeper).run_once(await self._open())
 
-    async def disk(self) -> insights.Disk:
+    async def disk(self) -> query.Disk:
         """What takes how much room, and what the last pass of retention deleted."""
-        return await self._read(insights.disk)
+        return await self._read(query.disk)
 
     # — limits —
 
@@ -1045,9 +1041,9 @@ class Retoma:
             lambda tx: store.set_limit(tx, wanted, most, actor=actor), verb="set_limit"
         )
 
-    async def limits(self, *, after: str = "", limit: int = 50) -> list[insights.LimitSeen]:
+    async def limits(self, *, after: str = "", limit: int = 50) -> list[query.LimitSeen]:
         """By their keys, a page at a time."""
-        return await self._read(lambda tx: insights.list_limits(tx, after=after, limit=limit))
+        return await self._read(lambda tx: query.list_limits(tx, after=after, limit=limit))
 
     # — the database —
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any
 
-from retoma.engine.errors import BadInput
-from retoma.engine.kind import Kind
-from retoma.engine.knob import Knob
-from retoma.engine.states import State
+from retoma.engine.handlers.kinds import Kind
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.live_settings import Knob
+from retoma.engine.rules.states import State
 from retoma.words import say
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,49}")

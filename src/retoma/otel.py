@@ -22,7 +22,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.engine.traces import Side, Span
 from retoma.words import say
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from pydantic import AliasChoices, SecretStr
 
 from retoma import settings
-from retoma.engine.errors import IllegalMove
-from retoma.engine.knob import KnobSeen, Source
+from retoma.engine.rules.errors import IllegalMove
+from retoma.engine.rules.live_settings import KnobSeen, Source
 from retoma.library import Retoma
 from retoma.secret import STARS, redact_text
 from retoma.settings import Settings

@@ -26,16 +26,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from retoma.access.access import ENV_KEY
 from retoma.access.token import LONGEST
 from retoma.db.migrations import PublicViews
-from retoma.engine import alerts, retention
-from retoma.engine.cron import Cron
-from retoma.engine.duration import seconds
-from retoma.engine.errors import BadInput
-from retoma.engine.heartbeat import BEAT, BEATS, LEASE
-from retoma.engine.held_loop import LOOP_LIMIT
-from retoma.engine.knob import Knob, Source
-from retoma.engine.retention import Keep
-from retoma.engine.runner import GRACE, LET_GO, STEP_MEMORY, TICK
-from retoma.engine.schedule import TIMEZONE
+from retoma.engine.ops import alerts, retention
+from retoma.engine.ops.loop_watchdog import LOOP_LIMIT
+from retoma.engine.ops.retention import Keep
+from retoma.engine.ops.schedules import TIMEZONE
+from retoma.engine.rules.cron import Cron
+from retoma.engine.rules.duration import seconds
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.live_settings import Knob, Source
+from retoma.engine.run.heartbeat import BEAT, BEATS, LEASE
+from retoma.engine.run.runner import GRACE, LET_GO, STEP_MEMORY, TICK
 from retoma.secret import known
 from retoma.shelves import DATABASE, shelf_at
 from retoma.words import Language, Said, say

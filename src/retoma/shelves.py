@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from retoma.engine.errors import BadInput, RetomaError
-from retoma.engine.evidence import Shelf, ShelfAway
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput, RetomaError
+from retoma.engine.writing.evidence import Shelf, ShelfAway
 from retoma.words import say
 
 if TYPE_CHECKING:

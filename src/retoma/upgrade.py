@@ -17,9 +17,9 @@ from typing import Any
 from retoma.codec import Misfit, decode
 from retoma.db import Database, migrations
 from retoma.db.migrations import Room
-from retoma.engine.function import returns
-from retoma.engine.insights import OpenJob, OpenStep, open_jobs
-from retoma.engine.kind import Kind, Kinds
+from retoma.engine.handlers.kinds import Kind, Kinds
+from retoma.engine.isolation.function import returns
+from retoma.engine.query import OpenJob, OpenStep, open_jobs
 from retoma.words import say
 
 EXAMPLES = 5  # jobs of each finding that are named

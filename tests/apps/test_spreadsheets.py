@@ -10,8 +10,8 @@ import pytest
 
 from retoma.apps.spreadsheets import MOST_TEXT, read_sheet
 from retoma.apps.tables import as_text_table, read_rows
-from retoma.engine.errors import BadInput
-from retoma.engine.isolate import Isolate
+from retoma.engine.isolation.isolate import Isolate
+from retoma.engine.rules.errors import BadInput
 from retoma.web.workbook import Workbook
 from retoma.words import say
 from tests.apps.workbooks import WORKBOOK, of_rows, workbook

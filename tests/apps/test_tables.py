@@ -12,7 +12,7 @@ from retoma.apps.documents.intake import read_manifest
 from retoma.apps.quotes.api.lotes import MOST, read_table
 from retoma.apps.tables import LONGEST_ROW, plain, read_rows
 from retoma.apps.uploads import LONGEST, MOST_FIELDS, spooled, spooled_form
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web import Refusal
 from retoma.words import say
 

@@ -32,12 +32,12 @@ from retoma import (
 )
 from retoma.db import crashpoint
 from retoma.engine import store
-from retoma.engine.errors import LeaseLost
-from retoma.engine.ledger import Accepted, LedgerWriter
+from retoma.engine.checker.effect_ledger import Accepted, LedgerWriter
+from retoma.engine.ops.watchdog import Watchdog
 from retoma.engine.ports import Process
-from retoma.engine.states import ENDED
+from retoma.engine.rules.errors import LeaseLost
+from retoma.engine.rules.states import ENDED
 from retoma.engine.store import runners
-from retoma.engine.watchdog import Watchdog
 
 RETRY = Retry(attempts=6, base=0.01, cap=0.05)
 KNOBS: dict[str, Any] = {"slots": 30, "tick": 0.2, "beat": 0.05, "grace": 0.1}

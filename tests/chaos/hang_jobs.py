@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from retoma import Context, Retoma, Retry
-from retoma.engine.ledger import LedgerWriter
+from retoma.engine.checker.effect_ledger import LedgerWriter
 from tests.engine.calls import crash, double, eat, hang
 
 FOR_EVER = 3600.0  # seconds: longer than any of these tests

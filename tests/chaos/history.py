@@ -14,13 +14,13 @@ from typing import Any
 
 from retoma.codec import decode
 from retoma.db import Database, Transaction, adhoc, moment
-from retoma.engine import insights
+from retoma.engine import query
 from retoma.engine.checker import timelines
+from retoma.engine.checker.effect_ledger import Accepted, Effect
 from retoma.engine.checker.rows import Case, Event, Job, Step
-from retoma.engine.events import End, EventType
-from retoma.engine.ledger import Accepted, Effect
-from retoma.engine.retry import Retry
-from retoma.engine.states import ENDED, State
+from retoma.engine.rules.events import End, EventType
+from retoma.engine.rules.retry import Retry
+from retoma.engine.rules.states import ENDED, State
 
 __all__ = ["Accepted", "Attempt", "Effect", "Event", "History", "Job", "Step", "problems"]
 
@@ -321,7 +321,7 @@ def _rows(tx: Transaction) -> Rows:
             Step(job, name, key, epoch, _value(text))
             for job, name, key, epoch, text in tx.all(STEPS)
         ],
-        counts={batch: insights.count_jobs(tx, batch) for batch in batches},
+        counts={batch: query.count_jobs(tx, batch) for batch in batches},
     )
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from retoma import Context, Edge, LeaseLost, Limit, Remote, Retoma, Retry, Status, Transient
-from retoma.engine import ledger
-from retoma.engine.ledger import LedgerWriter, append
+from retoma.engine.checker import effect_ledger
+from retoma.engine.checker.effect_ledger import LedgerWriter, append
 from tests.chaos import hang_jobs, limited_jobs, paid_jobs
 
 FOLDER = "RETOMA_TEST_LEDGER"
@@ -205,7 +205,7 @@ class Stories:
 
     def _started_here(self, step: str) -> int:
         """How many jobs have begun this step in this process."""
-        effects = ledger.effects(self._folder)
+        effects = effect_ledger.effects(self._folder)
         return len({e.job for e in effects if (e.step, e.pid) == (step, os.getpid())})
 
     async def neighbour(self, ctx: Context, payload: dict[str, Any]) -> Any:

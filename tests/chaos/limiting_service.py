@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.engine.test_adaptive_rate import Service
+from tests.engine.rules.test_adaptive_rate import Service
 
 LATENCY = 0.1  # seconds
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from retoma import IdempotencyMismatch, Retoma
-from retoma.engine.ledger import Accepted, LedgerWriter, append
+from retoma.engine.checker.effect_ledger import Accepted, LedgerWriter, append
 from tests.chaos import jobs
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from retoma import Context, Retoma
-from retoma.engine.ledger import LedgerWriter
+from retoma.engine.checker.effect_ledger import LedgerWriter
 from tests.chaos import jobs
 
 QUEUE = "quotes"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from tests.chaos.limited_jobs import LIMITED_PORT, RATE
 from tests.chaos.world import World
 from tests.lines import whole_lines

@@ -11,14 +11,15 @@ import psycopg
 import pytest
 
 from retoma.db import Database, Transaction, adhoc
-from retoma.engine import settlement, store
-from retoma.engine.errors import LeaseLost
-from retoma.engine.job import Held, StepId
+from retoma.engine import store
 from retoma.engine.ports import Clock, Process
-from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, ParkReason, State, StepState
+from retoma.engine.rules import settlement
+from retoma.engine.rules.errors import LeaseLost
+from retoma.engine.rules.job import Held, StepId
+from retoma.engine.rules.settlement import Settlement
+from retoma.engine.rules.states import DeadReason, ParkReason, State, StepState
 from retoma.engine.store import Boot, Evidence, Spot
-from retoma.engine.writer import Writer
+from retoma.engine.writing.group_writer import Writer
 from tests.chaos.world import World
 
 LEASE = 60.0

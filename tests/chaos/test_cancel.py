@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from retoma import IllegalMove
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from tests.chaos.world import World
 
 GATE = {"gate": "never"}

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from retoma.db import adhoc
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from tests.chaos import jobs
 from tests.chaos.history import most_inside
 from tests.chaos.test_kill import kill_throughout, lost

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from tests.chaos.paid_jobs import PAID_PORT, PROVIDER
 from tests.chaos.paid_service import DEAREST
 from tests.chaos.test_kill import held_by, holds_suspect

@@ -18,8 +18,9 @@ import pytest
 
 from retoma import db
 from retoma.db.crashpoint import Harm
-from retoma.engine import ledger, store
-from retoma.engine.states import State
+from retoma.engine import store
+from retoma.engine.checker import effect_ledger
+from retoma.engine.rules.states import State
 from tests import nursery
 from tests.chaos import crash_world, history
 from tests.chaos.history import History
@@ -185,8 +186,8 @@ async def read_history(url: str, folder: Path) -> History:
         attempts=rows.attempts,
         steps=rows.steps,
         counts=rows.counts,
-        effects=ledger.effects(folder),
-        accepted=ledger.accepted(folder),
+        effects=effect_ledger.effects(folder),
+        accepted=effect_ledger.accepted(folder),
         retries={job.kind: crash_world.RETRY for job in rows.jobs},
     )
 

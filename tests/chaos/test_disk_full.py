@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retoma.db import Full
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from tests.chaos import disk
 from tests.chaos.disk import Disk
 from tests.chaos.world import Process, World

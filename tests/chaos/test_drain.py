@@ -2,9 +2,9 @@
 
 import pytest
 
-from retoma.engine.errors import IllegalMove, NotFound
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from tests.engine.aids import rows
 
 GATE = {"gate": "never"}

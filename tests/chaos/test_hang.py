@@ -2,8 +2,8 @@
 
 import pytest
 
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 
 CODES = {"crashes": "child_died", "eats": "out_of_memory", "hangs": "timeout"}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from retoma import Retry
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from tests.chaos.history import (
     RULES,
     Accepted,

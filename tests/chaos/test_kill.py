@@ -7,8 +7,8 @@ import time
 import pytest
 
 from retoma.db import adhoc
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from tests.chaos.history import History
 from tests.chaos.world import Process, World
 

@@ -4,8 +4,8 @@ import signal
 from datetime import datetime
 
 from retoma.db import adhoc, moment
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 
 GATE = {"gate": "never"}
 LEFT_AT = adhoc("SELECT at FROM audit WHERE verb = 'runner.leaving'")

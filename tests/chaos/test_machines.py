@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from retoma.db import adhoc
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from tests.chaos.history import History
 from tests.chaos.hosts import Host, Hosts
 from tests.chaos.test_versions import KNOWS, all_sending, ended, mixed, submit

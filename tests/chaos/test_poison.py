@@ -2,8 +2,8 @@
 
 import asyncio
 
-from retoma.engine.events import EventType
-from retoma.engine.states import DeadReason, State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import DeadReason, State
 from tests.chaos.world import World
 
 SLOTS = 100

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from retoma.engine import ledger
-from retoma.engine.states import State
+from retoma.engine.checker import effect_ledger
+from retoma.engine.rules.states import State
 from tests.chaos.test_kill import kill_throughout
 from tests.chaos.world import Process, World
 
@@ -113,7 +113,7 @@ def told(scope: str, notes: list[Note], died: dict[int, int], hits: list[int]) -
 
 
 def read_notes(world: World) -> list[Note]:
-    lines = ledger.lines(world.folder, "holds-*")
+    lines = effect_ledger.lines(world.folder, "holds-*")
     return sorted((Note(**line) for line in lines), key=lambda note: note.at)
 
 
@@ -182,9 +182,9 @@ async def test_e16_four_processes_keep_to_one_rate(new_world, soak):
         await world.app.submit_many("call", [None] * calls)
         await world.wait_ended()
 
-        made = sorted(line["at"] / 1e9 for line in ledger.lines(world.folder, "calls-*"))
+        made = sorted(line["at"] / 1e9 for line in effect_ledger.lines(world.folder, "calls-*"))
         assert calls == len(made)
-        assert len({line["pid"] for line in ledger.lines(world.folder, "calls-*")}) > 1
+        assert len({line["pid"] for line in effect_ledger.lines(world.folder, "calls-*")}) > 1
         # From the first call on, so that a process which was kept from its processor may only be late.
         for n, at in enumerate(made, start=1):
             assert n <= rate * (at - made[0]) + rate + 1, (

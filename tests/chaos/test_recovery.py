@@ -7,10 +7,10 @@ from datetime import datetime
 from retoma import db
 from retoma.db import Database
 from retoma.engine import store
-from retoma.engine.events import EventType
+from retoma.engine.ops.watchdog import Watchdog
 from retoma.engine.ports import Process as Host
+from retoma.engine.rules.events import EventType
 from retoma.engine.store import Boot, Spot
-from retoma.engine.watchdog import Watchdog
 from tests.chaos.history import History
 from tests.chaos.world import World
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from tests.chaos import history
 from tests.chaos.jobs import PORT
 from tests.chaos.test_kill import kill_throughout

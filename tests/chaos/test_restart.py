@@ -7,7 +7,7 @@ import pytest
 
 from retoma import Unsure
 from retoma.db import DatabaseError
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from tests.chaos.world import World
 from tests.clock import TestClock
 

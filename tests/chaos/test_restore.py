@@ -18,7 +18,7 @@ from retoma import backup
 from retoma.backup import Place
 from retoma.db.migrations import ENGINE
 from retoma.engine.ports import Ids
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.engine.store import Reopened
 from tests import copying
 from tests.chaos import history, jobs

@@ -6,7 +6,7 @@ import pytest
 
 from retoma.db import adhoc, moment
 from retoma.engine import store
-from retoma.engine.cron import Cron
+from retoma.engine.rules.cron import Cron
 from tests.chaos.world import Process, World
 
 MINUTES = 4

@@ -10,8 +10,8 @@ import apsw
 import psycopg
 import pytest
 
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from tests.chaos.history import History
 from tests.chaos.world import Process, World
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from tests.chaos.test_kill import held_by
 from tests.chaos.wall import VARIABLE, Wall, hang, real_time_ns
 from tests.chaos.world import Process, World

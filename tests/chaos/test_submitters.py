@@ -2,8 +2,8 @@
 
 import signal
 
-from retoma.engine import ledger
-from retoma.engine.states import State
+from retoma.engine.checker import effect_ledger
+from retoma.engine.rules.states import State
 from tests.chaos.world import Process, World
 
 PROCESSES = 3
@@ -27,7 +27,7 @@ async def test_the_same_keys_from_many_processes_are_one_job_each(new_world):
         await go(world, submitters)
 
         found = await world.verdict(finished=False)
-        refused = list(ledger.lines(world.folder, "refused-*"))
+        refused = list(effect_ledger.lines(world.folder, "refused-*"))
         assert [0] * PROCESSES == [each.popen.returncode for each in submitters]
         assert 10 == len(found.jobs)
         assert 50 * PROCESSES == len(found.accepted) + len(refused)
@@ -66,7 +66,7 @@ async def test_processes_that_start_at_once_migrate_once(new_world):
         await go(world, submitters)
 
         status = await world.app.upgrade()
-        told = list(ledger.lines(world.folder, "migrated-*"))
+        told = list(effect_ledger.lines(world.folder, "migrated-*"))
         assert [0] * 4 == [each.popen.returncode for each in submitters], world.last_words()
         assert [list(status.applied)] * 4 == [line["applied"] for line in told]
         assert status.known == status.applied

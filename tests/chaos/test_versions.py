@@ -5,11 +5,12 @@ from typing import Any
 
 from retoma.codec import encode
 from retoma.db import adhoc
-from retoma.engine import settlement, store
-from retoma.engine.events import EventType
-from retoma.engine.job import Held
-from retoma.engine.ledger import Accepted
-from retoma.engine.states import State
+from retoma.engine import store
+from retoma.engine.checker.effect_ledger import Accepted
+from retoma.engine.rules import settlement
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.job import Held
+from retoma.engine.rules.states import State
 from retoma.engine.store import Submission
 from tests.chaos import run_version
 from tests.chaos.world import Process, World

@@ -4,9 +4,9 @@ import asyncio
 import signal
 
 from retoma.db import adhoc
-from retoma.engine.attempt import PAUSE
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
+from retoma.engine.run.attempt import PAUSE
 from tests.chaos.world import Process, World
 
 LATE = ("late_save", "late_report", "late_settle", "late_evidence", "late_start")

@@ -24,10 +24,11 @@ import psycopg
 
 from retoma import Job, Retoma
 from retoma.db import adhoc, moment
-from retoma.engine import checker, insights, ledger
-from retoma.engine.insights import RunnerSeen
-from retoma.engine.ledger import LedgerWriter
-from retoma.engine.states import ENDED, State
+from retoma.engine import checker, query
+from retoma.engine.checker import effect_ledger
+from retoma.engine.checker.effect_ledger import LedgerWriter
+from retoma.engine.query import RunnerSeen
+from retoma.engine.rules.states import ENDED, State
 from tests import nursery, services
 from tests.chaos import history, jobs
 from tests.chaos.history import Accepted, History
@@ -246,14 +247,14 @@ class World:
         rows = await history.read_rows(await self.app.database())
         return {job.id: job.state for job in rows.jobs}
 
-    async def limits(self) -> list[insights.LimitSeen]:
-        found: list[insights.LimitSeen] = []
+    async def limits(self) -> list[query.LimitSeen]:
+        found: list[query.LimitSeen] = []
         while page := await self.app.limits(after=found[-1].key if found else "", limit=200):
             found += page
         return found
 
     def effects(self) -> list[history.Effect]:
-        return ledger.effects(self.folder)
+        return effect_ledger.effects(self.folder)
 
     # — time —
 
@@ -324,17 +325,17 @@ class World:
             steps=rows.steps,
             counts=rows.counts,
             effects=self.effects(),
-            accepted=ledger.accepted(self.folder),
+            accepted=effect_ledger.accepted(self.folder),
             retries={kind.name: kind.retry for kind in self.app.kinds},
             caps={limit.key: limit.cap for limit in await self.limits()},
-            deaths=ledger.deaths(self.folder),
+            deaths=effect_ledger.deaths(self.folder),
             finished=finished,
         )
 
     async def verdict(self, *, finished: bool = True) -> History:
         """The whole history, once nothing in it is impossible."""
         found = await self.history(finished=finished)
-        database, told = await self.app.database(), ledger.read_ledger(self.folder)
+        database, told = await self.app.database(), effect_ledger.read_ledger(self.folder)
         impossible = await database.read(lambda tx: checker.check(tx, told))
         wrong = history.problems(found)
         wrong += [f"{each.rule}: {each.subject}: {each.found}" for each in impossible]

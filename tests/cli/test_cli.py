@@ -12,7 +12,7 @@ import typer
 from retoma.cli import cli
 from retoma.cli.exits import Exit, Stop, code_of, guarded
 from retoma.db import Away, Busy, Full, ReplyLost, Unfit
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from tests.cli.conftest import command
 from tests.house.files import ROOT
 from tests.house.tables import rows_of

@@ -26,7 +26,7 @@ from retoma.cli.demo import _Demo
 from retoma.cli.exits import Exit, Stop, cause_of
 from retoma.cli.processes import Held
 from retoma.cli.stage import Stage
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.words import say
 from tests.cli.conftest import PATIENCE, command, started, wait_for
 

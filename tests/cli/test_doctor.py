@@ -11,7 +11,7 @@ from retoma import db, settings
 from retoma.cli import doctor
 from retoma.cli.doctor import Verdict
 from retoma.db import adhoc, migrations
-from retoma.engine.insights import Health, RunnerSeen
+from retoma.engine.query import Health, RunnerSeen
 from tests.cli.conftest import with_app
 from tests.engine import aids
 

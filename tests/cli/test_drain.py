@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from retoma import Retoma
-from retoma.engine.insights import RunnerSeen
+from retoma.engine.query import RunnerSeen
 from tests.cli.conftest import PATIENCE, started, wait_for
 
 APP = """

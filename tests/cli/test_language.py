@@ -5,7 +5,7 @@ import json
 import pytest
 
 from retoma import settings
-from retoma.engine.errors import BadInput, IllegalMove
+from retoma.engine.rules.errors import BadInput, IllegalMove
 from tests.cli.conftest import with_app
 
 

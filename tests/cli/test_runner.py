@@ -12,7 +12,7 @@ import pytest
 
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import load
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from tests import nursery
 from tests.cli.conftest import PATIENCE, pause, started, wait_for, with_app
 

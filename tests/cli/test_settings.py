@@ -36,7 +36,7 @@ def test_a_knob_is_listed_changed_and_reset(there, verb):
 
 APP = """
 from retoma import Retoma
-from retoma.engine.knob import Knob
+from retoma.engine.rules.live_settings import Knob
 
 app = Retoma("sqlite:///elsewhere.db")
 app.knobs.declare("ads", [Knob("session_limit", 5, "int", least=1, most=100, why="Sessions.")])

@@ -25,10 +25,10 @@ from retoma.apps.quotes.clients.shops import LIMITS
 from retoma.apps.quotes.model import NotAPrice
 from retoma.apps.spreadsheets import read_sheet
 from retoma.dispatch.message import RUN, problem_of
-from retoma.engine.bounded_json import parse_json
-from retoma.engine.charset import charset_of, decode_text
-from retoma.engine.errors import BadInput, Permanent, Transient
-from retoma.engine.isolate import Isolate
+from retoma.engine.isolation.bounded_json import parse_json
+from retoma.engine.isolation.charset import charset_of, decode_text
+from retoma.engine.isolation.isolate import Isolate
+from retoma.engine.rules.errors import BadInput, Permanent, Transient
 from retoma.markup import TooHard, depth_of
 from retoma.outbound import Outbound
 from retoma.outbound.answer import Answer

@@ -18,7 +18,7 @@ from retoma.cli.db import grant
 from retoma.cli.exits import Stop
 from retoma.db import statement
 from retoma.db.migrations import ENGINE, Room
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.engine.testing import drain
 from retoma.grants import TABLES, Program
 from tests.databases import Rooms

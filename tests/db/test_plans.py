@@ -14,11 +14,12 @@ import pytest
 from retoma import Retoma, db
 from retoma.db import Call, Row, Statement, Transaction, adhoc, migrations, statement
 from retoma.db.statements import Text
-from retoma.engine import settlement, store
-from retoma.engine.job import Claim, Item, Scope, StepId
+from retoma.engine import store
+from retoma.engine.rules import settlement
+from retoma.engine.rules.job import Claim, Item, Scope, StepId
+from retoma.engine.rules.pool_items import Freeing, Taking
 from retoma.engine.store import NewJob, Spot
 from retoma.engine.store.pool import PoolRules
-from retoma.engine.thing import Freeing, Taking
 from tests.engine import aids
 
 JOBS = 20_000

@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from retoma import Context, Permanent, Retoma
-from retoma.engine import settlement, store
-from retoma.engine.insights import Meter
+from retoma.engine import store
+from retoma.engine.query import Meter
+from retoma.engine.rules import settlement
 from retoma.engine.testing import drain
 from retoma.web.metrics import exposition
 from tests import scrape

@@ -12,7 +12,7 @@ from celery import Celery
 
 from retoma import Context, Happened, Retoma
 from retoma.dispatch.celery import CeleryDispatcher
-from retoma.engine.ledger import append
+from retoma.engine.checker.effect_ledger import append
 from tests.chaos import jobs
 from tests.lines import whole_lines
 

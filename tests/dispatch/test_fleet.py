@@ -13,8 +13,8 @@ import pytest
 import redis
 
 from retoma.db import adhoc
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from tests.chaos.world import Process
 from tests.dispatch import project
 from tests.dispatch.fleet import Fleet, said

@@ -24,7 +24,7 @@ def test_the_bell_is_all_there_is_to_polling():
     assert 0 == polling.most
 
 
-@pytest.mark.parametrize("module", ["retoma.cli", "retoma.library", "retoma.engine.hinted"])
+@pytest.mark.parametrize("module", ["retoma.cli", "retoma.library", "retoma.engine.run.hinted"])
 def test_celery_is_imported_by_nobody_who_did_not_ask_for_it(module):
     script = f"import sys, {module}\nprint([m for m in {UNWANTED} if m in sys.modules])"
 

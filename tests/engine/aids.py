@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from retoma import Retoma
 from retoma.db import Database, Lane, adhoc
 from retoma.engine import store
-from retoma.engine.job import Claim, Held, Job
 from retoma.engine.ports import Process
-from retoma.engine.retry import Retry
-from retoma.engine.settlement import Settlement
-from retoma.engine.states import State
+from retoma.engine.rules.job import Claim, Held, Job
+from retoma.engine.rules.retry import Retry
+from retoma.engine.rules.settlement import Settlement
+from retoma.engine.rules.states import State
 from retoma.engine.store import NOTHING_BEFORE, Boot, Found, Spot, Submission
 from retoma.engine.testing import drain
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from retoma.engine.errors import Permanent
+from retoma.engine.rules.errors import Permanent
 
 
 @dataclass(frozen=True)

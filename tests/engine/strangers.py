@@ -16,8 +16,8 @@ from typing import Any
 
 from pebble.pool.channel import WorkerChannel
 
-from retoma.engine import confine
-from retoma.engine.errors import Permanent, Transient
+from retoma.engine.isolation import confine
+from retoma.engine.rules.errors import Permanent, Transient
 
 
 def environment() -> dict[str, str]:

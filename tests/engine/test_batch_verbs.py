@@ -10,10 +10,11 @@ import pytest
 
 from retoma import BadInput, IllegalMove, NotFound, Retoma, State
 from retoma.db import Transaction, adhoc
-from retoma.engine import insights, settlement, store
-from retoma.engine.batch import Batch
-from retoma.engine.job import Claim, StepId
-from retoma.engine.states import BatchState, DeadReason, ParkReason
+from retoma.engine import query, store
+from retoma.engine.ops.batches import Batch
+from retoma.engine.rules import settlement
+from retoma.engine.rules.job import Claim, StepId
+from retoma.engine.rules.states import BatchState, DeadReason, ParkReason
 from retoma.engine.store import Submission
 from tests.db.test_plans import ANALYZE, Explaining
 from tests.engine.aids import boot, change, claim, eventually, rows, settle
@@ -326,7 +327,7 @@ async def test_what_a_verb_is_about_is_found_by_an_index(database_url):
                 store.move_bite(
                     explaining, which, move, after=0, offset=0, actor="ana", told="batch.tried"
                 )
-            insights.list_dead(explaining)
+            query.list_dead(explaining)
 
         await database.write(look, verb="explain")
         await database.write(lambda tx: tx.run(ANALYZE), verb="test")

@@ -12,9 +12,15 @@ from retoma import Context, Limit, Park, Retoma, Skip, Snooze, Transient
 from retoma.db import adhoc
 from retoma.engine import checker, store
 from retoma.engine.checker import Violation
+from retoma.engine.checker.effect_ledger import (
+    Accepted,
+    Ledger,
+    LedgerWriter,
+    append,
+    read_ledger,
+)
 from retoma.engine.checker.timelines import RULES, WITH_LEDGER
 from retoma.engine.checker.totals import TOTALS
-from retoma.engine.ledger import Accepted, Ledger, LedgerWriter, append, read_ledger
 from retoma.engine.testing import drain
 from tests.engine.aids import AT_ONCE, running
 

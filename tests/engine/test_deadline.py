@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from retoma import BadInput, Context, Job, Park, Retoma, Retry, Snooze, State, Transient
-from retoma.engine.insights import Event
+from retoma.engine.query import Event
 from retoma.engine.testing import drain
 from tests.engine.aids import eventually, run_past_its_deadline, running
 

@@ -19,9 +19,10 @@ from retoma import (
     Status,
     Transient,
 )
-from retoma.engine import settlement, store
-from retoma.engine.events import LEADS_TO
-from retoma.engine.states import ParkReason
+from retoma.engine import store
+from retoma.engine.rules import settlement
+from retoma.engine.rules.events import LEADS_TO
+from retoma.engine.rules.states import ParkReason
 from retoma.engine.testing import drain
 from tests.engine.aids import boot, change, claim, eventually, running, settle, submit
 from tests.house.files import SOURCE

@@ -24,11 +24,11 @@ from retoma import (
 )
 from retoma.db import adhoc
 from retoma.db.database import EARLIEST, LATEST
-from retoma.engine.errors import Throttled
-from retoma.engine.insights import AuditSearch, Search
-from retoma.engine.kind import job
-from retoma.engine.retention import Keep
-from retoma.engine.runner import Knobs
+from retoma.engine.handlers.kinds import job
+from retoma.engine.ops.retention import Keep
+from retoma.engine.query import AuditSearch, Search
+from retoma.engine.rules.errors import Throttled
+from retoma.engine.run.runner import Knobs
 from retoma.engine.testing import drain
 from tests.engine.aids import change, eventually, rows, running
 

@@ -21,8 +21,9 @@ from retoma import (
     Transient,
 )
 from retoma.db import Database
-from retoma.engine import settlement, store
-from retoma.engine.job import Claim
+from retoma.engine import store
+from retoma.engine.rules import settlement
+from retoma.engine.rules.job import Claim
 from retoma.engine.store import NewJob, Spot
 from retoma.engine.testing import drain
 from tests.engine.aids import (

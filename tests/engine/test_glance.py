@@ -3,8 +3,8 @@
 import pytest
 
 from retoma import Context, NotFound, Retoma, Retry, Transient
-from retoma.engine.errors import BadInput
-from retoma.engine.insights.jobs import READ
+from retoma.engine.query.jobs import READ
+from retoma.engine.rules.errors import BadInput
 
 
 def stories(url: str) -> Retoma:

@@ -9,10 +9,11 @@ import pytest
 from retoma import BadInput, Context, Park, Permanent, Retoma, Retry, State, Transient
 from retoma.db import Database, Statement, Transaction, adhoc, statement
 from retoma.db.statements import Text
-from retoma.engine import insights, settlement, store
-from retoma.engine.insights.pace import percentile
-from retoma.engine.job import Job
-from retoma.engine.states import DeadReason, ParkReason
+from retoma.engine import query, store
+from retoma.engine.query.pace import percentile
+from retoma.engine.rules import settlement
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import DeadReason, ParkReason
 from retoma.engine.testing import drain
 from tests.databases import EMPTY
 from tests.engine.aids import (
@@ -53,7 +54,7 @@ async def test_q4_the_counts_are_exact_at_every_instant_while_folding_goes_on(da
         watcher, folder = await other.database(), await app.database()
 
         def both(tx: Any) -> tuple[Any, Any]:
-            return insights.count_jobs(tx), dict(
+            return query.count_jobs(tx), dict(
                 tx.all(adhoc("SELECT state, count(*) FROM jobs GROUP BY state"))
             )
 

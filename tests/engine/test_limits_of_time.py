@@ -10,7 +10,7 @@ import pytest
 
 from retoma import BadInput, Context, Retoma, Retry, State
 from retoma.db import adhoc
-from retoma.engine.runner import ABANDONED, Knobs
+from retoma.engine.run.runner import ABANDONED, Knobs
 from retoma.engine.testing import drain
 from tests.engine.aids import AT_ONCE, eventually, rows, run_past_its_deadline, running
 

@@ -14,8 +14,8 @@ import pytest
 
 from retoma import Context, Retoma
 from retoma.db import Call, Database, Row, Transaction, adhoc
-from retoma.engine.aim import ClaimRequest, QueueCursor
 from retoma.engine.ports import Clock
+from retoma.engine.run.claim_cursor import ClaimRequest, QueueCursor
 from retoma.engine.store import NOTHING_BEFORE, Found
 from retoma.engine.store.claim import NEVER_PAUSED
 from retoma.engine.testing import FakeClock

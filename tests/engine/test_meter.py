@@ -10,10 +10,11 @@ import pytest
 
 from retoma import Context, Park, Permanent, Retoma, Skip, Snooze, Transient
 from retoma.db import Database, Transaction, adhoc
-from retoma.engine import insights, settlement, store
-from retoma.engine.events import End
-from retoma.engine.insights import Meter, read_meter
-from retoma.engine.states import State
+from retoma.engine import query, store
+from retoma.engine.query import Meter, read_meter
+from retoma.engine.rules import settlement
+from retoma.engine.rules.events import End
+from retoma.engine.rules.states import State
 from retoma.engine.testing import drain
 from tests.db.test_plans import ANALYZE, Explaining, postgres_scans
 from tests.engine.aids import AT_ONCE, boot, change, claim, running, settle, submit
@@ -244,7 +245,7 @@ async def test_jobs_that_do_not_move_are_counted_by_kind(database_url, test_cloc
             database, "me", slots=6, queues=["work", "other"], knows=["work@1", "other@1"]
         )
         at_once = await meter_of(database)
-        test_clock.jump(insights.QUIET + 1)
+        test_clock.jump(query.QUIET + 1)
         await change(
             database,
             "UPDATE jobs SET progress_at = (SELECT clock()), checkpoint = 'read' WHERE id = 1",

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from retoma import BadInput, Context, Retoma, State
-from retoma.engine.events import EventType
-from retoma.engine.retention import Keep, Retention
+from retoma.engine.ops.retention import Keep, Retention
+from retoma.engine.rules.events import EventType
 from retoma.engine.testing import drain
 from tests.engine.aids import AT_ONCE, change
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from retoma import Context, Permanent, Retoma, Retry
-from retoma.engine import insights, store
-from retoma.engine.errors import BadInput
-from retoma.engine.insights import AuditSearch, Count, Search
-from retoma.engine.states import State
+from retoma.engine import query, store
+from retoma.engine.query import AuditSearch, Count, Search
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.states import State
 from retoma.engine.store import Verb
 from tests.engine.aids import change
 from tests.engine.test_insights import ANALYZE, plan_of
@@ -72,7 +72,7 @@ async def test_a_look_that_ends_early_says_where_the_next_begins(database_url):
 
         def look(before: int | None) -> Any:
             def ask(tx):
-                return insights.search_ids(
+                return query.search_ids(
                     tx, Search(text='"of":"3"'), before=before, limit=50, look=6
                 )
 
@@ -123,7 +123,7 @@ async def test_a_count_is_exact_as_far_as_it_looks(database_url):
         database = await app.database()
 
         def four(tx):
-            return insights.count_search(tx, Search(text='"0"'), most=4)
+            return query.count_search(tx, Search(text='"0"'), most=4)
 
         assert Count(2, exact=False) == await database.read(four)
 
@@ -163,7 +163,7 @@ async def test_dead_letters_of_a_batch_are_found_behind_any_number_of_newer_ones
 
         of_batch = Search(letters=True, batch=old.id)
         database = await app.database()
-        found = await database.read(lambda tx: insights.dead_groups(tx, of_batch, look=3))
+        found = await database.read(lambda tx: query.dead_groups(tx, of_batch, look=3))
 
         assert [(2, "lamp")] == [(group.jobs, group.shape) for group in found.groups]
         assert [3, 2] == await ids(app, letters=True, batch=old.id)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retoma import Context, Retoma, State, Transient
-from retoma.engine.byte_budget import ByteBudget
+from retoma.engine.run.byte_budget import ByteBudget
 from retoma.engine.testing import drain
 from tests.engine import aids
 

@@ -7,10 +7,11 @@ import pytest
 
 from retoma import IdempotencyMismatch, IllegalMove, NotFound, Retoma, State
 from retoma.codec import digest
-from retoma.engine import insights, settlement, store
-from retoma.engine.events import EventType
-from retoma.engine.job import Claim, Held, StepId
-from retoma.engine.states import DeadReason, ParkReason, StepState
+from retoma.engine import query, store
+from retoma.engine.rules import settlement
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.job import Claim, Held, StepId
+from retoma.engine.rules.states import DeadReason, ParkReason, StepState
 from retoma.engine.store import Evidence, NewJob
 from tests.engine.aids import about, boot, change, claim, look, rows, settle, submit
 from tests.house.files import SOURCE
@@ -672,7 +673,7 @@ async def test_e11_every_move_of_an_operator_has_its_event(database_url):
             (event.type, event.actor) for event in events[-3:]
         ]
         assert list(range(1, len(events) + 1)) == [event.seq for event in events]
-        assert {State.WAITING: 1} == await database.read(insights.count_jobs)
+        assert {State.WAITING: 1} == await database.read(query.count_jobs)
 
 
 @pytest.mark.parametrize("verb", ["save_steps", "settle_jobs", "report_progress"])

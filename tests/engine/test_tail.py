@@ -12,8 +12,8 @@ import pytest
 from retoma import Context, Retoma
 from retoma.db import Database
 from retoma.db.statements import Text
-from retoma.engine.insights import tail
-from retoma.engine.insights.tail import Noted, Place, Told
+from retoma.engine.query import tail
+from retoma.engine.query.tail import Noted, Place, Told
 from retoma.engine.testing import drain
 from tests.db.test_plans import ANALYZE, alone
 from tests.engine.aids import about, change, rows, submit

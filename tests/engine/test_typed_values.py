@@ -156,7 +156,7 @@ async def test_a_result_is_read_only_of_a_job_that_is_done(database_url):
 SCRIPT = """
 import asyncio, os
 from retoma import Retoma
-from retoma.engine.retry import Retry
+from retoma.engine.rules.retry import Retry
 {where}
 with open("started", "a") as started:
     started.write("x")

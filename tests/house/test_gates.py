@@ -8,8 +8,8 @@ function that gives back in the same transaction.
 import re
 from pathlib import Path
 
-from retoma.engine import writer
 from retoma.engine.store import runners
+from retoma.engine.writing import group_writer as writer
 from tests.house.files import SOURCE
 from tests.house.test_sql import COMMENT
 

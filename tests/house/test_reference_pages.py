@@ -1,8 +1,8 @@
 """The reference pages name every code, class, exception and event, and nothing else."""
 
-from retoma.engine import errors
-from retoma.engine.errors import ENGINE_CODES, ErrorClass, RetomaError
-from retoma.engine.events import LEADS_TO, End, EventType
+from retoma.engine.rules import errors
+from retoma.engine.rules.errors import ENGINE_CODES, ErrorClass, RetomaError
+from retoma.engine.rules.events import LEADS_TO, End, EventType
 from tests.house.files import ROOT
 from tests.house.tables import rows_of
 

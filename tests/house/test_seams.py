@@ -97,18 +97,20 @@ DOORS: dict[str, Door] = {
     "dispatch/family.py": Door(("processes",), "a child of Celery's pool may have children"),
     "dispatch/inside.py": Door(("threads",), "a loop of ours beside the tasks of Celery"),
     "dispatch/sender.py": Door(("threads",), "whoever submits waits for no broker"),
-    "engine/children.py": Door(
+    "engine/isolation/children.py": Door(
         ("processes", "threads"), "a pool of children, and whom the dead among them answer for"
     ),
-    "engine/confine.py": Door(
+    "engine/isolation/confine.py": Door(
         ("processes", "sockets"), "tries whether a confined child can do what it should not"
     ),
-    "engine/heartbeat.py": Door(("threads",), "a heartbeat must not wait for a busy loop"),
-    "engine/isolate.py": Door(
+    "engine/run/heartbeat.py": Door(("threads",), "a heartbeat must not wait for a busy loop"),
+    "engine/isolation/isolate.py": Door(
         ("processes", "threads"), "sync steps run in children, or in a thread where asked for"
     ),
     "engine/ports.py": Door(("chance", "ids", "time"), "the engine's doors themselves"),
-    "engine/scratch.py": Door(("threads",), "threads that ask for the one folder at once"),
+    "engine/isolation/scratch.py": Door(
+        ("threads",), "threads that ask for the one folder at once"
+    ),
     "sandbox/proxies.py": Door(("threads",), "a child of a proxy that was killed ends with it"),
     "simulation/simulate.py": Door(("time",), "waits by the loop's virtual time"),
     "simulation/universe.py": Door(("time",), "waits by the loop's virtual time"),

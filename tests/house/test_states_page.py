@@ -1,6 +1,6 @@
 """docs/states.md draws what the code does."""
 
-from retoma.engine.states import OWNERS, State, drawing
+from retoma.engine.rules.states import OWNERS, State, drawing
 from tests.house.files import ROOT
 from tests.house.tables import rows_of
 

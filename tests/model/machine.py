@@ -8,12 +8,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from retoma.db import Database, Statement, Transaction, adhoc
 from retoma.db.statements import Text
-from retoma.engine import insights, settlement, store
-from retoma.engine.errors import IdempotencyMismatch, IllegalMove
-from retoma.engine.job import Claim, Held, StepId
+from retoma.engine import query, store
 from retoma.engine.ports import Process
-from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, ParkReason
+from retoma.engine.rules import settlement
+from retoma.engine.rules.errors import IdempotencyMismatch, IllegalMove
+from retoma.engine.rules.job import Claim, Held, StepId
+from retoma.engine.rules.settlement import Settlement
+from retoma.engine.rules.states import DeadReason, ParkReason
 from retoma.engine.store import Boot, NewJob, Spot, Submission
 from tests.model.reference import ENDED, LEASE, End, Illegal, Model
 
@@ -356,7 +357,7 @@ def offered(tx: Transaction, boot: str, held: Held, how: str) -> bool:
 
 
 def counts(tx: Transaction) -> dict[str, int]:
-    return {str(state): n for state, n in insights.count_jobs(tx).items()}
+    return {str(state): n for state, n in query.count_jobs(tx).items()}
 
 
 def empty(tx: Transaction) -> None:

@@ -6,7 +6,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from retoma import db
 from retoma.db import migrations
-from retoma.engine.job import Held
+from retoma.engine.rules.job import Held
 from tests.model.machine import Hand, Machine
 
 QUIET = {

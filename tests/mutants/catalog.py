@@ -11,7 +11,7 @@ from tests.mutants.killers import ByCell, ByTest, ByUniverses, Killer
 
 SQL = "retoma.engine.sql"
 STORE = "tests/engine/test_store.py"
-MEMORY = "tests/engine/test_attempt.py::test_nothing_that_has_ended_is_still_in_memory"
+MEMORY = "tests/engine/run/test_attempt.py::test_nothing_that_has_ended_is_still_in_memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ M02 = Mutant(
     ),
     (
         ByTest(
-            "tests/engine/test_heartbeat.py::test_e3_a_beat_of_a_lost_runner_is_refused_and_changes_nothing"
+            "tests/engine/run/test_heartbeat.py::test_e3_a_beat_of_a_lost_runner_is_refused_and_changes_nothing"
         ),
     ),
     cheap=True,
@@ -83,7 +83,11 @@ M04 = Mutant(
             ' - __import__("retoma.db").db.moment(tx.one(verb("now"))[0]).timestamp(),',
         ),
     ),
-    (ByTest("tests/engine/test_heartbeat.py::test_a_beat_renews_the_lease_in_the_database"),),
+    (
+        ByTest(
+            "tests/engine/run/test_heartbeat.py::test_a_beat_renews_the_lease_in_the_database"
+        ),
+    ),
 )
 M05 = Mutant(
     "M05",
@@ -120,7 +124,7 @@ M06 = Mutant(
     ),
     (
         ByTest(
-            "tests/engine/test_attempt.py::test_e9_when_the_attempts_are_spent_the_job_is_buried_with_what_was_seen"
+            "tests/engine/run/test_attempt.py::test_e9_when_the_attempts_are_spent_the_job_is_buried_with_what_was_seen"
         ),
     ),
 )
@@ -143,7 +147,7 @@ M07 = Mutant(
             "",
         ),
         Edit(
-            "retoma.engine.writer:Writer._commit",
+            "retoma.engine.writing.group_writer:Writer._commit",
             "                await self._tell(group.answered(answers))\n",
             """                def tell(tx):
                     import json
@@ -172,12 +176,12 @@ M08 = Mutant(
     "no intent is committed before work is sent or a payment made",
     (
         Edit(
-            "retoma.engine.remote:Call._send",
+            "retoma.engine.handlers.remote:Call._send",
             "        await self._keep(step, None, StepState.BEGUN)\n",
             "",
         ),
         Edit(
-            "retoma.engine.steps:Steps._once",
+            "retoma.engine.handlers.steps:Steps._once",
             "        await self.keep(step, None, StepState.BEGUN)\n",
             "",
         ),
@@ -193,23 +197,25 @@ M09 = Mutant(
     "what was begun and is not known to have ended is sent again",
     (
         Edit(
-            "retoma.engine.remote:Call.result",
+            "retoma.engine.handlers.remote:Call.result",
             "if self._last is not None and self._last.state is StepState.BEGUN:",
             "if False:",
         ),
         Edit(
-            "retoma.engine.remote:Call.result",
+            "retoma.engine.handlers.remote:Call.result",
             "if last is None or last.state in OVER:",
             "if last is None or last.state in (*OVER, StepState.BEGUN):",
         ),
         Edit(
-            "retoma.engine.steps:Steps._once",
+            "retoma.engine.handlers.steps:Steps._once",
             "if begun is not None and begun.state is StepState.BEGUN:",
             "if False:",
         ),
     ),
     (
-        ByTest("tests/engine/test_remote.py::test_e6_a_lost_reply_is_looked_up_by_our_own_key"),
+        ByTest(
+            "tests/engine/handlers/test_remote.py::test_e6_a_lost_reply_is_looked_up_by_our_own_key"
+        ),
         ByUniverses(0, "live .* times at once|was made .* times"),
     ),
     cheap=True,
@@ -227,7 +233,7 @@ M10 = Mutant(
     ),
     (
         ByTest(
-            "tests/engine/test_watchdog.py::test_e19_two_who_take_back_at_the_same_moment_take_each_job_back_once[postgres]"
+            "tests/engine/ops/test_watchdog.py::test_e19_two_who_take_back_at_the_same_moment_take_each_job_back_once[postgres]"
         ),
     ),
 )
@@ -271,7 +277,7 @@ M13 = Mutant(
             "",
         ),
     ),
-    (ByTest("tests/engine/test_pool.py::test_who_lets_go_twice_is_told_no"),),
+    (ByTest("tests/engine/limits/test_pools.py::test_who_lets_go_twice_is_told_no"),),
 )
 M14 = Mutant(
     "M14",
@@ -286,7 +292,11 @@ M14 = Mutant(
             "WHEN s.worked = 1 THEN i.failures\n",
         ),
     ),
-    (ByTest("tests/engine/test_pool.py::test_what_works_again_has_no_failures_any_more"),),
+    (
+        ByTest(
+            "tests/engine/limits/test_pools.py::test_what_works_again_has_no_failures_any_more"
+        ),
+    ),
 )
 M15 = Mutant(
     "M15",
@@ -316,11 +326,11 @@ M16 = Mutant(
     ),
     (
         ByTest(
-            "tests/engine/test_retention.py::test_e20_what_a_declared_column_names_stays_until_it_names_it_no_more",
+            "tests/engine/ops/test_retention.py::test_e20_what_a_declared_column_names_stays_until_it_names_it_no_more",
             "there is no job",
         ),
         ByTest(
-            "tests/engine/test_retention.py::test_e20_a_batch_stays_while_it_has_jobs_or_somebody_names_it"
+            "tests/engine/ops/test_retention.py::test_e20_a_batch_stays_while_it_has_jobs_or_somebody_names_it"
         ),
     ),
 )
@@ -372,17 +382,17 @@ M19 = Mutant(
     "a job whose result cannot be stored is tried again",
     (
         Edit(
-            "retoma.engine.errors:ENGINE_CODES",
+            "retoma.engine.rules.errors:ENGINE_CODES",
             '"unstorable_result",\n        ErrorClass.DATA,\n        Action.PARK,',
             '"unstorable_result",\n        ErrorClass.DATA,\n        Action.RETRY,',
         ),
     ),
     (
         ByTest(
-            "tests/engine/test_attempt.py::test_e22_a_result_that_cannot_be_stored_is_paid_once_and_parked_with_its_bytes_kept"
+            "tests/engine/run/test_attempt.py::test_e22_a_result_that_cannot_be_stored_is_paid_once_and_parked_with_its_bytes_kept"
         ),
         ByTest(
-            "tests/engine/test_retry.py::test_a_result_that_cannot_be_stored_is_held_at_the_first_failure"
+            "tests/engine/rules/test_retry.py::test_a_result_that_cannot_be_stored_is_held_at_the_first_failure"
         ),
     ),
 )
@@ -391,7 +401,7 @@ M20 = Mutant(
     "the heartbeat runs on the event loop",
     (
         Edit(
-            "retoma.engine.heartbeat:HeartbeatThread.start",
+            "retoma.engine.run.heartbeat:HeartbeatThread.start",
             "self._thread.start()",
             """import asyncio
         loop = asyncio.get_running_loop()
@@ -408,7 +418,7 @@ M20 = Mutant(
     ),
     (
         ByTest(
-            "tests/engine/test_heartbeat.py::test_a_handler_that_holds_the_event_loop_loses_no_lease"
+            "tests/engine/run/test_heartbeat.py::test_a_handler_that_holds_the_event_loop_loses_no_lease"
         ),
     ),
 )
@@ -417,14 +427,14 @@ M21 = Mutant(
     "a failed attempt is tried again at once",
     (
         Edit(
-            "retoma.engine.retry:backoff",
+            "retoma.engine.rules.retry:backoff",
             "return min(longest, rng.uniform(shortest, longest))",
             "return 0.0 * min(longest, rng.uniform(shortest, longest))",
         ),
     ),
     (
         ByTest(
-            "tests/engine/test_retry.py::test_e15_without_jitter_each_wait_is_the_double_of_the_last_up_to_the_cap"
+            "tests/engine/rules/test_retry.py::test_e15_without_jitter_each_wait_is_the_double_of_the_last_up_to_the_cap"
         ),
     ),
     cheap=True,
@@ -484,14 +494,14 @@ D1 = Mutant(
     "a job that ends while lost claims are looked for is started again",
     (
         Edit(
-            "retoma.engine.runner:Life._unknown",
+            "retoma.engine.run.runner:Life._unknown",
             "return [claim for claim in held if claim.held not in started]",
             "return [claim for claim in held if claim.held not in self._running]",
         ),
     ),
     (
         ByTest(
-            "tests/engine/test_runner.py::test_what_ends_while_unknown_claims_are_looked_for_is_not_started_again"
+            "tests/engine/run/test_runner.py::test_what_ends_while_unknown_claims_are_looked_for_is_not_started_again"
         ),
     ),
 )
@@ -517,7 +527,7 @@ D3 = Mutant(
     "a heartbeat that ends by an error is not missed; one file too many ends it",
     (
         Edit(
-            "retoma.engine.heartbeat:HeartbeatThread._run",
+            "retoma.engine.run.heartbeat:HeartbeatThread._run",
             "self._on_death(error)",
             "del error",
         ),
@@ -529,11 +539,11 @@ D3 = Mutant(
     ),
     (
         ByTest(
-            "tests/engine/test_heartbeat.py::test_a_runner_whose_heartbeat_dies_gives_back_its_jobs_and_begins_anew",
+            "tests/engine/run/test_heartbeat.py::test_a_runner_whose_heartbeat_dies_gives_back_its_jobs_and_begins_anew",
             "TimeoutError",
         ),
         ByTest(
-            "tests/engine/test_heartbeat.py::test_a_process_with_more_than_1024_open_files_hears_wake_ups",
+            "tests/engine/run/test_heartbeat.py::test_a_process_with_more_than_1024_open_files_hears_wake_ups",
             "TimeoutError",
         ),
     ),
@@ -543,19 +553,19 @@ D4 = Mutant(
     "a row refused for an unknown reason takes its whole group along",
     (
         Edit(
-            "retoma.engine.writer:Writer._commit",
+            "retoma.engine.writing.group_writer:Writer._commit",
             "                if halves := group.halves():\n",
             "                if isinstance(error, BadRow) and (halves := group.halves()):\n",
         ),
         Edit(
-            "retoma.engine.writer:Writer._commit",
+            "retoma.engine.writing.group_writer:Writer._commit",
             "if isinstance(error, BadRow) or not from_driver(error):",
             "if True:",
         ),
     ),
     (
         ByTest(
-            "tests/engine/test_writer.py::test_a_row_refused_for_a_reason_nobody_knows_fails_alone"
+            "tests/engine/writing/test_group_writer.py::test_a_row_refused_for_a_reason_nobody_knows_fails_alone"
         ),
     ),
 )
@@ -564,14 +574,14 @@ D5 = Mutant(
     "a result whose repr raises is bought again and again",
     (
         Edit(
-            "retoma.engine.attempt:Attempt._keep_unstorable",
+            "retoma.engine.run.attempt:Attempt._keep_unstorable",
             "error.content()[:KEPT]",
             'repr(error.whole).encode("utf-8", "replace")[:KEPT]',
         ),
     ),
     (
         ByTest(
-            "tests/engine/test_attempt.py::test_a_number_too_long_to_store_is_kept_digit_by_digit",
+            "tests/engine/run/test_attempt.py::test_a_number_too_long_to_store_is_kept_digit_by_digit",
             "not enough values",
         ),
     ),
@@ -580,7 +590,7 @@ D6 = Mutant(
     "D6",
     "a time outside of the calendar is taken, and breaks every list",
     (
-        Edit("retoma.engine.duration:seconds", "if length > LONGEST:", "if False:"),
+        Edit("retoma.engine.rules.duration:seconds", "if length > LONGEST:", "if False:"),
         Edit(
             "retoma.db.database:moment",
             "if not EARLIEST_MICROSECONDS <= value <= LATEST_MICROSECONDS:",
@@ -608,7 +618,7 @@ D7 = Mutant(
     "threads that submit wait on each other's event loops",
     (
         Edit(
-            "retoma.engine.submitter:Submitter.submit",
+            "retoma.engine.writing.submitter:Submitter.submit",
             "queue = self._queues.get(loop) or self._queues.setdefault(loop, _Queue(self._database))",
             "self._queues.setdefault(loop, _Queue(self._database))\n"
             "        queue = next(iter(self._queues.values()))",
@@ -624,10 +634,10 @@ D7 = Mutant(
 D8 = Mutant(
     "D8",
     "a step asked for twice gives the second call the first one's value",
-    (Edit("retoma.engine.steps:Steps.ask", "if step in self._asked:", "if False:"),),
+    (Edit("retoma.engine.handlers.steps:Steps.ask", "if step in self._asked:", "if False:"),),
     (
         ByTest(
-            "tests/engine/test_context.py::test_a_step_asked_for_twice_in_one_attempt_is_refused_and_never_bought_again"
+            "tests/engine/handlers/test_context.py::test_a_step_asked_for_twice_in_one_attempt_is_refused_and_never_bought_again"
         ),
     ),
     cheap=True,
@@ -637,7 +647,7 @@ D9 = Mutant(
     "what is known of a closure keeps its whole attempt in memory",
     (
         Edit(
-            "retoma.engine.function:is_async",
+            "retoma.engine.isolation.function:is_async",
             "def is_async(",
             "@lru_cache(maxsize=1024)\ndef is_async(",
         ),
@@ -652,12 +662,12 @@ R1 = Mutant(
     "a child process runs the script of its parent",
     (
         Edit(
-            "retoma.engine.children:_Popen._orders",
+            "retoma.engine.isolation.children:_Popen._orders",
             'if not key.startswith("init_main") and key not in unsaid',
             "if key not in unsaid",
         ),
         Edit(
-            "retoma.engine.isolate:check_can_be_loaded",
+            "retoma.engine.isolation.isolate:check_can_be_loaded",
             "if fn.__module__ in MAIN:",
             "if False:",
         ),
@@ -676,10 +686,10 @@ R1 = Mutant(
 R2 = Mutant(
     "R2",
     "a large submission is one transaction",
-    (Edit("retoma.engine.filling:LARGE", "100_000", "100_000_000"),),
+    (Edit("retoma.engine.run.filling:LARGE", "100_000", "100_000_000"),),
     (
         ByTest(
-            "tests/engine/test_filling.py::test_no_transaction_of_a_large_batch_keeps_others_waiting",
+            "tests/engine/run/test_filling.py::test_no_transaction_of_a_large_batch_keeps_others_waiting",
             "[Aa]ssert|Timeout",
         ),
     ),
@@ -689,7 +699,7 @@ R3 = Mutant(
     "a claim reads the queues of all kinds",
     (
         Edit(
-            "retoma.engine.aim:QueueCursor._choose",
+            "retoma.engine.run.claim_cursor:QueueCursor._choose",
             "if len(self._all) <= FEW:",
             "if True:",
         ),
@@ -741,7 +751,7 @@ R6 = Mutant(
     "a runner on a full disk leaves when there is room again",
     (
         Edit(
-            "retoma.engine.runner:Life._settled",
+            "retoma.engine.run.runner:Life._settled",
             "if self._writer.failing:",
             "if False:",
         ),
@@ -768,14 +778,14 @@ R8 = Mutant(
     "a connection that is cut is a failure of the job that asked",
     (
         Edit(
-            "retoma.engine.attempt:_is_trouble",
+            "retoma.engine.run.attempt:_is_trouble",
             "isinstance(leaf, Away | Busy | Full)",
             "isinstance(leaf, Busy | Full)",
         ),
     ),
     (
         ByTest(
-            "tests/engine/test_attempt.py::test_trouble_of_the_database_is_no_failure_of_the_job"
+            "tests/engine/run/test_attempt.py::test_trouble_of_the_database_is_no_failure_of_the_job"
         ),
     ),
 )
@@ -795,14 +805,14 @@ U1 = Mutant(
     "an intent that is still being written when its attempt is abandoned is reckoned with by nobody",
     (
         Edit(
-            "retoma.engine.steps:Steps.keep",
+            "retoma.engine.handlers.steps:Steps.keep",
             "            self.known[step] = kept\n        await",
             "            pass\n        await",
         ),
     ),
     (
         ByTest(
-            "tests/engine/test_remote.py::test_e6_an_intent_still_being_written_is_looked_for_once_its_attempt_is_abandoned"
+            "tests/engine/handlers/test_remote.py::test_e6_an_intent_still_being_written_is_looked_for_once_its_attempt_is_abandoned"
         ),
     ),
 )
@@ -819,7 +829,7 @@ U2 = Mutant(
     ),
     (
         ByTest(
-            "tests/engine/test_remote.py::test_a_person_may_end_what_waits_for_one_and_the_checker_says_nothing"
+            "tests/engine/handlers/test_remote.py::test_a_person_may_end_what_waits_for_one_and_the_checker_says_nothing"
         ),
         ByUniverses(100_052, "it is skipped, and nobody saw"),
     ),

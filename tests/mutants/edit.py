@@ -24,8 +24,8 @@ class Stale(Exception):
 class Edit:
     """Replace `old` by `new`, once, inside of one function or one statement.
 
-    `where`: `retoma.engine.retry:backoff`, `retoma.engine.heartbeat:Heartbeat.beat`, a constant
-    (`retoma.engine.steps:NAME`) or a statement (`retoma.engine.sql:settle_jobs.sqlite`).
+    `where`: `retoma.engine.rules.retry:backoff`, `retoma.engine.run.heartbeat:Heartbeat.beat`, a constant
+    (`retoma.engine.handlers.steps:NAME`) or a statement (`retoma.engine.sql:settle_jobs.sqlite`).
     """
 
     where: str

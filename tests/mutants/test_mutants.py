@@ -13,9 +13,9 @@ NAMES = [
     *(f"{letter}{n}" for letter in "DR" for n in range(1, 10)),
     *("U1", "U2"),
 ]
-BACKOFF = "retoma.engine.retry:backoff"
+BACKOFF = "retoma.engine.rules.retry:backoff"
 WAITS = (
-    "tests/engine/test_retry.py"
+    "tests/engine/rules/test_retry.py"
     "::test_e15_without_jitter_each_wait_is_the_double_of_the_last_up_to_the_cap"
 )
 
@@ -35,14 +35,14 @@ def test_a_mutant_applies(mutant):
 @pytest.mark.parametrize(
     ("where", "old", "why"),
     [
-        ("retoma.engine.retry:no_such", "x", "'no_such' is defined 0 times"),
-        ("retoma.engine.retry:Retry.no_such", "x", "'no_such' is defined 0 times"),
+        ("retoma.engine.rules.retry:no_such", "x", "'no_such' is defined 0 times"),
+        ("retoma.engine.rules.retry:Retry.no_such", "x", "'no_such' is defined 0 times"),
         ("retoma.engine.no_such:backoff", "x", "there is no file retoma/engine/no_such.py"),
         ("retoma.engine.sql:no_such", "x", "there is no file retoma/engine/sql/no_such.sql"),
         (BACKOFF, "no such text", "is there 0 times"),
         (BACKOFF, "full", r"is there \d+ times"),
         (
-            "retoma.engine.retry:retry_after",
+            "retoma.engine.rules.retry:retry_after",
             "rng.uniform(shortest, longest)",
             "is there 0 times",
         ),
@@ -92,14 +92,14 @@ def test_a_mutant_that_lives_is_found(lab):
     """One that changes nothing, one that breaks more than it should, and one whose test is gone."""
     same = mutant_of("return 0.0 + min(longest, rng.uniform(shortest, longest))", ByTest(WAITS))
     broken = mutant_of("raise ImportError", ByTest(WAITS, "assert 1 =="))
-    missing = mutant_of("return -1.0", ByTest("tests/engine/test_retry.py::test_no_such"))
+    missing = mutant_of("return -1.0", ByTest("tests/engine/rules/test_retry.py::test_no_such"))
 
     found = [wrong(lab, each) for each in (same, broken, missing)]
 
     assert [f"{WAITS}: survived"] == found[0]
     assert found[1][0].startswith(f"{WAITS}: red, but not as it should")
     assert found[2][0].startswith(
-        "tests/engine/test_retry.py::test_no_such: red without the mutant"
+        "tests/engine/rules/test_retry.py::test_no_such: red without the mutant"
     )
 
 

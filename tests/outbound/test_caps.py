@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from retoma import Permanent, Transient, Unsure
-from retoma.engine.charset import known_charset
+from retoma.engine.isolation.charset import known_charset
 from retoma.outbound import Answer, Outbound, Policy
 from retoma.outbound.unpack import Body, TooLarge, Unreadable
 from tests.outbound.fakes import answer, endless, serving

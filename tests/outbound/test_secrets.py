@@ -12,7 +12,7 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from retoma.engine.errors import RetomaError
+from retoma.engine.rules.errors import RetomaError
 from retoma.outbound import Outbound, Policy, Proxy
 from retoma.secret import Secret
 from tests.outbound.fakes import PUBLIC, Names, Streets, answer, endless, redirect, serving

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retoma import Permanent, Transient, Unsure
-from retoma.engine.errors import ENGINE_CODES
+from retoma.engine.rules.errors import ENGINE_CODES
 from retoma.outbound import Outbound, Policy, Sort, Throttled
 from retoma.outbound.sorting import ANSWERS, asked_wait, sort_of
 from tests.outbound.fakes import answer, serving

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from retoma import Context, Happened, Permanent, Retoma, Retry, State, Transient
-from retoma.engine.events import EventType
+from retoma.engine.rules.events import EventType
 from retoma.outbound import Outbound, Policy, client
 from retoma.testing import FakeClock, drain
 from tests.outbound.fakes import OK, Names, answer, serving

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retoma.engine.errors import Permanent, Transient
+from retoma.engine.rules.errors import Permanent, Transient
 from retoma.outbound import Outbound, Policy
 from tests.outbound.fakes import answer, endless, redirect, serving
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from retoma import Retoma
-from retoma.engine.errors import IllegalMove
+from retoma.engine.rules.errors import IllegalMove
 from retoma.outbound import Outbound
 from retoma.sandbox.ads import Library, Wanted
 from retoma.secret import Secret

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retoma import Retoma
-from retoma.engine.errors import BadInput, Permanent, Transient
+from retoma.engine.rules.errors import BadInput, Permanent, Transient
 from retoma.outbound import Outbound
 from retoma.services.worker import ADAPTERS, Config
 from retoma.services.worker.adapters import Page

@@ -15,7 +15,7 @@ import pytest
 
 from retoma.codec import decode
 from retoma.db import Database, verbatim
-from retoma.engine.errors import LeaseLost
+from retoma.engine.rules.errors import LeaseLost
 from retoma.engine.store.rows import job_by_key
 from retoma.services.writer.checks import Checker
 from retoma.services.writer.model import Report

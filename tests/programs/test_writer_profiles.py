@@ -12,7 +12,7 @@ from retoma.cli.exits import Stop
 from retoma.cli.writer import add, check, list_, remove
 from retoma.db import migrations, quoted, verbatim
 from retoma.db.database import Unfit
-from retoma.engine.errors import BadInput, NotFound
+from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.services.writer import Wanted
 from retoma.services.writer.introspect import look
 from retoma.services.writer.model import Family, origin_of

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from retoma.engine.events import EventType
+from retoma.engine.rules.events import EventType
 from tests import services
 from tests.chaos import jobs
 from tests.chaos.disk import Disk

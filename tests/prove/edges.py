@@ -13,18 +13,20 @@ from typing import Any, TypeVar
 
 from retoma import Context, IllegalMove, Limit, NotFound, Park, Retoma, Retry, State
 from retoma.db import Transaction, adhoc
-from retoma.engine import checker, insights, lone, settlement, store
-from retoma.engine.alerts import NOTIFY
-from retoma.engine.duty import Duty
-from retoma.engine.errors import LeaseLost
-from retoma.engine.insights import in_flight, tail
-from retoma.engine.insights.search import Search
-from retoma.engine.insights.whole import Subject, whole
-from retoma.engine.job import StepId
-from retoma.engine.once import Answered, Once
+from retoma.engine import checker, query, store
+from retoma.engine.ops.alerts import NOTIFY
+from retoma.engine.ops.leader_tasks import Duty
 from retoma.engine.ports import Process
+from retoma.engine.query import in_flight, tail
+from retoma.engine.query.search import Search
+from retoma.engine.query.whole import Subject, whole
+from retoma.engine.rules import settlement
+from retoma.engine.rules.errors import LeaseLost
+from retoma.engine.rules.job import StepId
+from retoma.engine.run import manual_claim
 from retoma.engine.store.hints import Again, Hint
 from retoma.engine.store.incarnation import reopen
+from retoma.engine.writing.once import Answered, Once
 from tests.prove.play import KNOBS, TABLE, Play, Scenario, patiently, until_claimed
 from tests.prove.scenarios import Machine, child, dies, pay, stays, until_stuck
 
@@ -162,7 +164,7 @@ def declare_lost(tx: Transaction, boots: Sequence[str], me: store.Boot) -> None:
     for boot in boots:
         store.move_runner(tx, boot, "lost", actor=me.id)
         store.tell_held_loop(tx, boot, "{}")
-    lone.recover(tx, me)
+    manual_claim.recover(tx, me)
 
 
 async def by_hand(play: Play) -> None:
@@ -172,20 +174,20 @@ async def by_hand(play: Play) -> None:
     left = await play.submit("child", "left", delay=0.01)
     me, other = stranger(play, "child"), stranger(play, "child")
 
-    def take(tx: Transaction, which: int) -> lone.Lone:
-        lone.wait_for(tx, which)
-        claim, _ = lone.take(tx, me, LEASE, "child", which)
-        return lone.Lone(me.id, claim.held)
+    def take(tx: Transaction, which: int) -> manual_claim.Lone:
+        manual_claim.wait_for(tx, which)
+        claim, _ = manual_claim.take(tx, me, LEASE, "child", which)
+        return manual_claim.Lone(me.id, claim.held)
 
     mine = await write(play, lambda tx: take(tx, job))
     step = StepId("child", 1, "")
-    await write(play, lambda tx: lone.save(tx, mine, LEASE, [(step, '"child"')], 0.5))
+    await write(play, lambda tx: manual_claim.save(tx, mine, LEASE, [(step, '"child"')], 0.5))
     with suppress(LeaseLost):  # asked again after it was done
-        await write(play, lambda tx: lone.end(tx, mine, settlement.done('"child"')))
+        await write(play, lambda tx: manual_claim.end(tx, mine, settlement.done('"child"')))
     await asyncio.sleep(0.02)  # the second one is due
     await write(play, lambda tx: take(tx, left))
     play.clock.later += int(LEASE) + 1
-    await write(play, lambda tx: lone.recover(tx, other))
+    await write(play, lambda tx: manual_claim.recover(tx, other))
     play.crashes += 1
     await play.run()
 
@@ -195,7 +197,7 @@ async def restores(play: Play) -> None:
     play.job(child)
     me = stranger(play, "child")
     job = await play.submit("child", 1)
-    await write(play, lambda tx: lone.take(tx, me, LEASE, "child", job)[0].held)
+    await write(play, lambda tx: manual_claim.take(tx, me, LEASE, "child", job)[0].held)
     await write(
         play,
         lambda tx: reopen(
@@ -342,11 +344,11 @@ async def looks(play: Play) -> None:
         lambda tx: tail.knows(tx, before) and tail.between(tx, before, tail.head(tx)),
         lambda tx: [*whole(tx, Subject(job=first.id), "UTC")],
         lambda tx: [*whole(tx, Subject(batch=batch.id), "UTC")],
-        lambda tx: insights.see_job(tx, first.id, before=None, limit=9),
-        lambda tx: insights.search_audit(tx, insights.AuditSearch(), limit=9),
+        lambda tx: query.see_job(tx, first.id, before=None, limit=9),
+        lambda tx: query.search_audit(tx, query.AuditSearch(), limit=9),
         lambda tx: in_flight.open_jobs(tx, 0),
         lambda tx: store.alerts.list_alerts(tx, in_force=False, before=None, limit=9),
-        insights.health,
+        query.health,
         checker.check,
         checker.open_jobs,
     )
@@ -359,7 +361,7 @@ async def looks(play: Play) -> None:
     )
     for search in searches:
         await play.ask(partial(play.app.count, search))
-        await read(partial(insights.search_ids, search=search, before=None, limit=9))
+        await read(partial(query.search_ids, search=search, before=None, limit=9))
     await play.ask(lambda: play.app.dead_groups(Search(letters=True)))
     await play.ask(lambda: play.app.dead_causes([first.id]))
     await play.ask(lambda: play.app.dead_codes(batch.id))

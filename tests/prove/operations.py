@@ -12,10 +12,10 @@ from importlib import import_module
 from typing import Any
 
 from retoma import Context, IllegalMove, NotFound, Retry, State
-from retoma.engine.kind import Kind
+from retoma.engine.handlers.kinds import Kind
+from retoma.engine.run.submission import new_job, submission
 from retoma.engine.store import filling
 from retoma.engine.store.filling import Slice
-from retoma.engine.submission import new_job, submission
 from tests.prove.edges import EDGES
 from tests.prove.play import KNOBS, Play, Scenario, until_claimed
 from tests.prove.scenarios import STORIES, chain, child, dies, parks, pay, stays

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from retoma import Context, IllegalMove, Retoma, Retry, State
 from retoma.db import Away, adhoc
-from retoma.engine.ledger import Accepted, LedgerWriter
+from retoma.engine.checker.effect_ledger import Accepted, LedgerWriter
 from retoma.engine.ports import Clock
 
 T = TypeVar("T")

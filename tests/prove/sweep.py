@@ -28,8 +28,8 @@ from psycopg import sql
 from retoma import State, db
 from retoma.db import Transaction, adhoc
 from retoma.engine import checker
-from retoma.engine.ledger import END, effects, read_ledger
-from retoma.engine.runner import NO_ANSWER
+from retoma.engine.checker.effect_ledger import END, effects, read_ledger
+from retoma.engine.run.runner import NO_ANSWER
 from tests import services
 from tests.databases import ENGINE_ONLY, Files, Recycled, Rooms
 from tests.prove import files, progress
@@ -197,7 +197,7 @@ def _judge(tx: Transaction, played: Play, guilty: int) -> list[str]:
 @contextmanager
 def impatient() -> Iterator[None]:
     """Inside, a runner that gets no answer asks again soon."""
-    from retoma.engine import runner
+    from retoma.engine.run import runner
 
     runner.NO_ANSWER = SPOILED
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from retoma.engine.errors import BadInput, Transient
+from retoma.engine.rules.errors import BadInput, Transient
 from retoma.sandbox.ads import Ad, Library, Wanted, build_pages
 from retoma.sandbox.box import Box
 from retoma.sandbox.faults import Fault, Faults

@@ -10,8 +10,8 @@ import httpx2
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput
 from retoma.sandbox.matches import (
     BRIEF,
     CHANCES,

@@ -14,8 +14,8 @@ import httpx2
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput
 from retoma.sandbox.quotes import (
     ANTHROPIC_KEY,
     SELECTORS,

@@ -33,7 +33,7 @@ from retoma import (
     Unsure,
 )
 from retoma.db import DatabaseError
-from retoma.engine.ledger import CHARGE, END, START, Accepted, Effect
+from retoma.engine.checker.effect_ledger import CHARGE, END, START, Accepted, Effect
 from retoma.simulation.simulate import Scenario, SimulatedLedger
 from retoma.simulation.universe import START as BEGINNING
 from retoma.simulation.universe import Universe

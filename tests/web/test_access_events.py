@@ -1,7 +1,7 @@
 """What was done to people, keys and sessions is told to admins; everybody else sees what was done to work."""
 
 from retoma.access import Role, is_of_access
-from retoma.engine.insights import AuditSearch
+from retoma.engine.query import AuditSearch
 from tests.web.aids import client, code_of, world
 from tests.web.test_request_body import browser
 

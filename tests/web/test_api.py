@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from retoma import Context, Retoma
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.web import many, orders
 from tests.engine.aids import boot, change, claim, eventually, running
 from tests.web.aids import World, code_of, world

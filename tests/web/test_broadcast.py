@@ -13,8 +13,8 @@ import pytest
 from retoma import Context, Retoma
 from retoma.db import Database, Unfit
 from retoma.engine import store
-from retoma.engine.insights import tail
 from retoma.engine.ports import Clock
+from retoma.engine.query import tail
 from retoma.web import broadcast
 from retoma.web.broadcast import Broadcaster, Everything, Guard, Listener, nobody_asks
 from retoma.web.stream import EventStream

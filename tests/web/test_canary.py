@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 
 from retoma import Context, Permanent
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.secret import Secret
 from retoma.vault import Place, Vault
 from tests.engine.aids import AT_ONCE

@@ -8,9 +8,9 @@ import pytest
 
 from retoma import Context, Retoma, Transient
 from retoma.engine import store
-from retoma.engine.insights import Meter, Sum
-from retoma.engine.insights.meter import LimitNow, Line
-from retoma.engine.states import State
+from retoma.engine.query import Meter, Sum
+from retoma.engine.query.meter import LimitNow, Line
+from retoma.engine.rules.states import State
 from retoma.engine.testing import drain
 from retoma.secret import Secret
 from retoma.web.metrics import (

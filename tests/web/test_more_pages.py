@@ -13,7 +13,7 @@ import httpx2
 
 from retoma import Retoma, settings
 from retoma.access import Role
-from retoma.engine.knob import Knob, Source
+from retoma.engine.rules.live_settings import Knob, Source
 from retoma.panel import settings_seen
 from retoma.settings import Settings
 from retoma.web.cursor import Cursor

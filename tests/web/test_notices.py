@@ -17,8 +17,8 @@ import pytest
 
 from retoma import BadInput, Retoma, settings
 from retoma.db import Transaction
-from retoma.engine.alerts import EVERY, HAND_OVER
-from retoma.engine.kind import Kinds
+from retoma.engine.handlers.kinds import Kinds
+from retoma.engine.ops.alerts import EVERY, HAND_OVER
 from retoma.engine.store import alerts, now
 from retoma.engine.store.alerts import Cause, Rule
 from retoma.secret import Secret

@@ -9,7 +9,7 @@ import httpx2
 
 from retoma import Retoma
 from retoma.bootstrap import APPLICATIONS, install_applications
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.web import build_site
 from tests.engine.aids import rows
 from tests.web.aids import World, code_of, set_up, world

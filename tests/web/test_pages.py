@@ -14,11 +14,11 @@ import httpx2
 import pytest
 
 from retoma.access import Role
-from retoma.engine.events import EventType
-from retoma.engine.insights import Minute
-from retoma.engine.insights.tail import Slice, Told
 from retoma.engine.ports import Clock
-from retoma.engine.states import State
+from retoma.engine.query import Minute
+from retoma.engine.query.tail import Slice, Told
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from retoma.web.broadcast import Hearing, nobody_asks
 from retoma.web.pages.assets import FETCHED, read_assets
 from retoma.web.pages.board import charted

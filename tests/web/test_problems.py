@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.web import Bound, Refusal
 from retoma.web.body import Shape, read_json
 from tests.chaos import disk

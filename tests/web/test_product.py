@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from retoma import Retoma
 from retoma.db import Transaction
-from retoma.engine.insights import Minute
-from retoma.engine.states import State
+from retoma.engine.query import Minute
+from retoma.engine.rules.states import State
 from retoma.engine.store import alerts
 from retoma.engine.store.alerts import Cause, Rule
 from retoma.manifest import Application

@@ -5,9 +5,9 @@ import threading
 
 from retoma import Context
 from retoma.engine import store
-from retoma.engine.heartbeat import Heartbeat, HeartbeatThread
 from retoma.engine.ports import Clock
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
+from retoma.engine.run.heartbeat import Heartbeat, HeartbeatThread
 from retoma.engine.testing import FakeClock
 from tests.engine.aids import boot, eventually, rows, running
 from tests.web.aids import World, code_of, world

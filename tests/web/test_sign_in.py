@@ -8,8 +8,8 @@ from fastapi import APIRouter, FastAPI
 
 from retoma import Retoma
 from retoma.access import Role
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput
 from retoma.web import Anybody, Operator, Viewer, build_site, router
 from retoma.web.pages import ROUTERS as PAGES
 from retoma.web.route import Route

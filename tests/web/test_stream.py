@@ -12,7 +12,7 @@ import pytest
 from retoma import Retoma
 from retoma.access import Access
 from retoma.db import Away
-from retoma.engine.insights import tail
+from retoma.engine.query import tail
 from retoma.engine.testing import drain
 from retoma.web import Bound, broadcast
 from tests.engine.aids import eventually

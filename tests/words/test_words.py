@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from retoma import words
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.words import Language, say, tell
 from retoma.words.catalogue import catalogue, entries
 from tests.house.files import SOURCE

@@ -22,9 +22,9 @@ from retoma.access.model import (
 )
 from retoma.access.token import Sort
 from retoma.db import Database, DatabaseError, Transaction
-from retoma.engine.duration import instant, seconds
-from retoma.engine.errors import BadInput, NotFound
 from retoma.engine.ports import Clock, Ids
+from retoma.engine.rules.duration import instant, seconds
+from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.secret import known
 from retoma.words import say
 

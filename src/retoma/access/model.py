@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from retoma.access.names import is_mixed, skeleton
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.secret import STARS, redact_text
 from retoma.words import say
 

@@ -21,7 +21,7 @@ from retoma.access.names import skeleton
 from retoma.access.token import Given, Made
 from retoma.codec import decode, encode
 from retoma.db import Row, Statement, Transaction, moment, statement
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.store import now, tell
 from retoma.words import say
 

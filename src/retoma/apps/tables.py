@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import BinaryIO, Final
 
 from retoma.apps.spreadsheets import Sheet, read_sheet
-from retoma.engine.errors import BadInput
-from retoma.engine.isolate import ChildDied, Isolate
-from retoma.engine.off_loop import off_loop
+from retoma.engine.isolation.isolate import ChildDied, Isolate
+from retoma.engine.isolation.off_loop import off_loop
+from retoma.engine.rules.errors import BadInput
 from retoma.text import normalize
 from retoma.words import Said, say
 

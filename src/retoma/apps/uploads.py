@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from retoma.engine.scratch import scratch
+from retoma.engine.isolation.scratch import scratch
 from retoma.web.problems import Refusal
 from retoma.words import say
 

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from retoma.cli.board import Bar
 from retoma.db import Statement, Transaction, verbatim
-from retoma.engine.insights.counters import COUNT_KINDS
-from retoma.engine.states import State
+from retoma.engine.query.counters import COUNT_KINDS
+from retoma.engine.rules.states import State
 from retoma.words import speak
 
 # Claims in which something failed and was tried again later, by kind.

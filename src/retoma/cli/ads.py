@@ -25,8 +25,8 @@ from retoma.cli.apps import ask_in
 from retoma.cli.desk import ACTOR, at, clean, console, must_exist, print_json, table
 from retoma.cli.exits import Exit, Stop
 from retoma.db import Transaction, adhoc, quoted
-from retoma.engine.errors import BadInput
-from retoma.engine.transaction import Transaction as Lent
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.run.transaction import Transaction as Lent
 from retoma.vault.ref import SecretRef, given
 from retoma.web.flaws import flaws_of
 from retoma.words import say, speak, tell

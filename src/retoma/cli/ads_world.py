@@ -24,8 +24,8 @@ from retoma.cli.boxed_world import LOOK, WHO, BoxedWorld, Counts
 from retoma.cli.world import World
 from retoma.db import Transaction, verbatim
 from retoma.engine.ports import Ids
-from retoma.engine.states import State
-from retoma.engine.transaction import Transaction as Writing
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction as Writing
 from retoma.library import Retoma
 from retoma.outbound import Outbound
 from retoma.sandbox.ads import Library, Wanted

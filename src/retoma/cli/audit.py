@@ -9,8 +9,8 @@ from retoma.bootstrap import build_vault
 from retoma.bundle import PURPOSE, Bundle
 from retoma.cli.backup import id_of
 from retoma.cli.desk import ask, print_json
-from retoma.engine.errors import BadInput
-from retoma.engine.insights import Subject
+from retoma.engine.query import Subject
+from retoma.engine.rules.errors import BadInput
 from retoma.library import Retoma
 from retoma.secret import Secret
 from retoma.settings import Settings

@@ -13,8 +13,8 @@ from retoma.bootstrap import application_of
 from retoma.cli.desk import ACTOR, clean, console, must_exist, print_json, reachable, shown
 from retoma.db import migrations
 from retoma.db.migrations import ENGINE, Room
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Ids
+from retoma.engine.rules.errors import BadInput
 from retoma.settings import Settings
 from retoma.vault import key_file
 from retoma.words import say, speak

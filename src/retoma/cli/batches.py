@@ -7,10 +7,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from retoma.cli.desk import ACTOR, ask, clean, console, print_json, table
 from retoma.cli.exits import Exit, Stop
-from retoma.engine import batch as seen
-from retoma.engine.batch import LOOK, Batch
+from retoma.engine.ops import batches as seen
+from retoma.engine.ops.batches import LOOK, Batch
 from retoma.engine.ports import Clock
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.library import Retoma
 from retoma.words import Said, say, speak, tell
 

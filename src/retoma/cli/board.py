@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from retoma.engine.ports import Clock
-from retoma.engine.states import ENDED, State
+from retoma.engine.rules.states import ENDED, State
 from retoma.words import Said, speak, tell
 
 EVENTS_SHOWN: Final = 12

@@ -19,7 +19,7 @@ from retoma.cli.exits import Exit, Stop
 from retoma.cli.processes import Held, Listening
 from retoma.cli.world import PRIVATE, World
 from retoma.db import Transaction
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.library import Retoma
 from retoma.manifest import Application
 from retoma.outbound import Outbound, Policy

@@ -5,8 +5,8 @@ from decimal import Decimal
 from enum import StrEnum
 
 from retoma.cli.desk import ask, clean, console, print_json, table
-from retoma.engine.errors import BadInput
-from retoma.engine.money import NANOS, plain
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.money import NANOS, plain
 from retoma.engine.store.cost import CostSeen, Total
 from retoma.library import Retoma
 from retoma.words import say, speak

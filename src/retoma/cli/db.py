@@ -11,7 +11,7 @@ from retoma.cli.exits import Exit, Stop
 from retoma.db import Database, Transaction, migrations
 from retoma.db.migrations import Migration, Room, Status
 from retoma.db.statements import DIALECTS, Text
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.grants import Program, grants, read_schema
 from retoma.library import room_of
 from retoma.manifest import installed

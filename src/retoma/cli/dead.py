@@ -6,11 +6,11 @@ from rich.table import Table
 
 from retoma.cli.desk import ACTOR, ask, clean, console, job_document, print_json, table
 from retoma.cli.jobs import jobs_table, say_again
-from retoma.engine.errors import IllegalMove
-from retoma.engine.events import EventType
-from retoma.engine.insights import Event
-from retoma.engine.job import Job
-from retoma.engine.states import State
+from retoma.engine.query import Event
+from retoma.engine.rules.errors import IllegalMove
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import State
 from retoma.library import Retoma
 from retoma.words import say, speak, tell
 

@@ -20,9 +20,9 @@ from retoma.cli.processes import RunnerProcess
 from retoma.cli.quotes_world import QuotesSize
 from retoma.cli.stage import RUNNERS, Size, Stage
 from retoma.cli.world import World
-from retoma.engine import insights
-from retoma.engine.job import Job
-from retoma.engine.states import State
+from retoma.engine import query
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import State
 from retoma.library import Retoma
 from retoma.words import say
 
@@ -139,7 +139,7 @@ class _Demo:
 
     async def _tell_of_dead(self, known: set[str]) -> None:
         """Each reason once, when it is first met."""
-        codes = await (await self._stage.app.database()).read(insights.count_codes)
+        codes = await (await self._stage.app.database()).read(query.count_codes)
         for code in codes.keys() - known:
             known.add(code)
             self._board.tell(say("the first dead letter for this reason: {code}", code=code))
@@ -227,7 +227,7 @@ class _Demo:
 
     async def _held_by(self, runner: RunnerProcess) -> list[Job]:
         boots = await self._boots_of(runner)
-        running = await self._stage.app.jobs(state=State.RUNNING, limit=insights.PAGE)
+        running = await self._stage.app.jobs(state=State.RUNNING, limit=query.PAGE)
         return [job for job in running if job.runner in boots]
 
     async def _boots_of(self, runner: RunnerProcess) -> set[str]:
@@ -238,7 +238,7 @@ class _Demo:
             await self._board.clock.sleep(LOOK)
 
     async def _refused(self) -> int:
-        return await (await self._stage.app.database()).read(insights.refused_writes)
+        return await (await self._stage.app.database()).read(query.refused_writes)
 
     # — the account —
 

@@ -21,7 +21,7 @@ from retoma.access import Access
 from retoma.bootstrap import build_retoma
 from retoma.cli.exits import Exit, Stop
 from retoma.db import Database
-from retoma.engine.job import Job
+from retoma.engine.rules.job import Job
 from retoma.library import Retoma
 from retoma.words import Said, say, tell
 

@@ -14,14 +14,14 @@ from retoma.cli.desk import clean, console, must_exist, print_json, shown, table
 from retoma.cli.exits import Exit, Stop, code_of
 from retoma.codec import decode
 from retoma.db import Database, DatabaseError, Full, Transaction, Unfit, adhoc, migrations
-from retoma.engine import checker, insights
-from retoma.engine.confine import find_gaps
-from retoma.engine.errors import BadInput, Transient
-from retoma.engine.insights import Health, RunnerSeen
-from retoma.engine.isolate import Isolate
-from retoma.engine.ledger import read_ledger
+from retoma.engine import checker, query
+from retoma.engine.checker.effect_ledger import read_ledger
+from retoma.engine.isolation.confine import find_gaps
+from retoma.engine.isolation.isolate import Isolate
 from retoma.engine.ports import Clock, Ids
-from retoma.engine.states import State
+from retoma.engine.query import Health, RunnerSeen
+from retoma.engine.rules.errors import BadInput, Transient
+from retoma.engine.rules.states import State
 from retoma.engine.store import budget
 from retoma.library import can_write
 from retoma.settings import Settings
@@ -122,13 +122,13 @@ async def _look(database: Database, chosen: Settings) -> AsyncIterator[Check]:
         return  # what is asked below needs all of it
     clock = Clock()
     before = clock.wall()
-    health = await database.read(insights.health)
+    health = await database.read(query.health)
     after = clock.wall()
     yield await _writes(database)
     yield _skew(health.now.timestamp(), before, after)
     yield await _bell(database, clock)
     yield _writing(database.dialect, health)
-    runners = await database.read(insights.list_runners)
+    runners = await database.read(query.list_runners)
     for check in (*_runners(runners, chosen), _orphans(health), _tallies(health, after)):
         yield check
     yield await database.read(lambda tx: _unknown(tx, runners))
@@ -365,7 +365,7 @@ def _unknown(tx: Transaction, runners: list[RunnerSeen]) -> Check:
     known = {tag.rpartition("@")[0] for each in runners if each.living for tag in each.knows}
     waiting = {
         kind: states[State.WAITING]
-        for kind, states in insights.count_kinds(tx).items()
+        for kind, states in query.count_kinds(tx).items()
         if states.get(State.WAITING) and kind not in known
     }
     if not waiting or not known:

@@ -30,7 +30,7 @@ from retoma.cli.apps import ask_in, bar, print_page, shown_cell
 from retoma.cli.batches import watch
 from retoma.cli.desk import ACTOR, clean, console, print_json, table
 from retoma.db import Transaction
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web.files import cell
 from retoma.words import Said, chosen, say, speak, tell
 

@@ -20,7 +20,7 @@ from retoma.cli.account import Witness
 from retoma.cli.boxed_world import WHO, BoxedWorld, lines_of
 from retoma.cli.world import World
 from retoma.db import Transaction, verbatim
-from retoma.engine.transaction import Transaction as Writing
+from retoma.engine.run.transaction import Transaction as Writing
 from retoma.library import Retoma
 from retoma.sandbox.documents import KEY, LABELS, MODEL, Odd, Papers
 from retoma.words import Said, say

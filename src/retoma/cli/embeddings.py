@@ -26,9 +26,9 @@ from retoma.apps.tools import Tools
 from retoma.cli.apps import ask_in, bar
 from retoma.cli.desk import ACTOR, clean, console, print_json, table
 from retoma.cli.exits import Exit, Stop
-from retoma.engine.errors import BadInput
-from retoma.engine.states import State
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
 from retoma.words import say, speak
 

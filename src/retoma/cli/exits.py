@@ -87,7 +87,7 @@ def stay_until_told() -> None:
 def code_of(error: Exception) -> Exit:
     """The engine is imported here, not above: --help must not pay for it."""
     from retoma.db import Away, Busy, Full
-    from retoma.engine.errors import BadInput
+    from retoma.engine.rules.errors import BadInput
 
     match error:
         case Stop():
@@ -104,7 +104,7 @@ def code_of(error: Exception) -> Exit:
 
 def _in_one_line(error: Exception) -> str:
     from retoma.db import DatabaseError
-    from retoma.engine.errors import RetomaError
+    from retoma.engine.rules.errors import RetomaError
 
     said = error.args[0] if error.args and isinstance(error.args[0], str) else ""
     text = " ".join(_redacted(tell(said) if said == str(error) else str(error)).split())

@@ -17,11 +17,11 @@ from retoma.cli.desk import (
     print_json,
     table,
 )
-from retoma.engine.errors import BadInput
-from retoma.engine.insights import AttemptSeen, Event, StepSeen
-from retoma.engine.job import Job
 from retoma.engine.ports import Clock
-from retoma.engine.states import State
+from retoma.engine.query import AttemptSeen, Event, StepSeen
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import State
 from retoma.library import Retoma
 from retoma.words import say, speak, tell
 

@@ -6,7 +6,7 @@ from retoma import panel, settings
 from retoma.bootstrap import application_of
 from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
 from retoma.cli.runner import load
-from retoma.engine.knob import KnobSeen
+from retoma.engine.rules.live_settings import KnobSeen
 from retoma.library import Retoma
 from retoma.panel import Setting
 from retoma.words import say, speak, tell

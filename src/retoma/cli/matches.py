@@ -21,8 +21,8 @@ from retoma.apps.tools import Tools
 from retoma.cli.apps import ask_in, print_page, shown_cell
 from retoma.cli.desk import ACTOR, clean, console, print_json, table
 from retoma.db import Transaction as Reading
-from retoma.engine.errors import BadInput
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say, speak, tell
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from retoma.cli.board import Bar, Board
 from retoma.cli.boxed_world import LOOK, WHO, BoxedWorld, Counts, lines_of
 from retoma.cli.world import World
 from retoma.db import Transaction, verbatim
-from retoma.engine.transaction import Transaction as Writing
+from retoma.engine.run.transaction import Transaction as Writing
 from retoma.library import Retoma
 from retoma.sandbox.matches import Match, Season
 from retoma.words import Said, say

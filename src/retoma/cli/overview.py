@@ -1,8 +1,8 @@
 """The questions about all jobs at once: how many are where, what does not move."""
 
 from retoma.cli.desk import ask, at, clean, console, print_json, table
-from retoma.engine.insights import Durations, Minute
-from retoma.engine.states import State
+from retoma.engine.query import Durations, Minute
+from retoma.engine.rules.states import State
 from retoma.library import Retoma
 from retoma.words import speak
 

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 from retoma import settings
 from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
-from retoma.engine.errors import BadInput
-from retoma.engine.price import Price
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.price import Price
 from retoma.engine.store.price import Exchange
 from retoma.library import Retoma
 from retoma.words import say, speak

@@ -36,7 +36,7 @@ from retoma.cli.apps import ask_in, print_page, shown_cell
 from retoma.cli.batches import watch
 from retoma.cli.desk import ACTOR, clean, console, must_exist, print_json, table
 from retoma.cli.exits import Exit, Stop
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web.files import written_list
 from retoma.words import say, speak, tell
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
 from retoma.cli.prices import instant
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.words import say, speak
 
 

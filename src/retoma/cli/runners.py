@@ -1,8 +1,8 @@
 """`retoma runners`: who runs jobs, and asking one of them to leave."""
 
 from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
-from retoma.engine.errors import BadInput, NotFound
-from retoma.engine.insights import RunnerSeen
+from retoma.engine.query import RunnerSeen
+from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.engine.store import Drained
 from retoma.library import Retoma
 from retoma.words import say, speak

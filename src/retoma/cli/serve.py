@@ -17,7 +17,7 @@ from retoma.cli.exits import Exit, Stop
 from retoma.cli.listening import Listener, bound_to
 from retoma.cli.processes import freeze_loaded_objects, on_stop, when_parent_ends
 from retoma.cli.runner import load, run_on_the_quickest_loop
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.library import Retoma
 from retoma.manifest import Application
 from retoma.settings import Settings

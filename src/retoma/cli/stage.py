@@ -24,7 +24,7 @@ from retoma.cli.processes import RunnerProcess, Started, stop_all
 from retoma.cli.quotes_world import QuotesSize, QuotesWorld
 from retoma.cli.world import World
 from retoma.db import Transaction
-from retoma.engine import insights
+from retoma.engine import query
 from retoma.library import Retoma
 from retoma.manifest import Application
 from retoma.settings import Settings
@@ -146,7 +146,7 @@ class Stage:
             self._kept.result()  # runners that cannot start: said at once
 
         def bars(tx: Transaction) -> dict[str, Bar]:
-            counts = insights.count_kinds(tx)
+            counts = query.count_kinds(tx)
             return {each.name: each.stands(tx, counts) for each in self.worlds}
 
         found = await (await self.app.database()).read(bars)

@@ -8,7 +8,7 @@ from retoma.bootstrap import rooms_of
 from retoma.cli.desk import clean, console, must_exist, print_json, reachable, shown, table
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import app_of
-from retoma.engine.kind import Kinds
+from retoma.engine.handlers.kinds import Kinds
 from retoma.library import Retoma
 from retoma.settings import Settings
 from retoma.upgrade import Finding, Report, What

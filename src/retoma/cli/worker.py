@@ -10,7 +10,7 @@ from retoma import logs, settings
 from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import run_on_the_quickest_loop
 from retoma.cli.services import key_of, serve
-from retoma.engine.duration import seconds
+from retoma.engine.rules.duration import seconds
 from retoma.library import Retoma
 from retoma.outbound.client import PRIVATE_HOSTS
 from retoma.outbound.policy import private_hosts

@@ -23,10 +23,10 @@ from retoma.dispatch.family import Family
 from retoma.dispatch.inside import Home, Inside
 from retoma.dispatch.message import RUN, Bad, read_hint, read_number
 from retoma.dispatch.sender import WAITING, Sender
-from retoma.engine.duty import Duty
-from retoma.engine.errors import BadInput
-from retoma.engine.hinted import Heeded, HintedRunner, Leaving
 from retoma.engine.log import get_logger
+from retoma.engine.ops.leader_tasks import Duty
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.run.hinted import Heeded, HintedRunner, Leaving
 from retoma.engine.store.hints import Again, Hint
 from retoma.words import say
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 from retoma.db import Database
 from retoma.dispatch.family import Family
-from retoma.engine.hinted import HintedRunner
-from retoma.engine.kind import Kinds
+from retoma.engine.handlers.kinds import Kinds
 from retoma.engine.ports import Clock
-from retoma.engine.runner import GRACE, LET_GO, LOOK
+from retoma.engine.run.hinted import HintedRunner
+from retoma.engine.run.runner import GRACE, LET_GO, LOOK
 from retoma.engine.store.hints import Hint
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from retoma.db import Database, Transaction, adhoc, crashpoint
 from retoma.db.crashpoint import Harm
 from retoma.engine import store
-from retoma.engine.kind import Kinds
+from retoma.engine.handlers.kinds import Kinds
 from retoma.engine.ports import Clock
 
 PATIENCE = 30.0  # seconds after which a drain says that it hangs

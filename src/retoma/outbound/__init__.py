@@ -4,7 +4,7 @@ shop = Policy(purpose="prices", hosts={"api.example.org"})
 answer = await out.get(shop, "https://api.example.org/v1/price", params={"q": "lamp"})
 """
 
-from retoma.engine.errors import Throttled
+from retoma.engine.rules.errors import Throttled
 from retoma.outbound.answer import Answer
 from retoma.outbound.client import Outbound
 from retoma.outbound.policy import Blocked, Policy, Proxy

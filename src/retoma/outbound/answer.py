@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from retoma.engine.bounded_json import parse_beside
-from retoma.engine.charset import charset_of, decode_text
-from retoma.engine.errors import Transient, Unsure
+from retoma.engine.isolation.bounded_json import parse_beside
+from retoma.engine.isolation.charset import charset_of, decode_text
+from retoma.engine.rules.errors import Transient, Unsure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import httpx2
 
-from retoma.engine.errors import BadInput, Permanent, Transient, Unsure
+from retoma.engine.rules.errors import BadInput, Permanent, Transient, Unsure
 from retoma.outbound.policy import Blocked, Policy, Proxy, host_of, port_of, revealed
 from retoma.outbound.sorting import Sort
 from retoma.secret import Secret

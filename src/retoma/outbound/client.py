@@ -12,10 +12,10 @@ from typing import Any, Final
 import httpcore2
 import httpx2
 
-from retoma.engine.errors import Permanent, Transient
+from retoma.engine.isolation.off_loop import off_loop
 from retoma.engine.log import get_logger
-from retoma.engine.off_loop import off_loop
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import Permanent, Transient
 from retoma.engine.traces import TRACES, Side, Traces
 from retoma.outbound.answer import Answer
 from retoma.outbound.call import REDIRECTS, Call, Failure, prepare

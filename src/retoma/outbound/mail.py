@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from email.message import EmailMessage
 from enum import StrEnum
 
-from retoma.engine.errors import Permanent, Transient, Unsure
+from retoma.engine.rules.errors import Permanent, Transient, Unsure
 from retoma.secret import Secret
 
 TIMEOUT = 30.0  # seconds without a byte

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpx2
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.outbound.addresses import literal, refusal
 from retoma.outbound.sorting import Sort
 from retoma.secret import Secret

@@ -6,7 +6,7 @@ from urllib.request import (  # type: ignore[attr-defined]  # typeshed has one f
     proxy_bypass_environment,
 )
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.outbound.policy import PORTS, Proxy
 from retoma.words import say
 

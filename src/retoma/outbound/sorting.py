@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from retoma.engine.errors import Permanent, Throttled, Transient
-from retoma.engine.retry import retry_after
+from retoma.engine.rules.errors import Permanent, Throttled, Transient
+from retoma.engine.rules.retry import retry_after
 
 
 @dataclass(frozen=True, slots=True)

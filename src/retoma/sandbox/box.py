@@ -16,8 +16,8 @@ from typing import Any, Final
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput
 from retoma.sandbox.faults import Fault, Faults, Trouble
 
 ADMIN: Final = "/_sandbox/"

@@ -8,7 +8,7 @@ from enum import StrEnum
 from random import Random
 from typing import Any, Final
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
 MOST: Final = 600.0  # seconds a fault may take

@@ -15,7 +15,7 @@ from proxy.http.parser import HttpParser
 from proxy.http.proxy import HttpProxyBasePlugin
 from proxy.proxy import sleep_loop
 
-from retoma.engine.scratch import scratch
+from retoma.engine.isolation.scratch import scratch
 
 CREDENTIALS: Final = (
     "RETOMA_SANDBOX_PROXY"  # user:password; never an argument, which all can see

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from retoma.db import DatabaseError
-from retoma.engine.errors import RetomaError
 from retoma.engine.log import get_logger
+from retoma.engine.rules.errors import RetomaError
 from retoma.library import Retoma
 from retoma.web import Bound, Face, House
 from retoma.web.bounds import Bounds, Places

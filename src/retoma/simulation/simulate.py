@@ -18,8 +18,8 @@ import structlog
 from retoma.db import DatabaseError, Transaction, adhoc
 from retoma.db.simulated import Content
 from retoma.engine.checker import check
-from retoma.engine.errors import Unsure
-from retoma.engine.ledger import Accepted, Effect, Ledger
+from retoma.engine.checker.effect_ledger import Accepted, Effect, Ledger
+from retoma.engine.rules.errors import Unsure
 from retoma.engine.store import fold_tallies
 from retoma.library import Retoma
 from retoma.simulation.faults import Fault, Faults

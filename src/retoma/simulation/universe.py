@@ -9,13 +9,13 @@ from typing import Any
 from retoma.codec import decode, encode
 from retoma.db import Away, Busy, Database, Full, ReplyLost
 from retoma.db.simulated import Content, SimulatedDatabase, SimulatedFile
-from retoma.engine.heartbeat import Heartbeat, HeartbeatThread
-from retoma.engine.held_loop import HeldLoops, LoopWatch
-from retoma.engine.isolate import NO_LIMITS, ChildDied, Isolate, Limits
-from retoma.engine.job import Held
-from retoma.engine.kind import Kinds
+from retoma.engine.handlers.kinds import Kinds
+from retoma.engine.isolation.isolate import NO_LIMITS, ChildDied, Isolate, Limits
+from retoma.engine.ops.loop_watchdog import HeldLoops, LoopWatch
 from retoma.engine.ports import Clock, Ids, Process, Processes
-from retoma.engine.runner import House
+from retoma.engine.rules.job import Held
+from retoma.engine.run.heartbeat import Heartbeat, HeartbeatThread
+from retoma.engine.run.runner import House
 from retoma.library import Retoma
 from retoma.simulation.faults import NONE, Chances, Fault, Faults
 from retoma.simulation.loop import Host, SimulatedLoop, Thread, new_loop

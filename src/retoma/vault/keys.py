@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Ids
+from retoma.engine.rules.errors import BadInput
 from retoma.secret import Secret
 from retoma.vault.files import read_small
 from retoma.vault.ref import Unreadable

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from retoma.engine.errors import BadInput, Permanent
+from retoma.engine.rules.errors import BadInput, Permanent
 from retoma.secret import STARS, Secret
 from retoma.vault.files import read_small
 from retoma.words import say

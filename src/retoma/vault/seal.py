@@ -8,7 +8,7 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.secret import Secret
 from retoma.vault.keys import Keys
 from retoma.vault.ref import SEALED, SecretRef, Source, Unreadable

@@ -4,7 +4,7 @@ import hmac
 from dataclasses import dataclass
 from hashlib import sha256
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.vault.keys import Keys, KeySource
 from retoma.vault.ref import Unreadable
 from retoma.words import say

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from retoma.codec import encode
 from retoma.db import Row, Statement, Transaction, moment, statement
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.engine.store import tell
 from retoma.vault.ref import SecretRef, Source
 from retoma.vault.seal import Place

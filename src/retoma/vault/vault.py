@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from retoma.codec import encode
 from retoma.db import Database, Transaction, crashpoint
-from retoma.engine.errors import IllegalMove
 from retoma.engine.ports import Ids
+from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.store import tell
 from retoma.secret import Secret
 from retoma.vault import store

@@ -24,10 +24,10 @@ from typing import Any, Final, Protocol
 
 from retoma.access import is_of_access
 from retoma.db import Database, DatabaseError
-from retoma.engine.insights import tail
-from retoma.engine.insights.tail import BEGINNING, Noted, Place, Slice, Told
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
+from retoma.engine.query import tail
+from retoma.engine.query.tail import BEGINNING, Noted, Place, Slice, Told
 from retoma.web.wire import shown_details
 
 LOOK = 0.25  # seconds between two polls while somebody listens

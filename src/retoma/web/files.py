@@ -19,7 +19,7 @@ from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from retoma.engine.scratch import scratch
+from retoma.engine.isolation.scratch import scratch
 from retoma.web.house import House
 from retoma.web.request_body import BODY, RequestBody
 from retoma.web.workbook import Workbook

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 
 from retoma.access import Access
-from retoma.engine.kind import Kinds
+from retoma.engine.handlers.kinds import Kinds
 from retoma.library import Retoma
 from retoma.manifest import Application
 from retoma.settings import Settings, read

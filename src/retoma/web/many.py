@@ -7,8 +7,8 @@ from typing import TypeVar
 from fastapi import Response
 from pydantic import BaseModel
 
-from retoma.engine.batch import Batch
-from retoma.engine.insights import Search
+from retoma.engine.ops.batches import Batch
+from retoma.engine.query import Search
 from retoma.engine.store import MOVABLE, Asked, Command
 from retoma.web.house import House
 from retoma.web.orders import (

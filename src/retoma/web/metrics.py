@@ -19,10 +19,10 @@ from prometheus_client.metrics_core import (
 )
 from prometheus_client.registry import Collector
 
-from retoma.engine.events import End
-from retoma.engine.insights import Meter, RunnerSeen, Sum
-from retoma.engine.money import Currency
-from retoma.engine.states import State
+from retoma.engine.query import Meter, RunnerSeen, Sum
+from retoma.engine.rules.events import End
+from retoma.engine.rules.money import Currency
+from retoma.engine.rules.states import State
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import Total
 from retoma.secret import redact_text

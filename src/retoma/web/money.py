@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field, StrictInt, StrictStr, model_validator
 
-from retoma.engine.cost import NAME
-from retoma.engine.money import NANOS, plain
-from retoma.engine.price import MOST_PER, Price
+from retoma.engine.rules.cost import NAME
+from retoma.engine.rules.money import NANOS, plain
+from retoma.engine.rules.price import MOST_PER, Price
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen, Total
 from retoma.web.wire import Body, Id, Instant, Name, Shown

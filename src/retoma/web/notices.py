@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from retoma.engine.alerts import NOTIFY, sentence
-from retoma.engine.context import Context
-from retoma.engine.kind import Kind, job
-from retoma.engine.outcome import Unknown
-from retoma.engine.retry import Retry
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
+from retoma.engine.ops.alerts import NOTIFY, sentence
+from retoma.engine.rules.outcome import Unknown
+from retoma.engine.rules.retry import Retry
 from retoma.engine.store.alerts import Alert
 from retoma.library import Retoma
 from retoma.outbound import Outbound, Policy

@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from retoma.engine.batch import Batch
-from retoma.engine.context import Context
-from retoma.engine.insights import PAGE, Search
-from retoma.engine.kind import Kind, job
-from retoma.engine.retry import Retry
-from retoma.engine.states import State
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
+from retoma.engine.ops.batches import Batch
+from retoma.engine.query import PAGE, Search
+from retoma.engine.rules.retry import Retry
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Command, Verb
-from retoma.engine.transaction import Transaction
 from retoma.library import Retoma
 from retoma.web.visit import Visit
 from retoma.words import say

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from retoma.codec import Misfit, Undecodable, Unstorable
 from retoma.db import Away, BadRow, Busy, DatabaseError, Full
-from retoma.engine.errors import (
+from retoma.engine.rules.errors import (
     BadInput,
     IdempotencyMismatch,
     IllegalMove,

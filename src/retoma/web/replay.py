@@ -20,9 +20,9 @@ from starlette.responses import Response
 
 from retoma.access import Person
 from retoma.codec import digest
-from retoma.engine.once import Answered
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Asked, check_same, find_answer
-from retoma.engine.transaction import Transaction
+from retoma.engine.writing.once import Answered
 from retoma.web.house import House, house_of
 from retoma.web.request_body import BODY, RequestBody
 from retoma.web.wire import ONCE, OnceKey

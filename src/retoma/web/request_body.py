@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from starlette.types import Message, Receive, Scope
 
-from retoma.engine.scratch import scratch
+from retoma.engine.isolation.scratch import scratch
 from retoma.web.body import Shape, read_json
 from retoma.web.problems import Refusal
 from retoma.web.room import Room

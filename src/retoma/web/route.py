@@ -15,7 +15,7 @@ from starlette.types import Scope
 
 from retoma.access import Role
 from retoma.db import Full
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web import problems
 from retoma.web.bounds import UNSAFE
 from retoma.web.flaws import flaws_of

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.library import Retoma
 from retoma.manifest import Application, load
 from retoma.settings import Settings

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.types import Scope
 
 from retoma.engine.ports import Ids
-from retoma.engine.submission import TRACEPARENT
+from retoma.engine.run.submission import TRACEPARENT
 from retoma.words import Language, chosen
 
 VISIT: Final = "retoma.visit"  # where a scope keeps it

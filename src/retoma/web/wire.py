@@ -21,17 +21,17 @@ from pydantic import (
 )
 
 from retoma.codec import decode
-from retoma.engine.batch import REASON
-from retoma.engine.gate import CAPS
-from retoma.engine.insights import PAGE, AuditLine, Event, Search
-from retoma.engine.job import Job
-from retoma.engine.kind import NAME_LENGTH, PRIORITIES
-from retoma.engine.knob import Source
-from retoma.engine.states import BatchState, State
+from retoma.engine.handlers.kinds import NAME_LENGTH, PRIORITIES
+from retoma.engine.query import PAGE, AuditLine, Event, Search
+from retoma.engine.rules.gates import CAPS
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.live_settings import Source
+from retoma.engine.rules.reasons import REASON
+from retoma.engine.rules.states import BatchState, State
+from retoma.engine.run.submission import KEY_LENGTH
+from retoma.engine.run.submission import NAME_LENGTH as BATCH_NAME
 from retoma.engine.store import Verb
 from retoma.engine.store.pauses import Scope
-from retoma.engine.submission import KEY_LENGTH
-from retoma.engine.submission import NAME_LENGTH as BATCH_NAME
 from retoma.words import say
 
 T = TypeVar("T")

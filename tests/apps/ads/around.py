@@ -26,7 +26,7 @@ from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import MediaType
 from retoma.apps.tools import Tools
 from retoma.db import Database, Transaction, adhoc, moment, verbatim
-from retoma.engine.insights import RunnerSeen
+from retoma.engine.query import RunnerSeen
 from retoma.outbound import Outbound
 from retoma.sandbox.ads import Library, Wanted
 from retoma.secret import Secret

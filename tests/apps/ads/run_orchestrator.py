@@ -22,9 +22,9 @@ from retoma import Retoma
 from retoma.apps.ads import APP
 from retoma.apps.ads.clients import WorkerClient, WriterClient
 from retoma.apps.tools import Tools
-from retoma.engine.context import Context
-from retoma.engine.remote import Call
-from retoma.engine.states import StepState
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.remote import Call
+from retoma.engine.rules.states import StepState
 from retoma.outbound import Outbound
 
 SENT: dict[str, tuple[type, str]] = {

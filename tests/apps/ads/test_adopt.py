@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from retoma.apps.ads.adopt import Adoption, adopt
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from tests.apps.ads.aids import World, world
 
 DUMPS = Path(__file__).parent / "dumps"

@@ -13,7 +13,7 @@ from retoma.apps.ads.clients.answers import Endpoint, Met, meaning, met
 from retoma.apps.ads.clients.passed_over import Without
 from retoma.apps.ads.clients.services import MOST
 from retoma.apps.ads.model import Proxy, Worker, Writer
-from retoma.engine.errors import ErrorClass, Permanent, Transient, Unsure
+from retoma.engine.rules.errors import ErrorClass, Permanent, Transient, Unsure
 from retoma.outbound import Outbound
 from retoma.secret import Secret
 from tests.apps.ads.fakes import told

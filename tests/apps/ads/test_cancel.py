@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retoma.apps.ads import store
-from retoma.engine.errors import IllegalMove
+from retoma.engine.rules.errors import IllegalMove
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
 from tests.apps.ads.test_steps import idle, under_way

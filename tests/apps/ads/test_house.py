@@ -5,7 +5,7 @@ import pytest
 
 from retoma import Retoma, settings
 from retoma.bootstrap import install_applications
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from tests import nursery
 from tests.cli.conftest import command
 from tests.web.aids import ROOT_KEY

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from retoma import State
 from retoma.apps.ads import store
-from retoma.engine.kind import Kinds
+from retoma.engine.handlers.kinds import Kinds
 from tests.apps.ads.aids import World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter
 from tests.engine.aids import eventually

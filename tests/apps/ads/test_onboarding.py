@@ -9,7 +9,7 @@ from retoma.apps.ads.generator import Pattern, generate, windows
 from retoma.apps.ads.model import MediaType
 from retoma.apps.ads.store.recurrence import days_before
 from retoma.db import moment
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from tests.apps.ads.test_pages import site_of, text_of
 from tests.apps.people import PT
 from tests.web.aids import code_of

@@ -8,9 +8,9 @@ import pytest
 
 from retoma import State
 from retoma.apps.ads import store
-from retoma.engine.alerts import Alerts, application_chores
-from retoma.engine.duty import Fence
-from retoma.engine.errors import IllegalMove
+from retoma.engine.ops.alerts import Alerts, application_chores
+from retoma.engine.ops.leader_tasks import Fence
+from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.store.alerts import Rule
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter

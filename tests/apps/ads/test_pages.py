@@ -15,7 +15,7 @@ from retoma.apps.ads.pages.control import ControlScreen
 from retoma.apps.ads.pages.looks import CONCERN, path_of
 from retoma.apps.ads.pages.missions import PAGE, MissionScreen
 from retoma.apps.ads.pages.things import PAGE as THINGS
-from retoma.engine.insights.tail import Slice
+from retoma.engine.query.tail import Slice
 from retoma.web.pages.live import changes
 from tests.apps.ads.aids import World, world
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter

@@ -25,7 +25,7 @@ from retoma.apps.ads.model import (
     tries_again,
     writer_payload,
 )
-from retoma.engine.errors import ErrorClass, Permanent
+from retoma.engine.rules.errors import ErrorClass, Permanent
 from retoma.secret import Secret
 
 pytestmark = pytest.mark.usefixtures("forgetful")  # the document's own password: "pass"

@@ -14,13 +14,13 @@ from retoma.apps.tools import Tools
 from retoma.codec import digest
 from retoma.db import adhoc
 from retoma.engine import store as engine
-from retoma.engine.context import Context
-from retoma.engine.errors import Permanent, Transient
-from retoma.engine.kind import Kind, job
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
 from retoma.engine.ports import Process
-from retoma.engine.retry import Retry
+from retoma.engine.rules.errors import Permanent, Transient
+from retoma.engine.rules.retry import Retry
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Boot
-from retoma.engine.transaction import Transaction
 from retoma.outbound import Outbound
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain

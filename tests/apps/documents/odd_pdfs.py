@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from retoma.apps.documents.model import CODES
-from retoma.engine.errors import ErrorClass
+from retoma.engine.rules.errors import ErrorClass
 from retoma.sandbox.documents import Papers, pdf_of
 from retoma.sandbox.documents.pdf import encrypted_pdf, repeated_pdf, scanned_pdf
 

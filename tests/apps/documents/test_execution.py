@@ -1,7 +1,7 @@
 """An execution: how it stands follows from its documents, at every instant."""
 
 from retoma.apps.documents.model import STATUS
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from tests.apps.documents.aids import house, paper
 
 

@@ -32,7 +32,7 @@ from retoma.apps.documents.steps import TIDY
 from retoma.apps.documents.store import contents as store
 from retoma.apps.tools import Tools
 from retoma.db import adhoc
-from retoma.engine.errors import BadInput, NotFound
+from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.outbound import Outbound
 from retoma.sandbox.documents import Papers, zip_of
 from retoma.testing import FakeClock, drain

@@ -22,8 +22,8 @@ from retoma.apps.documents.model import (
     message_in,
 )
 from retoma.apps.documents.store.rows import rules_from, rules_text
-from retoma.engine.errors import ENGINE_CODES, Action, BadInput, ErrorClass
-from retoma.engine.states import State
+from retoma.engine.rules.errors import ENGINE_CODES, Action, BadInput, ErrorClass
+from retoma.engine.rules.states import State
 from retoma.words import Language, tell
 
 RULES = ProjectRules(labels=(Label("petição", "um pedido"), Label("sentença")))

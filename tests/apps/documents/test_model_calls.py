@@ -12,7 +12,7 @@ from retoma.apps.documents import steps as story
 from retoma.apps.documents.clients.openrouter import Answer
 from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.model import ProjectRules
-from retoma.engine.errors import Transient
+from retoma.engine.rules.errors import Transient
 from tests.apps.documents.aids import RULES, house, paper
 
 # What a call does: the label it answers, the code it fails with, or nothing for ever.

@@ -11,7 +11,7 @@ import pytest
 
 from retoma.apps.documents.clients.openrouter import Answer, Classifier, Rejected, Used
 from retoma.apps.documents.model import Label, ProjectRules
-from retoma.engine.errors import Permanent, Throttled, Transient, Unsure
+from retoma.engine.rules.errors import Permanent, Throttled, Transient, Unsure
 from retoma.outbound import Outbound
 from retoma.sandbox.box import Box
 from retoma.sandbox.documents import (

@@ -13,8 +13,8 @@ from retoma.apps.documents.clients.cutting import clean_text, cut_text
 from retoma.apps.documents.clients.docx import MOST_UNPACKED
 from retoma.apps.documents.clients.reading import CPU, MEMORY, Read, read_document, read_file
 from retoma.codec import decode, encode
-from retoma.engine.errors import Permanent
-from retoma.engine.isolate import ChildDied, Isolate, Limits
+from retoma.engine.isolation.isolate import ChildDied, Isolate, Limits
+from retoma.engine.rules.errors import Permanent
 from retoma.sandbox.documents import ENDS, Odd, Papers, docx_of, docx_with, pdf_of, zip_of
 from retoma.sandbox.documents.papers import png_of
 from retoma.sandbox.documents.pdf import repeated_pdf, scanned_pdf

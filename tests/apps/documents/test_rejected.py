@@ -13,7 +13,7 @@ from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.model import CERTAIN, CURES, ProjectRules
 from retoma.db import Transaction
 from retoma.engine import store as engine
-from retoma.engine.alerts import application_chores
+from retoma.engine.ops.alerts import application_chores
 from retoma.engine.store import alerts
 from retoma.engine.store.alerts import Rule
 from tests.apps.documents.aids import RULES, WHO, House, house, paper

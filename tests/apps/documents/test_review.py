@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from retoma.apps.documents import service, store
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from tests.apps import verbs
 from tests.apps.documents.aids import TOLD, WHO, House, house, paper
 from tests.apps.documents.test_pages import at, site_of

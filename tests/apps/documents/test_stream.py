@@ -6,8 +6,8 @@ import pytest
 
 from retoma.apps.documents import store
 from retoma.apps.documents.model import STATUS, TERMINAL, DocumentStatus
-from retoma.engine.events import LEADS_TO, EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import LEADS_TO, EventType
+from retoma.engine.rules.states import State
 from retoma.web import broadcast
 from tests.apps.documents.aids import house, paper
 from tests.web.aids import ROOT_KEY, served

@@ -13,9 +13,9 @@ from retoma.apps.documents import APP, store
 from retoma.apps.documents.model import MOVES, ExecutionStatus
 from retoma.apps.documents.steps import watch_over
 from retoma.db import Transaction, adhoc
-from retoma.engine.alerts import application_chores
-from retoma.engine.errors import IllegalMove
-from retoma.engine.kind import Kinds
+from retoma.engine.handlers.kinds import Kinds
+from retoma.engine.ops.alerts import application_chores
+from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.store.alerts import Rule
 from retoma.testing import FakeClock
 from retoma.web import build_site

@@ -24,8 +24,8 @@ from retoma.apps.embeddings.providers import Embedded, InputType, NGrams
 from retoma.apps.embeddings.steps import Documents, kinds_of
 from retoma.apps.tools import Tools
 from retoma.cli.processes import leave_anyway
-from retoma.engine.context import Context
-from retoma.engine.ledger import LedgerWriter, append, lines
+from retoma.engine.checker.effect_ledger import LedgerWriter, append, lines
+from retoma.engine.handlers.context import Context
 from retoma.outbound import Outbound
 from retoma.settings import Settings
 from tests.chaos import jobs

@@ -7,7 +7,7 @@ import pytest
 
 from retoma.apps.embeddings.batcher import AT_ONCE, Batcher
 from retoma.apps.embeddings.providers import Embedded, InputType, Used
-from retoma.engine.errors import Transient
+from retoma.engine.rules.errors import Transient
 from tests.apps.embeddings.aids import Counting
 
 

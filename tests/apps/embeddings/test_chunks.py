@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retoma.apps.embeddings.chunks import Chunk, Rule, chunked, content_hash
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 
 LETTERS = "ab. \n\t!?。é"
 TEXTS = st.one_of(

@@ -21,11 +21,11 @@ from retoma.apps.embeddings.steps import model_of
 from retoma.apps.embeddings.store.chunks import Edition, Wish
 from retoma.db import adhoc
 from retoma.engine import store as engine
-from retoma.engine.context import Context
-from retoma.engine.job import Held
-from retoma.engine.ledger import Effect
-from retoma.engine.settlement import RELEASED
-from retoma.engine.transaction import Transaction
+from retoma.engine.checker.effect_ledger import Effect
+from retoma.engine.handlers.context import Context
+from retoma.engine.rules.job import Held
+from retoma.engine.rules.settlement import RELEASED
+from retoma.engine.run.transaction import Transaction
 from retoma.outbound import Outbound
 from tests.apps.embeddings.aids import WHO, House, house
 from tests.apps.embeddings.run_embeddings import (

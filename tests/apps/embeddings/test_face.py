@@ -15,7 +15,7 @@ from retoma.apps.embeddings.face import EmbeddingWorker, LeaseLost, QueueClaim, 
 from retoma.apps.embeddings.model import ATTEMPTS, KIND, JobStatus
 from retoma.db import Statement, adhoc
 from retoma.db.statements import Text
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from tests.db.test_plans import ANALYZE
 
 LEASE = timedelta(seconds=60)  # JOB_LOCK_TTL_MS of the document

@@ -7,7 +7,7 @@ from retoma.apps.embeddings import store
 from retoma.apps.embeddings.keywords import indexed_words, query_terms
 from retoma.apps.embeddings.model import NewDocument, parse_pairs
 from retoma.apps.embeddings.vectors import Mode, Question, search
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from tests.apps.embeddings.aids import COLLECTION, WHO, House, house, long_text
 
 CITY = {

@@ -10,7 +10,7 @@ from retoma.apps.embeddings import APP
 from retoma.apps.embeddings.pages.collection import ROWS
 from retoma.apps.embeddings.pages.collections import LIST, CollectionsScreen
 from retoma.apps.embeddings.providers import NGrams
-from retoma.engine.errors import Permanent
+from retoma.engine.rules.errors import Permanent
 from retoma.web.pages.live import changes
 from tests.apps.embeddings.aids import COLLECTION, Counting, House, house
 from tests.apps.people import EN, PT, Site, pages

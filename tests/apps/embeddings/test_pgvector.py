@@ -17,8 +17,8 @@ from retoma.apps.embeddings.vectors.pgvector import PgVectorStore
 from retoma.apps.tools import Tools
 from retoma.db import Database, adhoc
 from retoma.db.migrations import ENGINE, Room
-from retoma.engine.errors import IllegalMove
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import IllegalMove
 from retoma.settings import Store
 from tests.apps.embeddings.aids import COLLECTION, Counting, House, house
 from tests.databases import migrate

@@ -22,7 +22,7 @@ from retoma.apps.embeddings.providers import (
     build_provider,
 )
 from retoma.apps.tools import Tools
-from retoma.engine.errors import BadInput, Permanent, Throttled
+from retoma.engine.rules.errors import BadInput, Permanent, Throttled
 from retoma.outbound import Outbound
 from retoma.sandbox.embeddings import DIMS, KEY, MODEL, Odd, build_service, marked
 from retoma.secret import Secret

@@ -21,7 +21,7 @@ from retoma.apps.embeddings.providers import (
     build_provider,
 )
 from retoma.apps.tools import Tools
-from retoma.engine.errors import Permanent, Throttled, Transient
+from retoma.engine.rules.errors import Permanent, Throttled, Transient
 from retoma.outbound import Outbound
 from retoma.sandbox.box import Box
 from retoma.sandbox.embeddings import DIMS, KEY, MODEL, Odd, build_service, marked

@@ -16,8 +16,8 @@ from retoma.apps.embeddings.model import PROVIDER
 from retoma.apps.embeddings.questions import KIND
 from retoma.apps.embeddings.vectors import Found, Question, Searcher
 from retoma.apps.tools import Tools
-from retoma.engine.errors import BadInput, IllegalMove, Permanent, Transient
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput, IllegalMove, Permanent, Transient
 from retoma.outbound import Outbound
 from retoma.sandbox.embeddings import (
     DIMS,

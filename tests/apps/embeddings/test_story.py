@@ -8,7 +8,7 @@ import pytest
 from retoma.apps.embeddings import store
 from retoma.apps.embeddings.batcher import AT_ONCE
 from retoma.apps.embeddings.model import KIND, MOST_BYTES, NewDocument, flaw_of
-from retoma.engine.errors import Throttled, Transient
+from retoma.engine.rules.errors import Throttled, Transient
 from tests.apps.embeddings.aids import Counting, House, house, long_text
 from tests.engine.aids import eventually, running
 

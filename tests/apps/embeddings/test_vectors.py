@@ -18,7 +18,7 @@ from retoma.apps.embeddings.vectors.memory import MemoryStore
 from retoma.apps.embeddings.vectors.spans import pieces_of
 from retoma.apps.tools import Tools
 from retoma.db import Database, Statement, adhoc
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.outbound import Outbound
 from retoma.settings import Settings, Store
 from retoma.testing import FakeClock

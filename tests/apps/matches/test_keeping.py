@@ -7,7 +7,7 @@ import pytest
 from retoma.apps.matches import store
 from retoma.apps.matches.store.rows import json_of
 from retoma.apps.matches.store.tasks import Keeping, Stored
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.testing import crash_at
 from tests.apps.matches.aids import PARTIAL, WHO, House, house, stored_as
 from tests.apps.matches.test_rounds import found, page_of, refs

@@ -18,8 +18,15 @@ from retoma.apps.matches.model import (
 )
 from retoma.apps.matches.schemas import Event, MatchPage, clean, validated
 from retoma.apps.matches.sites import LONG, site_of, sites, slug
-from retoma.engine.errors import Action, BadInput, NotFound, Permanent, Throttled, Transient
-from retoma.engine.states import State
+from retoma.engine.rules.errors import (
+    Action,
+    BadInput,
+    NotFound,
+    Permanent,
+    Throttled,
+    Transient,
+)
+from retoma.engine.rules.states import State
 from retoma.outbound import Policy
 from retoma.sandbox.matches import LAST_STEP, LEAGUES, Season
 

@@ -14,7 +14,7 @@ from retoma.apps.matches.schemas import MatchPage, from_json
 from retoma.apps.matches.sites import sites
 from retoma.apps.matches.words import in_words
 from retoma.codec import encode
-from retoma.engine.errors import IllegalMove
+from retoma.engine.rules.errors import IllegalMove
 from retoma.sandbox.matches import Layout, Match, Odd, Season
 from retoma.sandbox.matches.layouts import DRAWN
 from retoma.sandbox.matches.odd import oddly

@@ -20,8 +20,8 @@ from retoma.apps.matches import store
 from retoma.apps.matches.schemas import MatchPage, MatchRef, from_json
 from retoma.apps.matches.store.rows import Round
 from retoma.db import migrations
-from retoma.engine.errors import IllegalMove, NotFound
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.sandbox.matches import Match, Odd
 from tests.apps.matches.aids import LEAGUE, WHO, House, Watched, house
 from tests.apps.quotes.aids import serving

@@ -8,7 +8,7 @@ import pytest
 from retoma.apps.matches import layouts
 from retoma.apps.matches.clients import parsers
 from retoma.apps.matches.sites import read_league, site_of, sites
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 
 PACKAGE = """
 from retoma.apps.matches.clients.parsers import Layout, Parser

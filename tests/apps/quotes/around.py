@@ -24,10 +24,10 @@ from retoma import Retoma
 from retoma.apps.quotes import APP, store
 from retoma.apps.tools import Tools
 from retoma.db import Database, DatabaseError, adhoc
-from retoma.engine import insights
-from retoma.engine.batch import Batch
-from retoma.engine.insights import RunnerSeen
-from retoma.engine.states import ENDED, State
+from retoma.engine import query
+from retoma.engine.ops.batches import Batch
+from retoma.engine.query import RunnerSeen
+from retoma.engine.rules.states import ENDED, State
 from retoma.outbound import Outbound
 from retoma.sandbox.quotes import Catalogue, Odd
 from tests.apps.quotes import witness
@@ -289,7 +289,7 @@ class House:
         """Q3, Q4: the totals are those of the quotes, and what was tested stays so."""
 
         def at_once(tx: Any) -> tuple[dict[State, int], Sequence[Any], Sequence[Any]]:
-            told = insights.count_jobs(tx, self.lotes[-1].id)
+            told = query.count_jobs(tx, self.lotes[-1].id)
             return told, tx.all(STATES, lote=self.lotes[-1].id), tx.all(TESTED, most=WATCHED)
 
         with contextlib.suppress(DatabaseError):  # it was restarted under us

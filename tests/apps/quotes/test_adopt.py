@@ -17,7 +17,7 @@ from retoma.apps.quotes.adopt import ADOPTED_OPEN, Adoption, adopt
 from retoma.apps.quotes.before import Unreadable, read_before
 from retoma.apps.quotes.face import ROOM
 from retoma.db import adhoc, migrations
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from tests.apps.quotes.aids import World, world
 
 TABLE, SCHEMA = "cotacoes", "legado"

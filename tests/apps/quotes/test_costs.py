@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from retoma.apps.quotes import APP
-from retoma.engine.price import in_force, shipped
+from retoma.engine.rules.price import in_force, shipped
 from retoma.sandbox.quotes import Odd
 from retoma.testing import drain
 from tests.apps.people import people

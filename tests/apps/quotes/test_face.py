@@ -22,9 +22,9 @@ from retoma.apps.quotes.face import (
     Session,
     SessionMaker,
 )
-from retoma.engine import lone
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
-from retoma.engine.states import State
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.states import State
+from retoma.engine.run import manual_claim
 from tests import nursery
 from tests.apps.quotes.aids import World, world
 from tests.apps.quotes.quote_tasks import process_quote_request
@@ -156,7 +156,7 @@ async def test_h12_whoever_comes_while_it_is_being_claimed_is_told_who_has_it(
 ):
     """The first has claimed and not committed when the second asks."""
     claimed, asked = Event(), Event()
-    take, waits = lone.take, lone.wait_for
+    take, waits = manual_claim.take, manual_claim.wait_for
 
     def slow_take(tx, me, *about):
         found = take(tx, me, *about)
@@ -171,8 +171,8 @@ async def test_h12_whoever_comes_while_it_is_being_claimed_is_told_who_has_it(
             asked.set()
         waits(tx, job)
 
-    monkeypatch.setattr(lone, "take", slow_take)
-    monkeypatch.setattr(lone, "wait_for", seen_wait)
+    monkeypatch.setattr(manual_claim, "take", slow_take)
+    monkeypatch.setattr(manual_claim, "wait_for", seen_wait)
     one, two = SessionMaker(database_url), SessionMaker(database_url)
     async with world(database_url, tmp_path) as there:
         number = await there.quote(2)

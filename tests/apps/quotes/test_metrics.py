@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from retoma.apps.quotes import APP
-from retoma.engine.alerts import KNOBS, find
-from retoma.engine.knob import Declared
+from retoma.engine.ops.alerts import KNOBS, find
+from retoma.engine.rules.live_settings import Declared
 from retoma.engine.store import knobs
 from tests.apps.people import people
 from tests.apps.quotes.aids import World, world

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from retoma.apps.quotes import APP
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.sandbox.quotes import ANTHROPIC_KEY, SERPAPI_KEY, SIZE, Odd, paid_twice
 from tests import nursery
 from tests.apps.people import people

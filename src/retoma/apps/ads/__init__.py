@@ -1,6 +1,6 @@
 """Ads: missions scraped by remote workers through proxies, their ads stored by writers (seed 004)."""
 
-from retoma.engine.knob import Knob, KnobType
+from retoma.engine.rules.live_settings import Knob, KnobType
 from retoma.manifest import Application
 from retoma.words import say
 

@@ -22,8 +22,8 @@ from retoma.apps.ads.store.rows import Sort
 from retoma.apps.foreign import instant, named
 from retoma.apps.tools import Tools
 from retoma.db import Transaction, adhoc, quoted
-from retoma.engine.errors import BadInput
-from retoma.engine.transaction import Transaction as Lent
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.run.transaction import Transaction as Lent
 from retoma.secret import Secret
 from retoma.words import say
 

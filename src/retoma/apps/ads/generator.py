@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from retoma.apps.ads.model import MediaType
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
 MOST: Final = 1_000  # missions at a time

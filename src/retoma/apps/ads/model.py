@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import SplitResult
 
-from retoma.engine.errors import ErrorClass, Permanent
+from retoma.engine.rules.errors import ErrorClass, Permanent
 from retoma.secret import Secret
 
 

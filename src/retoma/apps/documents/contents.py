@@ -14,11 +14,11 @@ from tempfile import mkstemp
 from typing import BinaryIO, Final, TypeVar
 
 from retoma.apps.documents.store import contents as store
-from retoma.engine.errors import NotFound
-from retoma.engine.isolate import CHILDREN
-from retoma.engine.scratch import scratch
-from retoma.engine.together import Together
-from retoma.engine.transaction import Transaction
+from retoma.engine.isolation.isolate import CHILDREN
+from retoma.engine.isolation.scratch import scratch
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.run.transaction import Transaction
+from retoma.engine.writing.coalescer import Together
 from retoma.library import Retoma
 from retoma.words import say
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Final
 
 from retoma.codec import digest, encode
-from retoma.engine.errors import ENGINE_CODES, Action, BadInput, Code, ErrorClass, table
-from retoma.engine.states import State
+from retoma.engine.rules.errors import ENGINE_CODES, Action, BadInput, Code, ErrorClass, table
+from retoma.engine.rules.states import State
 from retoma.words import Language, Said, say
 
 KIND: Final = "documents.document"

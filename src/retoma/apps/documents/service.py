@@ -10,7 +10,7 @@ from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.model import DocumentStatus
 from retoma.apps.documents.store.executions import Stand
 from retoma.db import Transaction
-from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.library import Retoma
 from retoma.words import say
 

@@ -35,8 +35,11 @@ from retoma.apps.tools import Tools
 from retoma.codec import Undecodable, Unstorable
 from retoma.db import Full, ReplyLost
 from retoma.db import Transaction as Reading
-from retoma.engine.context import Context
-from retoma.engine.errors import (
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
+from retoma.engine.isolation.isolate import ChildDied
+from retoma.engine.isolation.scratch import sweep
+from retoma.engine.rules.errors import (
     Action,
     ErrorClass,
     LeaseLost,
@@ -45,13 +48,10 @@ from retoma.engine.errors import (
     Refused,
     Transient,
 )
-from retoma.engine.gate import Limit
-from retoma.engine.isolate import ChildDied
-from retoma.engine.kind import Kind, job
-from retoma.engine.outcome import Snooze, Unknown, Unwound
-from retoma.engine.retry import Retry, code_of
-from retoma.engine.scratch import sweep
-from retoma.engine.together import Together
+from retoma.engine.rules.gates import Limit
+from retoma.engine.rules.outcome import Snooze, Unknown, Unwound
+from retoma.engine.rules.retry import Retry, code_of
+from retoma.engine.writing.coalescer import Together
 from retoma.secret import Secret
 
 READING: Final = 60.0  # seconds in a child, by the clock on the wall

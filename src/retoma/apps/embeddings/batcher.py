@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from retoma.apps.embeddings.providers import Embedded, ItemRefused, Provider, Used
-from retoma.engine.outcome import Unwound
+from retoma.engine.rules.outcome import Unwound
 
 AT_ONCE: Final = 2  # calls on their way
 

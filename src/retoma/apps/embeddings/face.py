@@ -32,17 +32,18 @@ from retoma.apps.embeddings.store.jobs import WorkerMetrics
 from retoma.apps.tools import Tools
 from retoma.codec import Unstorable, encode
 from retoma.db import Transaction
-from retoma.engine import lone, settlement
-from retoma.engine.errors import BadInput, IllegalMove, LeaseLost, Transient
-from retoma.engine.job import Claim, Memory
 from retoma.engine.log import get_logger
-from retoma.engine.lone import Lone
 from retoma.engine.ports import Process, chance
-from retoma.engine.retry import Again, GiveUp, Hold, decide
-from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, State
+from retoma.engine.rules import settlement
+from retoma.engine.rules.errors import BadInput, IllegalMove, LeaseLost, Transient
+from retoma.engine.rules.job import Claim, Memory
+from retoma.engine.rules.retry import Again, GiveUp, Hold, decide
+from retoma.engine.rules.settlement import Settlement
+from retoma.engine.rules.states import DeadReason, State
+from retoma.engine.run import manual_claim
+from retoma.engine.run.manual_claim import Lone
+from retoma.engine.run.transaction import Transaction as Writing
 from retoma.engine.store import Boot, boot_runner, move_runner, pauses
-from retoma.engine.transaction import Transaction as Writing
 from retoma.library import Retoma
 from retoma.outbound import Outbound
 from retoma.words import say
@@ -170,11 +171,11 @@ class QueueClaim:
         behind = [each for each in self._holds.values() if each.worker == hold.worker]
 
         def beat(tx: Transaction) -> bool:
-            wanted = lone.beat(tx, hold.lone, home.lease, None)
+            wanted = manual_claim.beat(tx, hold.lone, home.lease, None)
             for each in behind:
                 with suppress(LeaseLost):  # it is told of that when it comes to it
                     if each is not hold:
-                        lone.beat(tx, each.lone, home.lease, None)
+                        manual_claim.beat(tx, each.lone, home.lease, None)
             return wanted
 
         with _Fenced(self, hold):
@@ -193,7 +194,7 @@ class QueueClaim:
 
         def recover(tx: Transaction) -> int:
             boot_runner(tx, me, home.lease)
-            found = lone.recover(tx, me)
+            found = manual_claim.recover(tx, me)
             move_runner(tx, me.id, "gone", actor=me.id)
             return found
 
@@ -269,7 +270,7 @@ class QueueClaim:
         me = _boot(home.new_id(), worker)
 
         def take(tx: Transaction) -> tuple[Claim, Memory]:
-            return lone.take(tx, me, home.lease, KIND, job)
+            return manual_claim.take(tx, me, home.lease, KIND, job)
 
         try:
             claim, _ = home.write(take, "claim")
@@ -296,7 +297,7 @@ class QueueClaim:
         home = self._at_home()
 
         def end(tx: Transaction) -> State:
-            state = lone.end(tx, hold.lone, how)
+            state = manual_claim.end(tx, hold.lone, how)
             move_runner(tx, hold.lone.boot, "gone", actor=hold.lone.boot)
             return state
 
@@ -309,7 +310,7 @@ class QueueClaim:
 
     def _release(self, home: "_Home", hold: _Hold) -> None:
         def release(tx: Transaction) -> None:
-            lone.end(tx, hold.lone, settlement.RELEASED)
+            manual_claim.end(tx, hold.lone, settlement.RELEASED)
             move_runner(tx, hold.lone.boot, "gone", actor=hold.lone.boot)
 
         try:

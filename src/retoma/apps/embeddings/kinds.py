@@ -4,7 +4,7 @@ from retoma.apps.embeddings import questions, steps
 from retoma.apps.embeddings.providers import check_provider_name
 from retoma.apps.embeddings.questions import Questions
 from retoma.apps.tools import Tools
-from retoma.engine.kind import Kind
+from retoma.engine.handlers.kinds import Kind
 
 
 def stories(tools: Tools) -> list[Kind]:

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from retoma.apps.embeddings.chunks import Rule
-from retoma.engine.errors import Action, BadInput, Code, ErrorClass, table
-from retoma.engine.states import State
+from retoma.engine.rules.errors import Action, BadInput, Code, ErrorClass, table
+from retoma.engine.rules.states import State
 from retoma.words import say
 
 KIND: Final = "embeddings.document"

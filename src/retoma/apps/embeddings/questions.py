@@ -22,15 +22,15 @@ from retoma.apps.embeddings.providers import (
     build_provider,
 )
 from retoma.apps.tools import Tools
-from retoma.engine.context import Context
-from retoma.engine.errors import IllegalMove, Permanent, Transient
-from retoma.engine.gate import Limit
-from retoma.engine.hinted import Heeded, HintedRunner, Leaving
-from retoma.engine.job import Job
-from retoma.engine.kind import Kind, job
-from retoma.engine.outcome import Skip, Unknown
-from retoma.engine.retry import Retry
-from retoma.engine.states import StepState
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
+from retoma.engine.rules.errors import IllegalMove, Permanent, Transient
+from retoma.engine.rules.gates import Limit
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.outcome import Skip, Unknown
+from retoma.engine.rules.retry import Retry
+from retoma.engine.rules.states import StepState
+from retoma.engine.run.hinted import Heeded, HintedRunner, Leaving
 from retoma.engine.store import breaker, budget
 from retoma.engine.store.hints import Hint
 from retoma.secret import redact_text

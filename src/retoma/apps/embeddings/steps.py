@@ -31,16 +31,16 @@ from retoma.apps.embeddings.store.chunks import Cut, Edition, Keeping, Wish
 from retoma.apps.embeddings.store.documents import Wanted
 from retoma.apps.tools import Tools
 from retoma.codec import digest
-from retoma.engine.context import Context
-from retoma.engine.errors import Action, Permanent, Transient
-from retoma.engine.job import Held
-from retoma.engine.kind import Kind, job
-from retoma.engine.outcome import Skip, Snooze, Unknown, Unwound
-from retoma.engine.retry import Retry
-from retoma.engine.states import State
-from retoma.engine.together import Together
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
+from retoma.engine.rules.errors import Action, Permanent, Transient
+from retoma.engine.rules.job import Held
+from retoma.engine.rules.outcome import Skip, Snooze, Unknown, Unwound
+from retoma.engine.rules.retry import Retry
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.traces import TRACES
-from retoma.engine.transaction import Transaction
+from retoma.engine.writing.coalescer import Together
 
 ASK: Final = "pedir"
 KEEP: Final = "guardar"

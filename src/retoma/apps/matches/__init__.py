@@ -1,7 +1,7 @@
 """Matches: rounds scraped with zero tolerance; every match whole, or named with its evidence (seed 003)."""
 
 from retoma.apps.matches.layouts import EACH_SITE, layout_choices
-from retoma.engine.knob import Knob, KnobType
+from retoma.engine.rules.live_settings import Knob, KnobType
 from retoma.manifest import Application
 from retoma.words import say
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from retoma.engine.errors import Action, Code, ErrorClass, Permanent, table
-from retoma.engine.states import State
+from retoma.engine.rules.errors import Action, Code, ErrorClass, Permanent, table
+from retoma.engine.rules.states import State
 
 DISCOVERY: Final = "matches.discovery"  # kind: which matches a round has
 MATCH: Final = "matches.match"  # kind: one match of it

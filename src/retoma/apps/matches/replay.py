@@ -16,8 +16,8 @@ from retoma.apps.matches.schemas import MatchPage, RoundPage
 from retoma.apps.matches.sites import Site, site_of
 from retoma.apps.matches.store.tasks import DeadRound, DeadTask
 from retoma.db import Transaction as Reading
-from retoma.engine.charset import charset_of
-from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.isolation.charset import charset_of
+from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.library import Retoma
 
 BITE: Final = 100

@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from retoma.apps.matches.model import MatchStatus, Verdict
-from retoma.engine.errors import BadInput, NotFound, Permanent, Throttled, Transient
+from retoma.engine.rules.errors import BadInput, NotFound, Permanent, Throttled, Transient
 from retoma.outbound import Sort
 from retoma.text import normalize
 from retoma.words import say

@@ -35,14 +35,14 @@ from retoma.apps.tools import Tools
 from retoma.codec import encode
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
-from retoma.engine.context import Context
-from retoma.engine.errors import LeaseLost, NotFound, Permanent, Refused, Transient
-from retoma.engine.kind import Kind, job
-from retoma.engine.outcome import Snooze, Unknown
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
 from retoma.engine.ports import chance
-from retoma.engine.retry import Retry
-from retoma.engine.together import Together
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import LeaseLost, NotFound, Permanent, Refused, Transient
+from retoma.engine.rules.outcome import Snooze, Unknown
+from retoma.engine.rules.retry import Retry
+from retoma.engine.run.transaction import Transaction
+from retoma.engine.writing.coalescer import Together
 from retoma.outbound import Policy
 from retoma.secret import Secret
 

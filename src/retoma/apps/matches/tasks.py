@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from retoma.apps.matches import store
 from retoma.apps.matches.model import MATCH
 from retoma.db import Transaction
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.engine.store.hints import Hint
 
 SCRAPE_MATCH: Final = "scrape_match"

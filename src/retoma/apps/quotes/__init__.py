@@ -1,6 +1,6 @@
 """Quotes: what a product or a vehicle costs, resumed where it stopped and paid for once (seed 000)."""
 
-from retoma.engine.knob import Knob, KnobType
+from retoma.engine.rules.live_settings import Knob, KnobType
 from retoma.manifest import Application, JsonBody
 from retoma.words import say
 

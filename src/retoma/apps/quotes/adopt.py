@@ -21,8 +21,8 @@ from retoma.apps.quotes.before import PAID, Before, Unreadable, read_before
 from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteKind, QuoteStatus
 from retoma.db import Transaction, adhoc, quoted
 from retoma.engine import store as engine
-from retoma.engine.errors import BadInput
-from retoma.engine.transaction import Transaction as Lent
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.run.transaction import Transaction as Lent
 from retoma.library import Retoma
 from retoma.words import say
 

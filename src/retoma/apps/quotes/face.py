@@ -28,13 +28,14 @@ from retoma.apps.quotes.model import (
 from retoma.codec import Unstorable, encode
 from retoma.db import Database, Transaction, migrations
 from retoma.db.migrations import Room
-from retoma.engine import lone, settlement
-from retoma.engine.errors import BadInput, IllegalMove, LeaseLost, NotFound
-from retoma.engine.job import Claim, Job, Memory, StepId
-from retoma.engine.lone import Lone
 from retoma.engine.ports import Process
-from retoma.engine.settlement import Settlement
-from retoma.engine.states import DeadReason, State
+from retoma.engine.rules import settlement
+from retoma.engine.rules.errors import BadInput, IllegalMove, LeaseLost, NotFound
+from retoma.engine.rules.job import Claim, Job, Memory, StepId
+from retoma.engine.rules.settlement import Settlement
+from retoma.engine.rules.states import DeadReason, State
+from retoma.engine.run import manual_claim
+from retoma.engine.run.manual_claim import Lone
 from retoma.engine.store import Boot, get_job, move_runner
 from retoma.library import Retoma
 from retoma.words import say
@@ -289,7 +290,7 @@ class Session:
     def beat(self, hold: _Hold) -> None:
         with self._fenced(hold):
             wanted = self._home.write(
-                lambda tx: lone.beat(tx, hold.lone, LEASE, hold.progress), "beat"
+                lambda tx: manual_claim.beat(tx, hold.lone, LEASE, hold.progress), "beat"
             )
         self._go_on(hold, wanted)
 
@@ -314,7 +315,7 @@ class Session:
         steps = [(StepId(checkpoint, 1, key), _text(value)) for key, value in rows]
         with self._fenced(hold):
             wanted = self._home.write(
-                lambda tx: lone.save(tx, hold.lone, LEASE, steps, progress), "save"
+                lambda tx: manual_claim.save(tx, hold.lone, LEASE, steps, progress), "save"
             )
         hold.reached, hold.progress = checkpoint, progress
         quote.resume_data = kept
@@ -325,7 +326,7 @@ class Session:
     def end(self, hold: _Hold, how: Settlement) -> State:
         """Settle it; its runner's row is gone with it."""
         with self._fenced(hold):
-            state = self._home.write(lambda tx: lone.end(tx, hold.lone, how), "settle")
+            state = self._home.write(lambda tx: manual_claim.end(tx, hold.lone, how), "settle")
         self._forget(hold)
         self._home.write(
             lambda tx: move_runner(tx, hold.lone.boot, "gone", actor=hold.lone.boot), "leave"
@@ -502,9 +503,11 @@ REACHABLE: Final = _reachable()
 def _taken(tx: Transaction, me: Boot, job: int) -> tuple[Claim, Memory]:
     found = get_job(tx, job)
     if found.state is State.RUNNING and found.runner != me.id:
-        lone.recover(tx, me)
-    lone.wait_for(tx, job)  # somebody in the act of claiming it is told of as who has it
-    return lone.take(tx, me, LEASE, found.queue, job)
+        manual_claim.recover(tx, me)
+    manual_claim.wait_for(
+        tx, job
+    )  # somebody in the act of claiming it is told of as who has it
+    return manual_claim.take(tx, me, LEASE, found.queue, job)
 
 
 def _boot(id_: str, name: str) -> Boot:

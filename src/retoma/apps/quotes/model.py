@@ -11,7 +11,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any, Final
 
-from retoma.engine.errors import Action, Code, ErrorClass, table
+from retoma.engine.rules.errors import Action, Code, ErrorClass, table
 
 KIND: Final = "quotes.quote"
 CURRENCY: Final = "BRL"

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from retoma.apps.quotes.model import ProcessingCheckpoint
 from retoma.codec import encode
-from retoma.engine.job import SavedStep
+from retoma.engine.rules.job import SavedStep
 
 FACE: Final = "face/"
 TESTED: Final = "tested_products"

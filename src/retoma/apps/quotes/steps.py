@@ -30,12 +30,12 @@ from retoma.apps.quotes.model import (
 )
 from retoma.apps.tools import Tools
 from retoma.codec import digest
-from retoma.engine.context import Context
-from retoma.engine.errors import Permanent, Transient
-from retoma.engine.kind import Kind, job
-from retoma.engine.off_loop import off_loop
-from retoma.engine.outcome import Unknown
-from retoma.engine.retry import Retry
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
+from retoma.engine.isolation.off_loop import off_loop
+from retoma.engine.rules.errors import Permanent, Transient
+from retoma.engine.rules.outcome import Unknown
+from retoma.engine.rules.retry import Retry
 from retoma.secret import Secret
 
 T = TypeVar("T")

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 from retoma.apps.quotes.model import CODES, CONFIGURATION, KIND, QuoteKind, QuoteStatus
 from retoma.db import Row, Statement, statement
 from retoma.db import Transaction as Reading
-from retoma.engine.duration import seconds
-from retoma.engine.errors import NotFound
-from retoma.engine.insights.jobs import ids_of
-from retoma.engine.states import State
-from retoma.engine.transaction import Transaction
+from retoma.engine.query.jobs import ids_of
+from retoma.engine.rules.duration import seconds
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 

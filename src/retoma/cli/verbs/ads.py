@@ -86,7 +86,7 @@ def missions_list(
     from retoma.apps.ads.model import Status
     from retoma.apps.ads.store import MissionSearch
     from retoma.cli.ads import missions_list as list_
-    from retoma.engine.errors import BadInput
+    from retoma.engine.rules.errors import BadInput
     from retoma.words import say
 
     if status is not None and status not in list(Status):

@@ -15,13 +15,13 @@ from typing import Any, TypeVar, cast
 
 from retoma.codec import decode
 from retoma.db import Row, Transaction, moment, statement
+from retoma.engine.checker.effect_ledger import Ledger
 from retoma.engine.checker.holds import Holds
 from retoma.engine.checker.rows import NO_DETAILS, Account, Case, Event, Job, Step
 from retoma.engine.checker.timelines import RULES, WITH_LEDGER, problems
 from retoma.engine.checker.totals import TOTALS
-from retoma.engine.events import EventType
-from retoma.engine.ledger import Ledger
-from retoma.engine.states import State, StepState
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State, StepState
 from retoma.words import Said, say
 
 __all__ = ["PAGE", "Violation", "check", "open_jobs", "violations"]

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from retoma.db.database import microseconds
 from retoma.engine.checker.rows import Case, Event
-from retoma.engine.events import LEADS_TO, EventType
-from retoma.engine.job import Scope
-from retoma.engine.states import ENDED
+from retoma.engine.rules.events import LEADS_TO, EventType
+from retoma.engine.rules.job import Scope
+from retoma.engine.rules.states import ENDED
 from retoma.words import Said, say
 
 Item = tuple[str, str]  # the pool and the name of one

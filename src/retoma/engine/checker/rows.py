@@ -6,9 +6,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from retoma.engine.events import LEADS_TO, EventType
-from retoma.engine.ledger import Accepted, Effect
-from retoma.engine.states import State, StepState
+from retoma.engine.checker.effect_ledger import Accepted, Effect
+from retoma.engine.rules.events import LEADS_TO, EventType
+from retoma.engine.rules.states import State, StepState
 
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 Account = tuple[str, str, str]  # provider, model, unit

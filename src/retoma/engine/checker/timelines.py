@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
+from retoma.engine.checker.effect_ledger import CHARGE, END, START
 from retoma.engine.checker.rows import Account, Case, Event
-from retoma.engine.cost import charge, read_charges
-from retoma.engine.events import LEADS_TO, End, EventType
-from retoma.engine.job import RELEASES, REMOTE
-from retoma.engine.ledger import CHARGE, END, START
-from retoma.engine.states import ENDED, MOVES, State, StepState
+from retoma.engine.rules.cost import charge, read_charges
+from retoma.engine.rules.events import LEADS_TO, End, EventType
+from retoma.engine.rules.job import RELEASES, REMOTE
+from retoma.engine.rules.states import ENDED, MOVES, State, StepState
 from retoma.words import Said, say
 
 Rule = Callable[[Case], Iterator[Said]]

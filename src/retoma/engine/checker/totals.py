@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 from retoma.db import Transaction, statement
-from retoma.engine.gate import parted
+from retoma.engine.rules.gates import parted
 from retoma.words import Said, say
 
 Finding = tuple[str, Said]  # the object, and what is wrong with it

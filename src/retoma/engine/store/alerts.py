@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from retoma.codec import decode, encode
 from retoma.db import Call, Row, Transaction, moment
-from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 from retoma.words import say

@@ -8,7 +8,7 @@ answer.
 from dataclasses import dataclass
 
 from retoma.db import Transaction
-from retoma.engine.errors import IdempotencyMismatch
+from retoma.engine.rules.errors import IdempotencyMismatch
 from retoma.engine.store.verb import verb
 from retoma.words import say
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from retoma.db import Transaction, moment
-from retoma.engine.errors import NotFound
-from retoma.engine.job import Held
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.rules.job import Held
 from retoma.engine.store.gates import BITE, put_back
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb

@@ -12,10 +12,10 @@ from typing import cast
 
 from retoma.codec import encode
 from retoma.db import Row, Transaction, moment
-from retoma.engine.cost import UNPRICED
-from retoma.engine.errors import NotFound
-from retoma.engine.money import Currency, Money, exchanged
-from retoma.engine.period import Per, Span, span
+from retoma.engine.rules.cost import UNPRICED
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.rules.money import Currency, Money, exchanged
+from retoma.engine.rules.period import Per, Span, span
 from retoma.engine.store import cost
 from retoma.engine.store.cost import Scope
 from retoma.engine.store.gates import BITE, put_back

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 
 from retoma.codec import encode
 from retoma.db import Transaction, moment
-from retoma.engine.events import EventType
-from retoma.engine.states import State
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.states import State
 from retoma.engine.store.rows import append_event, tell
 from retoma.engine.store.verb import verb
 

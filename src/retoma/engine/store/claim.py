@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from retoma.db import Call, Row, Transaction, moment
-from retoma.engine.gate import Met, admit, parted
-from retoma.engine.job import Claim, Held, Memory, SavedStep, StepId
-from retoma.engine.states import StepState
+from retoma.engine.rules.gates import Met, admit, parted
+from retoma.engine.rules.job import Claim, Held, Memory, SavedStep, StepId
+from retoma.engine.rules.states import StepState
 from retoma.engine.store import gates, pool
 from retoma.engine.store.pauses import known
 from retoma.engine.store.verb import verb

@@ -13,10 +13,10 @@ from enum import StrEnum
 from typing import Any, cast
 
 from retoma.db import Transaction, moment
-from retoma.engine.cost import UNPRICED, Bill, Charge, Payer
-from retoma.engine.money import Currency, plain
-from retoma.engine.period import Per, span
-from retoma.engine.price import priced
+from retoma.engine.rules.cost import UNPRICED, Bill, Charge, Payer
+from retoma.engine.rules.money import Currency, plain
+from retoma.engine.rules.period import Per, span
+from retoma.engine.rules.price import priced
 from retoma.engine.store.price import prices_of
 from retoma.engine.store.verb import verb
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import NamedTuple, cast
 
 from retoma.db import Transaction, moment
-from retoma.engine.events import EventType
-from retoma.engine.job import Held
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.job import Held
 from retoma.engine.store.rows import append_event
 from retoma.engine.store.verb import verb
 

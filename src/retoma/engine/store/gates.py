@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from retoma.db import Call, Transaction
-from retoma.engine.errors import NotFound
-from retoma.engine.gate import Limit, batch_gate, limit_gate, own_key, parted
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.rules.gates import Limit, batch_gate, limit_gate, own_key, parted
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 from retoma.words import say

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from retoma.codec import decode, encode
 from retoma.db import Transaction, moment
-from retoma.engine.errors import BadInput
-from retoma.engine.knob import Declared, Knob, KnobSeen, Override, Source
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.live_settings import Declared, Knob, KnobSeen, Override, Source
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 

@@ -2,10 +2,10 @@
 
 from retoma.codec import encode
 from retoma.db import Row, Transaction
-from retoma.engine.errors import BadInput, IllegalMove
-from retoma.engine.events import EventType
-from retoma.engine.job import HANDLE, REMOTE, Job
-from retoma.engine.states import ParkReason, State, StepState
+from retoma.engine.rules.errors import BadInput, IllegalMove
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.job import HANDLE, REMOTE, Job
+from retoma.engine.rules.states import ParkReason, State, StepState
 from retoma.engine.store.bulk import TALLY_MOVE, Picked, skip_jobs, stop_remote
 from retoma.engine.store.rows import append_event, get_job
 from retoma.engine.store.verb import verb

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from retoma.db import Transaction
-from retoma.engine.states import ENDED, State
+from retoma.engine.rules.states import ENDED, State
 from retoma.engine.store.bulk import (
     Picked,
     again_jobs,

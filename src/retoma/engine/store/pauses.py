@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from retoma.codec import encode
 from retoma.db import Row, Transaction, moment
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 from retoma.words import Said, say

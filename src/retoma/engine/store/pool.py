@@ -12,14 +12,14 @@ from datetime import datetime
 
 from retoma.codec import encode
 from retoma.db import Call, Row, Transaction, moment
-from retoma.engine.errors import NotFound
-from retoma.engine.events import EventType
-from retoma.engine.gate import POOL, Met, pool_gate
-from retoma.engine.job import Claim, Held, Item, Scope
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.gates import POOL, Met, pool_gate
+from retoma.engine.rules.job import Claim, Held, Item, Scope
+from retoma.engine.rules.pool_items import Free, Freeing, Taking, deal
 from retoma.engine.store.gates import BITE, put_back
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import quoted, verb
-from retoma.engine.thing import Free, Freeing, Taking, deal
 from retoma.words import say
 
 COUNT_FREE = verb("count_free")

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import cast
 
 from retoma.db import Row, Transaction, moment
-from retoma.engine.money import Currency
-from retoma.engine.price import Key, Price, began, in_force, shipped
+from retoma.engine.rules.money import Currency
+from retoma.engine.rules.price import Key, Price, began, in_force, shipped
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 

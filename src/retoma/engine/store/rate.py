@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from retoma.db import Transaction, moment
-from retoma.engine.adaptive_rate import (
+from retoma.engine.rules.adaptive_rate import (
     START,
     Observed,
     RateState,
@@ -13,7 +13,7 @@ from retoma.engine.adaptive_rate import (
     next_rate,
     pause_after,
 )
-from retoma.engine.errors import BadInput, NotFound
+from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 from retoma.words import say

@@ -10,7 +10,7 @@ from typing import cast
 
 from retoma.codec import encode
 from retoma.db import Statement, Transaction, adhoc, moment
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.engine.store.cost import MOST_DAYS
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from retoma.codec import decode, digest, encode, plain
 from retoma.db import Transaction, moment
-from retoma.engine.cost import Bill, Charge, Offer, read_charges
-from retoma.engine.job import StepId
+from retoma.engine.rules.cost import Bill, Charge, Offer, read_charges
+from retoma.engine.rules.job import StepId
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
 

@@ -1,10 +1,10 @@
 """One job as its row tells it, and the line of its timeline that a move writes."""
 
 from retoma.db import Row, Transaction, moment
-from retoma.engine.errors import NotFound
-from retoma.engine.events import EventType
-from retoma.engine.job import Job
-from retoma.engine.states import State
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import State
 from retoma.engine.store.verb import verb
 from retoma.words import say
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from retoma.db import Call, Transaction
-from retoma.engine.errors import IllegalMove, NotFound
-from retoma.engine.events import EventType
-from retoma.engine.gate import Limit
-from retoma.engine.job import MOST_LOSSES, NEARLY_ALONE, Held
 from retoma.engine.ports import Process
-from retoma.engine.states import State
+from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.gates import Limit
+from retoma.engine.rules.job import MOST_LOSSES, NEARLY_ALONE, Held
+from retoma.engine.rules.states import State
 from retoma.engine.store import alerts, gates, pauses
 from retoma.engine.store.pauses import Belongs
 from retoma.engine.store.rows import append_event, tell

@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import Any, cast
 
 from retoma.db import Row, Transaction, moment
-from retoma.engine.cron import Cron
-from retoma.engine.errors import BadInput, NotFound
-from retoma.engine.job import Job
 from retoma.engine.log import get_logger
+from retoma.engine.rules.cron import Cron
+from retoma.engine.rules.errors import BadInput, NotFound
+from retoma.engine.rules.job import Job
 from retoma.engine.store.rows import tell
 from retoma.engine.store.submit import NewJob, Submission, submit_job
 from retoma.engine.store.verb import verb

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from retoma.db import Busy, Call, Row, Transaction, moment
-from retoma.engine.errors import IdempotencyMismatch
-from retoma.engine.gate import joined
-from retoma.engine.job import Job
-from retoma.engine.states import State
+from retoma.engine.rules.errors import IdempotencyMismatch
+from retoma.engine.rules.gates import joined
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import State
 from retoma.engine.store.gates import declaring
 from retoma.engine.store.rows import job_by_key
 from retoma.engine.store.verb import quoted, verb

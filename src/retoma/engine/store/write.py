@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Mapping
 
 from retoma.db import Call, Transaction
-from retoma.engine.events import EventType
-from retoma.engine.job import Held, StepId
-from retoma.engine.settlement import Settlement
-from retoma.engine.states import State, StepState
+from retoma.engine.rules.events import EventType
+from retoma.engine.rules.job import Held, StepId
+from retoma.engine.rules.settlement import Settlement
+from retoma.engine.rules.states import State, StepState
 from retoma.engine.store.rows import append_event
 from retoma.engine.store.verb import quoted, verb
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.sandbox.matches.leagues import LEAGUES, STARTERS, League, Player, Team, squad
 from retoma.words import say
 

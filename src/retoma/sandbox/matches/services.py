@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput
 from retoma.sandbox.box import ADMIN, Box, Manner, paced
 from retoma.sandbox.faults import BY_CHANCE, Faults
 from retoma.sandbox.matches import site

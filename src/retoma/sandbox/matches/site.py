@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from retoma.engine.errors import BadInput
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput
 from retoma.sandbox.box import Asked
 from retoma.sandbox.faults import Fault
 from retoma.sandbox.matches.layouts import DRAWN, Layout, Listing

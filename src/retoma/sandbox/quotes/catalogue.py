@@ -8,7 +8,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any, Final
 
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.sandbox.quotes.cars import CAR, Car, Table
 from retoma.sandbox.quotes.goods import Odd, Product, code, product, read_code
 from retoma.sandbox.quotes.offers import Offer, median, offers

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from retoma.engine.errors import Transient
+from retoma.engine.rules.errors import Transient
 from retoma.markup import too_hard
 from retoma.services.worker.model import Filters
 

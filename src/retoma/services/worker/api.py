@@ -11,8 +11,8 @@ from fastapi import FastAPI, Header, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from starlette.responses import FileResponse, Response
 
-from retoma.engine.errors import NotFound
-from retoma.engine.retention import Keep
+from retoma.engine.ops.retention import Keep
+from retoma.engine.rules.errors import NotFound
 from retoma.library import Retoma
 from retoma.outbound import Outbound
 from retoma.services.serving import build_service

@@ -13,8 +13,8 @@ from playwright.async_api import Error, Page, Playwright, Response
 from playwright.async_api import TimeoutError as Late
 
 from retoma.chromium import launch, leave, start_driver
-from retoma.engine.errors import Permanent, RetomaError, Transient
-from retoma.engine.retry import retry_after
+from retoma.engine.rules.errors import Permanent, RetomaError, Transient
+from retoma.engine.rules.retry import retry_after
 from retoma.outbound import Blocked, Proxy, Sort
 from retoma.outbound.policy import revealed
 from retoma.outbound.sorting import sort_of

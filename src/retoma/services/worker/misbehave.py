@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.services.worker.model import Filters, ScrapeStatus, SessionState
 from retoma.services.worker.results import results_file
 from retoma.services.worker.scrapes import Scrapes, Seen

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
-from retoma.engine.errors import Action, Code, ErrorClass, table
-from retoma.engine.states import State
+from retoma.engine.rules.errors import Action, Code, ErrorClass, table
+from retoma.engine.rules.states import State
 
 BATCH: Final = 150  # ads
 ALL: Final = "all"

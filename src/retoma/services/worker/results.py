@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from retoma.engine.errors import BadInput, Permanent, RetomaError, Transient
+from retoma.engine.rules.errors import BadInput, Permanent, RetomaError, Transient
 from retoma.outbound import Outbound, Policy
 from retoma.services.worker.model import STORAGE, STORAGE_KEY
 from retoma.shelves import Credentials, signed

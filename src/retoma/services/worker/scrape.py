@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from retoma.engine import store
-from retoma.engine.context import Context
-from retoma.engine.outcome import Snooze
-from retoma.engine.retry import Retry
+from retoma.engine.handlers.context import Context
+from retoma.engine.rules.outcome import Snooze
+from retoma.engine.rules.retry import Retry
 from retoma.services.worker.model import CODES, Found, Order
 from retoma.services.worker.results import append, parts_file, results_file, write_whole
 from retoma.services.worker.scrapes import KIND

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from retoma.codec import decode
-from retoma.engine.errors import IdempotencyMismatch, NotFound, Unsure
-from retoma.engine.job import Job
-from retoma.engine.states import State
+from retoma.engine.rules.errors import IdempotencyMismatch, NotFound, Unsure
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import State
 from retoma.library import Retoma
 from retoma.services.worker.logbook import Logbook, Tell
 from retoma.services.worker.model import ENDS, STATUS_OF, Found, Order, ScrapeStatus

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from retoma.db import DatabaseError
-from retoma.engine.errors import Permanent, RetomaError, Throttled, Transient
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import Permanent, RetomaError, Throttled, Transient
 from retoma.secret import Secret, redact_text
 from retoma.services.worker.logbook import Tell
 from retoma.services.worker.model import OVER, Filters, SessionState

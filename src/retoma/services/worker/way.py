@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from retoma.engine.errors import BadInput, Permanent, RetomaError, Transient
-from retoma.engine.isolate import Isolate, Limits
+from retoma.engine.isolation.isolate import Isolate, Limits
+from retoma.engine.rules.errors import BadInput, Permanent, RetomaError, Transient
 from retoma.outbound import Outbound, Policy, Proxy, Sort
 from retoma.services.worker.adapters import Page, SiteAdapter, read_ads
 from retoma.services.worker.model import BLOCKED, Filters, SessionState

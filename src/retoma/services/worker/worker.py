@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from retoma.db import DatabaseError
 from retoma.engine import store
-from retoma.engine.errors import IllegalMove, NotFound, Permanent, RetomaError
 from retoma.engine.log import get_logger
+from retoma.engine.rules.errors import IllegalMove, NotFound, Permanent, RetomaError
 from retoma.library import Retoma
 from retoma.outbound import Outbound, Proxy
 from retoma.secret import Secret

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from retoma.codec import decode
 from retoma.db import DatabaseError
-from retoma.engine.errors import NotFound, Permanent, RetomaError, Transient
-from retoma.engine.job import Job
-from retoma.engine.retry import Retry
-from retoma.engine.states import State
+from retoma.engine.rules.errors import NotFound, Permanent, RetomaError, Transient
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.retry import Retry
+from retoma.engine.rules.states import State
 from retoma.engine.store.rows import job_by_key
 from retoma.library import Retoma
 from retoma.services.serving import build_service

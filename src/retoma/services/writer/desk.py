@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from retoma import db
 from retoma.codec import encode
 from retoma.db import Database, migrations
-from retoma.engine.errors import BadInput, NotFound, Permanent
+from retoma.engine.rules.errors import BadInput, NotFound, Permanent
 from retoma.library import Retoma
 from retoma.outbound import Outbound, Policy
 from retoma.secret import Secret

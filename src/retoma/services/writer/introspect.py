@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from retoma.db import Database, Row, Transaction, verbatim
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.services.writer.model import Column, Family
 from retoma.services.writer.target import failure
 from retoma.words import say

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from retoma.engine.errors import Action, BadInput, Code, ErrorClass, table
-from retoma.engine.job import Job
-from retoma.engine.states import State
+from retoma.engine.rules.errors import Action, BadInput, Code, ErrorClass, table
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import State
 from retoma.words import say
 
 UPSERT: Final = "upsert"

@@ -6,7 +6,7 @@ from typing import Final
 from retoma.codec import decode, encode
 from retoma.db import Statement, Transaction, statement
 from retoma.db.migrations import Room
-from retoma.engine.errors import BadInput, NotFound
+from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.engine.store import tell
 from retoma.services.writer.model import Profile
 from retoma.words import say

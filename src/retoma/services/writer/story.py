@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from retoma.db import crashpoint
-from retoma.engine.context import Context
-from retoma.engine.errors import NotFound, Permanent, Transient
-from retoma.engine.kind import Kind, job
-from retoma.engine.retry import Retry
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.kinds import Kind, job
+from retoma.engine.rules.errors import NotFound, Permanent, Transient
+from retoma.engine.rules.retry import Retry
 from retoma.services.writer.checks import Checker
 from retoma.services.writer.desk import Desk
 from retoma.services.writer.items import Broken, Found, Items, NoArray

@@ -25,7 +25,7 @@ from retoma.db import (
     crashpoint,
     from_driver,
 )
-from retoma.engine.errors import LeaseLost, Permanent, Transient
+from retoma.engine.rules.errors import LeaseLost, Permanent, Transient
 from retoma.secret import redact_text
 from retoma.services.writer.checks import Group, Row, shown
 from retoma.services.writer.model import KEPT, FailedItem, Profile, Report

@@ -7,7 +7,7 @@ from fastapi import Query
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.web.wire import LARGEST, MARK
 from retoma.words import say
 

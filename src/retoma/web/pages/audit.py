@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from retoma.access import Role
-from retoma.engine.insights import AuditLine, AuditSearch
+from retoma.engine.query import AuditLine, AuditSearch
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Name, TextOf, Words
 from retoma.web.pages.job import text_of

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.engine.batch import FINISHED, Batch, Progress
-from retoma.engine.insights import Search
-from retoma.engine.states import BatchState, State
+from retoma.engine.ops.batches import FINISHED, Batch, Progress
+from retoma.engine.query import Search
+from retoma.engine.rules.states import BatchState, State
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_batch

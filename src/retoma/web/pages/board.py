@@ -11,9 +11,9 @@ from fastapi import Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
 from retoma.engine import store
-from retoma.engine.alerts import sentence
-from retoma.engine.insights import Durations, Minute
-from retoma.engine.states import State
+from retoma.engine.ops.alerts import sentence
+from retoma.engine.query import Durations, Minute
+from retoma.engine.rules.states import State
 from retoma.engine.store.alerts import Alert, Rule, Severity
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.engine.insights import Search
+from retoma.engine.query import Search
 from retoma.engine.store import Verb
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from retoma.db import DatabaseError
-from retoma.engine.errors import RetomaError
-from retoma.engine.insights.tail import Slice, Told
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
+from retoma.engine.query.tail import Slice, Told
+from retoma.engine.rules.errors import RetomaError
 from retoma.web.broadcast import Broadcaster, Guard, Hearing, Listener, Why
 
 PAUSE: Final = 0.4  # seconds between two drawings: quicker than that nobody can read

@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from retoma.engine.reach import Pools as PoolsDesk
+from retoma.engine.limits.controls import Pools as PoolsDesk
 from retoma.engine.store.pool import ItemSeen
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Words

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from retoma.engine.insights import Minute
-from retoma.engine.states import State
+from retoma.engine.query import Minute
+from retoma.engine.rules.states import State
 from retoma.manifest import Application
 
 SPAN: Final = 60  # minutes that its line shows

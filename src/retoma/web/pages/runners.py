@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.engine.insights import RunnerSeen
+from retoma.engine.query import RunnerSeen
 from retoma.web.pages.kit import ALooker, Pages, called, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, form_of, page_router, streamed

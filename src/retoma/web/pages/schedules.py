@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.engine.cron import Cron
+from retoma.engine.rules.cron import Cron
 from retoma.engine.store import Schedule
 from retoma.library import Retoma
 from retoma.web.pages.kit import ALooker, Pages, called, drawn, pager

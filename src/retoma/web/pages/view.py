@@ -13,9 +13,9 @@ from markupsafe import Markup, escape
 
 from retoma import words
 from retoma.access import Role
-from retoma.engine.insights import Event
-from retoma.engine.job import Job
-from retoma.engine.states import BatchState, DeadReason, ParkReason, State, StepState
+from retoma.engine.query import Event
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import BatchState, DeadReason, ParkReason, State, StepState
 from retoma.engine.store.cost import Total
 from retoma.words import Language, Said, say, tell
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import Field
 
-from retoma.engine.alerts import sentence
+from retoma.engine.ops.alerts import sentence
 from retoma.engine.store.alerts import Alert, Rule, Severity
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse

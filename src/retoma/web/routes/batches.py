@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import Response
 
-from retoma.engine.batch import Batch, Progress
-from retoma.engine.insights import Search
+from retoma.engine.ops.batches import Batch, Progress
+from retoma.engine.query import Search
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, AVisit
 from retoma.web.many import do_to_batch

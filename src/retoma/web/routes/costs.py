@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from retoma.engine.accounts import Costs
-from retoma.engine.cost import NAME
+from retoma.engine.costs.accounts import Costs
+from retoma.engine.rules.cost import NAME
 from retoma.engine.store.cost import MOST_DAYS, CostSeen
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from retoma.access import Role
-from retoma.engine.insights import Search
-from retoma.engine.states import State
+from retoma.engine.query import Search
+from retoma.engine.rules.states import State
 from retoma.engine.store import Verb
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, AVisit, House

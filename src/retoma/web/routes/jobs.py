@@ -7,10 +7,10 @@ from fastapi import Query, Response
 
 from retoma.access import Person, Role
 from retoma.codec import decode
-from retoma.engine.errors import IllegalMove
-from retoma.engine.insights import PAGE, Search
-from retoma.engine.job import Job
-from retoma.engine.states import State
+from retoma.engine.query import PAGE, Search
+from retoma.engine.rules.errors import IllegalMove
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.states import State
 from retoma.web.cursor import Cursor
 from retoma.web.files import TEXT_FILE, csv_of, listed_file, text_file
 from retoma.web.house import AHouse, AVisit, House

@@ -18,9 +18,9 @@ from retoma.access import (
 )
 from retoma.access.model import NEWEST
 from retoma.db import Database
-from retoma.engine.duration import seconds
-from retoma.engine.once import Once as OnceOn
+from retoma.engine.rules.duration import seconds
 from retoma.engine.store import Asked
+from retoma.engine.writing.once import Once as OnceOn
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, House
 from retoma.web.problems import Refusal

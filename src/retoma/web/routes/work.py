@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 
 from retoma.access import Role
-from retoma.engine.insights import PAGE, AuditLine, AuditSearch, Spot
-from retoma.engine.job import Job
+from retoma.engine.query import PAGE, AuditLine, AuditSearch, Spot
+from retoma.engine.rules.job import Job
 from retoma.engine.store import Schedule
 from retoma.web.cursor import Cursor, turned
 from retoma.web.files import csv_of, listed_file

@@ -15,10 +15,10 @@ from retoma.apps.ads.store.onboarding import unknown_missions
 from retoma.apps.ads.store.recurrence import RECURRENCE, add_generated
 from retoma.codec import decode, encode
 from retoma.engine import store as engine
-from retoma.engine.errors import IllegalMove, NotFound
-from retoma.engine.schedule import plan
+from retoma.engine.ops.schedules import plan
+from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Schedule
-from retoma.engine.transaction import Transaction
 from retoma.library import Retoma
 from retoma.web import AHouse, Operator, Viewer
 from retoma.web.wire import Body, Day, Name, Shown

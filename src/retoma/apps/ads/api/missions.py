@@ -12,7 +12,7 @@ from retoma.apps.ads.api.how import Made, named, read, routes, time_told
 from retoma.apps.ads.model import Checkpoint, Event, MediaType, Status
 from retoma.apps.ads.store import reports
 from retoma.db import Row
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.replay import asked, written

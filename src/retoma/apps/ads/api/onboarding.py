@@ -17,7 +17,7 @@ from retoma.apps.ads.intake import LONGEST, Intake, Line, read
 from retoma.apps.ads.store import onboarding
 from retoma.apps.ads.store.rows import Sort
 from retoma.apps.tools import Tools
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 from retoma.outbound import Blocked, Policy
 from retoma.secret import Secret
 from retoma.web import Admin, AHouse, House, Operator

@@ -9,7 +9,7 @@ from retoma.apps.ads import store
 from retoma.apps.ads.api.how import routes, secrets_of
 from retoma.apps.ads.api.things import ThingId, WorkerShown, one_of
 from retoma.apps.ads.store import Sort
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 from retoma.web import Admin, AHouse, House, Operator
 from retoma.web.wire import Body, Shown
 

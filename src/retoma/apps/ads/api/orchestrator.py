@@ -6,7 +6,7 @@ from fastapi import Query
 
 from retoma.apps.ads import store
 from retoma.apps.ads.api.how import named, read, routes
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.wire import Shown
 from retoma.words import say

@@ -26,7 +26,7 @@ from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.store import Sort
 from retoma.apps.tools import Tools
 from retoma.db import Row
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.secret import STARS, Secret
 from retoma.web import Admin, AHouse, House, Viewer
 from retoma.web.cursor import Cursor

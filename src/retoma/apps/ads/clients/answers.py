@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from retoma.engine.errors import ErrorClass, Permanent, Transient, Unsure
+from retoma.engine.rules.errors import ErrorClass, Permanent, Transient, Unsure
 from retoma.outbound import Sort
 
 

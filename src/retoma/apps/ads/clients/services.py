@@ -10,8 +10,8 @@ from retoma.apps.ads.clients.answers import ANSWERS, Endpoint, Met, in_their_wor
 from retoma.apps.ads.clients.passed_over import Without
 from retoma.apps.ads.model import Proxy, Worker, Writer, checked_remote_id, session_payload
 from retoma.codec import encode
-from retoma.engine.errors import Permanent, Transient, Unsure
-from retoma.engine.off_loop import off_loop
+from retoma.engine.isolation.off_loop import off_loop
+from retoma.engine.rules.errors import Permanent, Transient, Unsure
 from retoma.outbound import Answer, Outbound, Policy
 from retoma.secret import Secret, redact_text
 

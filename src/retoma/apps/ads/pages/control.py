@@ -19,7 +19,7 @@ from retoma.apps.ads.pages.looks import CONCERN, knob, path_of, read, worker_row
 from retoma.apps.ads.pages.words import field_name
 from retoma.apps.ads.store.watch import watch
 from retoma.db import Row
-from retoma.engine.insights import RunnerSeen
+from retoma.engine.query import RunnerSeen
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed

@@ -18,9 +18,9 @@ from retoma.apps.ads.model import ERRORS, Checkpoint, MediaType, Status
 from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, path_of, read
 from retoma.apps.ads.pages.words import details, event_name, field_name
 from retoma.apps.ads.store import MissionSearch
-from retoma.engine.errors import IllegalMove, NotFound
-from retoma.engine.states import ParkReason
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.rules.states import ParkReason
+from retoma.engine.run.transaction import Transaction
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, filled
 from retoma.web.pages.jobs import query_of

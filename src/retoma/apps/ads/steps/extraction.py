@@ -25,14 +25,14 @@ from retoma.apps.ads.steps.hands import (
     refusal_code,
 )
 from retoma.apps.ads.store import SESSIONS, Place
-from retoma.engine.context import Context
-from retoma.engine.errors import Permanent, Transient
-from retoma.engine.job import Scope
-from retoma.engine.outcome import Park, Skip, Snooze
-from retoma.engine.pool import Hold
-from retoma.engine.remote import Absent, Edge, Remote
-from retoma.engine.remote import Status as RemoteStatus
-from retoma.engine.states import ParkReason
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.remote import Absent, Edge, Remote
+from retoma.engine.handlers.remote import Status as RemoteStatus
+from retoma.engine.limits.pools import Hold
+from retoma.engine.rules.errors import Permanent, Transient
+from retoma.engine.rules.job import Scope
+from retoma.engine.rules.outcome import Park, Skip, Snooze
+from retoma.engine.rules.states import ParkReason
 
 SCRAPE: Final = {
     "pending": Edge.GOING,

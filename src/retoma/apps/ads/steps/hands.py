@@ -11,9 +11,9 @@ from retoma.apps.ads.clients import WorkerClient
 from retoma.apps.ads.model import Proxy, Worker, Writer
 from retoma.apps.tools import Tools
 from retoma.db import Row, Statement, Transaction
-from retoma.engine.context import Context
-from retoma.engine.errors import NotFound, Permanent, Transient
-from retoma.engine.transaction import Transaction as LentTransaction
+from retoma.engine.handlers.context import Context
+from retoma.engine.rules.errors import NotFound, Permanent, Transient
+from retoma.engine.run.transaction import Transaction as LentTransaction
 from retoma.secret import Secret
 from retoma.vault import Place as SecretPlace
 from retoma.words import say

@@ -13,9 +13,9 @@ from retoma.apps.ads.clients import WriterClient
 from retoma.apps.ads.model import Proxy
 from retoma.apps.ads.steps.hands import Hands
 from retoma.apps.ads.store import Sort
-from retoma.engine.context import Context
-from retoma.engine.errors import BadInput, NotFound, Permanent, Transient
-from retoma.engine.outcome import Skip
+from retoma.engine.handlers.context import Context
+from retoma.engine.rules.errors import BadInput, NotFound, Permanent, Transient
+from retoma.engine.rules.outcome import Skip
 from retoma.outbound import Outbound, Policy
 from retoma.outbound import Proxy as Through
 

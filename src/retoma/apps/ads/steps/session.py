@@ -11,11 +11,11 @@ from retoma.apps.ads.clients import WorkerClient
 from retoma.apps.ads.model import AWAY, ERRORS, SessionEdge, session_edge
 from retoma.apps.ads.steps.hands import UNCONFIRMED, Hands, error_wait
 from retoma.apps.ads.store import PROXIES
-from retoma.engine.context import Context
-from retoma.engine.errors import Permanent, Transient
-from retoma.engine.job import Scope
-from retoma.engine.outcome import Skip, Snooze, Unknown, Unwound
-from retoma.engine.pool import Hold
+from retoma.engine.handlers.context import Context
+from retoma.engine.limits.pools import Hold
+from retoma.engine.rules.errors import Permanent, Transient
+from retoma.engine.rules.job import Scope
+from retoma.engine.rules.outcome import Skip, Snooze, Unknown, Unwound
 
 STOPPING: Final = "um scrape abandonado ainda roda neste worker: cancelamento pedido"
 WORKER_LOST: Final = 900.0  # seconds of silence after which a worker is given up

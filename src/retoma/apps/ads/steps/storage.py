@@ -15,12 +15,12 @@ from retoma.apps.ads.steps.hands import (
     refusal_code,
 )
 from retoma.apps.ads.store import UNWANTED, StorageSeen, Written
-from retoma.engine.context import Context
-from retoma.engine.errors import Permanent, Transient
-from retoma.engine.outcome import Park, Skip, Snooze, Unwound
-from retoma.engine.remote import Edge, Remote
-from retoma.engine.remote import Status as RemoteStatus
-from retoma.engine.states import ParkReason
+from retoma.engine.handlers.context import Context
+from retoma.engine.handlers.remote import Edge, Remote
+from retoma.engine.handlers.remote import Status as RemoteStatus
+from retoma.engine.rules.errors import Permanent, Transient
+from retoma.engine.rules.outcome import Park, Skip, Snooze, Unwound
+from retoma.engine.rules.states import ParkReason
 
 NO_WRITER: Final = 30.0  # seconds between two looks for a writer
 AWAY: Final = ("ERROR301", "ERROR302")

@@ -7,7 +7,7 @@ from typing import Any
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.rows import Reads, numbers, tell, verb
 from retoma.apps.foreign import as_kept
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 ADOPTED = verb("adopted")
 ADOPT_IDS = verb("adopt_ids")

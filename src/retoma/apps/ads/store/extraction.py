@@ -6,7 +6,7 @@ from typing import Any
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.rows import STORAGE, Asks, Reads, lasted, milliseconds, tell, verb
 from retoma.apps.ads.store.sessions import withdraw
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 ASSIGN_MISSION = verb("assign_mission")
 CANCEL_ASKED = verb("cancel_asked")

@@ -13,7 +13,7 @@ from retoma.apps.ads.model import (
     tries_again,
 )
 from retoma.apps.ads.store.rows import tell, verb
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 UNWANTED: Final = "unwanted"
 MESSAGE: Final = 2000  # characters of an error that are kept

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from retoma.apps.ads.store.rows import HEALTH, Sort, verb
-from retoma.engine.errors import NotFound
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 LIST_THINGS = verb("list_things")

@@ -12,9 +12,9 @@ from retoma.apps.ads.store.orchestrator import open_sessions, stop
 from retoma.apps.ads.store.rows import EXTRACTION, Asks, Reads, json_of, numbers, tell, verb
 from retoma.codec import encode
 from retoma.db import Row
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import unpark
-from retoma.engine.transaction import Transaction
 from retoma.words import say
 
 ADD_MISSIONS = verb("add_missions")

@@ -18,9 +18,9 @@ from retoma.apps.ads.store.sessions import (
     withdraw,
 )
 from retoma.apps.ads.store.things import Secrets
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import pool
-from retoma.engine.transaction import Transaction
 from retoma.secret import Secret
 from retoma.words import say
 

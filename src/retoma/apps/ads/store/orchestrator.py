@@ -1,7 +1,7 @@
 """Whether the orchestrator is to work: a wish, and the sessions that follow from it."""
 
 from retoma.apps.ads.store.rows import SESSION, SESSIONS, Reads, seconds_between, verb
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 BEGIN_SESSION = verb("begin_session")
 COUNT_MISSIONS = verb("count_missions")

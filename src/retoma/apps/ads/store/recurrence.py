@@ -11,7 +11,7 @@ from retoma.apps.ads.store.missions import NewMission, add_missions, queue_missi
 from retoma.apps.ads.store.onboarding import unknown_missions
 from retoma.apps.ads.store.rows import verb
 from retoma.db import moment
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 RECURRENCE: Final = "ads.recurrence"
 TICK_OF = verb("tick_of")

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from retoma.apps.ads.store.missions import LIST_TIMELINE
 from retoma.apps.ads.store.rows import json_of, verb
 from retoma.db import Transaction, moment
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.words import say
 
 KNEW_MISSION = verb("knew_mission")

@@ -10,7 +10,7 @@ from retoma import db
 from retoma.apps.ads.model import Event
 from retoma.codec import encode
 from retoma.db import Row, Statement, statement
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 PROXIES: Final = "ads.proxies"
 SESSIONS: Final = "ads.sessions"

@@ -16,9 +16,9 @@ from retoma.apps.ads.store.rows import (
     verb,
 )
 from retoma.apps.ads.store.things import GET_PROXY, MOVE_WORKER
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import pool
-from retoma.engine.transaction import Transaction
 from retoma.words import say
 
 REST: Final = 15.0  # seconds a worker rests after a session that failed, doubled up to

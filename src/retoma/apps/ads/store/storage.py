@@ -11,9 +11,9 @@ from retoma.apps.ads.store.missions import GET_MISSION, get_status
 from retoma.apps.ads.store.rows import STORAGE, Asks, lasted, milliseconds, tell, verb
 from retoma.codec import encode
 from retoma.db import Transaction as RawTransaction
-from retoma.engine.errors import IllegalMove, NotFound
+from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import breaker
-from retoma.engine.transaction import Transaction
 from retoma.words import say
 
 AWAY_REST: Final = (

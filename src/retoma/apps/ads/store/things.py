@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from retoma.apps.ads.store.orchestrator import open_sessions
 from retoma.apps.ads.store.rows import PROXIES, numbers, verb
-from retoma.engine.errors import IllegalMove
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import IllegalMove
+from retoma.engine.run.transaction import Transaction
 from retoma.secret import Secret
 from retoma.vault import Place as SecretPlace
 from retoma.vault import Sealer

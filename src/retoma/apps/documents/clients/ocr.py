@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from retoma.engine.errors import Permanent
+from retoma.engine.rules.errors import Permanent
 
 MOST_PAGES: Final = 20  # recognized in one file: half a second each, of the 45 s of a child
 SIDE: Final = 2_000  # pixels of the longer side: 170 dpi of an A4 page

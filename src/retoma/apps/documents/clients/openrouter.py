@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from retoma.apps.documents.clients.cutting import clean_text, cut_text
 from retoma.apps.documents.model import ProjectRules
-from retoma.engine.errors import Permanent, Transient, Unsure
+from retoma.engine.rules.errors import Permanent, Transient, Unsure
 from retoma.outbound import Answer as OutboundAnswer
 from retoma.outbound import Outbound, Policy, Sort
 from retoma.outbound.sorting import sort_of

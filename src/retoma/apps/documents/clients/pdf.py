@@ -13,7 +13,7 @@ from retoma.apps.documents.clients.cutting import HEAD
 from retoma.apps.documents.clients.ocr import MOST_PAGES as MOST_RECOGNIZED
 from retoma.apps.documents.clients.ocr import SIDE, Picture, Recognize, recognizer
 from retoma.apps.documents.model import Ocr
-from retoma.engine.errors import Permanent
+from retoma.engine.rules.errors import Permanent
 
 MOST_PAGES: Final = 2_000  # looked at in one file, however little they say
 LITTLE: Final = 400  # characters: a stamp in the margin of a page that is a picture

@@ -6,8 +6,8 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-from retoma.engine.charset import known_charset
-from retoma.engine.errors import Permanent
+from retoma.engine.isolation.charset import known_charset
+from retoma.engine.rules.errors import Permanent
 
 MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -20,7 +20,7 @@ from retoma.apps.documents.clients.plain import (
     read_text,
 )
 from retoma.apps.documents.model import CHARS, Ocr
-from retoma.engine.errors import Permanent
+from retoma.engine.rules.errors import Permanent
 
 MIB: Final = 1 << 20
 LARGEST: Final = 50 * MIB  # bytes of a file

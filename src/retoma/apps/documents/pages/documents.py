@@ -14,7 +14,7 @@ from retoma.apps.documents.model import DocumentStatus, Label, message_in
 from retoma.apps.documents.pages.looks import LOOKS, address
 from retoma.apps.documents.store.documents import Wanted
 from retoma.db import Transaction
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region

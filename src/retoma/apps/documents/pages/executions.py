@@ -37,7 +37,7 @@ from retoma.apps.documents.pages.looks import (
 )
 from retoma.apps.documents.pages.projects import every_project
 from retoma.apps.documents.store.documents import Which
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, Number, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager

@@ -20,7 +20,7 @@ from retoma.apps.documents.model import (
     Ocr,
 )
 from retoma.apps.documents.pages.looks import ANYONE, CONCERN, PAGE
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web import House
 from retoma.web.pages.asked import CursorOf, filled
 from retoma.web.pages.jobs import query_of

@@ -7,7 +7,7 @@ from typing import Final
 from retoma.apps.documents.store.rows import verb
 from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 BEGIN_CONTENT = verb("begin_content")
 DROP_CONTENTS = verb("drop_contents")

@@ -10,8 +10,8 @@ from retoma.apps.documents.store.rows import json_of, named, rules_from, verb
 from retoma.codec import decode, encode
 from retoma.db import Call
 from retoma.db import Transaction as Reading
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 COUNT_LABELS = verb("count_labels")

@@ -26,11 +26,11 @@ from retoma.apps.documents.store import contents
 from retoma.apps.documents.store.projects import project_of
 from retoma.apps.documents.store.rows import named, rules_from, rules_text, verb
 from retoma.db import Transaction as Reading
-from retoma.engine import insights
+from retoma.engine import query
 from retoma.engine import store as engine
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
-from retoma.engine.states import State
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction
 from retoma.words import chosen, say, speak
 
 ADD_DOCUMENTS = verb("add_documents")
@@ -231,7 +231,7 @@ def stand_of(tx: Reading | Transaction, execution: int) -> Stand:
 
 def counted(tx: Reading, execution: int) -> dict[DocumentStatus, int]:
     """How many documents are in which status; they add up to all of them."""
-    return by_status(insights.count_jobs(tx, execution))
+    return by_status(query.count_jobs(tx, execution))
 
 
 def by_status(counts: Mapping[State, int]) -> dict[DocumentStatus, int]:
@@ -369,8 +369,8 @@ def _check_begun_before(execution: int, stand: Stand) -> None:
 
 def _count_dead(tx: Reading, *, execution: int, code: str | None) -> int:
     if code is None:
-        return insights.count_jobs(tx, execution).get(State.DEAD, 0)
-    return insights.count_codes(tx, execution).get(code, 0)
+        return query.count_jobs(tx, execution).get(State.DEAD, 0)
+    return query.count_codes(tx, execution).get(code, 0)
 
 
 def _again(tx: Reading, execution: int, actor: str, code: str | None) -> None:

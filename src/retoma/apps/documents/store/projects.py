@@ -7,8 +7,8 @@ from retoma.apps.documents.model import ProjectRules, checked_rules
 from retoma.apps.documents.store.rows import rules_from, rules_text, verb
 from retoma.db import Row
 from retoma.db import Transaction as Reading
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 ADD_PROJECT = verb("add_project")

@@ -28,9 +28,9 @@ from retoma.apps.embeddings.model import (
 )
 from retoma.apps.embeddings.store.documents import Added
 from retoma.db import Transaction
-from retoma.engine.errors import BadInput
-from retoma.engine.states import State
-from retoma.engine.transaction import Transaction as Writing
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction as Writing
 from retoma.web import AHouse, AVisit, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.wire import Limit, NextPage, PageOf, Shown

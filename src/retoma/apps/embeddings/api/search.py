@@ -7,7 +7,7 @@ from pydantic import Field, StrictFloat, StrictInt, StrictStr
 from retoma.apps.embeddings.api.how import routes, tools_of
 from retoma.apps.embeddings.model import MOST_PAIRS, MetadataValue, checked_name
 from retoma.apps.embeddings.vectors import Mode, Question, Searcher
-from retoma.engine.errors import Transient
+from retoma.engine.rules.errors import Transient
 from retoma.web import AHouse, Refusal, Viewer
 from retoma.web.wire import LARGEST, Body, Shown
 from retoma.words import say

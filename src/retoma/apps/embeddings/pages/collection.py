@@ -26,7 +26,7 @@ from retoma.apps.embeddings.providers import build_provider
 from retoma.apps.embeddings.steps import model_of
 from retoma.apps.embeddings.store.collections import Collection, Progress
 from retoma.db import Transaction
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager

@@ -12,9 +12,9 @@ from retoma.apps.embeddings.model import CODES, KIND
 from retoma.apps.embeddings.pages.looks import CONCERN, DEAD, address, read
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Transaction
-from retoma.engine.errors import NotFound
-from retoma.engine.insights import Search
-from retoma.engine.states import State
+from retoma.engine.query import Search
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.rules.states import State
 from retoma.engine.store import Verb
 from retoma.web.house import AVisit
 from retoma.web.many import do_where

@@ -27,8 +27,8 @@ from retoma.apps.embeddings.pages.search import MOST
 from retoma.apps.embeddings.providers import build_provider
 from retoma.apps.embeddings.steps import model_of
 from retoma.apps.embeddings.store.documents import Added
-from retoma.engine.errors import BadInput
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.run.transaction import Transaction
 from retoma.web.pages.asked import Blank, Name
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import form_of, json_of, page_router

@@ -12,7 +12,7 @@ from retoma.apps.embeddings.pages.looks import SEARCH, address, read, tools_of
 from retoma.apps.embeddings.vectors import Found, Mode, Question, Searcher
 from retoma.apps.embeddings.vectors.search import LONGEST
 from retoma.apps.embeddings.vectors.spans import pieces_of
-from retoma.engine.errors import Refused, Transient
+from retoma.engine.rules.errors import Refused, Transient
 from retoma.web.pages.asked import Blank, Name, Words
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import page_router

@@ -22,7 +22,7 @@ from retoma.apps.embeddings.providers.provider import (
 )
 from retoma.apps.embeddings.providers.voyage import Voyage
 from retoma.apps.tools import Tools
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.secret import Secret
 from retoma.settings import Settings
 from retoma.words import say

@@ -24,9 +24,9 @@ from retoma.apps.embeddings.providers.provider import (
     pack_vector,
     unfit,
 )
-from retoma.engine.bounded_json import parse_json
-from retoma.engine.errors import Permanent, Throttled, Transient, Unsure
-from retoma.engine.off_loop import SMALL, off_loop
+from retoma.engine.isolation.bounded_json import parse_json
+from retoma.engine.isolation.off_loop import SMALL, off_loop
+from retoma.engine.rules.errors import Permanent, Throttled, Transient, Unsure
 from retoma.outbound import Answer, Outbound, Policy, Sort
 from retoma.secret import Secret
 

@@ -22,7 +22,7 @@ from retoma.apps.embeddings.providers.provider import (
     pack_vector,
     unfit,
 )
-from retoma.engine.errors import Permanent
+from retoma.engine.rules.errors import Permanent
 from retoma.outbound.sdk import imported
 
 T = TypeVar("T")

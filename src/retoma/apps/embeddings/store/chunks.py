@@ -14,8 +14,8 @@ from retoma.apps.embeddings.chunks import Chunk
 from retoma.apps.embeddings.model import Model
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Transaction as Reading
-from retoma.engine.job import Held
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.job import Held
+from retoma.engine.run.transaction import Transaction
 
 ADD_CHUNKS = verb("add_chunks")
 CHUNKS_OF = verb("chunks_of")

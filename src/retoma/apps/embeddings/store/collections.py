@@ -11,9 +11,9 @@ from retoma.apps.embeddings.store.documents import FIRST_DOCUMENTS, NAME_JOBS, r
 from retoma.apps.embeddings.store.rows import time_of, verb
 from retoma.db import Row
 from retoma.db import Transaction as Reading
-from retoma.engine.errors import IllegalMove, NotFound
-from retoma.engine.states import State
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 ADD_COLLECTION = verb("add_collection")

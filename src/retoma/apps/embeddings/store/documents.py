@@ -20,8 +20,8 @@ from retoma.apps.embeddings.store.rows import named, time_of, verb
 from retoma.db import Row
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
-from retoma.engine.errors import IllegalMove, NotFound
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 ADD_DOCUMENTS = verb("add_documents")

@@ -10,8 +10,8 @@ from typing import Any, Final
 from retoma.apps.embeddings.model import KIND, STATUS, JobStatus
 from retoma.apps.embeddings.store.rows import named, time_of, verb
 from retoma.db import Row, Transaction
-from retoma.engine.errors import NotFound
-from retoma.engine.insights.jobs import ids_of
+from retoma.engine.query.jobs import ids_of
+from retoma.engine.rules.errors import NotFound
 from retoma.words import say
 
 GET_QUEUE_JOB = verb("get_queue_job")

@@ -7,7 +7,7 @@ from typing import Final
 from retoma.apps.embeddings.keywords import indexed_words, query_terms
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Transaction as Reading
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 COUNT_UNINDEXED = verb("count_unindexed")
 DOCUMENTS_WITH = verb("documents_with")

@@ -6,7 +6,7 @@ from typing import Final
 from retoma.apps.embeddings.model import Asked, Model
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Transaction as Reading
-from retoma.engine.transaction import Transaction
+from retoma.engine.run.transaction import Transaction
 
 GET_VECTOR = verb("get_vector")
 KEEP_QUESTION = verb("keep_question")

@@ -22,8 +22,8 @@ from retoma.apps.embeddings.vectors.candidates import (
 )
 from retoma.codec import digest
 from retoma.db import Database, Statement, Transaction, adhoc
-from retoma.engine.errors import IllegalMove
 from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import IllegalMove
 from retoma.words import Said, say
 
 MOST_DIMS: Final = 2_000  # that an HNSW index of pgvector takes

@@ -34,7 +34,7 @@ from retoma.apps.embeddings.vectors.pgvector import PgVectorStore
 from retoma.apps.embeddings.vectors.spans import spans_of
 from retoma.apps.tools import Tools
 from retoma.db import Database, Row, Transaction
-from retoma.engine.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.settings import Store
 from retoma.words import say
 

@@ -10,7 +10,7 @@ from pydantic import Field, StrictInt, StrictStr
 from retoma.apps.matches.sites import site_of
 from retoma.apps.matches.store.rows import Round, time_of
 from retoma.db import Transaction
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web import House, router
 from retoma.web.wire import LARGEST
 from retoma.words import say

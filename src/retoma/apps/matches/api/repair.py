@@ -22,7 +22,7 @@ from retoma.apps.matches.replay import FIRST, Place, Replay, Reread, Which
 from retoma.apps.matches.schemas import MOST_MATCHES, MatchPage, from_json
 from retoma.apps.matches.words import in_words
 from retoma.codec import encode
-from retoma.engine.errors import BadInput, NotFound
+from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.web import AHouse, House, Operator
 from retoma.web.cursor import Cursor
 from retoma.web.files import TEXT_FILE, text_file

@@ -26,7 +26,7 @@ from retoma.apps.matches.api.how import (
 from retoma.apps.matches.model import TaskStatus
 from retoma.apps.matches.store.rows import Round, time_of
 from retoma.db import Transaction
-from retoma.engine.transaction import Transaction as Writing
+from retoma.engine.run.transaction import Transaction as Writing
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.replay import asked, written

@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlsplit
 from retoma.apps.matches.model import Verdict
 from retoma.apps.matches.sites import Site
 from retoma.apps.tools import Tools
-from retoma.engine.charset import charset_of
-from retoma.engine.errors import Permanent, Throttled, Transient
+from retoma.engine.isolation.charset import charset_of
 from retoma.engine.ports import chance
+from retoma.engine.rules.errors import Permanent, Throttled, Transient
 from retoma.outbound import Answer, Policy, Proxy
 from retoma.outbound.sorting import asked_wait
 

@@ -37,7 +37,7 @@ from retoma.apps.matches.replay import charset_in
 from retoma.apps.matches.schemas import match_key
 from retoma.apps.matches.sites import site_of
 from retoma.apps.matches.store.rows import Round
-from retoma.engine.errors import NotFound
+from retoma.engine.rules.errors import NotFound
 from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import Form, form_of, page_router

@@ -20,7 +20,7 @@ from retoma.apps.matches.pages.looks import (
     why_not_yet,
 )
 from retoma.apps.matches.sites import sites
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web.pages.asked import Blank, CodeOf, Name, Number, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker

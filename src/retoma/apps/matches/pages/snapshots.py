@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from retoma.apps.matches.clients.parsers.reading import shown
 from retoma.apps.matches.replay import charset_in
-from retoma.engine.errors import NotFound
-from retoma.engine.insights import EvidenceSeen
+from retoma.engine.query import EvidenceSeen
+from retoma.engine.rules.errors import NotFound
 from retoma.web.pages.kit import Looker, Pages
 from retoma.web.pages.view import View
 from retoma.words import say

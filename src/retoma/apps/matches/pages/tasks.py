@@ -27,7 +27,7 @@ from retoma.apps.matches.pages.looks import (
     why_not_yet,
 )
 from retoma.apps.matches.pages.snapshots import frame, kept
-from retoma.engine.errors import IllegalMove
+from retoma.engine.rules.errors import IllegalMove
 from retoma.web.pages.asked import Blank, Number, filled
 from retoma.web.pages.job import JobScreen
 from retoma.web.pages.jobs import query_of

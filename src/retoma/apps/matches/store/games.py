@@ -12,8 +12,8 @@ from retoma.apps.matches.store.rows import Round, json_of, named, time_of, verb
 from retoma.db import Call
 from retoma.db import Transaction as Reading
 from retoma.db.database import microseconds
-from retoma.engine.errors import IllegalMove, NotFound
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 ADD_EVENTS = verb("add_events")

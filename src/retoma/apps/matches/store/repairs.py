@@ -14,10 +14,10 @@ from retoma.apps.matches.store.tasks import Stored, Task
 from retoma.codec import encode
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
-from retoma.engine.batch import reason
-from retoma.engine.errors import IllegalMove
-from retoma.engine.states import State
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import IllegalMove
+from retoma.engine.rules.reasons import check_reason
+from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 CONFIRM_SIZE = verb("confirm_size")
@@ -34,7 +34,7 @@ MOST_TASKS: Final = 1_000  # of one scrape: more than a round has matches
 
 def accept(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str) -> Stored:
     """A match that failed, as a person says it is. What is stored already is corrected instead."""
-    said = reason(why)
+    said = check_reason(why)
     wanted = tasks.task_of(tx, task)
     if runs.job_seen(tx, wanted.run)["ended_at"] is not None:
         raise IllegalMove(
@@ -63,7 +63,7 @@ def correct(
     tx: Transaction, partida: int, revision: int, page: MatchPage, why: str, *, actor: str
 ) -> list[str]:
     """A stored match as a person says it is, whole: the names of what is told otherwise now."""
-    said = reason(why)
+    said = check_reason(why)
     before = games.match_seen(tx, partida)
     changed = games.replace(tx, partida, revision, page, actor)
     if changed:
@@ -74,7 +74,7 @@ def correct(
 
 def delete(tx: Transaction, partida: int, revision: int, why: str, *, actor: str) -> list[int]:
     """A match is stored no longer: its tasks have failed, and no round with them is complete. Their scrapes."""
-    said = reason(why)
+    said = check_reason(why)
     before = games.remove(tx, partida, revision)
     error = encode({"code": "DELETED", "message": said, "by": actor})
     touched = sorted({run for (run,) in tx.all(UNLINK_TASKS, partida=partida, error=error)})
@@ -87,7 +87,7 @@ def delete(tx: Transaction, partida: int, revision: int, why: str, *, actor: str
 
 def refresh(tx: Transaction, partida: int, why: str, *, actor: str) -> int:
     """Its site is asked for a stored match again; it stays as it is until that was read: the job."""
-    said = reason(why)
+    said = check_reason(why)
     games.match_seen(tx, partida)
     job = tx.submit(REFRESH, Refresh(partida, actor, said), actor=actor)
     tx.tell("matches.refresh", f"match {partida}", {"why": said, "job": job.id}, actor=actor)
@@ -99,7 +99,7 @@ def refresh(tx: Transaction, partida: int, why: str, *, actor: str) -> int:
 
 def drop(tx: Transaction, task: int, why: str, *, actor: str) -> Round:
     """A match that never was: it is expected no longer, in this scrape and in all that follow."""
-    said = reason(why)
+    said = check_reason(why)
     wanted = tasks.task_of(tx, task)
     if wanted.done is not None:
         raise IllegalMove(
@@ -133,7 +133,7 @@ def restore(tx: Transaction, task: int, *, actor: str) -> Round:
 
 def confirm(tx: Transaction, of: Round, matches: int, why: str, *, actor: str) -> None:
     """How many matches a round has, whatever its league says; never fewer than were found and not dropped."""
-    said = reason(why)
+    said = check_reason(why)
     _hold(tx, of)
     tx.run(CONFIRM_SIZE, **of.parameters(), matches=matches, why=said, actor=actor)
     _resize(tx, of, said, actor)

@@ -25,8 +25,8 @@ from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.db.database import microseconds
 from retoma.engine import store as engine
-from retoma.engine.errors import NotFound
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import NotFound
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say, speak
 
 ADD_KNOWN_TASKS = verb("add_known_tasks")

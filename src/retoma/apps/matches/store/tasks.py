@@ -13,8 +13,8 @@ from retoma.apps.matches.store.rows import Round, json_of, named, time_of, verb
 from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
-from retoma.engine.errors import IllegalMove, NotFound, Transient
-from retoma.engine.transaction import Transaction
+from retoma.engine.rules.errors import IllegalMove, NotFound, Transient
+from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 COUNT_DEAD = verb("count_dead")

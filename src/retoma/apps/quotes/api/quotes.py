@@ -20,7 +20,7 @@ from retoma.apps.quotes.api.how import (
     waiting_for,
 )
 from retoma.apps.quotes.model import QuoteKind, QuoteStatus
-from retoma.engine.states import State
+from retoma.engine.rules.states import State
 from retoma.web import AHouse, AVisit, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.money import CostsShown, costs_shown

@@ -20,9 +20,9 @@ from retoma.apps.quotes.api.how import (
 from retoma.apps.quotes.api.lotes import LoteShown, lote_of, lote_told
 from retoma.apps.quotes.api.quotes import QuoteShown, shown
 from retoma.apps.quotes.model import CONFIGURATION, KIND, ProcessingCheckpoint, QuoteStatus
-from retoma.engine.errors import IllegalMove
-from retoma.engine.insights import PAGE, Stuck
-from retoma.engine.states import State
+from retoma.engine.query import PAGE, Stuck
+from retoma.engine.rules.errors import IllegalMove
+from retoma.engine.rules.states import State
 from retoma.web import AHouse, AVisit, Operator, Viewer
 from retoma.web.many import do_to_batch
 from retoma.web.orders import Order

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from retoma.apps.quotes.model import Plan, QuoteKind, Vehicle, VehicleKind
-from retoma.engine.errors import Permanent, RetomaError, Throttled, Transient
+from retoma.engine.rules.errors import Permanent, RetomaError, Throttled, Transient
 from retoma.outbound import Outbound, Policy
 from retoma.outbound.sdk import client_for, imported
 from retoma.secret import Secret

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from retoma.apps.quotes.model import NotAPrice, Vehicle, VehicleKind, read_price
-from retoma.engine.errors import Permanent, Transient
+from retoma.engine.rules.errors import Permanent, Transient
 from retoma.outbound import Outbound, Policy
 from retoma.text import normalize
 

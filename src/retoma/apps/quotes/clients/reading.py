@@ -9,8 +9,8 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.apps.quotes.model import NotAPrice, read_price
-from retoma.engine.bounded_json import parse_json
-from retoma.engine.charset import charset_of, decode_text
+from retoma.engine.isolation.bounded_json import parse_json
+from retoma.engine.isolation.charset import charset_of, decode_text
 from retoma.markup import too_hard
 
 # What shops show prices by, where they tell machines nothing.

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from retoma.apps.quotes.model import NotAPrice, Offer, Plan, read_price
-from retoma.engine.errors import Permanent, Unsure
+from retoma.engine.rules.errors import Permanent, Unsure
 from retoma.outbound import Outbound, Policy, Sort
 from retoma.secret import Secret
 

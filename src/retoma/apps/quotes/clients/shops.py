@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from retoma.apps.quotes.clients.reading import Looked, look_at_page
 from retoma.apps.quotes.model import Offer, Tested
-from retoma.engine.charset import charset_of, decode_text
-from retoma.engine.errors import Permanent, Transient
-from retoma.engine.isolate import ChildDied, Limits
+from retoma.engine.isolation.charset import charset_of, decode_text
+from retoma.engine.isolation.isolate import ChildDied, Limits
+from retoma.engine.rules.errors import Permanent, Transient
 from retoma.outbound import Outbound, Policy, Sort
 
 # Calls a function at the top of a module with a file of these bytes, in a child.

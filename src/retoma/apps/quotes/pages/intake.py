@@ -11,7 +11,7 @@ from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import QuoteKind
 from retoma.apps.quotes.pages.looks import KINDS
 from retoma.apps.uploads import in_thread, spooled_form
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import form_of, page_router

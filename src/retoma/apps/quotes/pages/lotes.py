@@ -12,8 +12,8 @@ from retoma.apps.quotes import api
 from retoma.apps.quotes.api.how import LoteId
 from retoma.apps.quotes.model import QuoteStatus
 from retoma.apps.quotes.pages.looks import CONCERN, LOOKS, lote_given, quote_rows
-from retoma.engine.batch import Batch
-from retoma.engine.states import State
+from retoma.engine.ops.batches import Batch
+from retoma.engine.rules.states import State
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_batch
 from retoma.web.orders import Order

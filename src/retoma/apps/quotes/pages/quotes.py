@@ -25,9 +25,9 @@ from retoma.apps.quotes.pages.lotes import ANYONE, PAGE, StatusOf
 from retoma.apps.quotes.pages.plot import Plot, plot_of
 from retoma.apps.quotes.pages.sources import WHY, Source, sources_of
 from retoma.apps.quotes.pages.trail import branch_of, trail_of
-from retoma.engine.insights import PAGE as MOST
-from retoma.engine.insights import EvidenceSeen, JobSeen
-from retoma.engine.states import State
+from retoma.engine.query import PAGE as MOST
+from retoma.engine.query import EvidenceSeen, JobSeen
+from retoma.engine.rules.states import State
 from retoma.engine.store.cost import CostSeen
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.job import BAD, PICTURES

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from retoma.apps.quotes.api.quotes import QuoteShown
 from retoma.apps.quotes.model import money_of
-from retoma.engine.insights import EvidenceSeen
+from retoma.engine.query import EvidenceSeen
 from retoma.words import Said, say
 
 WEB: Final = ("http://", "https://")

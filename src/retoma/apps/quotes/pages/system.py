@@ -11,7 +11,7 @@ from retoma.apps.quotes import api
 from retoma.apps.quotes.api.how import percentage
 from retoma.apps.quotes.model import CODES, ProcessingCheckpoint
 from retoma.apps.quotes.pages.looks import CONCERN, lote_given
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.web.pages.asked import BatchOf
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from retoma.apps.quotes.model import ProcessingCheckpoint, QuoteKind, QuoteStatus
-from retoma.engine.insights import StepSeen
+from retoma.engine.query import StepSeen
 
 At = ProcessingCheckpoint
 

@@ -24,7 +24,7 @@ from retoma.apps.matches.model import (
 )
 from retoma.apps.matches.schemas import MatchPage, RoundPage, match_key, validated
 from retoma.apps.matches.sites import Site
-from retoma.engine.errors import BadInput
+from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
 __all__ = [

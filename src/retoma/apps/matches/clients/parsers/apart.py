@@ -10,7 +10,7 @@ from retoma.apps.matches.clients.parsers import draft_match, parse_match, parse_
 from retoma.apps.matches.model import LayoutChanged, PageRefused, Problem, SchemaInvalid, Wanted
 from retoma.apps.matches.schemas import MatchPage, RoundPage
 from retoma.apps.matches.sites import Site, site_of
-from retoma.engine.isolate import ChildDied, Limits
+from retoma.engine.isolation.isolate import ChildDied, Limits
 
 # Calls a function at the top of a module with a file of these bytes, in a child.
 ReadApart = Callable[..., Awaitable[Any]]

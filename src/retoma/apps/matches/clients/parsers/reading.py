@@ -8,8 +8,8 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from retoma.apps.matches.model import LayoutChanged, Problem, SchemaInvalid
-from retoma.engine.bounded_json import parse_json
-from retoma.engine.charset import UNSAID, known_charset
+from retoma.engine.isolation.bounded_json import parse_json
+from retoma.engine.isolation.charset import UNSAID, known_charset
 from retoma.markup import DEEP, MANY, too_hard
 
 HEAD: Final = 1024  # bytes in which a page names its charset

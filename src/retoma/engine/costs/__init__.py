@@ -1,0 +1,1 @@
+"""What work costs: charges, budgets and the accounts that people read."""

@@ -1,0 +1,1 @@
+"""Code and bytes that are not trusted, in processes of their own."""

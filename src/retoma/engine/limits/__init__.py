@@ -1,0 +1,1 @@
+"""What holds a job back, shared by all runners: pools, rates, breakers."""

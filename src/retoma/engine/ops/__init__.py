@@ -1,0 +1,1 @@
+"""What is done beside the jobs: batches, schedules, alerts, retention, recovery."""

@@ -1,0 +1,42 @@
+"""What has not ended, as it is stored: for whoever wants to know whether new code can read it."""
+
+from dataclasses import dataclass
+
+from retoma.db import Transaction
+from retoma.engine.query.page import sql
+
+OPEN_JOBS = sql("open_jobs")
+OPEN_STEPS = sql("open_steps")
+PAGE = 500  # jobs; each may bring megabytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """A step that would be read back."""
+
+    job: int
+    name: str
+    version: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job that has not ended."""
+
+    id: int
+    kind: str
+    version: int
+    payload: str
+
+
+def open_jobs(tx: Transaction, after: int) -> tuple[list[OpenJob], list[OpenStep]]:
+    """A page of them, and what they have saved."""
+    jobs = [OpenJob(*row) for row in tx.all(OPEN_JOBS, after=after, limit=PAGE)]
+    if not jobs:
+        return [], []
+    steps = tx.all(OPEN_STEPS, after=after, until=jobs[-1].id)
+    return jobs, [
+        OpenStep(job, name, version, "null" if value is None else value)
+        for job, name, version, value in steps
+    ]

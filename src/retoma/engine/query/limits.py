@@ -1,0 +1,24 @@
+"""Limits: how many may run under each key, and how many do."""
+
+from dataclasses import dataclass
+
+from retoma.db import Transaction
+from retoma.engine.query.page import checked, sql
+
+LIST_LIMITS = sql("list_limits")
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSeen:
+    """One key. What is used may be more than the cap for a while after the cap was lowered."""
+
+    key: str
+    cap: int
+    used: int
+    by_hand: bool  # a person set the cap, over what the code says
+
+
+def list_limits(tx: Transaction, *, after: str = "", limit: int = 50) -> list[LimitSeen]:
+    """By their keys, a page at a time."""
+    rows = tx.all(LIST_LIMITS, after=after, limit=checked(limit, "limits"))
+    return [LimitSeen(key, cap, used, bool(by_hand)) for key, cap, used, by_hand in rows]

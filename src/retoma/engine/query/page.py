@@ -1,0 +1,27 @@
+"""What every question needs: its statement, the bounds of a page, a time that is always there."""
+
+from datetime import datetime
+from typing import Any, cast
+
+from retoma.db import Statement, moment, statement
+from retoma.engine.rules.errors import BadInput
+from retoma.words import say
+
+PAGE = 200  # rows at most
+
+
+def sql(verb: str) -> Statement:
+    return statement("retoma.engine.sql", verb)
+
+
+def checked(limit: int, what: str) -> int:
+    if not 1 <= limit <= PAGE:
+        raise BadInput(
+            say("a page has 1 to {most} {what}, not {limit}", most=PAGE, what=what, limit=limit)
+        )
+    return limit
+
+
+def at(value: Any) -> datetime:
+    """A time that is always there."""
+    return cast("datetime", moment(value))

@@ -1,0 +1,1 @@
+"""What is decided without I/O: states, moves, retries, prices, lengths of time."""

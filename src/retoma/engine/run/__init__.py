@@ -1,0 +1,1 @@
+"""A runner and the attempts that it makes."""

@@ -1,0 +1,288 @@
+"""Our transaction, lent to a caller: its own statements and its submissions, all of them or none."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from inspect import isawaitable, iscoroutine
+from typing import Any, TypeVar
+
+from retoma import db
+from retoma.codec import encode
+from retoma.db import Row, Statement
+from retoma.db.statements import bare, parameters, verbatim
+from retoma.engine import store
+from retoma.engine.handlers.kinds import Kind, Kinds
+from retoma.engine.ops.batches import Batch
+from retoma.engine.ports import Ids
+from retoma.engine.rules.errors import BadInput
+from retoma.engine.rules.job import Job
+from retoma.engine.rules.live_settings import Declared
+from retoma.engine.rules.money import money
+from retoma.engine.rules.states import State
+from retoma.engine.run.submission import (
+    ACTOR,
+    Submitted,
+    checked,
+    new_batch,
+    new_job,
+    submission,
+)
+from retoma.engine.traces import Submitting
+from retoma.words import say
+
+T = TypeVar("T")
+
+# Words that begin or end a transaction, which is ours.
+OURS = re.compile(
+    r"(abort|begin|commit|end|prepare|release|rollback|savepoint|start|vacuum)\b", re.IGNORECASE
+)
+LONGEST_KEPT = 10_000  # characters of a text that is read once
+HAS_A_BODY = re.compile(r"create\b.*\btrigger\b", re.IGNORECASE | re.DOTALL)
+
+
+class Transaction:
+    """What `app.write(fn)` hands to `fn`: plain SQL on your own tables, and submissions.
+
+    A statement has `:named` parameters and is the same text for both databases, or a verb read from
+    its files. Rows are tuples; json comes back as text, and a datetime is kept by SQLite as
+    microseconds since 1970, UTC.
+    """
+
+    def __init__(
+        self,
+        tx: db.Transaction,
+        kinds: Kinds,
+        ids: Ids,
+        batch: Callable[[Submitted], Batch],
+        submitting: Submitting,
+        knobs: Declared,
+    ) -> None:
+        self.dialect = tx.dialect
+        self._tx = tx
+        self._kinds = kinds
+        self._ids = ids
+        self._batch = batch
+        self._submitting = submitting
+        self._knobs = knobs
+        self._failed: BaseException | None = None
+        self._over = False
+        self.jobs: list[Job] = []  # submitted in it, one by one
+        self.new: set[int] = set()  # those of them that were not there before
+        self.batches: list[int] = []
+
+    def run(self, sql: str | Statement, **params: Any) -> int:
+        """Run one statement; how many rows it changed."""
+        if isinstance(sql, Statement):
+            return self._do(lambda tx: tx.run(sql, **params))
+        return self._asked(sql, params)[1]
+
+    def one(self, sql: str | Statement, **params: Any) -> Row | None:
+        """Its first row, or None."""
+        rows = self.all(sql, **params)
+        return rows[0] if rows else None
+
+    def all(self, sql: str | Statement, **params: Any) -> list[Row]:
+        """All its rows."""
+        if isinstance(sql, Statement):
+            return self._do(lambda tx: tx.all(sql, **params))
+        return self._asked(sql, params)[0]
+
+    def submit(
+        self,
+        kind: "Kind | Callable[..., Any] | str",
+        payload: Any = None,
+        *,
+        key: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: Any = None,
+        deadline: Any = None,
+        correlation: str | None = None,
+        traceparent: str | None = None,
+        actor: str = ACTOR,
+    ) -> Job:
+        """As `app.submit`, in this transaction: a job that nobody sees before it commits."""
+        wanted = self._kinds.of(kind)
+        with self._submitting(wanted.name, traceparent) as kept:
+            about = submission(
+                wanted,
+                priority=priority,
+                run_at=run_at,
+                delay=delay,
+                deadline=deadline,
+                correlation=correlation,
+                traceparent=kept,
+                actor=actor,
+            )
+            new = new_job(wanted, payload, key)
+            made, is_new = self._do(lambda tx: store.submit_or_find(tx, about, new))
+        self.jobs.append(made)
+        if is_new:
+            self.new.add(made.id)
+        return made
+
+    def submit_many(
+        self,
+        kind: "Kind | Callable[..., Any] | str",
+        payloads: Iterable[Any],
+        *,
+        name: str | None = None,
+        key: str | None = None,
+        keys: Sequence[str] | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: Any = None,
+        deadline: Any = None,
+        correlation: str | None = None,
+        traceparent: str | None = None,
+        budget: str | None = None,
+        actor: str = ACTOR,
+    ) -> Batch:
+        """As `app.submit_many`, in this transaction."""
+        wanted = self._kinds.of(kind)
+        batch_key = checked("key", key) or self._ids.new()
+        with self._submitting(wanted.name, traceparent) as kept:
+            about = submission(
+                wanted,
+                priority=priority,
+                run_at=run_at,
+                delay=delay,
+                deadline=deadline,
+                correlation=correlation,
+                traceparent=kept,
+                actor=actor,
+            )
+            submit = new_batch(
+                wanted,
+                payloads,
+                about,
+                name=name,
+                key=batch_key,
+                keys=keys,
+                budget=None if budget is None else money(say("a budget"), budget),
+            )
+            made = self._batch(self._do(submit))
+        self.batches.append(made.id)
+        return made
+
+    def run_schedule(self, name: str, *, actor: str = ACTOR) -> Job:
+        """As `app.run_schedule`, in this transaction."""
+        made = self._do(lambda tx: store.run_schedule(tx, name, actor=actor))
+        self.jobs.append(made)
+        return made
+
+    def cancel(self, job: int, *, actor: str = ACTOR) -> State:
+        """As `app.cancel`, in this transaction."""
+        return self._do(lambda tx: store.cancel_job(tx, job, actor=actor))
+
+    def put_things(
+        self, pool: str, things: Mapping[str, Any], *, vendor: str = "", actor: str = ACTOR
+    ) -> None:
+        """These are in the pool, each with its value; who holds one holds it on."""
+        rows = [(name, encode(value), vendor) for name, value in things.items()]
+        self._do(lambda tx: store.pool.put_items(tx, pool, rows, actor=actor))
+
+    def switch_things(
+        self, pool: str, names: Sequence[str], *, on: bool, reason: str, actor: str = ACTOR
+    ) -> None:
+        """Whether these are given out; who holds one may end with it."""
+        self._do(
+            lambda tx: store.pool.switch(tx, pool, names, on=on, reason=reason, actor=actor)
+        )
+
+    def tell(self, verb: str, subject: str, details: Any = None, *, actor: str = ACTOR) -> None:
+        """A line of the audit log that belongs to no job."""
+        text = None if details is None else encode(details)
+        self._do(
+            lambda tx: store.tell(tx, actor=actor, verb=verb, subject=subject, details=text)
+        )
+
+    def knob(self, name: str) -> Any:
+        """What a knob is, in this transaction: who decides by it decides by what holds now."""
+        return self._do(lambda tx: store.knobs.value(tx, self._knobs, name))
+
+    def inside(self, fn: Callable[[db.Transaction], T]) -> T:
+        """For rooms of the house that have verbs of their own: in this transaction too."""
+        return self._do(fn)
+
+    def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
+        read = _read if len(sql) <= LONGEST_KEPT else _read.__wrapped__
+        statement, wanted = read(sql)
+        if wanted != params.keys():
+            raise BadInput(
+                say(
+                    "the statement names {wanted} and was given {given}: {sql!r}",
+                    wanted=_listed(wanted),
+                    given=_listed(params),
+                    sql=sql,
+                )
+            )
+        return self._do(lambda tx: tx.for_caller(statement, **params))
+
+    def _do(self, fn: Callable[[db.Transaction], T]) -> T:
+        if self._over:
+            raise BadInput(
+                say(
+                    "this transaction has ended: use it only inside the function it was"
+                    " given to"
+                )
+            )
+        if self._failed is not None:
+            raise self._failed
+        try:
+            return fn(self._tx)
+        except Exception as error:
+            self._failed = error
+            raise
+
+    def lend(self, fn: Callable[["Transaction"], T]) -> T:
+        """Call it with this transaction. What has failed inside fails the whole, seen or not."""
+        try:
+            result = fn(self)
+        except Exception:
+            raise
+        except BaseException as error:  # it must not end the thread that all writes go through
+            raise Carried(error) from error
+        finally:
+            self._over = True
+        if isawaitable(result):
+            if iscoroutine(result):
+                result.close()
+            raise BadInput(
+                say("app.write takes a plain function: nothing is awaited in a transaction")
+            )
+        if self._failed is not None:
+            raise self._failed
+        return result
+
+
+class Carried(Exception):
+    """What a caller's function raised that is no Exception, on its way out of the writer."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(repr(error))
+        self.error = error
+
+
+@lru_cache(
+    maxsize=512
+)  # of texts no longer than LONGEST_KEPT: one with values in it comes once
+def _read(sql: str) -> tuple[Statement, frozenset[str]]:
+    plain = bare(sql).strip().rstrip(";").strip()
+    if not plain:
+        raise BadInput(say("an empty statement"))
+    if OURS.match(plain):
+        raise BadInput(
+            say(
+                "the transaction is app.write's own, which commits when fn returns: {sql!r}",
+                sql=sql,
+            )
+        )
+    if ";" in plain and not HAS_A_BODY.match(plain):
+        raise BadInput(say("one statement at a time: {sql!r}", sql=sql))
+    return verbatim(sql), frozenset(parameters(sql))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
