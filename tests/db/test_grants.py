@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib import resources
 from urllib.parse import urlsplit
 
 import psycopg
@@ -18,6 +17,7 @@ from retoma.cli.db import grant
 from retoma.cli.exits import Stop
 from retoma.db import statement
 from retoma.db.migrations import ENGINE, Room
+from retoma.db.statements import sections
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.testing import drain
 from retoma.grants import TABLES, Program
@@ -30,7 +30,9 @@ ALL: Rooms = (
     *(Room(name, each.migrations) for name, each in OF_APPLICATIONS.items() if each.migrations),
 )
 PACKAGES = (
-    "retoma.engine.sql",
+    "retoma.engine.store.sql",
+    "retoma.engine.query.sql",
+    "retoma.engine.checker.sql",
     "retoma.access.sql",
     "retoma.vault.sql",
     *(f"retoma.apps.{name}.sql" for name in APPLICATIONS),
@@ -76,8 +78,7 @@ def first(connection: "psycopg.Connection[tuple[object, ...]]", asked: str) -> o
 def statements() -> Iterator[tuple[str, str]]:
     """Every statement that PostgreSQL is sent, with the name of its file."""
     for package in PACKAGES:
-        names = {each.name.split(".")[0] for each in resources.files(package).iterdir()}
-        for name in sorted(names - {"__init__", "__pycache__"}):
+        for name in sorted(sections(package)):
             for text in statement(package, name).postgres:
                 yield f"{package.split('.')[-2]}.{name}", text.sql
 

@@ -354,7 +354,7 @@ async def test_a_plan_made_while_few_jobs_were_there_looks_each_one_up(
         sent = {"boot": "me", "rows": "[]", "jobs": "[]", "inline": 1}
 
         for verb in LOOKING_UP:
-            [text] = statement("retoma.engine.sql", verb).postgres
+            [text] = statement("retoma.engine.store.sql", verb).postgres
             explain = alone(Text(f"EXPLAIN (COSTS off) {text.sql}", answers=True))
             plan = "\n".join(
                 line

@@ -3,7 +3,6 @@
 import pytest
 
 from retoma.db.statements import adhoc, pyformat, split, statement
-from tests.house.files import SOURCE
 
 
 def test_statements_are_parted_by_a_semicolon_and_an_empty_line():
@@ -59,27 +58,18 @@ def test_it_is_known_beforehand_whether_a_statement_answers(sql, answers):
 
 
 def test_a_verb_with_one_file_says_the_same_on_both_databases():
-    verb = statement("retoma.engine.sql", "get_job")
+    verb = statement("retoma.engine.store.sql", "get_job")
 
     assert [text.sql for text in verb.postgres] == [pyformat(text.sql) for text in verb.sqlite]
 
 
 def test_of_twins_each_database_gets_its_own():
-    verb = statement("retoma.engine.sql", "claim_jobs")
+    verb = statement("retoma.engine.store.sql", "claim_jobs")
 
     assert "json_to_recordset" in verb.postgres[0].sql
     assert "temp.picked" in verb.sqlite[1].sql
 
 
-def test_a_twin_is_never_alone_and_never_beside_a_portable_file():
-    files = {path.name for path in (SOURCE / "engine" / "sql").glob("*.sql")}
-    twins = {name.split(".")[0] for name in files if name.count(".") == 2}
-
-    for verb in twins:
-        assert {f"{verb}.sqlite.sql", f"{verb}.postgres.sql"} <= files
-        assert f"{verb}.sql" not in files
-
-
 def test_an_unknown_verb_is_named_in_the_error():
-    with pytest.raises(FileNotFoundError, match="no SQL for the verb dance on sqlite"):
-        statement("retoma.engine.sql", "dance")
+    with pytest.raises(FileNotFoundError, match="has no section `-- name: dance`"):
+        statement("retoma.engine.store.sql", "dance")

@@ -25,7 +25,7 @@ from retoma.engine.rules.events import LEADS_TO
 from retoma.engine.rules.states import ParkReason
 from retoma.engine.testing import drain
 from tests.engine.aids import boot, change, claim, eventually, running, settle, submit
-from tests.house.files import SOURCE
+from tests.house.sections import text_of
 
 # --- waiting
 
@@ -509,7 +509,7 @@ async def test_a_time_to_come_is_told_in_universal_time(database_url):
 
 
 def test_e11_what_is_no_move_is_not_taken_for_the_last_one():
-    text = (SOURCE / "engine/sql/last_move.sql").read_text()
+    text = text_of("last_move")
 
     assert [] == [
         event for event, to in LEADS_TO.items() if (to is None) != (f"'{event}'" in text)

@@ -27,7 +27,7 @@ from tests.engine.aids import (
     settle,
     submit,
 )
-from tests.house.files import SOURCE
+from tests.house.sections import text_of
 
 # --- counts
 
@@ -214,7 +214,7 @@ async def test_a_list_of_a_batch_reads_only_between_its_first_and_its_last_job(d
 
         batches = [await app.submit_many(story, range(3)) for _ in range(3)]
         empty = await app.submit_many(story, [])
-        text = (SOURCE / "engine/sql/list_jobs.sql").read_text()
+        text = text_of("list_jobs")
         explain = adhoc(f"EXPLAIN QUERY PLAN {text}", f"EXPLAIN {text}")
         asked = {"before": None, "state": None, "kind": None, "batch": 2, "limit": 9}
 
@@ -487,7 +487,7 @@ INDICES = {
 
 
 async def plan_of(database: Database, verb: str, asked: dict[str, Any]) -> str:
-    made = statement("retoma.engine.sql", verb)
+    made = statement("retoma.engine.query.sql", verb)
 
     def explained(tx: Transaction) -> str:
         text = getattr(made, database.dialect)[0].sql

@@ -14,7 +14,7 @@ from retoma.engine.rules.job import Claim, Held, StepId
 from retoma.engine.rules.states import DeadReason, ParkReason, StepState
 from retoma.engine.store import Evidence, NewJob
 from tests.engine.aids import about, boot, change, claim, look, rows, settle, submit
-from tests.house.files import SOURCE
+from tests.house.sections import text_of
 
 DONE = settlement.done("1")
 
@@ -679,8 +679,8 @@ async def test_e11_every_move_of_an_operator_has_its_event(database_url):
 @pytest.mark.parametrize("verb", ["save_steps", "settle_jobs", "report_progress"])
 def test_no_index_of_held_jobs_can_serve_a_hot_fence(verb):
     """docs/decisions/0006: it would be read from end to end for every group."""
-    sqlite = (SOURCE / f"engine/sql/{verb}.sqlite.sql").read_text()
-    postgres = (SOURCE / f"engine/sql/{verb}.postgres.sql").read_text()
+    sqlite = text_of(verb, "sqlite")
+    postgres = text_of(verb, "postgres")
 
     assert re.search(r"\+(j|jobs)\.runner = :boot", sqlite)
     assert "runner IS NOT DISTINCT FROM :boot" in postgres

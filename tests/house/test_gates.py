@@ -10,7 +10,7 @@ from pathlib import Path
 
 from retoma.engine.store import runners
 from retoma.engine.writing import group_writer as writer
-from tests.house.files import SOURCE
+from tests.house.sections import list_sections
 from tests.house.test_sql import COMMENT
 
 ENDS_CLAIM = re.compile(r"\brunner\s*=\s*NULL", re.IGNORECASE)
@@ -23,7 +23,7 @@ def verbs_with(pattern: re.Pattern[str], texts: dict[str, str]) -> set[str]:
 
 
 def texts() -> dict[str, str]:
-    return {path.name: path.read_text() for path in SOURCE.rglob("sql/*.sql")}
+    return {f"{each.name}.{each.dialect}": each.text for each in list_sections()}
 
 
 def test_e16_whatever_ends_a_claim_gives_its_place_back():
@@ -35,7 +35,7 @@ def test_e16_whatever_ends_a_claim_gives_its_place_back():
 
 
 def test_e16_one_verb_counts_what_runs():
-    assert {"use_limits.sqlite.sql", "use_limits.postgres.sql"} == verbs_with(COUNTS, texts())
+    assert {"use_limits.sqlite", "use_limits.postgres"} == verbs_with(COUNTS, texts())
 
 
 def test_a_statement_that_ends_a_claim_is_seen():

@@ -1,4 +1,4 @@
-"""SQL is a file named by its verb: it opens with its promise, asks our clock, and fences what it writes."""
+"""A SQL section opens with its promise, asks our clock, and fences what it writes."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from retoma.db.statements import sections
 from tests.house.files import SOURCE
+from tests.house.sections import list_sections
 
 DIALECTS = ("sqlite", "postgres")
 
@@ -42,7 +44,7 @@ def bare(text: str) -> str:
 
 
 def statement_problems(text: str, *, twin: bool) -> Iterator[str]:
-    """What is wrong with a verb's file."""
+    """Yield what is wrong with a section."""
     yield from promise_problems(text)
     if twin and not second_line(text).startswith("-- Twin: "):
         yield "line two does not give the reason for a twin (-- Twin: …)"
@@ -96,20 +98,15 @@ def second_line(text: str) -> str:
     return rest
 
 
-def twin_problems(names: set[str]) -> Iterator[str]:
-    """A verb is one portable file, or one for each database, never a mixture."""
-    for name in sorted(names):
-        verb, *dialect = name.removesuffix(".sql").split(".")
-        if dialect and dialect[0] not in DIALECTS:
-            yield f"{name}: no database is called {dialect[0]}"
-        elif dialect and f"{verb}.sql" in names:
-            yield f"{name}: stands beside a portable {verb}.sql"
-        elif dialect and not {f"{verb}.{other}.sql" for other in DIALECTS} <= names:
-            yield f"{name}: its twin is missing"
+def twin_problems(dialects: set[str | None]) -> Iterator[str]:
+    """Yield what is wrong with a statement that is written for these databases.
 
-
-def statements() -> list[Path]:
-    return sorted(SOURCE.rglob("sql/*.sql"))
+    It is one section for both, or one for each, never a mixture.
+    """
+    for dialect in sorted(each for each in dialects if each not in (None, *DIALECTS)):
+        yield f"no database is called {dialect}"
+    if dialects != {None} and dialects != set(DIALECTS):
+        yield "it is written neither once for both databases nor once for each"
 
 
 def migrations() -> list[Path]:
@@ -120,11 +117,11 @@ def named(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-@pytest.mark.parametrize("path", statements(), ids=named)
-def test_a_statement_keeps_the_rules(path):
-    twin = path.name.count(".") > 1
+@pytest.mark.parametrize("section", list_sections(), ids=str)
+def test_a_statement_keeps_the_rules(section):
+    twin = section.dialect is not None
 
-    assert [] == list(statement_problems(path.read_text(), twin=twin))
+    assert [] == list(statement_problems(section.text, twin=twin))
 
 
 @pytest.mark.parametrize("path", migrations(), ids=named)
@@ -133,12 +130,23 @@ def test_a_migration_keeps_the_rules(path):
 
 
 def test_every_twin_has_its_twin():
-    for folder in SOURCE.rglob("sql"):
-        assert list(twin_problems({path.name for path in folder.glob("*.sql")})) == []
+    for package in {section.package for section in list_sections()}:
+        wrong = {
+            name: list(twin_problems({*texts})) for name, texts in sections(package).items()
+        }
+
+        assert {} == {name: problems for name, problems in wrong.items() if problems}
 
 
-def test_every_sql_file_is_a_statement_or_a_migration():
-    assert sorted([*statements(), *migrations()]) == sorted(SOURCE.rglob("*.sql"))
+def test_every_sql_file_has_sections_or_is_a_migration():
+    with_sections = {section.path for section in list_sections()}
+
+    assert sorted([*with_sections, *migrations()]) == sorted(SOURCE.rglob("*.sql"))
+
+
+def test_nothing_stands_before_the_first_section_of_a_file():
+    for path in {section.path for section in list_sections()}:
+        assert path.read_text(encoding="utf-8").startswith("-- name: "), path
 
 
 GOOD = """-- Give a job back. Touches nothing whose runner or epoch has passed.
@@ -208,16 +216,12 @@ def test_a_bad_migration_is_seen(planted):
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        {"claim.sqlite.sql"},
-        {"claim.sql", "claim.sqlite.sql", "claim.postgres.sql"},
-        {"claim.sqlite.sql", "claim.postgres.sql", "claim.oracle.sql"},
-    ],
+    "dialects",
+    [{"sqlite"}, {None, "sqlite", "postgres"}, {"sqlite", "postgres", "oracle"}],
 )
-def test_a_missing_or_strange_twin_is_seen(names):
-    assert [] != list(twin_problems(names))
+def test_a_missing_or_strange_twin_is_seen(dialects):
+    assert [] != list(twin_problems(dialects))
 
 
-def test_a_pair_and_a_portable_file_are_fine():
-    assert [] == list(twin_problems({"claim.sqlite.sql", "claim.postgres.sql", "show.sql"}))
+def test_a_pair_and_a_portable_section_are_fine():
+    assert [] == [*twin_problems({None}), *twin_problems({"sqlite", "postgres"})]

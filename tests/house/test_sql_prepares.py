@@ -1,4 +1,4 @@
-"""Every verb can be prepared on its database, so none waits for its first use to fail."""
+"""Every statement can be prepared on its database, so none waits for its first use to fail."""
 
 import re
 from functools import partial
@@ -9,6 +9,7 @@ from retoma import db
 from retoma.db import migrations
 from retoma.db.statements import Statement, Text, adhoc, statement
 from tests.house.files import SOURCE
+from tests.house.sections import list_sections
 
 PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
 TEMP_TABLE = re.compile(r"^CREATE TEMP TABLE", re.MULTILINE)  # later statements need it
@@ -16,16 +17,8 @@ TYPED = {"lease": 60.0}  # a minus before a parameter tells PostgreSQL nothing o
 
 
 def verbs() -> list[tuple[str, str]]:
-    """Package and verb of every statement in the house."""
-    return sorted(
-        {
-            (
-                ".".join(("retoma", *path.parent.relative_to(SOURCE).parts)),
-                path.name.split(".")[0],
-            )
-            for path in SOURCE.rglob("sql/*.sql")
-        }
-    )
+    """Return package and name of every statement."""
+    return sorted({(section.package, section.name) for section in list_sections()})
 
 
 def rooms() -> list[migrations.Room]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tests.mutants.edit import Edit
 from tests.mutants.killers import ByCell, ByTest, ByUniverses, Killer
 
-SQL = "retoma.engine.sql"
+SQL = "sql"
 STORE = "tests/engine/test_store.py"
 MEMORY = "tests/engine/run/test_attempt.py::test_nothing_that_has_ended_is_still_in_memory"
 

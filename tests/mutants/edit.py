@@ -7,11 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.house.sections import ENGINE, Section, list_sections
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 PACKAGE = "retoma"
 
-TEXTS = ("sql", "migrations")  # packages whose files are SQL
+MIGRATIONS = "migrations"  # packages whose files are SQL
+SQL = "sql"  # in place of a module: a section of the engine's SQL
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -25,7 +28,8 @@ class Edit:
     """Replace `old` by `new`, once, inside of one function or one statement.
 
     `where`: `retoma.engine.rules.retry:backoff`, `retoma.engine.run.heartbeat:Heartbeat.beat`, a constant
-    (`retoma.engine.handlers.steps:NAME`) or a statement (`retoma.engine.sql:settle_jobs.sqlite`).
+    (`retoma.engine.handlers.steps:NAME`) or a section of SQL
+    of the engine, wherever it stands (`sql:settle_jobs.sqlite`, `sql:beat_runner`), or a migration.
     """
 
     where: str
@@ -36,16 +40,31 @@ class Edit:
     def path(self) -> Path:
         """The file, below the folder of the source."""
         module, _, name = self.where.partition(":")
+        if module == SQL:
+            return self._section().path.relative_to(SOURCE)
         folder = Path(*module.split("."))
-        if folder.name in TEXTS:
+        if folder.name == MIGRATIONS:
             return folder / f"{name}.sql"
         package = folder / "__init__.py"
         return package if (SOURCE / package).is_file() else folder.with_suffix(".py")
 
+    def _section(self) -> Section:
+        name, _, dialect = self.where.partition(":")[2].partition(".")
+        found = [
+            each
+            for each in list_sections()
+            if each.package in ENGINE and (each.name, each.dialect) == (name, dialect or None)
+        ]
+        if len(found) != 1:
+            raise Stale(f"{self.where}: there are {len(found)} such sections, not one")
+        return found[0]
+
     def apply(self, text: str) -> str:
         """The text of the file with the edit in it."""
         _, _, name = self.where.partition(":")
-        if self.path.suffix == ".sql":
+        if self.where.startswith(f"{SQL}:"):
+            start, end = _span_of_section(text, name.partition(".")[0], self.where)
+        elif self.path.suffix == ".sql":
             start, end = 0, len(text)
         else:
             start, end = _span_of(text, name, self.where)
@@ -102,6 +121,15 @@ def _write(file: Path, content: bytes) -> None:
     file.write_bytes(content)
     for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
         compiled.unlink()
+
+
+def _span_of_section(text: str, name: str, where: str) -> tuple[int, int]:
+    """Return where a section of SQL begins and ends in its file."""
+    start = text.find(f"-- name: {name}\n")
+    if start < 0:
+        raise Stale(f"{where}: its file has no such section")
+    end = text.find("-- name: ", start + 1)
+    return start, end if end > 0 else len(text)
 
 
 def _span_of(text: str, name: str, where: str) -> tuple[int, int]:

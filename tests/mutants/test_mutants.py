@@ -38,7 +38,7 @@ def test_a_mutant_applies(mutant):
         ("retoma.engine.rules.retry:no_such", "x", "'no_such' is defined 0 times"),
         ("retoma.engine.rules.retry:Retry.no_such", "x", "'no_such' is defined 0 times"),
         ("retoma.engine.no_such:backoff", "x", "there is no file retoma/engine/no_such.py"),
-        ("retoma.engine.sql:no_such", "x", "there is no file retoma/engine/sql/no_such.sql"),
+        ("sql:no_such", "x", "there are 0 such sections"),
         (BACKOFF, "no such text", "is there 0 times"),
         (BACKOFF, "full", r"is there \d+ times"),
         (

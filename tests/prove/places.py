@@ -2,13 +2,13 @@
 
 import re
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
 from retoma.db import statement
+from retoma.db.statements import sections
 
 PARAMETER = re.compile(r"%\(\w+\)s|\$\d+")
-FOLDERS = ("retoma.engine.sql",)
+FOLDERS = ("retoma.engine.store.sql", "retoma.engine.query.sql", "retoma.engine.checker.sql")
 
 
 class Place(NamedTuple):
@@ -33,8 +33,7 @@ def names(dialect: str) -> dict[str, str]:
     """The name of each statement of the engine, by its text."""
     found: dict[str, str] = {}
     for folder in FOLDERS:
-        files = (each.name for each in resources.files(folder).iterdir())
-        for verb in sorted({name.split(".")[0] for name in files if name.endswith(".sql")}):
+        for verb in sorted(sections(folder)):
             texts = getattr(statement(folder, verb), dialect)
             for place, text in enumerate(texts, start=1):
                 called = verb if len(texts) == 1 else f"{verb}.{place}"

@@ -1,12 +1,13 @@
-"""SQL lives in files named by their verb; this reads them.
+"""Read SQL from files of named sections, one file for each store module.
 
-`claim_jobs.sql` is for both databases; `claim_jobs.sqlite.sql` and `claim_jobs.postgres.sql` are
-twins, where the two must differ. A file may hold several statements, each ended by a semicolon
-and an empty line; they run in order with the same `:named` parameters, and the last one that
-returns rows gives the answer.
+`sql/claim.sql` has what runs on both databases; `sql/claim.sqlite.sql` and `sql/claim.postgres.sql` have
+the sections that must differ. A section begins with `-- name: claim_jobs`; the line under it says what the
+statement promises. It may hold several statements, each ended by a semicolon and an empty line: they run in
+order with the same `:named` parameters, and the last one that returns rows gives the answer.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 DIALECTS = ("sqlite", "postgres")
 
+_SECTION = re.compile(r"^-- name: ([a-z0-9_]+)\n", re.MULTILINE)
 _BETWEEN = re.compile(r";[ \t]*\n(?:[ \t]*\n)+")
 # What is not a parameter is matched first: strings, names in quotes, comments, casts. A lone `%`
 # means itself.
@@ -47,9 +49,39 @@ class Statement:
 
 @cache
 def statement(package: str, name: str) -> Statement:
-    """The verb `name` of the folder `package` (`retoma.engine.sql`)."""
-    sqlite, postgres = (_read(package, name, dialect) for dialect in DIALECTS)
+    """Return the statement `name` of the folder `package` (`retoma.engine.store.sql`)."""
+    found = sections(package).get(name, {})
+    shared = found.get(None)
+    texts = [found.get(dialect, shared) for dialect in DIALECTS]
+    if None in texts:
+        raise FileNotFoundError(
+            f"{package} has no section `-- name: {name}` for both databases"
+        )
+    sqlite, postgres = (text or "" for text in texts)
     return adhoc(sqlite, postgres, name=name)
+
+
+@cache
+def sections(package: str) -> Mapping[str, Mapping[str | None, str]]:
+    """Return the sections of a folder by name and dialect; None is the dialect of both databases."""
+    found: dict[str, dict[str | None, str]] = {}
+    for file in resources.files(package).iterdir():
+        if not file.name.endswith(".sql"):
+            continue
+        _, *dialect, _ = file.name.split(".")
+        for name, text in read_sections(file.read_text(encoding="utf-8")):
+            texts = found.setdefault(name, {})
+            key = dialect[0] if dialect else None
+            if key in texts:
+                raise ValueError(f"{package} has two sections `-- name: {name}`")
+            texts[key] = text
+    return found
+
+
+def read_sections(text: str) -> list[tuple[str, str]]:
+    """Split the text of a file into its sections: (name, text)."""
+    _, *parts = _SECTION.split(text)
+    return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 def adhoc(sqlite: str, postgres: str | None = None, *, name: str = "adhoc") -> Statement:
@@ -104,11 +136,3 @@ def _answers(text: str) -> bool:
 
 def _says_something(text: str) -> bool:
     return any(line.strip() and not line.strip().startswith("--") for line in text.split("\n"))
-
-
-def _read(package: str, name: str, dialect: str) -> str:
-    folder = resources.files(package)
-    for file in (folder / f"{name}.sql", folder / f"{name}.{dialect}.sql"):
-        if file.is_file():
-            return file.read_text(encoding="utf-8")
-    raise FileNotFoundError(f"no SQL for the verb {name} on {dialect} in {package}")

@@ -6,7 +6,7 @@ import pytest
 
 from retoma.engine.rules.job import SUSPECT_AFTER, Claim, Held, Job, StepId
 from retoma.engine.rules.states import ENDED, State
-from tests.house.files import SOURCE
+from tests.house.sections import text_of
 
 CLAIM = Claim(7, 2, "work", 1, None, 1, 1, 1, 0, 0, None, None, None, "null", "work", 0, 3)
 
@@ -37,9 +37,9 @@ def test_a_step_is_itself_by_name_version_and_key():
     assert 4 == len({StepId("a"), StepId("b"), StepId("a", 2), StepId("a", 1, "k")})
 
 
-def returned(file: str) -> list[str]:
-    """The columns a file gives back, by its last RETURNING or SELECT."""
-    text = (SOURCE / "engine" / "sql" / file).read_text()
+def returned(section: str) -> list[str]:
+    """Return the columns that a section gives back, by its last RETURNING or SELECT."""
+    text = text_of(*section.split("."))
     columns = re.split(r"\bRETURNING\b|\nSELECT\b", text.partition("\nUNION ALL")[0])[-1]
     flat = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", columns))
     listed = re.split(r"\bFROM\b|;", re.sub(r"\([^()]*\)", "", flat))[0]
@@ -47,18 +47,18 @@ def returned(file: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "file",
+    "section",
     [
-        "claim_jobs.sqlite.sql",
-        "claim_jobs.postgres.sql",
-        "claim_met_jobs.sqlite.sql",
-        "claim_met_jobs.postgres.sql",
-        "recall_jobs.sqlite.sql",
-        "recall_jobs.postgres.sql",
+        "claim_jobs.sqlite",
+        "claim_jobs.postgres",
+        "claim_met_jobs.sqlite",
+        "claim_met_jobs.postgres",
+        "recall_jobs.sqlite",
+        "recall_jobs.postgres",
     ],
 )
-def test_a_claim_is_read_in_the_order_in_which_it_is_asked_for(file):
-    names = ["job" if name == "id" else name for name in returned(file)]
+def test_a_claim_is_read_in_the_order_in_which_it_is_asked_for(section):
+    names = ["job" if name == "id" else name for name in returned(section)]
 
     assert list(Claim._fields) == [
         *names,

@@ -32,11 +32,11 @@ PAGE = 5_000  # jobs read at a time
 MOST = 100  # violations of one rule that are told apart
 FIRST_ID = -(2**62)  # before every job
 
-JOBS = statement("retoma.engine.sql", "check_jobs")
-EVENTS = statement("retoma.engine.sql", "check_events")
-STEPS = statement("retoma.engine.sql", "check_steps")
-JOB_COSTS = statement("retoma.engine.sql", "check_job_costs")
-OPEN = statement("retoma.engine.sql", "check_open")
+JOBS = statement("retoma.engine.checker.sql", "check_jobs")
+EVENTS = statement("retoma.engine.checker.sql", "check_events")
+STEPS = statement("retoma.engine.checker.sql", "check_steps")
+JOB_COSTS = statement("retoma.engine.checker.sql", "check_job_costs")
+OPEN = statement("retoma.engine.checker.sql", "check_open")
 
 TYPES = {str(each): each for each in EventType}
 STATES = {str(each): each for each in State}

@@ -13,14 +13,14 @@ Total = Callable[[Transaction, int], Iterator[Finding]]
 ALL_JOBS, NO_BATCH = -1, 0  # in place of a batch
 FULL = 9_000_000_000_000_000_000  # an account that is full stays full
 
-BATCHES = statement("retoma.engine.sql", "check_batches")
-COSTS = statement("retoma.engine.sql", "check_costs")
-COUNTERS = statement("retoma.engine.sql", "check_counters")
-HOLDS = statement("retoma.engine.sql", "check_holds")
-LIMITS = statement("retoma.engine.sql", "check_limits")
-ORPHANS = statement("retoma.engine.sql", "check_orphans")
-RUNNERS = statement("retoma.engine.sql", "check_runners")
-USED_LIMITS = statement("retoma.engine.sql", "check_used_limits")
+BATCHES = statement("retoma.engine.checker.sql", "check_batches")
+COSTS = statement("retoma.engine.checker.sql", "check_costs")
+COUNTERS = statement("retoma.engine.checker.sql", "check_counters")
+HOLDS = statement("retoma.engine.checker.sql", "check_holds")
+LIMITS = statement("retoma.engine.checker.sql", "check_limits")
+ORPHANS = statement("retoma.engine.checker.sql", "check_orphans")
+RUNNERS = statement("retoma.engine.checker.sql", "check_runners")
+USED_LIMITS = statement("retoma.engine.checker.sql", "check_used_limits")
 
 
 def counters_equal_rows(tx: Transaction, most: int) -> Iterator[Finding]:

@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from retoma.db import Row, Transaction, moment
 from retoma.engine.query.page import at, checked, sql
 from retoma.engine.rules.errors import NotFound
+from retoma.engine.store.verb import verb
 from retoma.words import say
 
 WINDOW = timedelta(minutes=5)  # of a batch's past: what it will do next it did last
 MINUTE = timedelta(minutes=1)
 BATCH_PACE = sql("batch_pace")
-GET_BATCH = sql("get_batch")
+GET_BATCH = verb("get_batch")
 LIST_BATCHES = sql("list_batches")
 
 

@@ -20,13 +20,14 @@ from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen, Scope
 from retoma.engine.store.pauses import Known
 from retoma.engine.store.rate import RateSeen
+from retoma.engine.store.verb import verb
 
 METER_HELD = sql("meter_held")
 METER_LIMITS = sql("meter_limits")
 METER_LINES = sql("meter_lines")
 METER_MOVES = sql("meter_moves")
 METER_POOLS = sql("meter_pools")
-NOW = sql("now")
+NOW = verb("now")
 
 MOST = 200  # queues, limits or budgets
 NEVER = math.inf  # seconds since something that has not happened

@@ -11,7 +11,7 @@ PAGE = 200  # rows at most
 
 
 def sql(verb: str) -> Statement:
-    return statement("retoma.engine.sql", verb)
+    return statement("retoma.engine.query.sql", verb)
 
 
 def checked(limit: int, what: str) -> int:

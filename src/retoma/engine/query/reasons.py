@@ -17,17 +17,18 @@ from retoma.engine.store import get_job, pauses
 from retoma.engine.store.breaker import list_breakers
 from retoma.engine.store.budget import get_budget
 from retoma.engine.store.pauses import SCOPES, Pause
+from retoma.engine.store.verb import verb
 from retoma.words import Said, say
 
 EXPLAIN_JOB = sql("explain_job")
 EXPLAIN_POOL = sql("explain_pool")
 GET_LIMIT = sql("get_limit")
-GET_POOL = sql("get_pool")
+GET_POOL = verb("get_pool")
 JOBS_BEFORE = sql("jobs_before")
 LAST_MOVE = sql("last_move")
 LAST_STALL = sql("last_stall")
 RUNNER_NAME = sql("runner_name")
-UNKNOWN_STEPS = sql("unknown_steps")
+UNKNOWN_STEPS = verb("unknown_steps")
 
 BOUND = 1000  # as far as a line is counted
 QUIET = timedelta(minutes=10)  # without progress: worth a word

@@ -10,4 +10,4 @@ quoted: Callable[[str], str] = json.encoder.encode_basestring_ascii
 
 
 def verb(name: str) -> Statement:
-    return statement("retoma.engine.sql", name)
+    return statement("retoma.engine.store.sql", name)

@@ -1,3 +1,4 @@
+-- name: watch
 -- What an operator should know of: sessions without a proxy for too long, ads without a writer, workers in error.
 SELECT (SELECT count(*) FROM ads_sessions s WHERE s.ended_at IS NULL AND s.proxy IS NULL
             AND s.waits_since <= clock_in(-CAST(:late AS double precision))),

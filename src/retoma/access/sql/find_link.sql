@@ -1,2 +1,0 @@
--- One sign-in link.
-SELECT hash FROM sign_in_links WHERE id = :id;

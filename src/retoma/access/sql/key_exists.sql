@@ -1,2 +1,0 @@
--- Whether there is, or was, such a key.
-SELECT 1 FROM api_keys WHERE id = :id;

@@ -1,2 +1,0 @@
--- The names of everybody who is here.
-SELECT name FROM people WHERE removed_at IS NULL;

@@ -1,2 +1,0 @@
--- Whether there is, or was, such a session.
-SELECT 1 FROM sign_in_sessions WHERE id = :id;

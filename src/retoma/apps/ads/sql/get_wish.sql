@@ -1,2 +1,0 @@
--- Whether the orchestrator is to work.
-SELECT wish FROM ads_orchestrator;

@@ -1,2 +1,0 @@
--- What time it is.
-SELECT (SELECT clock());

@@ -1,2 +1,0 @@
--- Which job drives a session.
-UPDATE ads_sessions SET job = :job WHERE id = :session;

@@ -1,2 +1,0 @@
--- How many sessions of a worker have failed in a row.
-SELECT failures FROM ads_workers WHERE id = :worker;

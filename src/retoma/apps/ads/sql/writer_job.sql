@@ -1,2 +1,0 @@
--- Under which id a writer has the ads of a mission.
-SELECT writer_job_id FROM ads_missions WHERE id = :mission;

@@ -1,0 +1,31 @@
+-- name: chunks_of
+-- What the chunks of a document say, in order.
+SELECT hash, text FROM embeddings_chunks
+WHERE document = :document AND edition = :edition ORDER BY ordinal;
+
+-- name: remove_editions
+-- Delete the chunks of editions before this one; vectors that none needs any more are deleted later.
+UPDATE embeddings_vectors SET orphan_at = (SELECT clock())
+WHERE hash IN (SELECT k.hash FROM embeddings_chunks k
+               WHERE k.document = :document AND k.edition < :edition)
+  AND NOT EXISTS (SELECT 1 FROM embeddings_chunks o
+                  WHERE o.hash = embeddings_vectors.hash
+                    AND (o.document <> :document OR o.edition >= :edition));
+
+DELETE FROM embeddings_chunks WHERE document = :document AND edition < :edition;
+
+-- name: tidy_flights
+-- Forget what claims took up that hold their jobs no more.
+DELETE FROM embeddings_flights
+WHERE NOT EXISTS (
+    SELECT 1 FROM jobs h
+    WHERE h.id = embeddings_flights.job AND h.epoch = embeddings_flights.epoch AND h.state = 'running');
+
+-- name: tidy_vectors
+-- Delete vectors that no chunk has needed for an hour, some at a time.
+DELETE FROM embeddings_vectors
+WHERE orphan_at < clock_in(-3600)
+  AND hash IN (SELECT v.hash FROM embeddings_vectors v WHERE v.orphan_at < clock_in(-3600)
+               AND NOT EXISTS (SELECT 1 FROM embeddings_chunks k WHERE k.hash = v.hash)
+               ORDER BY v.orphan_at LIMIT :n)
+RETURNING hash;

@@ -1,0 +1,10 @@
+-- name: vectors_of_chunks
+-- The vectors of these chunks as they are now, of one model alone.
+-- Twin: sets arrive by json_to_recordset on PostgreSQL, by json_each on SQLite.
+SELECT d.id, k.ordinal, v.vector
+FROM json_each(:rows) t
+JOIN embeddings_documents d ON d.id = t.value ->> 'document'
+JOIN embeddings_chunks k ON k.document = d.id AND k.edition = d.edition
+                        AND k.ordinal = t.value ->> 'ordinal'
+JOIN embeddings_vectors v ON v.hash = k.hash
+WHERE v.model = :model AND v.version = :version AND v.dims = :dims;

@@ -1,5 +1,0 @@
--- One task, as the document's table has it.
-SELECT v.id, v.job_id, v.league, v.season, v.round, v.match_key, v.home, v.away, v.url, v.kickoff, v.status,
-       v.attempts, v.error_code, v.error, v.snapshot, v.not_yet, v.look_again_at, v.partida_id, v.job,
-       v.created_at, v.dropped
-FROM scrape_tasks v WHERE v.id = :task;

@@ -1,2 +1,0 @@
--- The batch that has a key.
-SELECT id FROM batches WHERE key = :key;

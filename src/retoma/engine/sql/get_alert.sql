@@ -1,5 +1,0 @@
--- One alert.
-SELECT id, rule, subject, severity, details, since, closed_at, acknowledged_at, acknowledged_by,
-       silenced_until, silenced_by,
-       CASE WHEN silenced_until > (SELECT clock()) THEN 1 ELSE 0 END
-FROM alerts WHERE id = :id;

@@ -1,2 +1,0 @@
--- One batch.
-SELECT id, name, kind, created_at FROM batches WHERE id = :batch;

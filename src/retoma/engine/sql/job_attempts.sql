@@ -1,2 +1,0 @@
--- The claims of one job and how each ended.
-SELECT epoch, runner, claimed_at, ended_at, ended FROM attempts WHERE job = :job ORDER BY epoch;

@@ -1,2 +1,0 @@
--- Whose columns refer to jobs or batches.
-SELECT table_name, column_name, what FROM refers ORDER BY table_name, column_name;

@@ -1,2 +1,0 @@
--- Which job a tick submitted.
-UPDATE ticks SET job = :job WHERE schedule = :schedule AND at = :at;

@@ -1,2 +1,0 @@
--- The time by which everything is measured.
-SELECT (SELECT clock());

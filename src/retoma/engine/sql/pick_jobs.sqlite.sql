@@ -1,7 +1,0 @@
--- These jobs, by id, to be moved by a person, with the state each is in.
--- Twin: SQLite has one writer: nothing need be locked.
--- Who has moved since :since is left alone, so that one order meets no job twice.
-SELECT j.id, j.code, j.queue, j.kind, j.batch, j.state FROM jobs j
-WHERE j.id IN (SELECT CAST(o.key AS bigint) FROM json_each(:jobs) o)
-  AND (SELECT max(e.at) FROM events e WHERE e.job = j.id AND e.seq = j.seq) <= :since
-ORDER BY j.id;

@@ -1,2 +1,0 @@
--- The bytes are gone.
-DELETE FROM places_left WHERE place = :place;

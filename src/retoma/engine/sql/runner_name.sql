@@ -1,2 +1,0 @@
--- What people call the runner of a boot.
-SELECT name FROM runners WHERE boot = :boot;

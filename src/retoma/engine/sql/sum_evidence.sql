@@ -1,2 +1,0 @@
--- How many pieces of evidence there are and how many bytes, in the database or beside it; up to a bound.
-SELECT count(*), coalesce(sum(size), 0) FROM (SELECT size FROM evidence LIMIT :bound) few;

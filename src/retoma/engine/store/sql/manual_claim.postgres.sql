@@ -1,0 +1,4 @@
+-- name: lock_job
+-- Hold the row of a job until this transaction ends, after whoever holds it now.
+-- Twin: the row is locked here; SQLite has one writer.
+SELECT id FROM jobs WHERE id = :job FOR UPDATE;

@@ -1,5 +1,0 @@
--- Write a profile down, in the place of one that was called the same.
-INSERT INTO writer_profiles (name, asked, document, put_by, put_at)
-VALUES (:name, :asked, :document, :actor, (SELECT clock()))
-ON CONFLICT (name) DO UPDATE SET asked = excluded.asked, document = excluded.document,
-    put_by = excluded.put_by, put_at = excluded.put_at;

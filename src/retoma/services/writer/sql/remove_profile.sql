@@ -1,2 +1,0 @@
--- Forget a profile.
-DELETE FROM writer_profiles WHERE name = :name;

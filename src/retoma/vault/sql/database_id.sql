@@ -1,2 +1,0 @@
--- The database's own id.
-SELECT value FROM meta WHERE name = 'database';

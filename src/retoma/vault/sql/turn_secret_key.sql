@@ -1,2 +1,0 @@
--- Another key seals from now on.
-UPDATE meta SET value = :key WHERE name = 'secret_key';
