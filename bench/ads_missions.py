@@ -112,9 +112,9 @@ async def _orchestrate(
     from retoma import Retoma
     from retoma.apps.ads import APP, store
     from retoma.apps.ads.model import MediaType
-    from retoma.apps.tools import Tools
     from retoma.outbound import Outbound
     from retoma.secret import Secret
+    from retoma.toolkit.tools import Tools
 
     services = Instant()
     out = Outbound(transport=httpx2.MockTransport(services), private=frozenset({"127.0.0.1"}))

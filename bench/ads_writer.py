@@ -123,10 +123,10 @@ async def _process(url: str, own: str, origin: str, count: int) -> dict[str, flo
     """As the service does it, from the request to the last row, but for the HTTP of the request."""
     from retoma import Retoma, State
     from retoma.outbound import Outbound
+    from retoma.programs.writer import Desk, Wanted
+    from retoma.programs.writer.model import Order
+    from retoma.programs.writer.story import KIND, writer_kind
     from retoma.secret import Secret
-    from retoma.services.writer import Desk, Wanted
-    from retoma.services.writer.model import Order
-    from retoma.services.writer.story import KIND, writer_kind
     from retoma.vault import Vault
 
     retoma = Retoma(f"sqlite:///{own}")

@@ -73,8 +73,8 @@ def _figures(documents: int, made: dict[str, float]) -> Figures:
 @contextmanager
 def files(documents: int, pages: int) -> Iterator[str]:
     """In a folder, `WARM` more than are counted. No pages: the sandbox's mix of PDF, DOCX, HTML and text."""
-    from retoma.sandbox.documents import Papers, pdf_of
-    from retoma.sandbox.documents.pdf import paginated
+    from retoma.apps.documents.sandbox import Papers, pdf_of
+    from retoma.apps.documents.sandbox.pdf import paginated
 
     papers = Papers(SEED)
     with tempfile.TemporaryDirectory(prefix="retoma-bench-") as folder:
@@ -147,10 +147,10 @@ async def _classify(url: str, folder: str) -> dict[str, float]:
     from retoma.apps.documents import APP, steps
     from retoma.apps.documents.contents import Contents
     from retoma.apps.documents.intake import Intake
-    from retoma.apps.tools import Tools
     from retoma.engine.rules.states import State
     from retoma.outbound import Outbound
     from retoma.settings import Settings
+    from retoma.toolkit.tools import Tools
 
     steps.Classifier = Instant  # type: ignore[attr-defined, assignment]
     settings = Settings(database_url=url, openrouter_key="nobody looks at it")

@@ -210,9 +210,9 @@ async def _count(url: str) -> int:
 async def house(url: str, counted: bool = False) -> AsyncIterator[Any]:
     from retoma import Retoma
     from retoma.apps.embeddings import APP
-    from retoma.apps.tools import Tools
     from retoma.outbound import Outbound
     from retoma.settings import Settings
+    from retoma.toolkit.tools import Tools
 
     async with Retoma(url) as app, Outbound() as out:
         app.install(

@@ -109,8 +109,8 @@ async def _drawn() -> dict[bytes, bytes]:
     """Every answer of the league, ready to be sent, by its path."""
     import httpx2
 
-    from retoma.sandbox.matches import Season
-    from retoma.sandbox.matches.site import World, build_pages
+    from retoma.apps.matches.sandbox import Season
+    from retoma.apps.matches.sandbox.site import World, build_pages
 
     world = World(Season(SEED, unfinished=0.0))
     rounds = range(1, world.season.leagues[LEAGUE].rounds + 1)
@@ -162,9 +162,9 @@ async def _scrape(url: str, port: int, rounds: int) -> dict[str, float]:
     from retoma import Retoma, logs
     from retoma.apps.matches import APP, store
     from retoma.apps.matches.store.rows import Round
-    from retoma.apps.tools import Tools
     from retoma.outbound import Outbound
     from retoma.settings import Settings
+    from retoma.toolkit.tools import Tools
 
     logs.configure("INFO")  # a line for each match, as a runner writes it
     settings = Settings(database_url=url, matches_url=f"http://127.0.0.1:{port}")

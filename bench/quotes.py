@@ -93,7 +93,7 @@ def sandbox(*, pace: float, log: Path | None = None) -> Iterator[int]:
 
 def chains(folder: Path, quotes: int) -> list[float]:
     """Seconds of each quote from its first call to its last, by what the services took."""
-    from retoma.sandbox.quotes import Catalogue, Page
+    from retoma.apps.quotes.sandbox import Catalogue, Page
 
     catalogue = Catalogue(SEED)
     slow = {
@@ -147,10 +147,10 @@ async def _quote(url: str, port: int, quotes: int, slots: int) -> dict[str, floa
 
     from retoma import Retoma
     from retoma.apps.quotes import APP, store
-    from retoma.apps.tools import Tools
+    from retoma.apps.quotes.sandbox import Catalogue
     from retoma.engine.rules.states import State
     from retoma.outbound import Outbound
-    from retoma.sandbox.quotes import Catalogue
+    from retoma.toolkit.tools import Tools
 
     catalogue = Catalogue(SEED)
     wanted = [store.NewQuote(catalogue.describe(n)) for n in range(quotes)]
@@ -179,7 +179,7 @@ async def _quote(url: str, port: int, quotes: int, slots: int) -> dict[str, floa
 
 
 def _settings(url: str, port: int) -> Any:
-    from retoma.sandbox.quotes import ANTHROPIC_KEY, SERPAPI_KEY
+    from retoma.apps.quotes.sandbox import ANTHROPIC_KEY, SERPAPI_KEY
     from retoma.settings import Settings
 
     base = f"http://127.0.0.1:{port}"

@@ -6,10 +6,9 @@ import sys
 import pytest
 
 from retoma import Context, Retoma
-from retoma.bootstrap import APPLICATIONS, application_of
 from retoma.engine.handlers.kinds import job
 from retoma.engine.rules.errors import BadInput
-from retoma.manifest import Application, load
+from retoma.manifest import APPLICATIONS, Application, application_of, load
 from tests import nursery
 
 

@@ -2,29 +2,20 @@
 
 from pathlib import Path
 from random import Random
-from typing import Final
 
-from retoma.apps.tools import Tools
 from retoma.db import Database
 from retoma.db.migrations import ENGINE, Room
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.traces import Traces
 from retoma.library import Retoma, room_of
-from retoma.manifest import Application, installed, load
+from retoma.manifest import Application, application_of
 from retoma.outbound import Outbound
 from retoma.secret import Secret
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from retoma.vault import Vault
 from retoma.words import say
-
-APPLICATIONS: Final = {
-    "ads": "retoma.apps.ads:APP",
-    "documents": "retoma.apps.documents:APP",
-    "embeddings": "retoma.apps.embeddings:APP",
-    "matches": "retoma.apps.matches:APP",
-    "quotes": "retoma.apps.quotes:APP",
-}
 
 
 def build_retoma(
@@ -55,25 +46,6 @@ def install_applications(retoma: Retoma, settings: Settings) -> list[Application
         application = application_of(name)
         retoma.install(application, build_tools(retoma, settings))
         found.append(application)
-    return found
-
-
-def application_of(name: str) -> Application:
-    """One of the house, or of a package that is installed beside it."""
-    known = installed() | APPLICATIONS  # nobody takes the name of one of ours
-    if name not in known:
-        raise BadInput(
-            say(
-                "there is no application {name!r}: one of {known}",
-                name=name,
-                known=", ".join(sorted(known)),
-            )
-        )
-    found = load(known[name])
-    if not isinstance(found, Application) or found.name != name:
-        raise BadInput(
-            say("{where} is no application called {name!r}", where=known[name], name=name)
-        )
     return found
 
 

@@ -9,13 +9,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from retoma.engine.handlers.kinds import Kind
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.live_settings import Knob
 from retoma.engine.rules.states import State
 from retoma.words import say
+
+if TYPE_CHECKING:
+    from retoma.engine.handlers.kinds import Kind
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,49}")
 ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -95,10 +97,13 @@ class Application:
                         address=address,
                     )
                 )
-        self.own_kinds()
+        if self.kinds:
+            self.own_kinds()
 
-    def own_kinds(self) -> list[Kind]:
-        """Its kinds, whether they were given as such or as the functions they were made of."""
+    def own_kinds(self) -> "list[Kind]":
+        """Return its kinds, whether they were given as such or as the functions they were made of."""
+        from retoma.engine.handlers.kinds import Kind  # noqa: PLC0415 — `--help` needs no kinds
+
         made: list[Kind] = []
         for each in self.kinds:
             kind = getattr(each, "kind", each)
@@ -108,6 +113,35 @@ class Application:
                 )
             made.append(kind)
         return made
+
+
+APPLICATIONS: Final = {
+    "ads": "retoma.apps.ads:APP",
+    "documents": "retoma.apps.documents:APP",
+    "embeddings": "retoma.apps.embeddings:APP",
+    "matches": "retoma.apps.matches:APP",
+    "quotes": "retoma.apps.quotes:APP",
+}
+
+
+def application_of(name: str) -> Application:
+    """Return an application of ours, or of a package that is installed beside retoma."""
+    known = APPLICATIONS if name in APPLICATIONS else installed()
+    if name not in known:
+        names = sorted({*APPLICATIONS, *known})
+        raise BadInput(
+            say(
+                "there is no application {name!r}: one of {known}",
+                name=name,
+                known=", ".join(names),
+            )
+        )
+    found = load(known[name])
+    if not isinstance(found, Application) or found.name != name:
+        raise BadInput(
+            say("{where} is no application called {name!r}", where=known[name], name=name)
+        )
+    return found
 
 
 def installed() -> dict[str, str]:

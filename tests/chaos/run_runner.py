@@ -49,7 +49,7 @@ class MuteDatabase:
 def run(knobs: dict[str, Any]) -> None:
     import structlog
 
-    from retoma.cli.processes import leave_anyway
+    from retoma.console.processes import leave_anyway
     from tests.chaos import disk
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))

@@ -16,7 +16,7 @@ import structlog
 
 from retoma import Retoma
 from retoma.cli import program
-from retoma.cli.exits import guarded
+from retoma.console.exits import guarded
 from tests import nursery
 from tests.cli import stories
 

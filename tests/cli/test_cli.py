@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from retoma.cli import cli
-from retoma.cli.exits import Exit, Stop, code_of, guarded
+from retoma.console.exits import Exit, Stop, code_of, guarded
 from retoma.db import Away, Busy, Full, ReplyLost, Unfit
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from tests.cli.conftest import command

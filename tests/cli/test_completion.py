@@ -6,7 +6,7 @@ import pytest
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("retoma se", {"serve", "search", "secrets", "settings"}),
+        ("retoma se", {"serve", "secrets", "settings"}),
         ("retoma jobs l", {"list", "logs"}),
         ("retoma demo --f", {"--fast"}),
         ("retoma nothing-of-ours", set()),

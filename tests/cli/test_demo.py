@@ -18,14 +18,14 @@ import pytest
 from rich.console import Console
 
 from retoma import Retoma
-from retoma.cli import account, world
-from retoma.cli.account import Account, Life, Row, Seen, Witness
-from retoma.cli.board import Bar, Board
-from retoma.cli.boxed_world import HERE
 from retoma.cli.demo import _Demo
-from retoma.cli.exits import Exit, Stop, cause_of
-from retoma.cli.processes import Held
 from retoma.cli.stage import Stage
+from retoma.console.exits import Exit, Stop, cause_of
+from retoma.console.processes import Held
+from retoma.demo import account, world
+from retoma.demo.account import Account, Life, Row, Seen, Witness
+from retoma.demo.board import Bar, Board
+from retoma.demo.boxed_world import HERE
 from retoma.engine.rules.states import State
 from retoma.words import say
 from tests.cli.conftest import PATIENCE, command, started, wait_for

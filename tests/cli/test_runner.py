@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import load
+from retoma.console.exits import Exit, Stop
 from retoma.engine.rules.states import State
 from tests import nursery
 from tests.cli.conftest import PATIENCE, pause, started, wait_for, with_app

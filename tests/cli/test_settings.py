@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from retoma.bootstrap import APPLICATIONS, application_of
+from retoma.manifest import APPLICATIONS, application_of
 from tests.cli.conftest import with_app
 
 

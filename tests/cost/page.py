@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from retoma.cli.connections import PIECES, SMALL, STRANGERS, ConnectionLimits
-from retoma.cli.listening import KEEP_ALIVE
+from retoma.console.connections import PIECES, SMALL, STRANGERS, ConnectionLimits
+from retoma.console.listening import KEEP_ALIVE
 from retoma.settings import Settings
 from retoma.web import Bound
 from retoma.web.bounds import HEAD

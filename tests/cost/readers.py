@@ -23,7 +23,6 @@ from retoma.apps.quotes.api.lotes import read_table
 from retoma.apps.quotes.clients.reading import look_at_page, read_page
 from retoma.apps.quotes.clients.shops import LIMITS
 from retoma.apps.quotes.model import NotAPrice
-from retoma.apps.spreadsheets import read_sheet
 from retoma.dispatch.message import RUN, problem_of
 from retoma.engine.isolation.bounded_json import parse_json
 from retoma.engine.isolation.charset import charset_of, decode_text
@@ -34,8 +33,9 @@ from retoma.outbound import Outbound
 from retoma.outbound.answer import Answer
 from retoma.outbound.sorting import asked_wait
 from retoma.outbound.unpack import Body, TooLarge, Unreadable
-from retoma.services.worker.adapters import ADAPTERS
-from retoma.services.writer.items import Broken, Items, NoArray
+from retoma.programs.worker.adapters import ADAPTERS
+from retoma.programs.writer.items import Broken, Items, NoArray
+from retoma.toolkit.spreadsheets import read_sheet
 from tests.apps.workbooks import workbook
 from tests.cost.family import KIBIBYTE, MEBIBYTE, Cost, Family
 from tests.cost.inputs import JSON

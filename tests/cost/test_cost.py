@@ -12,9 +12,9 @@ from fastapi.routing import iter_route_contexts
 
 from retoma import Retoma
 from retoma.outbound import Outbound
-from retoma.services.worker import ADAPTERS, Config, build_worker
-from retoma.services.writer import Desk
-from retoma.services.writer.api import build_writer
+from retoma.programs.worker import ADAPTERS, Config, build_worker
+from retoma.programs.writer import Desk
+from retoma.programs.writer.api import build_writer
 from retoma.vault import Vault
 from retoma.web import Face
 from retoma.web.route import Route

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from retoma.cli.connections import raise_descriptors
+from retoma.console.connections import raise_descriptors
 from tests.cost import web
 from tests.cost.family import MEBIBYTE, Family
 from tests.cost.inputs import JSON

@@ -11,8 +11,9 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from retoma.access import Access, Role
-from retoma.bootstrap import APPLICATIONS, install_applications
+from retoma.bootstrap import install_applications
 from retoma.engine.ports import Clock
+from retoma.manifest import APPLICATIONS
 from retoma.web import build_site
 from retoma.web.bounds import HEAD, Bounds, Places
 from retoma.web.pages.route import PageRoute

@@ -12,15 +12,15 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from retoma import Context, Park, Permanent, Retoma, Retry, State
-from retoma.bootstrap import APPLICATIONS, application_of
 from retoma.cli.db import grant
-from retoma.cli.exits import Stop
+from retoma.console.exits import Stop
 from retoma.db import statement
 from retoma.db.migrations import ENGINE, Room
 from retoma.db.statements import sections
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.testing import drain
 from retoma.grants import TABLES, Program
+from retoma.manifest import APPLICATIONS, application_of
 from tests.databases import Rooms
 from tests.roles import Login, drop, roles
 

@@ -63,9 +63,9 @@ class Door:
 
 
 DOORS: dict[str, Door] = {
-    "apps/beside.py": Door(("threads",), "a loop beside code that is not async"),
-    "cli/exits.py": Door(("processes",), "SIGTERM while a program still reads itself in"),
-    "cli/processes.py": Door(
+    "toolkit/beside.py": Door(("threads",), "a loop beside code that is not async"),
+    "console/exits.py": Door(("processes",), "SIGTERM while a program still reads itself in"),
+    "console/processes.py": Door(
         ("processes", "sockets", "threads"),
         "runners started and told to stop, the signals of a shell, threads that would keep us,"
         " ports held for programs to come",
@@ -117,7 +117,7 @@ DOORS: dict[str, Door] = {
     "chromium.py": Door(
         ("http",), "a browser is started and ended; where it draws, it connects to nobody"
     ),
-    "services/worker/browser.py": Door(
+    "programs/worker/browser.py": Door(
         ("http",), "a browser connects by itself: to the proxy of its session, and nowhere else"
     ),
 }

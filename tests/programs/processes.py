@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from retoma.cli.exits import Exit
+from retoma.console.exits import Exit
 from tests.nursery import Born, kill_session
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from retoma.db.crashpoint import CrashPoints, crashpoint
-from retoma.services.writer.model import Order
-from retoma.services.writer.story import KIND, writer_kind
+from retoma.programs.writer.model import Order
+from retoma.programs.writer.story import KIND, writer_kind
 from tests.programs.writers import AT_ONCE, GROUP, desk_at
 
 DATABASES = ("retoma.db.sqlite", "retoma.db.postgres")

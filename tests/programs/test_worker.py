@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 
 from retoma import Retoma
+from retoma.apps.ads.sandbox import Library, Wanted
 from retoma.engine.rules.errors import IllegalMove
 from retoma.outbound import Outbound
-from retoma.sandbox.ads import Library, Wanted
+from retoma.programs.worker import ADAPTERS, Config
+from retoma.programs.worker.model import Filters, Order, SessionState
+from retoma.programs.worker.scrape import register
+from retoma.programs.worker.scrapes import KIND
+from retoma.programs.worker.session import Record, write
+from retoma.programs.worker.worker import Worker
 from retoma.secret import Secret
-from retoma.services.worker import ADAPTERS, Config
-from retoma.services.worker.model import Filters, Order, SessionState
-from retoma.services.worker.scrape import register
-from retoma.services.worker.scrapes import KIND
-from retoma.services.worker.session import Record, write
-from retoma.services.worker.worker import Worker
 from retoma.vault import Place
+from tests.apps.ads.test_sandbox import as_row
 from tests.lines import whole_lines
 from tests.programs.logbooks import doubled
 from tests.programs.processes import Client, Program, Programs, client, eventually, programs
-from tests.sandbox.test_ads import as_row
 
 SEED = 7
 CANARY = "canary-5f0e&proxy/pass"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from retoma.cli.exits import Exit, Stop
 from retoma.cli.worker import _browser
+from retoma.console.exits import Exit, Stop
 from tests.programs.processes import API_KEY, Client, Program, client, programs
 from tests.programs.test_worker import (
     CANARY,
@@ -139,7 +139,7 @@ def test_a_proxy_that_does_not_know_us_disconnects(world):
 
 
 def test_without_playwright_it_says_what_to_install(monkeypatch):
-    monkeypatch.delitem(sys.modules, "retoma.services.worker.browser", raising=False)
+    monkeypatch.delitem(sys.modules, "retoma.programs.worker.browser", raising=False)
     monkeypatch.setitem(sys.modules, "playwright.async_api", None)
     with pytest.raises(Stop) as stopped:
         _browser(None)

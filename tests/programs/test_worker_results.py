@@ -11,10 +11,10 @@ import pytest
 from retoma import Retoma
 from retoma.engine.rules.errors import BadInput, Permanent, Transient
 from retoma.outbound import Outbound
-from retoma.services.worker import ADAPTERS, Config
-from retoma.services.worker.adapters import Page
-from retoma.services.worker.model import Filters, Order
-from retoma.services.worker.results import (
+from retoma.programs.worker import ADAPTERS, Config
+from retoma.programs.worker.adapters import Page
+from retoma.programs.worker.model import Filters, Order
+from retoma.programs.worker.results import (
     Storage,
     append,
     parts_file,
@@ -22,9 +22,9 @@ from retoma.services.worker.results import (
     tidy,
     write_whole,
 )
-from retoma.services.worker.scrape import register
-from retoma.services.worker.way import proxy_at
-from retoma.services.worker.worker import Worker
+from retoma.programs.worker.scrape import register
+from retoma.programs.worker.way import proxy_at
+from retoma.programs.worker.worker import Worker
 from retoma.testing import FakeClock, drain
 from tests import s3
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from retoma.db import adhoc, verbatim
+from retoma.programs.writer import Caps
+from retoma.programs.writer.model import KEPT
 from retoma.secret import Secret
-from retoma.services.writer import Caps
-from retoma.services.writer.model import KEPT
 from retoma.vault import Place
 from retoma.web import Bound
 from tests.outbound.fakes import answer, endless, redirect

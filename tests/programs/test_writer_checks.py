@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from retoma.services.writer.checks import TOGETHER, Checker, Group
-from retoma.services.writer.model import Column, Family, Profile
+from retoma.programs.writer.checks import TOGETHER, Checker, Group
+from retoma.programs.writer.model import Column, Family, Profile
 
 HALF = "\ud800"  # of a surrogate pair
 WIDE = "\uff12"  # a two, and no ASCII

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retoma.services.writer.items import Bad, Broken, Items, NoArray
+from retoma.programs.writer.items import Bad, Broken, Items, NoArray
 
 JSON = st.recursive(
     st.none()

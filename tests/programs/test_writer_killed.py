@@ -17,10 +17,10 @@ from retoma.codec import decode
 from retoma.db import Database, verbatim
 from retoma.engine.rules.errors import LeaseLost
 from retoma.engine.store.rows import job_by_key
-from retoma.services.writer.checks import Checker
-from retoma.services.writer.model import Report
-from retoma.services.writer.story import KIND
-from retoma.services.writer.target import Mark
+from retoma.programs.writer.checks import Checker
+from retoma.programs.writer.model import Report
+from retoma.programs.writer.story import KIND
+from retoma.programs.writer.target import Mark
 from tests.outbound.fakes import Asked, Server, answer, serving
 from tests.programs.processes import API_KEY, PATIENCE, Program, programs
 from tests.programs.writers import (

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from retoma import db
-from retoma.cli.exits import Stop
 from retoma.cli.writer import add, check, list_, remove
+from retoma.console.exits import Stop
 from retoma.db import migrations, quoted, verbatim
 from retoma.db.database import Unfit
 from retoma.engine.rules.errors import BadInput, NotFound
-from retoma.services.writer import Wanted
-from retoma.services.writer.introspect import look
-from retoma.services.writer.model import Family, origin_of
-from retoma.services.writer.store import ROOM
+from retoma.programs.writer import Wanted
+from retoma.programs.writer.introspect import look
+from retoma.programs.writer.model import Family, origin_of
+from retoma.programs.writer.store import ROOM
 from tests.programs.writers import with_table
 
 SECRET = "CANARY-header-of-a-source"  # noqa: S105 — of a test

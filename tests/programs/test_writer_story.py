@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from retoma.services.writer.items import Found
-from retoma.services.writer.story import LARGE, _Changed, _Reader
-from retoma.services.writer.target import Mark
+from retoma.programs.writer.items import Found
+from retoma.programs.writer.story import LARGE, _Changed, _Reader
+from retoma.programs.writer.target import Mark
 
 SMALL, HUGE = "s" * 10, "h" * (LARGE // 2)
 

@@ -15,9 +15,9 @@ from fastapi import FastAPI
 from retoma import Retoma, Retry, db
 from retoma.db import Database, verbatim
 from retoma.outbound import Outbound
+from retoma.programs.writer import Caps, Desk, Wanted
+from retoma.programs.writer.api import build_writer
 from retoma.secret import Secret
-from retoma.services.writer import Caps, Desk, Wanted
-from retoma.services.writer.api import build_writer
 from retoma.vault import Vault
 from retoma.web import Bound, Face
 from tests.outbound.fakes import Asked, Server, answer, serving

@@ -13,9 +13,9 @@ from fastapi import APIRouter, FastAPI
 from retoma import Context, Park, Permanent, Retoma, Retry, settings
 from retoma.access import Access, Role
 from retoma.bootstrap import install_applications
-from retoma.cli.connections import ConnectionLimits
-from retoma.cli.listening import bound_to
 from retoma.cli.serve import Server, prepare
+from retoma.console.connections import ConnectionLimits
+from retoma.console.listening import bound_to
 from retoma.engine.ports import Clock
 from retoma.manifest import Application
 from retoma.settings import Settings

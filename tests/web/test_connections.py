@@ -9,7 +9,7 @@ from ipaddress import ip_network
 import pytest
 
 from retoma import settings
-from retoma.cli.connections import (
+from retoma.console.connections import (
     LOOPBACK,
     PIECES,
     SPARE,

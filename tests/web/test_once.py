@@ -8,8 +8,9 @@ from typing import Any
 import httpx2
 
 from retoma import Retoma
-from retoma.bootstrap import APPLICATIONS, install_applications
+from retoma.bootstrap import install_applications
 from retoma.engine.rules.states import State
+from retoma.manifest import APPLICATIONS
 from retoma.web import build_site
 from tests.engine.aids import rows
 from tests.web.aids import World, code_of, set_up, world

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from starlette.responses import StreamingResponse
 
-from retoma.cli.exits import Exit
+from retoma.console.exits import Exit
 from retoma.web import Anybody, router
 from tests import nursery
 from tests.cli.conftest import wait_for

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from retoma import Retoma
-from retoma.cli.exits import Exit
+from retoma.console.exits import Exit
 from retoma.engine.testing import drain
 from tests.engine.aids import eventually, rows
 from tests.web.aids import ROOT_KEY, stories

@@ -9,21 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from retoma.cli.verbs import (
-    ads,
     alerts,
     audit,
     backups,
     batches,
     dead,
-    documents,
     doors,
-    embeddings,
     gates,
     jobs,
-    matches,
     money,
     pauses,
-    quotes,
     sandbox,
     schedules,
     schema,
@@ -64,17 +59,12 @@ GROUPS = {
     "db": schema.database,
     "sandbox": sandbox.sandbox,
     "writer": writer.writer,
-    "ads": ads.ads,
-    "quotes": quotes.quotes,
-    "documents": documents.documents,
-    "matches": matches.matches,
 }
 for verb in (
     *(working.runner, working.serve, working.demo, working.up, working.doctor),
     *(pauses.pause, pauses.resume, pauses.pauses),
     *(money.costs, services.worker_service, writer.writer_service),
     *(backups.backup, backups.restore, backups.upgrade),
-    *(embeddings.embed, embeddings.search),
 ):
     cli.command(verb.__name__.replace("_", "-"))(verb)
 for name, group in GROUPS.items():
@@ -83,7 +73,7 @@ for name, group in GROUPS.items():
 
 def main() -> None:
     """The `retoma` program."""
-    from retoma.cli.exits import end_with_the_reader, guarded
+    from retoma.console.exits import end_with_the_reader, guarded
 
     end_with_the_reader()
     guarded(program())
@@ -91,31 +81,34 @@ def main() -> None:
 
 def program(words: Sequence[str] | None = None) -> Any:
     """Every verb, or the one that is typed; explained in the language of whoever types it."""
-    first = (sys.argv[1:] if words is None else words)[:1]
-    made: Any = typer.main.get_command(_narrowed(first))
-    _take_in(made, first)
+    typed = (sys.argv[1:] if words is None else words)[:1]
+    made: Any = typer.main.get_command(_narrowed(typed))
+    _add_applications(made, typed)
     if chosen() is not Language.EN:
         _translate(made)
     return made
 
 
-def _narrowed(first: Sequence[str]) -> typer.Typer:
-    """With the one verb that was typed: to build all of them takes longer than most of them do."""
+def _narrowed(typed: Sequence[str]) -> typer.Typer:
+    """Return a program with only the verb that was typed: to build all takes longer than most verbs run."""
     one = copy(cli)
-    one.registered_groups = [each for each in cli.registered_groups if each.name in first]
-    one.registered_commands = [each for each in cli.registered_commands if each.name in first]
+    one.registered_groups = [each for each in cli.registered_groups if each.name in typed]
+    one.registered_commands = [each for each in cli.registered_commands if each.name in typed]
     return one if one.registered_groups or one.registered_commands else cli
 
 
-def _take_in(made: Any, words: Sequence[str]) -> None:
-    """The verbs of an application that another package brings, where the first word is its name."""
-    for name in words:
-        if name.startswith("-") or name in made.commands:
-            continue
-        from retoma.bootstrap import application_of
-        from retoma.manifest import installed, load
+def _add_applications(made: Any, typed: Sequence[str]) -> None:
+    """Add the verbs of the application that was typed; of all of them where no verb was."""
+    if any(word in made.commands for word in typed):
+        return
+    from retoma.manifest import APPLICATIONS, application_of, installed, load
 
-        if name in installed() and (where := application_of(name).commands) is not None:
+    known = (
+        {*APPLICATIONS} if typed and typed[0] in APPLICATIONS else {*APPLICATIONS, *installed()}
+    )
+    for name in sorted(known.intersection(typed) or known):
+        where = application_of(name).commands
+        if where is not None:
             made.add_command(typer.main.get_group(load(where)), name)
 
 

@@ -1,6 +1,6 @@
 """`retoma alerts`: what somebody should know of, and a hand on it."""
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.ops.alerts import sentence
 from retoma.engine.store.alerts import Alert
 from retoma.words import speak, tell

@@ -8,7 +8,7 @@ from retoma import bundle, settings
 from retoma.bootstrap import build_vault
 from retoma.bundle import PURPOSE, Bundle
 from retoma.cli.backup import id_of
-from retoma.cli.desk import ask, print_json
+from retoma.console.kit import ask, print_json
 from retoma.engine.query import Subject
 from retoma.engine.rules.errors import BadInput
 from retoma.library import Retoma

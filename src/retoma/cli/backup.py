@@ -9,12 +9,12 @@ from rich.progress import DownloadColumn, Progress, SpinnerColumn, TextColumn, T
 
 from retoma import backup, db, settings
 from retoma.backup import Manifest
-from retoma.bootstrap import application_of
-from retoma.cli.desk import ACTOR, clean, console, must_exist, print_json, reachable, shown
+from retoma.console.kit import ACTOR, clean, console, must_exist, print_json, reachable, shown
 from retoma.db import migrations
 from retoma.db.migrations import ENGINE, Room
 from retoma.engine.ports import Ids
 from retoma.engine.rules.errors import BadInput
+from retoma.manifest import application_of
 from retoma.settings import Settings
 from retoma.vault import key_file
 from retoma.words import say, speak

@@ -1,16 +1,17 @@
 """`retoma batches`: how far work that was submitted together is, and what to do with all of it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from retoma.cli.desk import ACTOR, ask, clean, console, print_json, table
-from retoma.cli.exits import Exit, Stop
+from retoma.console.batch_progress import (
+    batch_document,
+    format_counts,
+    format_eta,
+    read_progress,
+)
+from retoma.console.kit import ACTOR, ask, clean, console, print_json, table
 from retoma.engine.ops import batches as seen
-from retoma.engine.ops.batches import LOOK, Batch
-from retoma.engine.ports import Clock
-from retoma.engine.rules.states import State
+from retoma.engine.ops.batches import Batch
 from retoma.library import Retoma
 from retoma.words import Said, say, speak, tell
 
@@ -24,7 +25,7 @@ def list_(database: str | None, as_json: bool, *, before: int | None, limit: int
 
     found = ask(database, all_of_them)
     if as_json:
-        print_json([_document(*each) for each in found])
+        print_json([batch_document(*each) for each in found])
         return
     if not found:
         console().print(speak("no batches"))
@@ -47,7 +48,7 @@ def list_(database: str | None, as_json: bool, *, before: int | None, limit: int
             progress.state,
             ended,
             total,
-            told(progress.counts),
+            format_counts(progress.counts),
         )
     out = console()
     out.print(page)
@@ -57,11 +58,11 @@ def list_(database: str | None, as_json: bool, *, before: int | None, limit: int
 
 def show(database: str | None, as_json: bool, id_: int) -> None:
     async def look(app: Retoma) -> tuple[Batch, seen.Progress, dict[str, int]]:
-        return *await _look(app, id_), await app.dead_codes(id_)
+        return *await read_progress(app, id_), await app.dead_codes(id_)
 
     batch, progress, codes = ask(database, look)
     if as_json:
-        print_json({**_document(batch, progress), "codes": codes})
+        print_json({**batch_document(batch, progress), "codes": codes})
         return
     print(
         speak(
@@ -77,38 +78,14 @@ def show(database: str | None, as_json: bool, id_: int) -> None:
             "{ended} of {total} ended: {states}",
             ended=progress.ended,
             total=progress.total,
-            states=told(progress.counts),
+            states=format_counts(progress.counts),
         )
     )
     if progress.eta is not None and not progress.finished:
-        print(speak("at the pace of late it ends in {left}", left=_left(progress)))
+        print(speak("at the pace of late it ends in {left}", left=format_eta(progress)))
     if codes:
         told_codes = ", ".join(f"{n} {clean(code)}" for code, n in codes.items())
         print(speak("dead by code: {codes}", codes=told_codes))
-
-
-def watch(database: str | None, as_json: bool, id_: int) -> None:
-    """The end is a failure where a job of it is dead: a script that waits wants to know."""
-    left = say("batch {id} goes on without being watched", id=id_)
-    batch, progress = ask(
-        database, lambda app: _watched(app, id_, quiet=as_json), interrupted=left
-    )
-    if as_json:
-        print_json(_document(batch, progress))
-    else:
-        print(
-            speak("batch {id} has ended: {states}", id=batch.id, states=told(progress.counts))
-        )
-    dead = progress.counts.get(State.DEAD, 0)
-    if dead:
-        raise Stop(
-            Exit.FAILED,
-            say(
-                "{n} jobs are dead; see `retoma dead list --batch {id}`",
-                n=dead,
-                id=id_,
-            ),
-        )
 
 
 # — steering —
@@ -197,58 +174,3 @@ def _answer(as_json: bool, id_: int, moved: int, said: Said) -> None:
         print_json({"batch": id_, "jobs": moved})
     else:
         print(tell(said))
-
-
-def told(counts: dict[State, int]) -> str:
-    return " · ".join(f"{n} {state}" for state, n in counts.items()) or speak("empty")
-
-
-def _left(progress: seen.Progress) -> str:
-    """Until the end, at the pace of late."""
-    return "?" if progress.eta is None else str(progress.eta).partition(".")[0]
-
-
-async def _look(app: Retoma, id_: int) -> tuple[Batch, seen.Progress]:
-    batch = await app.batch(id_)
-    return batch, await batch.progress()
-
-
-async def _watched(app: Retoma, id_: int, *, quiet: bool) -> tuple[Batch, seen.Progress]:
-    batch, progress = await _look(app, id_)
-    out = console()
-    columns = (
-        TextColumn(clean(batch.name), markup=False),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[eta]}", markup=False),
-        TextColumn("{task.fields[states]}", markup=False),
-    )
-    with Progress(*columns, console=out, disable=quiet or not out.is_terminal) as bar:
-        task = bar.add_task("", total=progress.total, states="", eta="")
-        while not progress.finished:
-            await Clock().sleep(LOOK)
-            progress = await batch.progress()
-            bar.update(
-                task,
-                completed=progress.ended,
-                total=progress.total,
-                states=told(progress.counts),
-                eta=speak("{left} left", left=_left(progress)),
-            )
-    return batch, progress
-
-
-def _document(batch: Batch, progress: seen.Progress) -> dict[str, Any]:
-    return {
-        "id": batch.id,
-        "name": batch.name,
-        "kind": batch.kind,
-        "total": progress.total,
-        "ended": progress.ended,
-        "share": progress.share,
-        "finished": progress.finished,
-        "state": progress.state,
-        "eta_seconds": None if progress.eta is None else progress.eta.total_seconds(),
-        "counts": {str(state): n for state, n in progress.counts.items()},
-    }

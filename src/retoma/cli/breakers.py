@@ -1,6 +1,6 @@
 """`retoma breakers`: what guards services that may be down, and a hand on it."""
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.words import speak
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.store.budget import BudgetSeen
 from retoma.words import speak
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from enum import StrEnum
 
-from retoma.cli.desk import ask, clean, console, print_json, table
+from retoma.console.kit import ask, clean, console, print_json, table
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.money import NANOS, plain
 from retoma.engine.store.cost import CostSeen, Total

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from retoma import db, settings
-from retoma.bootstrap import APPLICATIONS, application_of, rooms_of
-from retoma.cli.desk import must_exist, print_json, reachable, shown, url_of
-from retoma.cli.exits import Exit, Stop
+from retoma.bootstrap import rooms_of
+from retoma.console.exits import Exit, Stop
+from retoma.console.kit import must_exist, print_json, reachable, shown, url_of
 from retoma.db import Database, Transaction, migrations
 from retoma.db.migrations import Migration, Room, Status
 from retoma.db.statements import DIALECTS, Text
 from retoma.engine.rules.errors import BadInput
 from retoma.grants import Program, grants, read_schema
 from retoma.library import room_of
-from retoma.manifest import installed
+from retoma.manifest import APPLICATIONS, application_of, installed
 from retoma.words import say, speak
 
 Stands = dict[str, Status]  # by room; the first is what was asked about

@@ -4,8 +4,8 @@ from typing import Any
 
 from rich.table import Table
 
-from retoma.cli.desk import ACTOR, ask, clean, console, job_document, print_json, table
 from retoma.cli.jobs import jobs_table, say_again
+from retoma.console.kit import ACTOR, ask, clean, console, job_document, print_json, table
 from retoma.engine.query import Event
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.events import EventType

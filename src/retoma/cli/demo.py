@@ -6,20 +6,20 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from retoma import logs
-from retoma.cli import account, world
-from retoma.cli.account import Account, print_account
-from retoma.cli.ads_world import AdsSize
-from retoma.cli.board import Bar, Board, board_for
-from retoma.cli.boxed_world import LOOK, BoxedWorld
-from retoma.cli.desk import print_json
-from retoma.cli.documents_world import DocumentsSize
-from retoma.cli.embeddings_world import EmbeddingsSize
-from retoma.cli.exits import Exit, Stop
-from retoma.cli.matches_world import MatchesSize
-from retoma.cli.processes import RunnerProcess
-from retoma.cli.quotes_world import QuotesSize
+from retoma.apps.ads.demo import AdsSize
+from retoma.apps.documents.demo import DocumentsSize
+from retoma.apps.embeddings.demo import EmbeddingsSize
+from retoma.apps.matches.demo import MatchesSize
+from retoma.apps.quotes.demo import QuotesSize
 from retoma.cli.stage import RUNNERS, Size, Stage
-from retoma.cli.world import World
+from retoma.console.exits import Exit, Stop
+from retoma.console.kit import print_json
+from retoma.console.processes import RunnerProcess
+from retoma.demo import account, world
+from retoma.demo.account import Account, print_account
+from retoma.demo.board import Bar, Board, board_for
+from retoma.demo.boxed_world import LOOK, BoxedWorld
+from retoma.demo.world import World
 from retoma.engine import query
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State

@@ -1,7 +1,7 @@
 """`retoma db size`: what takes how much room."""
 
 from retoma import settings
-from retoma.cli.desk import ask, at, clean, console, print_json, table
+from retoma.console.kit import ask, at, clean, console, print_json, table
 from retoma.disk import DiskSeen, disk_seen
 from retoma.words import speak
 

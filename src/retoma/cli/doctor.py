@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from retoma import db, settings
-from retoma.cli.desk import clean, console, must_exist, print_json, shown, table
-from retoma.cli.exits import Exit, Stop, code_of
 from retoma.codec import decode
+from retoma.console.exits import Exit, Stop, code_of
+from retoma.console.kit import clean, console, must_exist, print_json, shown, table
 from retoma.db import Database, DatabaseError, Full, Transaction, Unfit, adhoc, migrations
 from retoma.engine import checker, query
 from retoma.engine.checker.effect_ledger import read_ledger

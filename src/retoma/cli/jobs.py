@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from retoma.cli.desk import (
+from retoma.console.kit import (
     ACTOR,
     ask,
     at,

@@ -1,6 +1,6 @@
 """`retoma limits`: how many jobs of a kind or key may run at once, and how many do."""
 
-from retoma.cli.desk import ACTOR, ask, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, clean, console, print_json, table
 from retoma.words import speak
 
 

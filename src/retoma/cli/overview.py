@@ -1,6 +1,6 @@
 """The questions about all jobs at once: how many are where, what does not move."""
 
-from retoma.cli.desk import ask, at, clean, console, print_json, table
+from retoma.console.kit import ask, at, clean, console, print_json, table
 from retoma.engine.query import Durations, Minute
 from retoma.engine.rules.states import State
 from retoma.library import Retoma

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.ops.pauses import scope_of
 from retoma.engine.store.pauses import SCOPES, Pause
 from retoma.words import speak, tell

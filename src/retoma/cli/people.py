@@ -3,7 +3,7 @@
 import sys
 
 from retoma import settings
-from retoma.cli.desk import ACTOR, ask, at, clean, console, desk_of, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, desk_of, print_json, table
 from retoma.words import speak
 
 

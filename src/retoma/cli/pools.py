@@ -6,7 +6,7 @@ What a thing is (an address with its password, say) is told to those who hold it
 from collections.abc import Sequence
 from typing import Any
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.store.pool import ItemSeen
 from retoma.words import speak
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from retoma import settings
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.price import Price
 from retoma.engine.store.price import Exchange

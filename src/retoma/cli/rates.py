@@ -1,6 +1,6 @@
 """`retoma rates`: how often something may be called by all runners together."""
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.store.rate import RateSeen
 from retoma.words import speak
 

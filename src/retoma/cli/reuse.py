@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
 from retoma.cli.prices import instant
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.rules.errors import BadInput
 from retoma.words import say, speak
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from retoma import logs, settings
 from retoma.bootstrap import build_retoma, build_traces, install_applications
-from retoma.cli.exits import Exit, Stop
-from retoma.cli.fleet import Fleet
-from retoma.cli.processes import (
+from retoma.console.exits import Exit, Stop
+from retoma.console.fleet import Fleet
+from retoma.console.processes import (
     RunnerProcess,
     leave_anyway,
     on_stop,

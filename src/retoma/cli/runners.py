@@ -1,6 +1,6 @@
 """`retoma runners`: who runs jobs, and asking one of them to leave."""
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.query import RunnerSeen
 from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.engine.store import Drained

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from retoma.cli.exits import Exit, Stop
-from retoma.cli.listening import Listener, bound_to
-from retoma.cli.processes import on_stop, when_parent_ends
+from retoma.console.exits import Exit, Stop
+from retoma.console.listening import Listener, bound_to
+from retoma.console.processes import on_stop, when_parent_ends
 from retoma.words import say, speak
 
 HERE = "127.0.0.1"
@@ -24,7 +24,7 @@ def ads(
     log: Path | None,
     with_parent: bool,
 ) -> None:
-    from retoma.sandbox.ads import Library, build_pages
+    from retoma.apps.ads.sandbox import Library, build_pages
     from retoma.sandbox.box import Box
     from retoma.sandbox.faults import Faults
 
@@ -35,7 +35,7 @@ def ads(
 def quotes(
     *, port: int, seed: int, faults: float, pace: float, logs: Path | None, with_parent: bool
 ) -> None:
-    from retoma.sandbox.quotes import Catalogue, build_services
+    from retoma.apps.quotes.sandbox import Catalogue, build_services
 
     services = build_services(Catalogue(seed), faults=faults, pace=pace, logs=logs)
     asyncio.run(_serve(services, port, with_parent))
@@ -44,7 +44,7 @@ def quotes(
 def documents(
     *, port: int, seed: int, faults: float, pace: float, log: Path | None, with_parent: bool
 ) -> None:
-    from retoma.sandbox.documents import build_service
+    from retoma.apps.documents.sandbox import build_service
 
     service = build_service(seed, faults=faults, pace=pace, log=log)
     asyncio.run(_serve(service, port, with_parent))
@@ -53,7 +53,7 @@ def documents(
 def embeddings(
     *, port: int, seed: int, faults: float, pace: float, log: Path | None, with_parent: bool
 ) -> None:
-    from retoma.sandbox.embeddings import build_service
+    from retoma.apps.embeddings.sandbox import build_service
 
     service = build_service(seed, faults=faults, pace=pace, log=log)
     asyncio.run(_serve(service, port, with_parent))
@@ -69,7 +69,7 @@ def matches(
     log: Path | None,
     with_parent: bool,
 ) -> None:
-    from retoma.sandbox.matches import Season, build_site
+    from retoma.apps.matches.sandbox import Season, build_site
 
     season = Season(seed, unfinished=unfinished)
     site = build_site(season, faults=faults, pace=pace, log=log)
@@ -77,7 +77,7 @@ def matches(
 
 
 def papers(folder: Path, *, count: int, seed: int, odd: int) -> None:
-    from retoma.sandbox.documents import Odd, Papers
+    from retoma.apps.documents.sandbox import Odd, Papers
 
     kinds: list[Odd] = [each for each in Odd if each is not Odd.HUGE]
     wanted = {kind: len(range(place, odd, len(kinds))) for place, kind in enumerate(kinds)}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retoma.cli.desk import ACTOR, ask, at, clean, console, job_document, print_json, table
+from retoma.console.kit import ACTOR, ask, at, clean, console, job_document, print_json, table
 from retoma.engine.store import Schedule
 from retoma.words import speak
 

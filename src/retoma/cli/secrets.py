@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from retoma import settings
 from retoma.bootstrap import build_vault
-from retoma.cli.desk import ACTOR, ask, at, clean, console, print_json, table
-from retoma.cli.exits import Exit, Stop
+from retoma.console.exits import Exit, Stop
+from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.library import Retoma
 from retoma.vault import Place, Rotated, SecretSeen, Vault
 from retoma.words import say, speak

@@ -12,11 +12,11 @@ from fastapi import APIRouter, FastAPI
 from retoma import logs, settings
 from retoma.access import Access, Role
 from retoma.bootstrap import build_retoma, build_traces, install_applications
-from retoma.cli.connections import ConnectionLimits
-from retoma.cli.exits import Exit, Stop
-from retoma.cli.listening import Listener, bound_to
-from retoma.cli.processes import freeze_loaded_objects, on_stop, when_parent_ends
 from retoma.cli.runner import load, run_on_the_quickest_loop
+from retoma.console.connections import ConnectionLimits
+from retoma.console.exits import Exit, Stop
+from retoma.console.listening import Listener, bound_to
+from retoma.console.processes import freeze_loaded_objects, on_stop, when_parent_ends
 from retoma.engine.rules.errors import BadInput
 from retoma.library import Retoma
 from retoma.manifest import Application

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from fastapi import FastAPI
 
-from retoma.cli.exits import Exit, Stop
-from retoma.cli.listening import bound_to
-from retoma.cli.processes import freeze_loaded_objects, on_stop, when_parent_ends
 from retoma.cli.serve import PATIENCE, Server
+from retoma.console.exits import Exit, Stop
+from retoma.console.listening import bound_to
+from retoma.console.processes import freeze_loaded_objects, on_stop, when_parent_ends
 from retoma.settings import Settings
 from retoma.web import Face
 from retoma.words import say, speak

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from retoma import settings
+from retoma.apps.ads.demo import AdsSize, AdsWorld
+from retoma.apps.documents.demo import DocumentsSize, DocumentsWorld
+from retoma.apps.embeddings.demo import EmbeddingsSize, EmbeddingsWorld
+from retoma.apps.matches.demo import MatchesSize, MatchesWorld
+from retoma.apps.quotes.demo import QuotesSize, QuotesWorld
 from retoma.bootstrap import build_retoma, install_applications
-from retoma.cli.ads_world import AdsSize, AdsWorld
-from retoma.cli.board import Bar, Board
-from retoma.cli.boxed_world import LOOK, BoxedWorld
-from retoma.cli.documents_world import DocumentsSize, DocumentsWorld
-from retoma.cli.embeddings_world import EmbeddingsSize, EmbeddingsWorld
-from retoma.cli.fleet import Fleet
-from retoma.cli.matches_world import MatchesSize, MatchesWorld
-from retoma.cli.processes import RunnerProcess, Started, stop_all
-from retoma.cli.quotes_world import QuotesSize, QuotesWorld
-from retoma.cli.world import World
+from retoma.console.fleet import Fleet
+from retoma.console.processes import RunnerProcess, Started, stop_all
 from retoma.db import Transaction
+from retoma.demo.board import Bar, Board
+from retoma.demo.boxed_world import LOOK, BoxedWorld
+from retoma.demo.world import World
 from retoma.engine import query
 from retoma.library import Retoma
 from retoma.manifest import Application

@@ -4,18 +4,18 @@ import asyncio
 from typing import Final
 
 from retoma import logs
-from retoma.cli import world
-from retoma.cli.ads_world import AdsSize
-from retoma.cli.board import board_for
-from retoma.cli.boxed_world import BoxedWorld
-from retoma.cli.documents_world import DocumentsSize
-from retoma.cli.embeddings_world import EmbeddingsSize
-from retoma.cli.exits import Exit, Stop
-from retoma.cli.matches_world import MatchesSize
-from retoma.cli.processes import on_stop
-from retoma.cli.quotes_world import QuotesSize
+from retoma.apps.ads.demo import AdsSize
+from retoma.apps.documents.demo import DocumentsSize
+from retoma.apps.embeddings.demo import EmbeddingsSize
+from retoma.apps.matches.demo import MatchesSize
+from retoma.apps.quotes.demo import QuotesSize
 from retoma.cli.serve import Server, prepare, sign_in_link
 from retoma.cli.stage import Size, Stage
+from retoma.console.exits import Exit, Stop
+from retoma.console.processes import on_stop
+from retoma.demo import world
+from retoma.demo.board import board_for
+from retoma.demo.boxed_world import BoxedWorld
 from retoma.words import say
 
 SLOTS: Final = 20  # of each runner

@@ -5,9 +5,9 @@ from typing import Final
 
 from retoma import db, settings, upgrade
 from retoma.bootstrap import rooms_of
-from retoma.cli.desk import clean, console, must_exist, print_json, reachable, shown, table
-from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import app_of
+from retoma.console.exits import Exit, Stop
+from retoma.console.kit import clean, console, must_exist, print_json, reachable, shown, table
 from retoma.engine.handlers.kinds import Kinds
 from retoma.library import Retoma
 from retoma.settings import Settings

@@ -7,16 +7,16 @@ from functools import partial
 from pathlib import Path
 
 from retoma import logs, settings
-from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import run_on_the_quickest_loop
 from retoma.cli.services import key_of, serve
+from retoma.console.exits import Exit, Stop
 from retoma.engine.rules.duration import seconds
 from retoma.library import Retoma
 from retoma.outbound.client import PRIVATE_HOSTS
 from retoma.outbound.policy import private_hosts
+from retoma.programs.worker import ADAPTERS, Config, build_worker
+from retoma.programs.worker.way import Way
 from retoma.secret import Secret
-from retoma.services.worker import ADAPTERS, Config, build_worker
-from retoma.services.worker.way import Way
 from retoma.web import Face
 from retoma.words import say
 
@@ -102,7 +102,7 @@ def _browser(chromium: str | None) -> Callable[..., Way]:
             installed_by_playwright,
             program,
         )
-        from retoma.services.worker.browser import (  # noqa: PLC0415 — an extra
+        from retoma.programs.worker.browser import (  # noqa: PLC0415 — an extra
             BrowserWay,
         )
     except ImportError:

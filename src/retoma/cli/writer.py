@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 from retoma import logs, settings
 from retoma.bootstrap import build_retoma, build_vault
-from retoma.cli.desk import ACTOR, clean, console, print_json, table
-from retoma.cli.exits import Exit, Stop
 from retoma.cli.runner import run_on_the_quickest_loop
 from retoma.cli.services import key_of, serve
+from retoma.console.exits import Exit, Stop
+from retoma.console.kit import ACTOR, clean, console, print_json, table
 from retoma.outbound import Outbound
+from retoma.programs.writer import Desk, Profile, Wanted
+from retoma.programs.writer.api import build_writer
 from retoma.secret import Secret
-from retoma.services.writer import Desk, Profile, Wanted
-from retoma.services.writer.api import build_writer
 from retoma.settings import Settings
 from retoma.vault import SecretRef
 from retoma.vault.ref import given

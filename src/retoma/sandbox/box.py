@@ -6,7 +6,8 @@ came (`GET log`) and what has come and is not answered yet (`GET open`).
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -260,3 +261,9 @@ def _again(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return again
+
+
+def paid_twice(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return each input that was answered, and paid for, more than once, with how often."""
+    paid = Counter(line["input"] for line in lines if line.get("paid"))
+    return {input_: times for input_, times in paid.items() if times > 1}

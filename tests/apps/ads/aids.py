@@ -10,11 +10,11 @@ from typing import Any
 from retoma import Retoma
 from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import MediaType
-from retoma.apps.tools import Tools
 from retoma.db import adhoc
 from retoma.outbound import Outbound
 from retoma.secret import Secret
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter
 from tests.outbound.fakes import Server, serving
 

@@ -24,22 +24,22 @@ import httpx2
 from retoma import Retoma, db
 from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import MediaType
-from retoma.apps.tools import Tools
+from retoma.apps.ads.sandbox import Library, Wanted
 from retoma.db import Database, Transaction, adhoc, moment, verbatim
 from retoma.engine.query import RunnerSeen
 from retoma.outbound import Outbound
-from retoma.sandbox.ads import Library, Wanted
 from retoma.secret import Secret
+from retoma.toolkit.tools import Tools
 from tests import nursery
 from tests.apps.ads import timelines
 from tests.apps.ads.run_orchestrator import DREAMS
+from tests.apps.ads.test_sandbox import as_row
 from tests.apps.ads.timelines import Line
 from tests.chaos.world import HOP, LOOK, somebody_writes
 from tests.clock import TestClock
 from tests.engine.aids import eventually
 from tests.programs import logbooks
 from tests.programs.processes import API_KEY, KEYED, PATIENCE, Program, Programs, programs
-from tests.sandbox.test_ads import as_row
 
 SEED = 7
 WHO = "ana"

@@ -21,11 +21,11 @@ from typing import Any
 from retoma import Retoma
 from retoma.apps.ads import APP
 from retoma.apps.ads.clients import WorkerClient, WriterClient
-from retoma.apps.tools import Tools
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.remote import Call
 from retoma.engine.rules.states import StepState
 from retoma.outbound import Outbound
+from retoma.toolkit.tools import Tools
 
 SENT: dict[str, tuple[type, str]] = {
     "session": (WorkerClient, "open_session"),

@@ -10,7 +10,6 @@ from retoma.apps.documents import APP, store
 from retoma.apps.documents.model import CODES, KIND, Classified, Label, ProjectRules
 from retoma.apps.documents.store.documents import Which
 from retoma.apps.documents.store.executions import Ask, NewDocument, Stand
-from retoma.apps.tools import Tools
 from retoma.codec import digest
 from retoma.db import adhoc
 from retoma.engine import store as engine
@@ -24,6 +23,7 @@ from retoma.engine.store import Boot
 from retoma.outbound import Outbound
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 from tests.engine.aids import change
 
 WHO = "ana"

@@ -24,13 +24,13 @@ from retoma import Retoma
 from retoma.apps.documents import APP, store
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.model import TERMINAL, DocumentStatus, Label, ProjectRules
+from retoma.apps.documents.sandbox import ENDS, LABELS, Odd, Paper, Papers
 from retoma.apps.documents.steps import CLASSIFY, OPENROUTER
 from retoma.apps.documents.store.documents import Which
 from retoma.apps.documents.store.executions import NewDocument
-from retoma.apps.tools import Tools
 from retoma.db import Database, adhoc
 from retoma.outbound import Outbound
-from retoma.sandbox.documents import ENDS, LABELS, Odd, Paper, Papers
+from retoma.toolkit.tools import Tools
 from tests.apps.documents.run_documents import settings_for
 from tests.apps.runners import all_wait, kill_all, sandbox, travel
 from tests.chaos.nursery import Child, Nursery

@@ -6,9 +6,9 @@ from random import Random
 from typing import Final
 
 from retoma.apps.documents.model import CODES
+from retoma.apps.documents.sandbox import Papers, pdf_of
+from retoma.apps.documents.sandbox.pdf import encrypted_pdf, repeated_pdf, scanned_pdf
 from retoma.engine.rules.errors import ErrorClass
-from retoma.sandbox.documents import Papers, pdf_of
-from retoma.sandbox.documents.pdf import encrypted_pdf, repeated_pdf, scanned_pdf
 
 PAGES: Final = 600
 FLIPS: Final = 40  # bits of a file

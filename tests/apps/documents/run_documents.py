@@ -16,11 +16,11 @@ import structlog
 from retoma import Retoma
 from retoma.apps.documents import APP, contents
 from retoma.apps.documents import steps as story
-from retoma.apps.tools import Tools
-from retoma.cli.processes import leave_anyway
+from retoma.apps.documents.sandbox import KEY, MODEL
+from retoma.console.processes import leave_anyway
 from retoma.outbound import Outbound
-from retoma.sandbox.documents import KEY, MODEL
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from tests.apps.documents.readers import read_or_die
 
 LITTLE = 2.0  # seconds of the processor, which no good file of ours needs

@@ -11,12 +11,12 @@ import pytest
 
 from retoma import Retoma
 from retoma.apps.documents import APP, store
+from retoma.apps.documents.sandbox import KEY, MODEL, Papers, build_service
 from retoma.apps.documents.steps import CLASSIFY
 from retoma.apps.documents.store.documents import TakenUp, Turn
-from retoma.apps.tools import Tools
 from retoma.outbound import Outbound
-from retoma.sandbox.documents import KEY, MODEL, Papers, build_service
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from tests.apps.documents.aids import RULES as SHORT
 from tests.apps.documents.aids import House, house, paper
 from tests.apps.documents.test_story import RULES, World

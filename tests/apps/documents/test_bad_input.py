@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 
 from retoma.apps.documents import APP
-from retoma.sandbox.documents import zip_of
+from retoma.apps.documents.sandbox import zip_of
 from retoma.web import broadcast
 from tests.apps.documents.aids import House, house, paper
 from tests.apps.documents.test_intake import claims, named, packed, swollen

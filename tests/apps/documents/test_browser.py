@@ -18,11 +18,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from retoma import Retoma
 from retoma.apps.documents import APP
-from retoma.apps.tools import Tools
+from retoma.apps.documents.sandbox import KEY, LABELS, MODEL, Odd, Paper, Papers, build_service
 from retoma.cli.serve import Server
 from retoma.outbound import Outbound
-from retoma.sandbox.documents import KEY, LABELS, MODEL, Odd, Paper, Papers, build_service
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from tests import nursery
 from tests.apps.documents.odd_pdfs import odd_pdfs
 from tests.apps.quotes.aids import serving

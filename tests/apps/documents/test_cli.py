@@ -7,7 +7,7 @@ import re
 from functools import partial
 from pathlib import Path
 
-from retoma.sandbox.documents import zip_of
+from retoma.apps.documents.sandbox import zip_of
 from tests.apps import verbs
 from tests.apps.documents.aids import house
 from tests.apps.verbs import chosen, verb

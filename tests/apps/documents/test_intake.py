@@ -28,14 +28,14 @@ from retoma.apps.documents.intake import (
     folders_of,
     read_manifest,
 )
+from retoma.apps.documents.sandbox import Papers, zip_of
 from retoma.apps.documents.steps import TIDY
 from retoma.apps.documents.store import contents as store
-from retoma.apps.tools import Tools
 from retoma.db import adhoc
 from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.outbound import Outbound
-from retoma.sandbox.documents import Papers, zip_of
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 
 TRUTH = Papers(7)
 SPOIL = adhoc("UPDATE document_pieces SET bytes = :bytes WHERE sha256 = :sha256")

@@ -17,9 +17,9 @@ from retoma.apps.documents.clients import ocr, pdf
 from retoma.apps.documents.clients.ocr import Picture, Recognize
 from retoma.apps.documents.clients.reading import read_document, read_file
 from retoma.apps.documents.model import Ocr, ProjectRules
+from retoma.apps.documents.sandbox import Odd, Papers, pdf_of
 from retoma.apps.documents.store.rows import rules_from, rules_text
 from retoma.engine.rules.errors import Permanent
-from retoma.sandbox.documents import Odd, Papers, pdf_of
 from tests.apps.documents.readers import read_by_fake_ocr
 from tests.apps.documents.test_story import RULES, World, world
 

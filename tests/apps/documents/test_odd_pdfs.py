@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from retoma.apps.documents.intake import clean_name
-from retoma.sandbox.documents import Paper, Papers
+from retoma.apps.documents.sandbox import Paper, Papers
 from tests.apps.documents.odd_pdfs import KINDS, OF_DAMAGE, odd_pdfs
 from tests.apps.documents.test_story import RULES, World, world
 

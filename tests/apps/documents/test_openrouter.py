@@ -11,10 +11,7 @@ import pytest
 
 from retoma.apps.documents.clients.openrouter import Answer, Classifier, Rejected, Used
 from retoma.apps.documents.model import Label, ProjectRules
-from retoma.engine.rules.errors import Permanent, Throttled, Transient, Unsure
-from retoma.outbound import Outbound
-from retoma.sandbox.box import Box
-from retoma.sandbox.documents import (
+from retoma.apps.documents.sandbox import (
     AWAY,
     ENDS,
     KEY,
@@ -25,7 +22,10 @@ from retoma.sandbox.documents import (
     build_service,
     paid_twice,
 )
-from retoma.sandbox.documents.openrouter import ERRORS
+from retoma.apps.documents.sandbox.openrouter import ERRORS
+from retoma.engine.rules.errors import Permanent, Throttled, Transient, Unsure
+from retoma.outbound import Outbound
+from retoma.sandbox.box import Box
 from retoma.secret import Secret
 
 TRUTH = Papers(7)

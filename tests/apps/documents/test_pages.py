@@ -16,11 +16,11 @@ from retoma.apps.documents.pages.executions import LIST, ROWS, ExecutionScreen
 from retoma.apps.documents.pages.looks import CONCERN, LONGEST, PLOTTED, bars_of, share_of
 from retoma.apps.documents.steps import READ
 from retoma.apps.documents.store.executions import Ask, NewDocument
-from retoma.apps.tools import Tools
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
 from retoma.engine.query.tail import Slice
 from retoma.engine.rules.errors import Permanent
+from retoma.toolkit.tools import Tools
 from retoma.web.pages.live import changes
 from tests.apps.documents.aids import RULES, WHO, House, house, keep, paper
 from tests.apps.people import EN, PT, Site, pages

@@ -12,12 +12,12 @@ from retoma.apps.documents.clients import reading
 from retoma.apps.documents.clients.cutting import clean_text, cut_text
 from retoma.apps.documents.clients.docx import MOST_UNPACKED
 from retoma.apps.documents.clients.reading import CPU, MEMORY, Read, read_document, read_file
+from retoma.apps.documents.sandbox import ENDS, Odd, Papers, docx_of, docx_with, pdf_of, zip_of
+from retoma.apps.documents.sandbox.papers import png_of
+from retoma.apps.documents.sandbox.pdf import repeated_pdf, scanned_pdf
 from retoma.codec import decode, encode
 from retoma.engine.isolation.isolate import ChildDied, Isolate, Limits
 from retoma.engine.rules.errors import Permanent
-from retoma.sandbox.documents import ENDS, Odd, Papers, docx_of, docx_with, pdf_of, zip_of
-from retoma.sandbox.documents.papers import png_of
-from retoma.sandbox.documents.pdf import repeated_pdf, scanned_pdf
 
 TRUTH = Papers(7)
 WORDS = "Petição inicial: ação de cobrança nº 42 (urgente)"

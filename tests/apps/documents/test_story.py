@@ -16,13 +16,13 @@ from retoma.apps.documents.clients.openrouter import Answer
 from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.model import Classified, Label, ProjectRules
+from retoma.apps.documents.sandbox import KEY, LABELS, MODEL, Odd, Paper, Papers, build_service
 from retoma.apps.documents.store.executions import NewDocument
-from retoma.apps.tools import Tools
 from retoma.outbound import Outbound
 from retoma.sandbox.box import Box
-from retoma.sandbox.documents import KEY, LABELS, MODEL, Odd, Paper, Papers, build_service
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 from tests.apps.documents.aids import WHO, House
 from tests.apps.documents.readers import read_or_die
 from tests.apps.documents.run_documents import LITTLE

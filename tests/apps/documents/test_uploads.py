@@ -4,8 +4,8 @@ import io
 import zipfile
 
 from retoma.apps.documents.model import MOST_DOCUMENTS
+from retoma.apps.documents.sandbox import Papers, zip_of
 from retoma.db import adhoc
-from retoma.sandbox.documents import Papers, zip_of
 from tests.apps.documents.aids import TOLD, house
 from tests.apps.people import people
 

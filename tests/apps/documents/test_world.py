@@ -13,8 +13,8 @@ import pytest
 
 from retoma.apps.documents import APP
 from retoma.apps.documents.model import MOVES, ExecutionStatus
+from retoma.apps.documents.sandbox import Odd
 from retoma.apps.documents.steps import watch_over
-from retoma.sandbox.documents import Odd
 from retoma.web import broadcast
 from tests.apps.documents.around import Around, House, around, house
 from tests.apps.documents.test_stream import ADMIN, heard_until_over

@@ -15,12 +15,12 @@ from retoma.apps.embeddings.questions import Questions
 from retoma.apps.embeddings.steps import Documents, kinds_of, model_of
 from retoma.apps.embeddings.store.documents import Added
 from retoma.apps.embeddings.vectors import Searcher
-from retoma.apps.tools import Tools
 from retoma.db import adhoc
 from retoma.engine.ports import Clock
 from retoma.outbound import Outbound
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 
 WHO = "ana"
 COLLECTION = "livros"

@@ -22,12 +22,12 @@ from retoma import Retoma
 from retoma.apps.embeddings import APP
 from retoma.apps.embeddings.providers import Embedded, InputType, NGrams
 from retoma.apps.embeddings.steps import Documents, kinds_of
-from retoma.apps.tools import Tools
-from retoma.cli.processes import leave_anyway
+from retoma.console.processes import leave_anyway
 from retoma.engine.checker.effect_ledger import LedgerWriter, append, lines
 from retoma.engine.handlers.context import Context
 from retoma.outbound import Outbound
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from tests.chaos import jobs
 
 HOLD = "hold"

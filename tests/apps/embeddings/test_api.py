@@ -9,10 +9,10 @@ import httpx2
 
 from retoma import Retoma
 from retoma.apps.embeddings import APP
-from retoma.apps.tools import Tools
 from retoma.outbound import Outbound
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 from tests.apps.embeddings.aids import Counting, install
 from tests.apps.people import people
 from tests.test_otel import Kept, id_of, parent_of

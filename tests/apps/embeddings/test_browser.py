@@ -14,11 +14,11 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from retoma import Retoma
 from retoma.apps.embeddings import APP
-from retoma.apps.tools import Tools
+from retoma.apps.embeddings.sandbox import DIMS, KEY, MODEL, build_service
 from retoma.cli.serve import Server
 from retoma.outbound import Outbound
-from retoma.sandbox.embeddings import DIMS, KEY, MODEL, build_service
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from tests.apps.quotes.aids import serving
 from tests.databases import LATER_ON_POSTGRES
 from tests.web.aids import beside, link_into, server_alone

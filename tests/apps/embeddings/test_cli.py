@@ -1,4 +1,4 @@
-"""`retoma embed` and `retoma search`: a folder is embedded with no server and no runner, and found again."""
+"""`retoma embeddings embed` and `retoma embeddings search`: a folder is embedded with no server and no runner, and found again."""
 
 import asyncio
 import json
@@ -43,25 +43,36 @@ def said(verb: Verb, *words: str) -> Any:
 
 
 def test_a_folder_is_embedded_and_searched(verb, folder):
-    told = said(verb, "embed", str(folder), "--collection", "livros")
+    told = said(verb, "embeddings", "embed", str(folder), "--collection", "livros")
     assert (2, 0, {"done": 2}) == (told["new"], told["already"], told["ends"])
     assert {"foto.jpg": "bad_text", "grande.txt": "too_large", "vazio.txt": "empty_text"} == {
         each["name"]: each["code"] for each in told["refused"]
     }
-    again = verb("embed", str(folder), "--collection", "livros")
+    again = verb("embeddings", "embed", str(folder), "--collection", "livros")
     assert 0 == again.code, again.err
     assert "2 were there already" in again.out
     assert "left out: foto.jpg (bad_text)" in again.out
 
-    [hit] = said(verb, "search", "jardim", "--collection", "livros", "--limit", "1")
+    [hit] = said(
+        verb, "embeddings", "search", "jardim", "--collection", "livros", "--limit", "1"
+    )
     assert "casa.txt" == hit["name"]
-    found = verb("search", "barcos no mar", "--collection", "livros")
+    found = verb("embeddings", "search", "barcos no mar", "--collection", "livros")
     assert 0 == found.code, found.err
     assert "sub/mar.md" in found.out
 
 
 def test_a_folder_is_given_metadata_and_searched_by_it(verb, folder):
-    said(verb, "embed", str(folder), "--collection", "livros", "--metadata", "autor=Ana")
+    said(
+        verb,
+        "embeddings",
+        "embed",
+        str(folder),
+        "--collection",
+        "livros",
+        "--metadata",
+        "autor=Ana",
+    )
     asked = ("search", "jardim", "--collection", "livros")
 
     found = said(verb, *asked, "--metadata", "autor=Ana", "--mode", "vector")
@@ -72,10 +83,10 @@ def test_a_folder_is_given_metadata_and_searched_by_it(verb, folder):
 
 
 def test_without_waiting_it_is_left_to_runners(verb, folder):
-    told = said(verb, "embed", str(folder), "--collection", "livros", "--no-wait")
+    told = said(verb, "embeddings", "embed", str(folder), "--collection", "livros", "--no-wait")
     assert 2 == told["new"]
     assert "ends" not in told
-    nothing = verb("search", "jardim", "--collection", "livros")
+    nothing = verb("embeddings", "search", "jardim", "--collection", "livros")
     assert "No results" in nothing.out
 
 
@@ -96,7 +107,7 @@ def test_a_worker_goes_by_the_documents_variables_and_its_words_are_in_its_log(
     verb, folder, sqlite_url
 ):
     """`WORKER_ID=worker-1 retoma runner`: by that name its numbers are asked for, and its lines are found."""
-    said(verb, "embed", str(folder), "--collection", "livros", "--no-wait")
+    said(verb, "embeddings", "embed", str(folder), "--collection", "livros", "--no-wait")
     done = started(
         *("runner", "--until-idle"),
         folder=folder,

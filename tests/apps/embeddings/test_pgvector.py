@@ -14,12 +14,12 @@ from retoma.apps.embeddings.steps import model_of
 from retoma.apps.embeddings.vectors import Mode, Question, Searcher, pgvector
 from retoma.apps.embeddings.vectors.candidates import Look, Nearest
 from retoma.apps.embeddings.vectors.pgvector import PgVectorStore
-from retoma.apps.tools import Tools
 from retoma.db import Database, adhoc
 from retoma.db.migrations import ENGINE, Room
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import IllegalMove
 from retoma.settings import Store
+from retoma.toolkit.tools import Tools
 from tests.apps.embeddings.aids import COLLECTION, Counting, House, house
 from tests.databases import migrate
 from tests.services.postgres import FAST, PostgresServer, in_a_wheel

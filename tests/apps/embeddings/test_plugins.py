@@ -21,12 +21,12 @@ from retoma.apps.embeddings.providers import (
     Voyage,
     build_provider,
 )
-from retoma.apps.tools import Tools
+from retoma.apps.embeddings.sandbox import DIMS, KEY, MODEL, Odd, build_service, marked
 from retoma.engine.rules.errors import BadInput, Permanent, Throttled
 from retoma.outbound import Outbound
-from retoma.sandbox.embeddings import DIMS, KEY, MODEL, Odd, build_service, marked
 from retoma.secret import Secret
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from tests.apps.embeddings.aids import Counting, house
 
 PACKAGE = """

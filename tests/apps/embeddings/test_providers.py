@@ -20,13 +20,13 @@ from retoma.apps.embeddings.providers import (
     Provider,
     build_provider,
 )
-from retoma.apps.tools import Tools
+from retoma.apps.embeddings.sandbox import DIMS, KEY, MODEL, Odd, build_service, marked
 from retoma.engine.rules.errors import Permanent, Throttled, Transient
 from retoma.outbound import Outbound
 from retoma.sandbox.box import Box
-from retoma.sandbox.embeddings import DIMS, KEY, MODEL, Odd, build_service, marked
 from retoma.secret import Secret
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 
 
 def vectors(embedded: Embedded) -> NDArray[Any]:

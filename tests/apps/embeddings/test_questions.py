@@ -14,12 +14,7 @@ from retoma import Retoma
 from retoma.apps.embeddings import APP, store
 from retoma.apps.embeddings.model import PROVIDER
 from retoma.apps.embeddings.questions import KIND
-from retoma.apps.embeddings.vectors import Found, Question, Searcher
-from retoma.apps.tools import Tools
-from retoma.engine.ports import Clock
-from retoma.engine.rules.errors import BadInput, IllegalMove, Permanent, Transient
-from retoma.outbound import Outbound
-from retoma.sandbox.embeddings import (
+from retoma.apps.embeddings.sandbox import (
     DIMS,
     KEY,
     MODEL,
@@ -27,8 +22,13 @@ from retoma.sandbox.embeddings import (
     embedded_twice,
     fingerprint,
 )
+from retoma.apps.embeddings.vectors import Found, Question, Searcher
+from retoma.engine.ports import Clock
+from retoma.engine.rules.errors import BadInput, IllegalMove, Permanent, Transient
+from retoma.outbound import Outbound
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 from tests.apps.embeddings.aids import WHO, Counting, House, house
 from tests.apps.embeddings.test_api import documents
 from tests.apps.people import people

@@ -16,12 +16,12 @@ from retoma.apps.embeddings.providers import NGrams, Provider
 from retoma.apps.embeddings.vectors import Found, Matrix, Near, Question, Searcher, spans_of
 from retoma.apps.embeddings.vectors.memory import MemoryStore
 from retoma.apps.embeddings.vectors.spans import pieces_of
-from retoma.apps.tools import Tools
 from retoma.db import Database, Statement, adhoc
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.outbound import Outbound
 from retoma.settings import Settings, Store
 from retoma.testing import FakeClock
+from retoma.toolkit.tools import Tools
 from tests.apps.embeddings.corpus import add_collection, add_documents, remove_document
 from tests.engine.aids import change
 

@@ -9,15 +9,15 @@ from typing import Any
 from retoma import Retoma
 from retoma.apps.matches import APP, store
 from retoma.apps.matches.replay import Replay, Reread
+from retoma.apps.matches.sandbox import Match, Matches, Season, build_site
 from retoma.apps.matches.store.rows import Round
-from retoma.apps.tools import Tools
 from retoma.db import Call, adhoc
 from retoma.engine.ports import Clock
 from retoma.outbound import Outbound
 from retoma.sandbox.faults import Fault, Trouble
-from retoma.sandbox.matches import Match, Matches, Season, build_site
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 from tests.apps.quotes.aids import serving
 
 WHO = "ana"

@@ -20,11 +20,11 @@ import httpx2
 from retoma import Retoma
 from retoma.apps.matches import APP, store
 from retoma.apps.matches.replay import Replay, Reread
+from retoma.apps.matches.sandbox import Match, Season
 from retoma.apps.matches.store.rows import Round
-from retoma.apps.tools import Tools
 from retoma.db import Database, adhoc
 from retoma.outbound import Outbound
-from retoma.sandbox.matches import Match, Season
+from retoma.toolkit.tools import Tools
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, stored_as
 from tests.apps.matches.run_matches import settings_for
 from tests.apps.runners import all_wait, kill_all, sandbox, travel

@@ -9,9 +9,9 @@ from celery import Celery
 from retoma import Retoma, logs
 from retoma.apps.matches import APP
 from retoma.apps.matches.tasks import export_tasks
-from retoma.apps.tools import Tools
 from retoma.dispatch.celery import CeleryDispatcher
 from retoma.outbound import Outbound
+from retoma.toolkit.tools import Tools
 from tests.apps.matches.run_matches import settings_for
 
 TOLD = "RETOMA_TEST_MATCHES"

@@ -13,12 +13,12 @@ from typing import Any
 from retoma import Retoma, logs
 from retoma.apps.matches import APP, store
 from retoma.apps.matches.store.tasks import Keeping
-from retoma.apps.tools import Tools
-from retoma.cli.processes import leave_anyway
+from retoma.console.processes import leave_anyway
 from retoma.db import crashpoint
 from retoma.db.crashpoint import Harm
 from retoma.outbound import Outbound
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from tests.apps.matches.aids import Watched
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 
 from retoma.apps.matches import APP
-from retoma.sandbox.matches import Layout, Odd
+from retoma.apps.matches.sandbox import Layout, Odd
 from tests.apps.matches.aids import LEAGUE, House, house
 from tests.apps.people import people
 

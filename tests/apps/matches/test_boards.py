@@ -4,10 +4,10 @@ from collections import Counter
 from typing import Any
 
 from retoma.apps.matches import store
+from retoma.apps.matches.sandbox import Odd
 from retoma.apps.matches.store import boards, runs
 from retoma.apps.matches.store.rows import Round
 from retoma.db import Transaction, adhoc
-from retoma.sandbox.matches import Odd
 from tests.apps.matches.aids import LEAGUE, WHO, House, house
 from tests.apps.matches.test_rounds import refs
 

@@ -13,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from retoma import Retoma
 from retoma.apps.matches import APP
-from retoma.apps.tools import Tools
+from retoma.apps.matches.sandbox import Layout, Matches, Odd, Season, build_site
 from retoma.cli.serve import Server
 from retoma.outbound import Outbound
-from retoma.sandbox.matches import Layout, Matches, Odd, Season, build_site
+from retoma.toolkit.tools import Tools
 from tests.apps.matches.aids import LEAGUE
 from tests.apps.quotes.aids import serving
 from tests.web.aids import beside, link_into, server_alone, set_up

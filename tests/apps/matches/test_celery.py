@@ -10,10 +10,10 @@ import pytest
 
 from retoma.apps.matches import store
 from retoma.apps.matches.model import MATCH
+from retoma.apps.matches.sandbox import Odd
 from retoma.apps.matches.store.rows import time_of
 from retoma.apps.matches.tasks import hint_of
 from retoma.engine.ports import Clock
-from retoma.sandbox.matches import Odd
 from tests.apps.matches import fleet
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house
 from tests.apps.matches.around import FIELDS, OF_MATCHES

@@ -4,7 +4,7 @@ import json
 import re
 from functools import partial
 
-from retoma.sandbox.matches import Layout, Odd
+from retoma.apps.matches.sandbox import Layout, Odd
 from tests.apps import verbs
 from tests.apps.matches.aids import LEAGUE, house
 from tests.apps.verbs import verb

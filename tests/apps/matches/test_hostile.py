@@ -7,7 +7,7 @@ score, letters of another charset, a page of 20 MB. At no moment is the round co
 from typing import Any
 
 from retoma.apps.matches import store
-from retoma.sandbox.matches import Layout, Odd
+from retoma.apps.matches.sandbox import Layout, Odd
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
 from tests.apps.matches.test_identity import failed_again, gate
 

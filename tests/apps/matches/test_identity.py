@@ -6,11 +6,11 @@ import pytest
 
 from retoma.apps.matches import store
 from retoma.apps.matches.model import SchemaInvalid
+from retoma.apps.matches.sandbox import Odd
 from retoma.apps.matches.store.rows import json_of
 from retoma.apps.matches.store.tasks import Keeping
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import IllegalMove
-from retoma.sandbox.matches import Odd
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
 from tests.apps.matches.test_rounds import found, page_of, refs
 from tests.engine.aids import eventually, running

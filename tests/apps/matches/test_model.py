@@ -16,6 +16,7 @@ from retoma.apps.matches.model import (
     TaskStatus,
     Verdict,
 )
+from retoma.apps.matches.sandbox import LAST_STEP, LEAGUES, Season
 from retoma.apps.matches.schemas import Event, MatchPage, clean, validated
 from retoma.apps.matches.sites import LONG, site_of, sites, slug
 from retoma.engine.rules.errors import (
@@ -28,7 +29,6 @@ from retoma.engine.rules.errors import (
 )
 from retoma.engine.rules.states import State
 from retoma.outbound import Policy
-from retoma.sandbox.matches import LAST_STEP, LEAGUES, Season
 
 SITE = sites()["brasileirao"].at("https://jogos.example")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

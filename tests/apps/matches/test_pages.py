@@ -16,9 +16,9 @@ from retoma.apps.matches.pages.home import HomeScreen
 from retoma.apps.matches.pages.looks import ANYONE, CONCERN, MEANINGS
 from retoma.apps.matches.pages.rounds import RoundScreen, cell_given
 from retoma.apps.matches.pages.snapshots import SANDBOX
+from retoma.apps.matches.sandbox import Layout, Match, Odd
 from retoma.engine.query.tail import Slice
 from retoma.engine.rules.errors import ENGINE_CODES
-from retoma.sandbox.matches import Layout, Match, Odd
 from retoma.web.pages.live import changes
 from retoma.words import Language, tell
 from tests.apps.matches.aids import LEAGUE, House, house, stored_as

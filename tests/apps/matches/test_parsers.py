@@ -17,9 +17,7 @@ from retoma.apps.matches.model import (
     SchemaInvalid,
     Wanted,
 )
-from retoma.apps.matches.schemas import MatchPage, RoundPage, from_json
-from retoma.apps.matches.sites import sites
-from retoma.sandbox.matches import (
+from retoma.apps.matches.sandbox import (
     Course,
     Layout,
     Match,
@@ -29,8 +27,10 @@ from retoma.sandbox.matches import (
     Status,
     build_site,
 )
-from retoma.sandbox.matches.layouts import DRAWN, Listing
-from retoma.sandbox.matches.odd import oddly
+from retoma.apps.matches.sandbox.layouts import DRAWN, Listing
+from retoma.apps.matches.sandbox.odd import oddly
+from retoma.apps.matches.schemas import MatchPage, RoundPage, from_json
+from retoma.apps.matches.sites import sites
 
 TRUTH = Season(7)
 ORIGIN = "https://jogos.example"

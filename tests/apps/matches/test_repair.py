@@ -10,14 +10,14 @@ import pytest
 from retoma.apps.matches import APP, store
 from retoma.apps.matches.clients.parsers import draft_match, layouts, parse_match
 from retoma.apps.matches.model import PageRefused, Wanted
+from retoma.apps.matches.sandbox import Layout, Match, Odd, Season
+from retoma.apps.matches.sandbox.layouts import DRAWN
+from retoma.apps.matches.sandbox.odd import oddly
 from retoma.apps.matches.schemas import MatchPage, from_json
 from retoma.apps.matches.sites import sites
 from retoma.apps.matches.words import in_words
 from retoma.codec import encode
 from retoma.engine.rules.errors import IllegalMove
-from retoma.sandbox.matches import Layout, Match, Odd, Season
-from retoma.sandbox.matches.layouts import DRAWN
-from retoma.sandbox.matches.odd import oddly
 from retoma.words import Language, tell
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
 from tests.apps.people import people

@@ -2,8 +2,8 @@
 
 from retoma.apps.matches import store
 from retoma.apps.matches.replay import FIRST, Place, Replay, Which
+from retoma.apps.matches.sandbox import Layout, Odd
 from retoma.apps.matches.store.runs import watch
-from retoma.sandbox.matches import Layout, Odd
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, house, stored_as
 from tests.apps.matches.test_rounds import refs
 

@@ -17,12 +17,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from retoma.apps.matches import store
+from retoma.apps.matches.sandbox import Match, Odd
 from retoma.apps.matches.schemas import MatchPage, MatchRef, from_json
 from retoma.apps.matches.store.rows import Round
 from retoma.db import migrations
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import IllegalMove, NotFound
-from retoma.sandbox.matches import Match, Odd
 from tests.apps.matches.aids import LEAGUE, WHO, House, Watched, house
 from tests.apps.quotes.aids import serving
 

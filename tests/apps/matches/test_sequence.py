@@ -12,8 +12,8 @@ alt Erro Fatal: Log Error, revisão manual              FAILED at the first, wit
 from typing import Any
 
 from retoma.apps.matches import APP, store
+from retoma.apps.matches.sandbox import Layout, Odd
 from retoma.apps.matches.store.rows import json_of
-from retoma.sandbox.matches import Layout, Odd
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
 from tests.apps.matches.test_rounds import page_of, refs
 from tests.apps.people import people

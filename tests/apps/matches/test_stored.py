@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from retoma.apps.matches import store
+from retoma.apps.matches.sandbox import Match, Odd
+from retoma.apps.matches.sandbox.season import LAST_STEP
 from retoma.apps.matches.schemas import MatchPage, from_json
 from retoma.apps.matches.store.rows import time_of
 from retoma.engine.ports import Clock
-from retoma.sandbox.matches import Match, Odd
-from retoma.sandbox.matches.season import LAST_STEP
 from tests.apps import verbs
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
 from tests.apps.matches.test_api import ROUND, asked

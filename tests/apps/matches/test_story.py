@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 from retoma.apps.matches import store
+from retoma.apps.matches.sandbox import Odd
+from retoma.apps.matches.sandbox.season import LAST_STEP
 from retoma.apps.matches.store.runs import watch
 from retoma.apps.matches.store.tasks import Keeping
 from retoma.db import adhoc
 from retoma.engine.ports import Clock
-from retoma.sandbox.matches import Odd
-from retoma.sandbox.matches.season import LAST_STEP
 from tests.apps.matches.aids import LEAGUE, PARTIAL, House, Watched, house, stored_as
 from tests.engine.aids import eventually, running
 

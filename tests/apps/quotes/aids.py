@@ -9,11 +9,7 @@ from typing import Any
 
 from retoma import Retoma
 from retoma.apps.quotes import APP, store
-from retoma.apps.tools import Tools
-from retoma.cli.listening import Listener, bound_to
-from retoma.db import adhoc
-from retoma.outbound import Outbound
-from retoma.sandbox.quotes import (
+from retoma.apps.quotes.sandbox import (
     ANTHROPIC_KEY,
     SERPAPI_KEY,
     Catalogue,
@@ -21,8 +17,12 @@ from retoma.sandbox.quotes import (
     Services,
     build_services,
 )
+from retoma.console.listening import Listener, bound_to
+from retoma.db import adhoc
+from retoma.outbound import Outbound
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.tools import Tools
 
 WHO = "ana"
 

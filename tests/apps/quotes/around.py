@@ -22,14 +22,14 @@ import httpx2
 
 from retoma import Retoma
 from retoma.apps.quotes import APP, store
-from retoma.apps.tools import Tools
+from retoma.apps.quotes.sandbox import Catalogue, Odd
 from retoma.db import Database, DatabaseError, adhoc
 from retoma.engine import query
 from retoma.engine.ops.batches import Batch
 from retoma.engine.query import RunnerSeen
 from retoma.engine.rules.states import ENDED, State
 from retoma.outbound import Outbound
-from retoma.sandbox.quotes import Catalogue, Odd
+from retoma.toolkit.tools import Tools
 from tests.apps.quotes import witness
 from tests.apps.quotes.aids import WHO, settings_for
 from tests.apps.quotes.witness import SERVICE, C, Calls

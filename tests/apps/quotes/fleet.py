@@ -12,9 +12,9 @@ from celery import Celery
 from retoma import Retoma
 from retoma.apps.quotes import APP
 from retoma.apps.quotes.tasks import export_tasks
-from retoma.apps.tools import Tools
 from retoma.dispatch.celery import CeleryDispatcher
 from retoma.outbound import Outbound
+from retoma.toolkit.tools import Tools
 from tests.apps.quotes.aids import settings_for
 
 TOLD = "RETOMA_TEST_QUOTES"

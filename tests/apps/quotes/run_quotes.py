@@ -29,9 +29,9 @@ import structlog
 from retoma import Retoma
 from retoma.apps.quotes import APP
 from retoma.apps.quotes.clients import Analyst, Shopping, Shops
-from retoma.apps.tools import Tools
-from retoma.cli.processes import leave_anyway
+from retoma.console.processes import leave_anyway
 from retoma.outbound import Answer, Outbound, Policy
+from retoma.toolkit.tools import Tools
 from tests.apps.quotes.aids import settings_for
 
 CALLS: dict[str, tuple[type, str]] = {

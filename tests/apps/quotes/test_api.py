@@ -13,12 +13,12 @@ import httpx2
 import pytest
 
 from retoma.apps.quotes import APP
-from retoma.apps.spreadsheets import read_sheet
-from retoma.apps.tables import read_rows
+from retoma.apps.quotes.sandbox import Odd
 from retoma.engine import store
 from retoma.engine.ports import Process
 from retoma.engine.store import Boot
-from retoma.sandbox.quotes import Odd
+from retoma.toolkit.spreadsheets import read_sheet
+from retoma.toolkit.tables import read_rows
 from retoma.words import say
 from tests.apps.people import people
 from tests.apps.quotes.aids import World, world

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from retoma.apps.quotes import APP
-from retoma.sandbox.quotes import Odd
+from retoma.apps.quotes.sandbox import Odd
 from tests.apps.people import people
 from tests.apps.quotes.aids import world
 from tests.apps.quotes.test_story import number

@@ -17,11 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from retoma import Retoma
 from retoma.apps.quotes import APP
-from retoma.apps.tools import Tools
-from retoma.cli.serve import Server
-from retoma.db import adhoc
-from retoma.outbound import Outbound
-from retoma.sandbox.quotes import (
+from retoma.apps.quotes.sandbox import (
     ANTHROPIC_KEY,
     SERPAPI_KEY,
     Catalogue,
@@ -30,6 +26,10 @@ from retoma.sandbox.quotes import (
     build_services,
     paid_twice,
 )
+from retoma.cli.serve import Server
+from retoma.db import adhoc
+from retoma.outbound import Outbound
+from retoma.toolkit.tools import Tools
 from tests import nursery
 from tests.apps.quotes.aids import serving, settings_for
 from tests.clock import TestClock

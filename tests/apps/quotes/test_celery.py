@@ -11,9 +11,9 @@ from celery.schedules import crontab
 from retoma import Retoma
 from retoma.apps.quotes import store
 from retoma.apps.quotes.face import CheckpointManager, QuoteRequest, SessionMaker
+from retoma.apps.quotes.sandbox import Odd, paid_twice
 from retoma.apps.quotes.tasks import export_tasks
 from retoma.dispatch.celery import CeleryDispatcher
-from retoma.sandbox.quotes import Odd, paid_twice
 from tests.apps.quotes import fleet
 from tests.apps.quotes.aids import WHO, World, world
 from tests.apps.workers import worker

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from retoma.apps.quotes.face import CheckpointManager, QuoteRequest, SessionMaker
-from retoma.apps.spreadsheets import read_sheet
-from retoma.sandbox.quotes import Odd
+from retoma.apps.quotes.sandbox import Odd
+from retoma.toolkit.spreadsheets import read_sheet
 from tests.apps import verbs
 from tests.apps.quotes.aids import World, world
 from tests.apps.quotes.test_adopt import SCHEMA, TABLE, legacy

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from retoma.apps.quotes import APP
+from retoma.apps.quotes.sandbox import Odd
 from retoma.engine.rules.price import in_force, shipped
-from retoma.sandbox.quotes import Odd
 from retoma.testing import drain
 from tests.apps.people import people
 from tests.apps.quotes.aids import world

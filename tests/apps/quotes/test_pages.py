@@ -19,8 +19,8 @@ from retoma.apps.quotes.pages.lotes import LIST, PAGE, LoteScreen
 from retoma.apps.quotes.pages.plot import plot_of
 from retoma.apps.quotes.pages.system import bars_of
 from retoma.apps.quotes.pages.trail import Branch, branch_of, trail_of
+from retoma.apps.quotes.sandbox import Odd
 from retoma.engine.query.tail import Slice
-from retoma.sandbox.quotes import Odd
 from retoma.web.pages.live import changes
 from tests.apps.people import EN, PT, Site, pages
 from tests.apps.quotes.aids import WHO, World, world

@@ -8,9 +8,9 @@ import pytest
 
 from retoma.apps.quotes import store
 from retoma.apps.quotes.model import NEXT, ProcessingCheckpoint
+from retoma.apps.quotes.sandbox import paid_twice
 from retoma.db import adhoc
 from retoma.engine.rules.states import State
-from retoma.sandbox.quotes import paid_twice
 from tests.apps.quotes.aids import World, world
 
 C = ProcessingCheckpoint

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from retoma.apps.quotes import APP
+from retoma.apps.quotes.sandbox import ANTHROPIC_KEY, SERPAPI_KEY, SIZE, Odd, paid_twice
 from retoma.engine.rules.states import State
-from retoma.sandbox.quotes import ANTHROPIC_KEY, SERPAPI_KEY, SIZE, Odd, paid_twice
 from tests import nursery
 from tests.apps.people import people
 from tests.apps.quotes import witness

@@ -11,6 +11,7 @@ APP = Application(
     title=say("Ads"),
     submits=False,
     stories="retoma.apps.ads.steps:stories",
+    commands="retoma.apps.ads.cli:ads",
     watch="retoma.apps.ads.store.watch:watch",
     mend="retoma.apps.ads.steps.wake:wake",
     router="retoma.apps.ads.api:routes",

@@ -19,12 +19,12 @@ from retoma.apps.ads.api.things import NewProxy, NewWorker, NewWriter
 from retoma.apps.ads.model import Checkpoint, Event, Status
 from retoma.apps.ads.store import adoption, onboarding
 from retoma.apps.ads.store.rows import Sort
-from retoma.apps.foreign import instant, named
-from retoma.apps.tools import Tools
 from retoma.db import Transaction, adhoc, quoted
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.run.transaction import Transaction as Lent
 from retoma.secret import Secret
+from retoma.toolkit.foreign import instant, named
+from retoma.toolkit.tools import Tools
 from retoma.words import say
 
 PIECE: Final = 500  # missions, or lines of the log, in one transaction

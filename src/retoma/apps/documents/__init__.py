@@ -8,6 +8,7 @@ APP = Application(
     title=say("Documents"),
     submits=False,
     stories="retoma.apps.documents.steps:stories",
+    commands="retoma.apps.documents.cli:documents",
     watch="retoma.apps.documents.store.executions:watch",
     mend="retoma.apps.documents.steps:watch_over",
     watched_by_server=True,

@@ -23,10 +23,10 @@ from retoma.apps.documents.clients.archives import LITTER, MOST_FILES, Archive, 
 from retoma.apps.documents.clients.multipart import Part, events_of
 from retoma.apps.documents.clients.reading import LARGEST
 from retoma.apps.documents.contents import Contents
-from retoma.apps.tables import plain, read_rows
 from retoma.engine.isolation.scratch import scratch
 from retoma.engine.rules.errors import BadInput
 from retoma.text import normalize
+from retoma.toolkit.tables import plain, read_rows
 from retoma.words import Said, say
 
 T = TypeVar("T")

@@ -31,7 +31,6 @@ from retoma.apps.documents.model import (
 )
 from retoma.apps.documents.store.documents import TakenUp, Turn, Wanted
 from retoma.apps.documents.store.executions import Ask
-from retoma.apps.tools import Tools
 from retoma.codec import Undecodable, Unstorable
 from retoma.db import Full, ReplyLost
 from retoma.db import Transaction as Reading
@@ -53,6 +52,7 @@ from retoma.engine.rules.outcome import Snooze, Unknown, Unwound
 from retoma.engine.rules.retry import Retry, code_of
 from retoma.engine.writing.coalescer import Together
 from retoma.secret import Secret
+from retoma.toolkit.tools import Tools
 
 READING: Final = 60.0  # seconds in a child, by the clock on the wall
 PROCESSOR: Final = 45.0  # seconds of its processor

@@ -10,6 +10,7 @@ APP = Application(
     stories="retoma.apps.embeddings.kinds:stories",
     router="retoma.apps.embeddings.api:routes",
     pages="retoma.apps.embeddings.pages:routes",
+    commands="retoma.apps.embeddings.cli:embeddings",
     templates="retoma.apps.embeddings.pages",
     menu=(
         (say("Collections"), "/embeddings"),

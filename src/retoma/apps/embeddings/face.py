@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from retoma import settings
-from retoma.apps.beside import Beside, one_at_a_time
 from retoma.apps.embeddings import APP, store
 from retoma.apps.embeddings.model import (
     CODES,
@@ -29,7 +28,6 @@ from retoma.apps.embeddings.model import (
 from retoma.apps.embeddings.providers import build_provider
 from retoma.apps.embeddings.steps import TRIES, model_of
 from retoma.apps.embeddings.store.jobs import WorkerMetrics
-from retoma.apps.tools import Tools
 from retoma.codec import Unstorable, encode
 from retoma.db import Transaction
 from retoma.engine.log import get_logger
@@ -46,6 +44,8 @@ from retoma.engine.run.transaction import Transaction as Writing
 from retoma.engine.store import Boot, boot_runner, move_runner, pauses
 from retoma.library import Retoma
 from retoma.outbound import Outbound
+from retoma.toolkit.beside import Beside, one_at_a_time
+from retoma.toolkit.tools import Tools
 from retoma.words import say
 
 __all__ = [

@@ -3,8 +3,8 @@
 from retoma.apps.embeddings import questions, steps
 from retoma.apps.embeddings.providers import check_provider_name
 from retoma.apps.embeddings.questions import Questions
-from retoma.apps.tools import Tools
 from retoma.engine.handlers.kinds import Kind
+from retoma.toolkit.tools import Tools
 
 
 def stories(tools: Tools) -> list[Kind]:

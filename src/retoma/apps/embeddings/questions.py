@@ -21,7 +21,6 @@ from retoma.apps.embeddings.providers import (
     Refusal,
     build_provider,
 )
-from retoma.apps.tools import Tools
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
 from retoma.engine.rules.errors import IllegalMove, Permanent, Transient
@@ -34,6 +33,7 @@ from retoma.engine.run.hinted import Heeded, HintedRunner, Leaving
 from retoma.engine.store import breaker, budget
 from retoma.engine.store.hints import Hint
 from retoma.secret import redact_text
+from retoma.toolkit.tools import Tools
 from retoma.words import say
 
 KIND: Final = "embeddings.question"

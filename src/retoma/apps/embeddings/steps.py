@@ -29,7 +29,6 @@ from retoma.apps.embeddings.model import (
 from retoma.apps.embeddings.providers import InputType, ItemRefused, Provider, build_provider
 from retoma.apps.embeddings.store.chunks import Cut, Edition, Keeping, Wish
 from retoma.apps.embeddings.store.documents import Wanted
-from retoma.apps.tools import Tools
 from retoma.codec import digest
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
@@ -41,6 +40,7 @@ from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.traces import TRACES
 from retoma.engine.writing.coalescer import Together
+from retoma.toolkit.tools import Tools
 
 ASK: Final = "pedir"
 KEEP: Final = "guardar"

@@ -10,6 +10,7 @@ APP = Application(
     title=say("Matches"),
     submits=False,
     stories="retoma.apps.matches.steps:stories",
+    commands="retoma.apps.matches.cli:matches",
     watch="retoma.apps.matches.store.runs:watch",
     router="retoma.apps.matches.api:routes",
     pages="retoma.apps.matches.pages:routes",

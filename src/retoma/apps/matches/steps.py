@@ -31,7 +31,6 @@ from retoma.apps.matches.sites import Site, site_of
 from retoma.apps.matches.store.games import Refresh
 from retoma.apps.matches.store.runs import Ask, Complete, Look
 from retoma.apps.matches.store.tasks import Keeping, Stored, Task
-from retoma.apps.tools import Tools
 from retoma.codec import encode
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
@@ -45,6 +44,7 @@ from retoma.engine.run.transaction import Transaction
 from retoma.engine.writing.coalescer import Together
 from retoma.outbound import Policy
 from retoma.secret import Secret
+from retoma.toolkit.tools import Tools
 
 T = TypeVar("T")
 

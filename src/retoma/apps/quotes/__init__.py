@@ -11,6 +11,7 @@ APP = Application(
     stories="retoma.apps.quotes.steps:stories",
     router="retoma.apps.quotes.api:routes",
     pages="retoma.apps.quotes.pages:routes",
+    commands="retoma.apps.quotes.cli:quotes",
     watch="retoma.apps.quotes.store:watch",
     templates="retoma.apps.quotes.pages",
     menu=(

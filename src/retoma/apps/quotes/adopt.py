@@ -15,7 +15,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from retoma import db
-from retoma.apps.foreign import as_kept, instant, named
 from retoma.apps.quotes import store
 from retoma.apps.quotes.before import PAID, Before, Unreadable, read_before
 from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteKind, QuoteStatus
@@ -24,6 +23,7 @@ from retoma.engine import store as engine
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.run.transaction import Transaction as Lent
 from retoma.library import Retoma
+from retoma.toolkit.foreign import as_kept, instant, named
 from retoma.words import say
 
 PIECE: Final = 500  # rows in one transaction

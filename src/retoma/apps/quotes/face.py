@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from retoma import settings
-from retoma.apps.beside import Beside, one_at_a_time
 from retoma.apps.quotes import moved, store
 from retoma.apps.quotes.model import (
     KIND,
@@ -38,6 +37,7 @@ from retoma.engine.run import manual_claim
 from retoma.engine.run.manual_claim import Lone
 from retoma.engine.store import Boot, get_job, move_runner
 from retoma.library import Retoma
+from retoma.toolkit.beside import Beside, one_at_a_time
 from retoma.words import say
 
 __all__ = [

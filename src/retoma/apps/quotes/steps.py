@@ -28,7 +28,6 @@ from retoma.apps.quotes.model import (
     Vehicle,
     result_of,
 )
-from retoma.apps.tools import Tools
 from retoma.codec import digest
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
@@ -37,6 +36,7 @@ from retoma.engine.rules.errors import Permanent, Transient
 from retoma.engine.rules.outcome import Unknown
 from retoma.engine.rules.retry import Retry
 from retoma.secret import Secret
+from retoma.toolkit.tools import Tools
 
 T = TypeVar("T")
 At = ProcessingCheckpoint

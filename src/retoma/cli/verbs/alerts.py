@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Before, Database, Id, Limit, group
+from retoma.console.options import AsJson, Before, Database, Id, Limit, group
 
 alerts = group("What somebody should know of, and who knows.")
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import LARGEST, AsJson, Database, group
+from retoma.console.options import LARGEST, AsJson, Database, group
 
 audit = group("What is known of a job or a batch, signed.")
 

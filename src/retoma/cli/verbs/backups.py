@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Database
+from retoma.console.options import AsJson, Database
 
 File = Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False)]
 

@@ -4,7 +4,17 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import LARGEST, AsJson, Before, Codes, Database, Fresh, Id, Limit, group
+from retoma.console.options import (
+    LARGEST,
+    AsJson,
+    Before,
+    Codes,
+    Database,
+    Fresh,
+    Id,
+    Limit,
+    group,
+)
 
 batches = group("Look at batches, and steer all jobs of one at once.")
 
@@ -30,7 +40,7 @@ def batches_show(id: Id, database: Database = None, json: AsJson = False) -> Non
 @batches.command("watch")
 def batches_watch(id: Id, database: Database = None, json: AsJson = False) -> None:
     """A progress bar, until every job of it has ended."""
-    from retoma.cli.batches import watch
+    from retoma.console.batch_progress import watch
 
     watch(database, json, id)
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import LARGEST, AsJson, Before, Database, Fresh, Id, Limit, group
+from retoma.console.options import LARGEST, AsJson, Before, Database, Fresh, Id, Limit, group
 
 dead = group("Dead letters: jobs that ended in failure.")
 

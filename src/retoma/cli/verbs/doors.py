@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Database, Key, Role, Who, group
+from retoma.console.options import AsJson, Database, Key, Role, Who, group
 
 keys = group("What programs come in with.")
 people = group("Who may come in, and who is signed in.")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Database, Limit, Name, Thing, Things, Why, group
+from retoma.console.options import AsJson, Database, Limit, Name, Thing, Things, Why, group
 
 limits = group("How many jobs of a kind or key may run at once.")
 pools = group("Shared exclusive things, and who holds them.")

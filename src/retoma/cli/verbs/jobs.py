@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import LARGEST, AsJson, Before, Database, Fresh, Id, Limit, group
+from retoma.console.options import LARGEST, AsJson, Before, Database, Fresh, Id, Limit, group
 
 jobs = group("Look at jobs, and steer them.")
 

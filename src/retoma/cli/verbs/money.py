@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from retoma.cli.options import LARGEST, AsJson, Database, Limit, group
+from retoma.console.options import LARGEST, AsJson, Database, Limit, group
 
 budgets = group("How much may be spent before jobs wait.")
 prices = group("What units cost, and what a dollar is worth.")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Database, Name
+from retoma.console.options import AsJson, Database, Name
 
 What = Annotated[str, typer.Argument(metavar="WHAT", help="application, kind or queue.")]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import Port, WithParent, group
+from retoma.console.options import Port, WithParent, group
 
 sandbox = group("Sites and proxies that stand for those of others, on this machine.")
 Seed = Annotated[int, typer.Option(help="Which world.")]
@@ -32,7 +32,7 @@ def sandbox_ads(
     with_parent: WithParent = False,
 ) -> None:
     """A library of some forty thousand ads, in two layouts: /gallery and /archive."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.sandbox import ads
@@ -62,7 +62,7 @@ def sandbox_quotes(
     with_parent: WithParent = False,
 ) -> None:
     """Four services: /anthropic, /serpapi, /fipe and /shops."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.sandbox import quotes
@@ -80,7 +80,7 @@ def sandbox_documents(
     with_parent: WithParent = False,
 ) -> None:
     """OpenRouter: /api/v1/chat/completions, by a model that labels by words."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.sandbox import documents
@@ -98,7 +98,7 @@ def sandbox_embeddings(
     with_parent: WithParent = False,
 ) -> None:
     """An endpoint of OpenAI's shape: /v1/embeddings, by a model that counts words."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.sandbox import embeddings
@@ -120,7 +120,7 @@ def sandbox_matches(
     with_parent: WithParent = False,
 ) -> None:
     """Rounds and matches of two leagues, in two layouts: /brasileirao/2026/rodada/1."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.sandbox import matches

@@ -1,6 +1,6 @@
 """`retoma schedules …`"""
 
-from retoma.cli.options import AsJson, Database, Name, group
+from retoma.console.options import AsJson, Database, Name, group
 
 schedules = group("What is submitted by the clock.")
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Database, group
+from retoma.console.options import AsJson, Database, group
 
 database = group("The schema of the database.")
 

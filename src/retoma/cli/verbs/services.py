@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import Host, Port, WithParent
+from retoma.console.options import Host, Port, WithParent
 
 Data = Annotated[
     Path,
@@ -62,7 +62,7 @@ def worker_service(
     with_parent: WithParent = False,
 ) -> None:
     """Scrape ads through proxies for an orchestrator, until told to stop."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.worker import Wanted, run

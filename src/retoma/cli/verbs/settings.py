@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Database, Name, group
+from retoma.console.options import AsJson, Database, Name, group
 
 settings = group("Every setting and knob; those that change while processes run.")
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Database, WithParent
+from retoma.console.options import AsJson, Database, WithParent
 
 runners = typer.Typer(rich_markup_mode=None)
 
@@ -37,7 +37,7 @@ def runner(
     with_parent: WithParent = False,
 ) -> None:
     """Claim jobs and run them, until told to stop (SIGTERM or Ctrl-C: drain, then leave)."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.runner import Wanted, run
@@ -78,7 +78,7 @@ def serve(
     with_parent: WithParent = False,
 ) -> None:
     """Serve the API, until told to stop (SIGTERM or Ctrl-C)."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.serve import Wanted, run
@@ -104,7 +104,7 @@ def demo(
 ) -> None:
     """Five applications at work on this machine: a runner and a service are killed, nothing is lost."""
     from retoma.cli.demo import run
-    from retoma.cli.exits import stay
+    from retoma.console.exits import stay
 
     stay()
     run(fast=fast, as_json=json, seed=seed)
@@ -114,8 +114,8 @@ def up(
     seed: Annotated[int, typer.Option(help="Which world.")] = 1,
 ) -> None:
     """The world of the demo, kept running until Ctrl-C; the next `up` goes on from there."""
-    from retoma.cli.exits import stay
     from retoma.cli.up import run
+    from retoma.console.exits import stay
 
     stay()
     run(seed=seed)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from retoma.cli.options import AsJson, Host, Name, Port, WithParent, group
+from retoma.console.options import AsJson, Host, Name, Port, WithParent, group
 
 writer = group("The writer: what it may be asked for.")
 profiles = group("Into which tables, from where, with which headers.")
@@ -25,7 +25,7 @@ def writer_service(
     with_parent: WithParent = False,
 ) -> None:
     """Store items of JSON documents for an orchestrator, until told to stop."""
-    from retoma.cli.exits import stay_until_told
+    from retoma.console.exits import stay_until_told
 
     stay_until_told()
     from retoma.cli.writer import run
@@ -67,7 +67,7 @@ def profiles_add(
 ) -> None:
     """Look at a table and let requests name it; one that is called the same is replaced."""
     from retoma.cli.writer import add
-    from retoma.services.writer import Wanted
+    from retoma.programs.writer import Wanted
 
     wanted = Wanted(
         name=name,

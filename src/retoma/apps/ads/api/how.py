@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from retoma.apps.ads import store
-from retoma.apps.tools import Tools
 from retoma.db import Row, Transaction
 from retoma.outbound import Policy
+from retoma.toolkit.tools import Tools
 from retoma.web import House, router
 from retoma.web.wire import Shown
 

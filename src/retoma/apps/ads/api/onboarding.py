@@ -16,10 +16,10 @@ from retoma.apps.ads.api.things import NewProxy, NewWorker, NewWriter
 from retoma.apps.ads.intake import LONGEST, Intake, Line, read
 from retoma.apps.ads.store import onboarding
 from retoma.apps.ads.store.rows import Sort
-from retoma.apps.tools import Tools
 from retoma.engine.run.transaction import Transaction
 from retoma.outbound import Blocked, Policy
 from retoma.secret import Secret
+from retoma.toolkit.tools import Tools
 from retoma.web import Admin, AHouse, House, Operator
 from retoma.web.flaws import flaws_of
 from retoma.web.house import AVisit

@@ -24,10 +24,10 @@ from retoma.apps.ads.api.how import (
 )
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.store import Sort
-from retoma.apps.tools import Tools
 from retoma.db import Row
 from retoma.engine.rules.errors import NotFound
 from retoma.secret import STARS, Secret
+from retoma.toolkit.tools import Tools
 from retoma.web import Admin, AHouse, House, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.wire import Body, Limit, Name, NextPage, PageOf, Shown

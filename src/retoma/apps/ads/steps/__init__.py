@@ -13,12 +13,12 @@ from retoma.apps.ads.steps.session import Session
 from retoma.apps.ads.steps.storage import Storage
 from retoma.apps.ads.store import EXTRACTION, HEALTH, SESSION, SESSIONS, STORAGE
 from retoma.apps.ads.store.recurrence import RECURRENCE, recur
-from retoma.apps.tools import Tools
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
 from retoma.engine.rules.errors import Action as Retrying
 from retoma.engine.rules.errors import Code, ErrorClass, table
 from retoma.engine.rules.retry import Retry
+from retoma.toolkit.tools import Tools
 
 TESTS: Final = 16  # health tests at a time
 MANY: Final = 1000  # attempts: how often a phase is tried again is the mission's own count

@@ -9,12 +9,12 @@ from typing import Any, Final, TypeVar
 from retoma.apps.ads import store
 from retoma.apps.ads.clients import WorkerClient
 from retoma.apps.ads.model import Proxy, Worker, Writer
-from retoma.apps.tools import Tools
 from retoma.db import Row, Statement, Transaction
 from retoma.engine.handlers.context import Context
 from retoma.engine.rules.errors import NotFound, Permanent, Transient
 from retoma.engine.run.transaction import Transaction as LentTransaction
 from retoma.secret import Secret
+from retoma.toolkit.tools import Tools
 from retoma.vault import Place as SecretPlace
 from retoma.words import say
 

@@ -5,7 +5,7 @@ waiting work of which nobody of ours hears: without a session it would wait for 
 """
 
 from retoma.apps.ads import store
-from retoma.apps.tools import Tools
+from retoma.toolkit.tools import Tools
 
 
 async def wake(tools: Tools) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.rows import Reads, numbers, tell, verb
-from retoma.apps.foreign import as_kept
 from retoma.engine.run.transaction import Transaction
+from retoma.toolkit.foreign import as_kept
 
 ADOPTED = verb("adopted")
 ADOPT_IDS = verb("adopt_ids")

@@ -14,8 +14,8 @@ from typing import BinaryIO, Final
 
 from retoma.apps.documents.clients.docx import BROKEN
 from retoma.apps.documents.clients.reading import LARGEST
-from retoma.apps.zips import TooManyEntries, open_zip
 from retoma.engine.rules.errors import BadInput
+from retoma.toolkit.zips import TooManyEntries, open_zip
 from retoma.words import say
 
 MIB: Final = 1 << 20

@@ -7,8 +7,8 @@ import zlib
 from typing import Any, Final
 from xml.parsers import expat
 
-from retoma.apps.zips import open_zip
 from retoma.engine.rules.errors import Permanent
+from retoma.toolkit.zips import open_zip
 
 MAIN: Final = "word/document.xml"
 PARTS: Final = (MAIN, "word/footnotes.xml", "word/endnotes.xml")

@@ -24,7 +24,7 @@ from retoma.apps.documents.intake import (
 from retoma.apps.documents.model import MOST_DOCUMENTS
 from retoma.apps.documents.pages.looks import address
 from retoma.apps.documents.pages.projects import every_project
-from retoma.apps.uploads import in_thread
+from retoma.toolkit.uploads import in_thread
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.kit import ALooker
 from retoma.web.pages.route import json_of, page_router

@@ -8,8 +8,8 @@ from fastapi import Path
 from retoma.apps.embeddings.model import Model
 from retoma.apps.embeddings.providers import build_provider
 from retoma.apps.embeddings.steps import model_of
-from retoma.apps.tools import Tools
 from retoma.db import Transaction
+from retoma.toolkit.tools import Tools
 from retoma.web import House, router
 from retoma.web.visit import Visit
 from retoma.web.wire import LARGEST

@@ -36,7 +36,7 @@ routes = page_router()
 RUNNER_PACES: Final = verb("runner_paces")
 LIST: Final = 25  # collections, each with its counts
 NO_COLLECTIONS: Final = say(
-    "No collections yet. Hand texts in; in a shell: `retoma embed FOLDER --collection NAME`."
+    "No collections yet. Hand texts in; in a shell: `retoma embeddings embed FOLDER --collection NAME`."
 )
 RUNNERS: Final = 20
 SHORTEST: Final = 1.0  # seconds of work that a pace is told of

@@ -8,8 +8,8 @@ from starlette.responses import RedirectResponse, Response
 
 from retoma.apps.embeddings.model import KIND, JobStatus
 from retoma.apps.embeddings.store.collections import Progress
-from retoma.apps.tools import Tools
 from retoma.db import Transaction
+from retoma.toolkit.tools import Tools
 from retoma.web import House
 from retoma.web.pages.bars import parts_of
 from retoma.web.pages.kit import Looker

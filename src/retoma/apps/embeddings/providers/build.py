@@ -21,10 +21,10 @@ from retoma.apps.embeddings.providers.provider import (
     pack_vector,
 )
 from retoma.apps.embeddings.providers.voyage import Voyage
-from retoma.apps.tools import Tools
 from retoma.engine.rules.errors import BadInput
 from retoma.secret import Secret
 from retoma.settings import Settings
+from retoma.toolkit.tools import Tools
 from retoma.words import say
 
 GROUP: Final = (

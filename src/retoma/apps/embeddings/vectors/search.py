@@ -32,10 +32,10 @@ from retoma.apps.embeddings.vectors.candidates import (
 from retoma.apps.embeddings.vectors.memory import AT_ONCE, MemoryStore
 from retoma.apps.embeddings.vectors.pgvector import PgVectorStore
 from retoma.apps.embeddings.vectors.spans import spans_of
-from retoma.apps.tools import Tools
 from retoma.db import Database, Row, Transaction
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.settings import Store
+from retoma.toolkit.tools import Tools
 from retoma.words import say
 
 ACTOR: Final = "search"

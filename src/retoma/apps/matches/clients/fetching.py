@@ -11,12 +11,12 @@ from urllib.parse import unquote, urlsplit
 
 from retoma.apps.matches.model import Verdict
 from retoma.apps.matches.sites import Site
-from retoma.apps.tools import Tools
 from retoma.engine.isolation.charset import charset_of
 from retoma.engine.ports import chance
 from retoma.engine.rules.errors import Permanent, Throttled, Transient
 from retoma.outbound import Answer, Policy, Proxy
 from retoma.outbound.sorting import asked_wait
+from retoma.toolkit.tools import Tools
 
 MIB: Final = 1 << 20
 MOST_BYTES: Final = 2 * MIB  # of a page: larger ones are none (H-44)

@@ -16,10 +16,10 @@ from retoma.apps.quotes import store
 from retoma.apps.quotes.api.how import Has, LoteId, QuoteLine, line_told, read, routes
 from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import CODES, KIND, QuoteKind, QuoteStatus
-from retoma.apps.tables import as_text_table, plain, read_rows
-from retoma.apps.uploads import PIECE, in_thread, spooled
 from retoma.engine.ops.batches import Batch
 from retoma.engine.rules.errors import BadInput, NotFound
+from retoma.toolkit.tables import as_text_table, plain, read_rows
+from retoma.toolkit.uploads import PIECE, in_thread, spooled
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.files import XLSX, AsFile, list_of, listed_file

@@ -10,8 +10,8 @@ from retoma.apps.quotes.api.lotes import MOST, BadRows, NewLote, row_read, take_
 from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import QuoteKind
 from retoma.apps.quotes.pages.looks import KINDS
-from retoma.apps.uploads import in_thread, spooled_form
 from retoma.engine.rules.errors import BadInput
+from retoma.toolkit.uploads import in_thread, spooled_form
 from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import form_of, page_router

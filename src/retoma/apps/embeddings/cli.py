@@ -1,0 +1,58 @@
+"""`retoma embeddings …`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retoma.console.options import AsJson, Database, group
+
+embeddings = group("Embeddings: every text becomes a vector once, and is found.")
+
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metadata", metavar="KEY=VALUE", help="Metadata of documents; may be repeated."
+    ),
+]
+Collection = Annotated[str, typer.Option(metavar="NAME", help="The name of a collection.")]
+
+
+@embeddings.command("embed")
+def embed(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Texts in UTF-8, at any depth.")
+    ],
+    collection: Collection,
+    metadata: Metadata = None,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Watch until all are embedded.")
+    ] = True,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """Have the texts of a folder embedded; here and now where no runner is at work."""
+    from retoma.apps.embeddings.commands import embed
+
+    embed(database, json, folder, collection, wait=wait, metadata=metadata or ())
+
+
+@embeddings.command("search")
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT")],
+    collection: Collection,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 10,
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE", help="`hybrid`: by meaning and words; `vector`: by meaning."
+        ),
+    ] = "hybrid",
+    metadata: Metadata = None,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """What is nearest to a question in a collection."""
+    from retoma.apps.embeddings.commands import search
+
+    search(database, json, text, collection, limit=limit, mode=mode, metadata=metadata or ())

@@ -1,0 +1,1 @@
+"""What verbs of the command line share: databases, output, exits, options, processes."""

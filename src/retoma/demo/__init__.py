@@ -1,0 +1,1 @@
+"""What the demo worlds of the applications share: the stage, its board, its account."""

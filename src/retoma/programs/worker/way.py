@@ -1,0 +1,144 @@
+"""The way to the site through one proxy: dialled, proven, read. What its failures mean."""
+
+from collections.abc import Collection, Set
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlencode, urlsplit
+
+from retoma.engine.isolation.isolate import Isolate, Limits
+from retoma.engine.rules.errors import BadInput, Permanent, RetomaError, Transient
+from retoma.outbound import Outbound, Policy, Proxy, Sort
+from retoma.programs.worker.adapters import Page, SiteAdapter, read_ads
+from retoma.programs.worker.model import BLOCKED, Filters, SessionState
+from retoma.words import say
+
+REFUSED: Final = "proxy_refused"
+BROWSER_GONE: Final = "browser_gone"
+# A site that forbids us does so by our proxy; a proxy that does not know us will not learn it.
+ANSWERS: Final = {403: Sort(Permanent, BLOCKED), 407: Sort(Permanent, REFUSED)}
+ANY: Final = frozenset(range(200, 600)) - {407}
+DIAL: Final = 5.0  # seconds
+LARGEST: Final = 8 << 20  # bytes of a page
+LIMITS: Final = Limits(timeout=30.0, cpu=15.0, memory=512 << 20)
+PORTS: Final = {"http": 80, "https": 443}
+
+
+def proxy_at(server: str, user: str, password: str, *, plain: bool) -> Proxy:
+    """`host`, `host:port` or `http://host:port`. `plain`: it must also look names up for us."""
+    try:
+        parts = urlsplit(server if "://" in server else f"http://{server}")
+        port = parts.port or PORTS.get(parts.scheme, 0)
+        bare = not (parts.username or parts.password or parts.path.strip("/") or parts.query)
+        if parts.scheme in PORTS and parts.hostname and bare:
+            return Proxy(
+                host=parts.hostname,
+                port=port,
+                user=user,
+                password=password or None,
+                tls=parts.scheme == "https",
+                resolves=plain,
+            )
+    except ValueError:
+        pass
+    # Never what it says: it may hold a password.
+    raise BadInput(say("proxy.server is a host and a port, such as proxy.example.com:8080"))
+
+
+class Way:
+    """Requests to the site, each through the same proxy."""
+
+    def __init__(
+        self,
+        out: Outbound,
+        proxy: Proxy,
+        *,
+        site: str,
+        adapter: SiteAdapter,
+        limit: float,
+        private: Set[str],
+        isolate: Isolate,
+    ) -> None:
+        """`limit`: seconds after which silence is no longer patience. `private`: hosts of proxies
+        that the operator lets stand in their own network."""
+        self._out = out
+        self._proxy = proxy
+        self._site = site.rstrip("/")
+        self._adapter = adapter
+        self._isolate = isolate
+        near = frozenset({proxy.host} & set(private))
+        # The site is the operator's own setting.
+        towards = Policy.toward(
+            "site",
+            site,
+            private=True,
+            read=limit,
+            deadline=limit,
+            most_bytes=LARGEST,
+            most_unpacked=LARGEST,
+            answers=ANSWERS,
+        )
+        self._policy = replace(towards, private=towards.private | near)
+        scheme = "https" if proxy.tls else "http"
+        self._door = f"{scheme}://{proxy.host}:{proxy.port}/"
+        self._dial = Policy.toward(
+            "proxy",
+            self._door,
+            private=bool(near),
+            connect=min(DIAL, limit),
+            read=min(DIAL, limit),
+            deadline=min(DIAL, limit),
+        )
+
+    async def dial(self) -> None:
+        """Somebody is there. What they say to one who asks for no site does not matter."""
+        try:
+            await self._out.get(self._dial, self._door, accept=ANY)
+        except Transient as error:
+            if error.code == "no_answer":
+                raise
+        except Permanent as error:
+            if error.code == "ssrf_blocked":
+                raise
+
+    async def prove(self) -> None:
+        """The proxy takes our credentials: it lets a request through, whatever becomes of that."""
+        await self.fetch(f"{self._site}/robots.txt", ANY)
+
+    async def page(self, filters: Filters, at: str | None) -> Page:
+        path, asked = self._adapter.query(filters, at)
+        text = await self.fetch(f"{self._site}{path}?{urlencode(asked)}")
+        content = text.encode("utf-8", "replace")
+        try:
+            page: Page = await self._isolate.read(
+                read_ads, content, self._adapter.name, limits=LIMITS
+            )
+        except TimeoutError:
+            raise Transient("the page takes too much to read", code="bad_answer") from None
+        return page
+
+    async def fetch(self, url: str, accept: Collection[int] = ()) -> str:
+        """What is at an address of the site; any status but 2xx and these is a failure."""
+        answer = await self._out.get(self._policy, url, proxy=self._proxy, accept=accept)
+        return answer.text()
+
+    async def close(self) -> None:
+        """Nothing is open between two requests."""
+
+    async def look(self) -> None:
+        """It is still there. A site that is only busy is."""
+        try:
+            await self.prove()
+        except Transient as error:
+            if fate_of(error) is not None:
+                raise
+
+
+def fate_of(error: RetomaError) -> SessionState | None:
+    """What becomes of a session that meets this; None: it lives."""
+    match getattr(error, "code", ""):
+        case "timeout":
+            return SessionState.STUCK
+        case "no_answer" | "ssrf_blocked" | "proxy_refused" | "blocked" | "browser_gone":
+            return SessionState.DISCONNECTED
+        case _:
+            return None

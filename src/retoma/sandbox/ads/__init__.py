@@ -1,6 +1,0 @@
-"""A library of ads: tens of thousands, the same for the same seed, on pages of two layouts."""
-
-from retoma.sandbox.ads.library import Ad, Library, Wanted
-from retoma.sandbox.ads.pages import build_pages
-
-__all__ = ["Ad", "Library", "Wanted", "build_pages"]

@@ -1,0 +1,1 @@
+"""What the applications share: their dependencies, tables, uploads, archives."""
