@@ -4,12 +4,14 @@ import asyncio
 import shutil
 import threading
 from collections.abc import Awaitable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from retoma import db
+from retoma.cli.processes import Held
 from retoma.db import (
     Away,
     BadRow,
@@ -25,7 +27,6 @@ from retoma.db import (
 )
 from retoma.db.crashpoint import Harm
 from tests.descriptors import files_left
-from tests.services import free_port
 
 MAKE = adhoc(
     "CREATE TABLE notes (id integer PRIMARY KEY, text text NOT NULL CHECK (text <> 'bad'))"
@@ -390,16 +391,17 @@ async def test_a_database_that_is_away_is_asked_until_patience_ends(
     database_url, open_database, tmp_path
 ):
     (tmp_path / "folder").mkdir()
-    away = (
-        f"sqlite:///{tmp_path / 'folder'}"
-        if database_url.startswith("sqlite")
-        else f"postgresql://nobody@127.0.0.1:{free_port()}/none"
-    )
-    database = open_database(away)
-    began = asyncio.get_running_loop().time()
+    with closing(Held("127.0.0.1", 0)) as held:  # nobody listens there
+        away = (
+            f"sqlite:///{tmp_path / 'folder'}"
+            if database_url.startswith("sqlite")
+            else f"postgresql://nobody@127.0.0.1:{held.port}/none"
+        )
+        database = open_database(away)
+        began = asyncio.get_running_loop().time()
 
-    with pytest.raises(Away):
-        await database.write(add(1), verb="add", patience=0.3)
+        with pytest.raises(Away):
+            await database.write(add(1), verb="add", patience=0.3)
 
     assert 0.1 < asyncio.get_running_loop().time() - began < 5
 
