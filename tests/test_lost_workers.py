@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import leftovers
 from tests.house.files import ROOT
 from tests.leftovers import KEPT_RUNS, TEMP_ROOT, TESTS
 
@@ -223,3 +225,22 @@ def test_what_failed_tests_wrote_is_kept_of_the_last_runs(folder):
 
 def written_at(folder: Path) -> float:
     return folder.stat().st_mtime
+
+
+def test_shared_memory_is_nobodys_fault_beside_another_run(tmp_path):
+    """A process that another run had killed left a semaphore, and this run was red."""
+    this = leftovers.Run(tmp_path, tmp_path, "this run", frozenset(), frozenset())
+    made = leftovers.MEMORY / f"psm_{secrets.token_hex(8)}"
+    another = subprocess.Popen(
+        [sys.executable, "-c", "input()"],
+        env=os.environ | {leftovers.MARK: "another run"},
+        stdin=subprocess.PIPE,
+    )
+    try:
+        made.touch()
+        assert made.name in leftovers.unmapped_memory(this)
+        assert made.name not in leftovers.unused_memory(this)
+        assert leftovers.is_beside_another(this.mark)
+    finally:
+        made.unlink()
+        another.communicate()
