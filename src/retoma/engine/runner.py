@@ -668,7 +668,9 @@ class Life:
     def _give_back(self, claim: Claim) -> None:
         """Let a job wait again, at no cost. It is never started again under the same epoch: what its
         broken attempt still saves would be done twice."""
-        self._returning.add(claim.held)  # until it is written, the database says that it is ours
+        self._returning.add(
+            claim.held
+        )  # until it is written, the database says that it is ours
         answer: asyncio.Future[State] = self._loop.create_future()
         answer.add_done_callback(lambda done: self._given_back(claim, done))
         self._writer.settle(
@@ -814,7 +816,9 @@ class Life:
         """What a claim without an answer has taken is not this instance's to run any more."""
         if self._recall:
             with self._outliving("claim"):
-                async with self._claiming:  # what is being claimed just now is started, not given back
+                async with (
+                    self._claiming
+                ):  # what is being claimed just now is started, not given back
                     for claim in await self._unknown():
                         self._give_back(claim)
 
