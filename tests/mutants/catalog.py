@@ -852,6 +852,23 @@ R12 = Mutant(
         ),
     ),
 )
+R13 = Mutant(
+    "R13",
+    "a log line that cannot be written keeps a job from ending, and its slot",
+    (
+        Edit(
+            "retoma.engine.log:never_raising",
+            "except Exception:",
+            "except ZeroDivisionError:",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/engine/test_log.py::test_jobs_end_although_their_lines_cannot_be_written",
+            "[Tt]imeout|No space left",
+        ),
+    ),
+)
 U1 = Mutant(
     "U1",
     "an intent that is still being written when its attempt is abandoned is reckoned with by nobody",
@@ -891,7 +908,7 @@ MUTANTS = (
     *(M01, M02, M03, M04, M05, M06, M07, M08, M09, M10, M11, M12),
     *(M13, M14, M15, M16, M17, M18, M19, M20, M21, M22, M23, M24),
     *(D1, D2, D3, D4, D5, D6, D7, D8, D9),
-    *(R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12),
+    *(R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13),
     *(U1, U2),
 )
 
