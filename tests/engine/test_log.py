@@ -13,6 +13,7 @@ import pytest
 import structlog
 
 from retoma import Context, Retoma, Retry, State
+from retoma.engine.kind import job
 from retoma.engine.log import get_logger
 
 
@@ -72,16 +73,17 @@ async def test_jobs_end_although_their_lines_cannot_be_written(full_disk, databa
 
 
 async def test_what_a_kind_says_of_an_end_keeps_nobody_from_ending(database_url):
-    def wrong(job: int, state: State, ms: float) -> dict[str, object]:
+    def wrong(ended: int, state: State, ms: float) -> dict[str, object]:
         raise ZeroDivisionError
 
     async with Retoma(database_url) as app:
 
-        @app.job(log_settled=wrong)
+        @job(log_settled=wrong)
         async def work(ctx: Context, n: int) -> int:
             return n
 
-        batch = await app.submit_many(work, range(10))
+        app.kinds.add(work.kind)  # type: ignore[attr-defined]
+        batch = await app.submit_many("work", range(10))
         async with asyncio.timeout(60):
             await app.run(until_idle=True)
 
