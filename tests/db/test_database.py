@@ -584,6 +584,37 @@ def test_an_address_nobody_can_use_is_refused_with_how_to_write_one(url):
         db.open(url)
 
 
+# — where no thread can be started —
+
+
+async def test_what_no_thread_is_found_for_is_refused_and_never_done_later(database_url):
+    """Its caller has been told that it failed, and asks again."""
+    database = db.open(database_url)
+    called: list[str] = []
+
+    def write(tx: Transaction) -> None:
+        called.append("write")
+
+    usual = threading.stack_size(1 << 46)  # bytes: no system has them
+    try:
+        for ask in (
+            database.write(write, verb="test", patience=0),
+            database.read(lambda _: called.append("read"), patience=0),
+        ):
+            with pytest.raises(Away, match="can't start new thread"):
+                await ask
+    finally:
+        threading.stack_size(usual)
+
+    async with asyncio.timeout(30):
+        await prepare(database)
+        await database.write(add(1), verb="add")
+        found = await ids(database)
+    await asyncio.to_thread(database.close)
+
+    assert ([1], []) == (found, called)
+
+
 # — leaving —
 
 
