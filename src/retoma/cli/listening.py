@@ -1,5 +1,6 @@
 """An ASGI application on a socket of ours, until told to stop."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -92,6 +93,9 @@ class _Quiet(uvicorn.Server):
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
         await self.leaving()  # else we would wait for streams, which never end by themselves
         await super().shutdown(sockets)
+        for each in list(self.server_state.connections):
+            each.transport.abort()  # its client has not read what was sent, and need not
+        await asyncio.sleep(0)  # in which they are closed
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
