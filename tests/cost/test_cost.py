@@ -124,6 +124,23 @@ def test_every_module_that_calls_a_parser_has_a_family_or_reads_what_is_ours():
     assert set(parsers.COVERED.values()) <= doors
 
 
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "from xml.etree import ElementTree\nElementTree.fromstring(raw)",
+        "import bz2\nbz2.decompress(raw)",
+        "import ast\nast.literal_eval(raw)",
+        "from html import parser\nparser.HTMLParser()",
+        "import json as j\nj.loads(raw)",
+        "from csv import Sniffer\nSniffer()",
+    ],
+)
+def test_a_parser_that_nobody_has_used_before_is_seen(tmp_path, reads):
+    (tmp_path / "door.py").write_text(f"raw = b''\n{reads}\n", encoding="utf-8")
+
+    assert {"door.py"} == {path for path, _ in parsers.who_parses(tmp_path)}
+
+
 async def test_every_place_that_takes_a_body_has_a_family(tmp_path):
     async with stories(f"sqlite:///{tmp_path / 'work.db'}") as app:
         site = web.site_of(app, app.url)
