@@ -1,6 +1,5 @@
 """An ASGI application on a socket of ours, until told to stop."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +8,7 @@ import uvicorn
 
 from retoma.cli.connections import ConnectionLimits, bounded
 from retoma.cli.exits import Exit, Stop
+from retoma.engine.ports import Clock
 from retoma.web.bounds import HEAD
 from retoma.words import say
 
@@ -95,7 +95,7 @@ class _Quiet(uvicorn.Server):
         await super().shutdown(sockets)
         for each in list(self.server_state.connections):
             each.transport.abort()  # its client has not read what was sent, and need not
-        await asyncio.sleep(0)  # in which they are closed
+        await Clock().give_way()  # in which they are closed
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

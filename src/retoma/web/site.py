@@ -3,6 +3,7 @@
 The kit knows no application by name; a route that declares no role is not served at all.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -211,6 +212,13 @@ def _about(site: FastAPI) -> APIRouter:
     """The API tells of itself; there is nothing in it that anybody may not know."""
     routes = router("about")
 
+    one = asyncio.Lock()
+
+    async def made(make: Callable[[], bytes]) -> bytes:
+        """What takes most of a second the first time: in a thread, and for all who wait once."""
+        async with one:
+            return await asyncio.get_running_loop().run_in_executor(None, make)
+
     @cache
     def page() -> bytes:
         return reference.page(site.openapi()).encode()
@@ -223,7 +231,7 @@ def _about(site: FastAPI) -> APIRouter:
         "/docs", dependencies=[Anybody], response_class=HTMLResponse, include_in_schema=False
     )
     async def docs() -> Response:
-        return Pieces(page(), "text/html; charset=utf-8")
+        return Pieces(await made(page), "text/html; charset=utf-8")
 
     @routes.get(
         "/docs.css", dependencies=[Anybody], response_class=Response, include_in_schema=False
@@ -233,7 +241,7 @@ def _about(site: FastAPI) -> APIRouter:
 
     @routes.get("/openapi.json", dependencies=[Anybody], include_in_schema=False)
     async def openapi() -> Response:
-        return Pieces(document(), "application/json")
+        return Pieces(await made(document), "application/json")
 
     return routes
 
