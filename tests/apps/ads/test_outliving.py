@@ -9,6 +9,7 @@ import pytest
 
 from retoma.apps.ads import store
 from retoma.apps.ads.steps.hands import UNKNOWN
+from retoma.testing import drain
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter, told
 from tests.apps.ads.letter_worker import hang_up
@@ -17,6 +18,7 @@ from tests.apps.ads.test_steps import under_way
 from tests.apps.ads.test_true_codes import logged
 from tests.outbound.fakes import Asked, answer
 
+PATIENCE = 90.0  # seconds of a loaded machine
 LASTS = 300.0  # seconds of a scrape: longer than a session may take to get ready
 
 
@@ -104,7 +106,7 @@ async def scraped_by(house: World, workers: Sequence[Outliving]) -> dict[str, An
     for worker in workers:
         worker.clock = house.clock
     [mission] = await under_way(house)
-    await house.drain()
+    await drain(house.app, within=PATIENCE)
 
     began = sorted(at for worker in workers for at in worker.began)
     assert all(first + workers[0].lasts <= second for first, second in pairwise(began)), began
