@@ -25,7 +25,7 @@ ADDRESS = "RETOMA_TEST_POSTGRES"
 REDIS_ADDRESS = "RETOMA_TEST_REDIS"
 
 # Files that need not outlive a crash of this machine: there every commit waited for the disk.
-MEMORY = Path("/dev/shm")  # noqa: S108  # pytest makes a folder of its own inside
+MEMORY = Path("/dev/shm")  # noqa: S108  # mkdtemp makes a folder of our own inside
 MUCH = 4 << 30  # bytes; a container often has too little
 
 # Quick enough to run before every commit: no server, no child process, no waiting.
@@ -53,14 +53,19 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     # A run that is told to stop cleans up as it does after Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MUCH and os.access(MEMORY, os.W_OK):
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-    run = leftovers.begin(config)
+    run = leftovers.begin(config, memory_folder())
     run.close.append(close_postgres)
     if config.getoption("numprocesses", None):
         lost_workers.register(config, run.journals, run.temp)
         if not config.option.collectonly:
             postgres_address()
+
+
+def memory_folder() -> Path | None:
+    """Return the folder of this machine that lies in memory, where it has room for the tests."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MUCH:
+        return MEMORY
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

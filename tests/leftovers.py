@@ -1,11 +1,14 @@
 """Fail a run of the tests that leaves something behind: files, processes, shared memory, databases.
 
 A run has a temp folder of its own, and every process that it starts carries its mark in the environment. So
-what is found at the end is this run's own, whoever else works on this machine.
+what is found at the end is this run's own, whoever else works on this machine. What the tests write lies in
+memory where it can, in a folder that `mkdtemp` names: no other user can take that name first.
 """
 
+import fcntl
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -21,6 +24,9 @@ import pytest
 from retoma.engine.isolation import scratch
 
 MARK = "RETOMA_TEST_RUN"
+TEMP_ROOT = "PYTEST_DEBUG_TEMPROOT"  # where pytest makes its folders, named after the user
+TESTS = "retoma-tests-"
+KEPT_RUNS = 3  # folders of failed runs, as pytest keeps them
 PROCESSES = Path("/proc")
 MEMORY = Path("/dev/shm")  # noqa: S108  # looked at, never written
 SHARED = ("sem.", "psm_", "PostgreSQL.", ".org.chromium.")  # what programs of ours call it
@@ -51,6 +57,8 @@ class Run:
     mark: str
     memory: frozenset[str]
     checkout: frozenset[str]
+    beside_another: bool = False  # when it began
+    tests: Path | None = None  # what the tests write; None: pytest's folders lie in `temp`
     close: list[Callable[[], Sequence[str]]] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
 
@@ -63,12 +71,19 @@ class Run:
         return self.folder / "journals"
 
 
-def begin(config: pytest.Config) -> Run:
-    """Give the run its folder; it goes with this process, or with the next run where that was killed."""
+def begin(config: pytest.Config, memory: Path | None = None) -> Run:
+    """Give the run its folder; it goes with this process, or with the next run where that was killed.
+
+    `memory`: the folder that shall hold what the tests write, unless `TEMP_ROOT` names one.
+    """
     scratch.sweep()
     root = config.rootpath
     mark = secrets.token_hex(8)
     run = Run(scratch._made(), root, mark, names_in(MEMORY), changed_files(root))
+    run.beside_another = is_beside_another(mark)
+    if memory is not None and TEMP_ROOT not in os.environ:
+        run.tests = make_tests_folder(memory)
+        os.environ[TEMP_ROOT] = str(run.tests)
     for folder in (run.folder, run.temp, run.journals):
         folder.mkdir(exist_ok=True)
         folder.chmod(0o711)  # PostgreSQL's user walks through
@@ -76,6 +91,18 @@ def begin(config: pytest.Config) -> Run:
     tempfile.tempdir = None  # asked anew
     config.pluginmanager.register(Leftovers(run), "leftovers")
     return run
+
+
+def make_tests_folder(parent: Path) -> Path:
+    """Make a folder for what the tests write. The oldest ones of this user's earlier runs go."""
+    earlier = [parent / name for name in names_in(parent) if name.startswith(TESTS)]
+    newest_first = sorted(earlier, key=lambda each: each.lstat().st_mtime, reverse=True)
+    for each in newest_first[KEPT_RUNS:]:
+        scratch._removed(each)  # unless its run still holds the lock
+    folder = Path(tempfile.mkdtemp(prefix=TESTS, dir=parent))
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(held, fcntl.LOCK_EX)  # until this process ends
+    return folder
 
 
 class Leftovers:
@@ -94,8 +121,12 @@ class Leftovers:
         self._run.found += leftovers(self._run)
         if self._run.found and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._run.tests is not None and session.exitstatus == pytest.ExitCode.OK:
+            shutil.rmtree(self._run.tests, ignore_errors=True)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._run.tests is not None and self._run.tests.exists():
+            terminalreporter.write_line(f"What failed tests wrote is in {self._run.tests}")
         if self._run.found:
             terminalreporter.section("left behind by this run", red=True)
             for each in self._run.found[:SHOWN]:
@@ -145,7 +176,24 @@ def first_lines(folder: Path) -> list[str]:
 
 
 def unused_memory(run: Run) -> set[str]:
-    """What our programs make there, that is new, and that no process has any more."""
+    """What our programs make there, that is new, and that no process has any more.
+
+    Nothing of it tells which run has made it: beside another run of the tests nobody is blamed.
+    """
+    return set() if run.beside_another or is_beside_another(run.mark) else unmapped_memory(run)
+
+
+def is_beside_another(mark: str) -> bool:
+    """Tell whether a process of another run of the tests lives."""
+    begin, ours = f"{MARK}=".encode(), f"{MARK}={mark}".encode()
+    return any(
+        each.startswith(begin) and each != ours
+        for pid in numbers()
+        for each in environment_of(pid)
+    )
+
+
+def unmapped_memory(run: Run) -> set[str]:
     new = names_in(MEMORY) - run.memory
     found = {each for each in new if each.startswith(SHARED)}
     for pid in numbers() if found else ():

@@ -1,6 +1,8 @@
 """A test process that is lost says why, and a run of the tests leaves nothing behind."""
 
+import getpass
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -8,16 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from tests import leftovers
 from tests.house.files import ROOT
+from tests.leftovers import KEPT_RUNS, TEMP_ROOT, TESTS
 
 CONFTEST = """
+from pathlib import Path
+
 from tests import leftovers, lost_workers
 
 def pytest_configure(config):
     if hasattr(config, "workerinput"):
         lost_workers.register_in_worker(config)
         return
-    run = leftovers.begin(config)
+    run = leftovers.begin(config, Path(__file__).parents[1] / "memory")
     if config.option.numprocesses:
         lost_workers.register(config, run.journals, run.temp)
 """
@@ -72,6 +78,11 @@ def test_writes_beside_itself():
     fetched.mkdir()
     (fetched / "program").touch()
 """
+WRITING = """
+def test_writes(tmp_path):
+    (tmp_path / "written").touch()
+"""
+FAILING = WRITING + "    assert False\n"
 WAITING = """
 import tempfile, time
 
@@ -84,7 +95,8 @@ def test_waits():
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "inner").mkdir()
-    (tmp_path / "temp").mkdir()
+    for name in ("temp", "memory"):
+        (tmp_path / name).mkdir()
     (tmp_path / "inner" / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "inner" / "conftest.py").write_text(CONFTEST)
     return tmp_path
@@ -96,7 +108,7 @@ def started(folder: Path, test: str, *options: str) -> "subprocess.Popen[str]":
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options],
         cwd=folder / "inner",
         env={
-            **os.environ,
+            **{each: value for each, value in os.environ.items() if each != TEMP_ROOT},
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
             "TMPDIR": str(folder / "temp"),
         },
@@ -186,3 +198,49 @@ def test_what_a_killed_run_left_goes_with_the_next(folder):
 
     assert 0 == code, out
     assert [] == list((folder / "temp").iterdir())
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_a_user_who_takes_the_names_of_pytest_first_breaks_no_run(folder, options):
+    for user in (getpass.getuser(), "unknown"):
+        (folder / "memory" / f"pytest-of-{user}").touch()
+
+    code, out = run(folder, WRITING, *options)
+
+    assert 0 == code, out
+    assert "1 passed" in out
+    assert not list((folder / "memory").glob(f"{TESTS}*"))
+
+
+def test_what_failed_tests_wrote_is_kept_of_the_last_runs(folder):
+    for _ in range(KEPT_RUNS + 2):
+        code, out = run(folder, FAILING)
+        assert 1 == code, out
+
+    kept = list((folder / "memory").glob(f"{TESTS}*"))
+    assert KEPT_RUNS + 1 == len(kept), "those, and that of the run itself"
+    assert all(list(each.rglob("written")) for each in kept)
+    assert f"What failed tests wrote is in {max(kept, key=written_at)}" in out
+
+
+def written_at(folder: Path) -> float:
+    return folder.stat().st_mtime
+
+
+def test_shared_memory_is_nobodys_fault_beside_another_run(tmp_path):
+    """A process that another run had killed left a semaphore, and this run was red."""
+    this = leftovers.Run(tmp_path, tmp_path, "this run", frozenset(), frozenset())
+    made = leftovers.MEMORY / f"psm_{secrets.token_hex(8)}"
+    another = subprocess.Popen(
+        [sys.executable, "-c", "input()"],
+        env=os.environ | {leftovers.MARK: "another run"},
+        stdin=subprocess.PIPE,
+    )
+    try:
+        made.touch()
+        assert made.name in leftovers.unmapped_memory(this)
+        assert made.name not in leftovers.unused_memory(this)
+        assert leftovers.is_beside_another(this.mark)
+    finally:
+        made.unlink()
+        another.communicate()

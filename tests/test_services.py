@@ -1,13 +1,14 @@
 """The servers the tests rest on: found in order, private, crashable, gone afterwards."""
 
 import os
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.services import DURABLE, PostgresServer, postgres
+from tests.services import DURABLE, PostgresServer, RedisServer, postgres
 
 
 def test_a_crashed_server_comes_back_with_what_was_committed(durable_postgres):
@@ -22,6 +23,25 @@ def test_a_crashed_server_comes_back_with_what_was_committed(durable_postgres):
     with psycopg.connect(dsn) as connection:
         assert (42,) == connection.execute("SELECT answer FROM kept").fetchone()
         assert ("on",) == connection.execute("SHOW fsync").fetchone()
+
+
+@pytest.mark.parametrize("make", [lambda: PostgresServer(DURABLE), RedisServer])
+def test_the_port_of_a_stopped_server_is_given_to_nobody_else(make):
+    """Whoever asked for a free port while a test had stopped its server might get that one."""
+    with make() as server:
+        address = ("127.0.0.1", server.port)
+        server.stop()
+        with (
+            socket.socket() as another,
+            pytest.raises(OSError, match="Address already in use"),
+        ):
+            another.bind(address)
+        server.start()
+        socket.create_connection(address, timeout=30).close()
+
+    with socket.socket() as another:  # once it is closed the port is free
+        another.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        another.bind(address)
 
 
 def test_a_closed_server_leaves_no_process_and_no_folder():

@@ -158,9 +158,11 @@ def test_a_key_in_an_address_is_told_by_nobody():
         serpapi_url=f"https://search.example.org/{key}/v1",
         fipe_url=f"https://fipe.example.org/api?k={key[:12]}-query",
         matches_url=f"https://ana:{key[:9]}-pass@matches.example.org",
+        openai_url=f"https://{key[:8]}-is-the-user@openai.example.org/v1",
     )
 
     for url in (chosen.serpapi_url, chosen.fipe_url, chosen.matches_url):
         assert "CANARY" not in redact_text(f"asked {url} and {url}")
+    assert "as ***" == redact_text(f"as {key[:8]}-is-the-user")
     assert "https://search.example.org/***/v1" == redact_text(chosen.serpapi_url)
     assert "https://hooks.example.org/v1" == redact_text("https://hooks.example.org/v1")

@@ -11,6 +11,7 @@ from typing import Any, TextIO, cast
 import structlog
 from structlog.typing import EventDict, Processor
 
+from retoma.engine.log import never_raising
 from retoma.secret import redact
 
 
@@ -25,7 +26,7 @@ def configure(level: str, stream: TextIO | None = None) -> None:
     ]
     structlog.configure(
         processors=[*shared, *_rendering(out)],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
+        wrapper_class=never_raising(structlog.make_filtering_bound_logger(number)),
         logger_factory=structlog.WriteLoggerFactory(out),
         cache_logger_on_first_use=False,
     )

@@ -863,12 +863,13 @@ class Settings(BaseSettings):
 
 
 def _hide_keys(url: str) -> None:
-    """Whoever logs or shows an address must not tell the key in it: a value of its query, or a long part
-    of its path."""
+    """Whoever logs or shows an address must not tell the key in it: its user, its password, a value of its
+    query, or a long part of its path."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
         return
-    values = [unquote(parts.password or ""), *(value for _, value in parse_qsl(parts.query))]
+    named = [unquote(each or "") for each in (parts.username, parts.password)]
+    values = [*named, *(value for _, value in parse_qsl(parts.query))]
     places = (unquote(each) for each in parts.path.split("/"))
     for each in (
         *(value for value in values if len(value) >= SHORTEST_KEY),

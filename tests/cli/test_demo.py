@@ -3,10 +3,12 @@
 import asyncio
 import io
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
+import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -314,6 +316,36 @@ def test_two_demos_in_one_folder_do_not_meet(tmp_path, monkeypatch):
         pass
 
     assert Exit.TEMPORARY == stop.value.code
+
+
+def test_a_world_that_ends_removes_the_temp_folders_of_its_killed_programs(
+    tmp_path, monkeypatch
+):
+    """The demo kills some with kill -9; the last of them was swept by nobody."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with world.opened("demo", slots=1, anew=True):
+        killed = subprocess.run(
+            [sys.executable, "-c", DIES],
+            env=os.environ | {"TMPDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        left = Path(killed.stdout.strip())
+        assert left.is_relative_to(tmp_path)
+        assert left.is_dir()
+
+    assert not left.exists()
+
+
+DIES = """
+import os, signal
+from retoma.engine.isolation.scratch import scratch
+
+print(scratch(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def at_work_in(folder: Path) -> list[int]:

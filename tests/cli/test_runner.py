@@ -18,6 +18,7 @@ from tests.cli.conftest import PATIENCE, pause, started, wait_for, with_app
 
 APP = """
 import asyncio
+from pathlib import Path
 from retoma import Context, Retoma
 
 app = Retoma("sqlite:///work.db")
@@ -32,6 +33,12 @@ async def nap(ctx: Context, seconds: float) -> float:
         return seconds
 
     return await ctx.step("nap", lie_down)
+
+
+@app.job
+async def wait(ctx: Context, file: str) -> None:
+    while not Path(file).exists():
+        await asyncio.sleep(0.02)
 
 
 @app.job
@@ -73,6 +80,12 @@ def submit(folder: Path, kind: str, payloads: Sequence[object]) -> None:
 def counts(url: str) -> dict[State, int]:
     found: dict[State, int] = with_app(url, lambda app: app.counts())
     return found
+
+
+def leaves(url: str) -> bool:
+    """Whether a runner has begun to leave: it claims nothing more, and waits for its jobs."""
+    found = with_app(url, lambda app: app.runners())
+    return "leaving" in [each.state for each in found]
 
 
 def pids(url: str) -> dict[str, int]:
@@ -140,11 +153,13 @@ def test_until_idle_runs_what_waits_also_in_children_and_every_line_is_json(fold
 
 
 def test_e29_sigterm_lets_running_jobs_finish_and_leaves_with_zero(folder, url):
-    submit(folder, "nap", [0.8, 0.8])
+    submit(folder, "wait", ["open"] * 2)
     runner = started("runner", "--app", "naps:app", folder=folder)
     wait_for(lambda: counts(url).get(State.RUNNING) == 2, "both should run")
 
     runner.send_signal(signal.SIGTERM)
+    wait_for(lambda: leaves(url), "it should leave")
+    (folder / "open").touch()
     _, err = runner.communicate(timeout=PATIENCE)
 
     assert 0 == runner.returncode, err

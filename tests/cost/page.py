@@ -13,6 +13,7 @@ from retoma.web.room import PATIENCE, SIZE
 from tests.cost import web
 from tests.cost.doors import MODULES, families_of
 from tests.cost.family import KIBIBYTE, MEBIBYTE, Family
+from tests.cost.web import FREE_PIECE, GIVEN_AWAY
 from tests.house.files import ROOT
 
 PAGE: Final = ROOT / "docs" / "reference" / "request-limits.md"
@@ -33,6 +34,8 @@ def lines() -> Iterator[str]:
         ("time for the body to arrive, and for each piece of a file", f"{bound.seconds:g} s and 1 s for each 64 KiB", "408"),
         ("time for the answer to begin", f"{bound.seconds:g} s; none for streams, files and large JSON", "503"),
         ("rest of a body that was refused", f"{limits.linger:g} s", "closed"),
+        ("rest of an answer that nobody reads on in, less than 1 KiB a second", f"{limits.unread:g} s", "closed"),
+        ("answer where nobody signs in", f"{GIVEN_AWAY * 1000:g} ms of CPU; {FREE_PIECE // KIBIBYTE} KiB of memory, however little of it is read", "none needs more"),
         ("connection without a request", f"{KEEP_ALIVE} s", "closed"),
         ("pieces of a chunked body", f"{PIECES:,}, and one for each {SMALL} bytes", "400"),
         ("bodies over 64 KiB and tables, that are worked on at a time", f"{SIZE // MEBIBYTE} MiB; the others wait, {PATIENCE:g} s", "429"),
@@ -45,7 +48,7 @@ def lines() -> Iterator[str]:
         ("one text in JSON", f"{bound.shape.text:,} characters", "422"),
         ("requests a second of one key, of one address", f"{bound.per_key:g}, {bound.per_address:g}; {bound.burst:g} s of them at once", "429"),
         ("connections (`RETOMA_SERVE_CONNECTIONS`)", f"{fields['serve_connections'].default:,}", "503"),
-        ("of them without a sign-in", f"{STRANGERS:.0%}", "the oldest that waits is closed"),
+        ("of them without a sign-in", f"{STRANGERS:.0%}", "the oldest is closed, first of those that keep the server waiting"),
         ("connections of one address (`RETOMA_SERVE_CONNECTIONS_EACH`)", f"{fields['serve_connections_each'].default}; none for this machine and `RETOMA_TRUSTED_PROXIES`", "the same"),
         ("streams (`RETOMA_STREAMS`), of one person (`RETOMA_STREAMS_EACH`)", f"{fields['streams'].default}, {fields['streams_each'].default}", "429"),
     ):  # fmt: skip

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from tests.web.aids import ROOT_KEY, client, stories
 
 STEEPEST = 3.0  # times the cost for twice the input: 2 is linear, 4 is quadratic
 LONGEST_HOLD = 0.1  # seconds of CPU for which the loop does nothing else
+FREE_TIMES = 10  # of which the cheapest counts
 TOO_LITTLE = 0.03  # seconds of CPU of which a ratio says nothing
 
 
@@ -122,6 +124,23 @@ def test_every_module_that_calls_a_parser_has_a_family_or_reads_what_is_ours():
     assert set(parsers.COVERED.values()) <= doors
 
 
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "from xml.etree import ElementTree\nElementTree.fromstring(raw)",
+        "import bz2\nbz2.decompress(raw)",
+        "import ast\nast.literal_eval(raw)",
+        "from html import parser\nparser.HTMLParser()",
+        "import json as j\nj.loads(raw)",
+        "from csv import Sniffer\nSniffer()",
+    ],
+)
+def test_a_parser_that_nobody_has_used_before_is_seen(tmp_path, reads):
+    (tmp_path / "door.py").write_text(f"raw = b''\n{reads}\n", encoding="utf-8")
+
+    assert {"door.py"} == {path for path, _ in parsers.who_parses(tmp_path)}
+
+
 async def test_every_place_that_takes_a_body_has_a_family(tmp_path):
     async with stories(f"sqlite:///{tmp_path / 'work.db'}") as app:
         site = web.site_of(app, app.url)
@@ -136,6 +155,34 @@ async def test_every_place_that_takes_a_body_has_a_family(tmp_path):
         each.takes for each in doors
     }
     assert heard <= web.HEADERS.keys()
+
+
+async def test_what_anybody_may_ask_for_costs_little(tmp_path):
+    """A request of sixty bytes, of which anybody may send two hundred a second."""
+    async with web.opened() as site:
+        found = await costs_of_free_answers(site)
+        for service in (writer_of(tmp_path), worker_of(tmp_path)):
+            found += await costs_of_free_answers(web.Site(service, {}))
+
+    paths = {path for path, _, _ in found}
+    assert paths >= {"/openapi.json", "/docs", "/sign-in", "/livez", "/readyz", "/health"}
+    assert not [path for path in paths if "{" in path], "say in FREE_PATHS what to ask for"
+    assert [] == [each for each in found if each[1] > web.GIVEN_AWAY]
+    assert [] == [each for each in found if each[2] > web.FREE_PIECE]
+
+
+async def costs_of_free_answers(site: web.Site) -> list[tuple[str, float, int]]:
+    """Of each address: seconds of CPU, and the largest piece that it is sent in."""
+    found = []
+    for path in web.given_away(site.app):
+        piece = await site.largest_piece(path)  # what is made once is made
+        times = []
+        for _ in range(FREE_TIMES):
+            began = time.thread_time()
+            await site.ask("GET", path, {})
+            times.append(time.thread_time() - began)
+        found.append((path, min(times), piece))
+    return found
 
 
 async def test_the_services_take_nothing_that_has_no_family(tmp_path):

@@ -115,7 +115,10 @@ async def feed(
 
 def _said(log: Path, statuses: Collection[int]) -> list[str]:
     """What the server logged of such answers, and of trouble."""
-    wanted = ("[warning", "[error", *(f"status={each}" for each in statuses))
+    wanted = (
+        *('"level": "warning"', '"level": "error"'),
+        *(f'"status": {each},' for each in statuses),
+    )
     lines = log.read_text().splitlines()
     return [line[:300] for line in lines if any(each in line for each in wanted)][:20]
 

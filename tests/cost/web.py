@@ -31,6 +31,8 @@ CHECKED: Final = Cost(cpu=1.5, memory=110)
 TABLES: Final = Cost(cpu=6.0, memory=300)  # every line is made before the limit is looked at
 LOOKED_FOR_A_TOKEN: Final = Cost(cpu=0.2, memory=8)
 REFUSED_UNREAD: Final = Cost(cpu=0.1, memory=0.5)
+GIVEN_AWAY: Final = 0.005  # seconds of CPU for an answer to nobody in particular …
+FREE_PIECE: Final = 64 * KIBIBYTE  # … which is sent in pieces of so many bytes
 OF_HEAD: Final = Cost(cpu=10.0, memory=100)  # 16 KiB at most
 
 
@@ -65,23 +67,41 @@ class Site:
             status = message.get("status", status)
 
         given = {"host": "127.0.0.1", "content-length": str(len(body)), **headers}
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": method,
-            "path": path,
-            "raw_path": path.encode(),
-            "root_path": "",
-            "scheme": "http",
-            "query_string": query.encode(),
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 80),
-            "headers": [(k.encode("latin-1"), v.encode("latin-1")) for k, v in given.items()],
-        }
+        scope = _scope(method, path, given, query)
         await self.app(scope, receive, send)  # type: ignore[arg-type]
         assert status
         return status
+
+    async def largest_piece(self, path: str) -> int:
+        """Bytes of it that are in memory for one client that does not read."""
+        largest = 0
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            nonlocal largest
+            largest = max(largest, len(message.get("body", b"")))
+
+        await self.app(_scope("GET", path, {"host": "127.0.0.1"}, ""), receive, send)  # type: ignore[arg-type]
+        return largest
+
+
+def _scope(method: str, path: str, headers: Mapping[str, str], query: str) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "scheme": "http",
+        "query_string": query.encode(),
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+        "headers": [(k.encode("latin-1"), v.encode("latin-1")) for k, v in headers.items()],
+    }
 
 
 @asynccontextmanager
@@ -129,6 +149,15 @@ def doors_of(site: FastAPI, uploads: set[str], large: set[str]) -> Iterator[Door
         assert isinstance(route, Route)
         for method in UNSAFE & set(route.methods or ()):
             yield Door(method, route.path_format, _taken(route, uploads, large))
+
+
+def given_away(site: FastAPI) -> Iterator[str]:
+    """What anybody may ask for, with one name of each sort in the address."""
+    for each in iter_route_contexts(site.routes):
+        route = each.original_route
+        assert isinstance(route, Route)
+        if "GET" in (route.methods or ()) and None in route.declared:
+            yield FREE_PATHS.get(route.path_format, route.path_format)
 
 
 def _taken(route: Route, uploads: set[str], large: set[str]) -> str:
@@ -260,6 +289,12 @@ HEADERS: Final[Mapping[str, Mapping[str, Callable[[int], str]]]] = {
     "content-length": {"digits": lambda n: "9" * n},
     "x-csrf-token": {"digits": lambda n: "0" * n},
     "sec-fetch-site": {"digits": lambda n: "0" * n},
+}
+# An address of a route that has names in it.
+FREE_PATHS: Final[Mapping[str, str]] = {
+    "/static/{name}": "/static/retoma.css",
+    "/enter/{link}": "/enter/abc",
+    "/{job_id}/{name}": "/abc/abc_results.json",
 }
 QUERY: Final[Mapping[str, Callable[[int], str]]] = {
     "parameters": lambda n: "a=1&" * (n // 4),

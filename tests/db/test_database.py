@@ -4,12 +4,14 @@ import asyncio
 import shutil
 import threading
 from collections.abc import Awaitable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from retoma import db
+from retoma.console.processes import Held
 from retoma.db import (
     Away,
     BadRow,
@@ -25,7 +27,6 @@ from retoma.db import (
 )
 from retoma.db.crashpoint import Harm
 from tests.descriptors import files_left
-from tests.services import free_port
 
 MAKE = adhoc(
     "CREATE TABLE notes (id integer PRIMARY KEY, text text NOT NULL CHECK (text <> 'bad'))"
@@ -390,16 +391,17 @@ async def test_a_database_that_is_away_is_asked_until_patience_ends(
     database_url, open_database, tmp_path
 ):
     (tmp_path / "folder").mkdir()
-    away = (
-        f"sqlite:///{tmp_path / 'folder'}"
-        if database_url.startswith("sqlite")
-        else f"postgresql://nobody@127.0.0.1:{free_port()}/none"
-    )
-    database = open_database(away)
-    began = asyncio.get_running_loop().time()
+    with closing(Held("127.0.0.1", 0)) as held:  # nobody listens there
+        away = (
+            f"sqlite:///{tmp_path / 'folder'}"
+            if database_url.startswith("sqlite")
+            else f"postgresql://nobody@127.0.0.1:{held.port}/none"
+        )
+        database = open_database(away)
+        began = asyncio.get_running_loop().time()
 
-    with pytest.raises(Away):
-        await database.write(add(1), verb="add", patience=0.3)
+        with pytest.raises(Away):
+            await database.write(add(1), verb="add", patience=0.3)
 
     assert 0.1 < asyncio.get_running_loop().time() - began < 5
 
@@ -580,6 +582,37 @@ async def test_a_row_that_cannot_be_stored_is_a_bad_row(database, id_, text):
 def test_an_address_nobody_can_use_is_refused_with_how_to_write_one(url):
     with pytest.raises(Unfit, match=r"sqlite:///work\.db|synchronous is one of"):
         db.open(url)
+
+
+# — where no thread can be started —
+
+
+async def test_what_no_thread_is_found_for_is_refused_and_never_done_later(database_url):
+    """Its caller has been told that it failed, and asks again."""
+    database = db.open(database_url)
+    called: list[str] = []
+
+    def write(tx: Transaction) -> None:
+        called.append("write")
+
+    usual = threading.stack_size(1 << 46)  # bytes: no system has them
+    try:
+        for ask in (
+            database.write(write, verb="test", patience=0),
+            database.read(lambda _: called.append("read"), patience=0),
+        ):
+            with pytest.raises(Away, match="can't start new thread"):
+                await ask
+    finally:
+        threading.stack_size(usual)
+
+    async with asyncio.timeout(30):
+        await prepare(database)
+        await database.write(add(1), verb="add")
+        found = await ids(database)
+    await asyncio.to_thread(database.close)
+
+    assert ([1], []) == (found, called)
 
 
 # — leaving —

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
-from retoma.cli import cli
+from retoma.cli import build
 from tests.house.files import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -48,7 +47,7 @@ def commands() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_every_command_names_verbs_and_options_that_exist(words):
-    command: Any = typer.main.get_command(cli)
+    command: Any = build()
     context = command.make_context("retoma", [], resilient_parsing=True)
     while hasattr(command, "resolve_command"):
         name, command, words = command.resolve_command(context, words)

@@ -18,7 +18,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.took: list[Hint] = []
-        self.down = False
+        self.down = self.exits = False
         self.tries = 0
         self.answering = threading.Event()
         self.answering.set()
@@ -31,6 +31,9 @@ class Broker:
         with self._changed:
             self.tries += 1
             self._changed.notify_all()
+            if self.exits:
+                self.exits = False
+                raise SystemExit("the library of the broker ends its thread")
             if self.down:
                 raise ConnectionRefusedError("nobody is there")
             self.took += hints
@@ -104,6 +107,39 @@ def test_a_sender_that_was_closed_begins_again_when_it_is_asked(broker):
     sender.close()
 
     assert hints(1, 2) == broker.took
+
+
+def test_a_broker_that_ends_its_thread_is_tried_again(broker):
+    broker.exits = True
+    sender = Sender(broker.send, rest=0.01)
+    with capture_logs() as logs:
+        sender.put(hints(1, 1))
+        broker.wait(1)
+        assert sender.flush(NOBODY_WAITS_LONGER)
+        rested = threading.Event()  # never set
+        while not broker.took:  # what comes while it rests is dropped
+            sender.put(hints(2, 1))
+            rested.wait(0.02)
+        sender.close()
+
+    assert ["hints.not_sent", "hints.sent_again"] == [line["event"] for line in logs]
+    assert hints(2, 1) == broker.took[:1]
+
+
+def test_hints_wait_for_a_thread_that_cannot_be_started_now(broker):
+    sender = Sender(broker.send)
+    usual = threading.stack_size(1 << 46)  # bytes: no system has them
+    try:
+        with capture_logs() as logs:
+            sender.put(hints(1, 1))
+            sender.put(hints(2, 1))
+    finally:
+        threading.stack_size(usual)
+    sender.put(hints(3, 1))
+    sender.close()
+
+    assert hints(1, 3) == broker.took
+    assert ["hints.not_sent"] == [line["event"] for line in logs]
 
 
 def test_a_forked_process_has_a_thread_of_its_own(broker):

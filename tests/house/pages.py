@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
 import retoma
 from retoma.apps.ads.model import ERRORS
-from retoma.cli import cli
+from retoma.cli import build
 from tests.house.files import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -144,7 +142,7 @@ def options() -> Iterator[str]:
     yield ""
     yield "Every verb takes `--help`. Most take `--database URL` (which one; else `RETOMA_DATABASE_URL`) and `--json` (one document on standard"
     yield "output, and nothing else); they are named below only as *database* and *json*."
-    for verb, command in verbs_of(typer.main.get_command(cli), "retoma"):
+    for verb, command in verbs_of(build(), "retoma"):
         yield from told_of_verb(verb, command)
 
 

@@ -5,9 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-import typer.main
 
-from retoma.cli import cli
+from retoma.cli import build
 from tests.house.files import ROOT, kept_files
 from tests.house.pages import verbs_of
 
@@ -16,7 +15,7 @@ SHOWN_BY = re.compile(r"\]\((tests/[^)]*)\)")  # a test that shows what is claim
 DECISIONS = ROOT / "docs" / "decisions"
 MAP = ROOT / "docs" / "README.md"
 TYPED = re.compile(r"(?:^|[`$(/&] ?)retoma((?: [a-z][a-z-]*)+)", re.MULTILINE)
-VERBS = {verb for verb, _ in verbs_of(typer.main.get_command(cli), "retoma")}
+VERBS = {verb for verb, _ in verbs_of(build(), "retoma")}
 OF_READERS = {"interviews"}  # an application that a how-to writes
 READMES = ("README.md", "README.pt-BR.md")
 

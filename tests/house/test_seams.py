@@ -75,6 +75,7 @@ DOORS: dict[str, Door] = {
     "db/patience.py": Door(("time",), "asks a database that is away again, after a while"),
     "db/poll.py": Door(("sockets",), "waits on a socket whatever number it has"),
     "db/postgres.py": Door(("threads", "time"), "a thread per connection"),
+    "db/one_thread.py": Door(("threads",), "the one thread that drives a connection"),
     "db/sqlite.py": Door(("threads",), "the writer thread"),
     "db/unfinished.py": Door(
         ("threads", "time"), "the connections of a process, each with its thread, wait for it"
@@ -96,6 +97,7 @@ DOORS: dict[str, Door] = {
     "outbound/wire.py": Door(("http", "sockets"), "connections, each to an address looked at"),
     "dispatch/family.py": Door(("processes",), "a child of Celery's pool may have children"),
     "dispatch/inside.py": Door(("threads",), "a loop of ours beside the tasks of Celery"),
+    "engine/loop_thread.py": Door(("threads",), "a loop beside code that is not async"),
     "dispatch/sender.py": Door(("threads",), "whoever submits waits for no broker"),
     "engine/isolation/children.py": Door(
         ("processes", "threads"), "a pool of children, and whom the dead among them answer for"

@@ -1,6 +1,6 @@
 """The mutants: each is the system with one of its promises taken out, and what finds that.
 
-M01 to M24 are those of the promises; D1 to D9 are the code of defects that were cured; R1 to R9 take out what
+M01 to M24 are those of the promises; D1 to D9 are the code of defects that were cured; R1 to R13 take out what
 was asked for beside these; U1 and U2 are the code of what universes were red for.
 """
 
@@ -800,6 +800,85 @@ R9 = Mutant(
         ),
     ),
 )
+R10 = Mutant(
+    "R10",
+    "a job on its way back from a broken attempt is started again under the same epoch",
+    (
+        Edit(
+            "retoma.engine.run.runner:Life._unknown",
+            "started = self._running.keys() | self._returning",
+            "started = set(self._running)",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/engine/run/test_runner.py::test_a_job_on_its_way_back_is_not_started_while_unknown_claims_are_looked_for"
+        ),
+    ),
+)
+R11 = Mutant(
+    "R11",
+    "a thread that ends, or that cannot be started, goes unseen",
+    (
+        Edit(
+            "retoma.dispatch.sender:Sender._run",
+            "except BaseException as error:",
+            "except Exception as error:",
+        ),
+        Edit("retoma.db.one_thread:OneThread.submit", "if refused:", "if False:"),
+        Edit(
+            "retoma.engine.loop_thread:LoopThread._run",
+            "while not self._stopping:",
+            "if not self._stopping:",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/db/test_database.py::test_what_no_thread_is_found_for_is_refused_and_never_done_later"
+        ),
+        ByTest(
+            "tests/dispatch/test_sender.py::test_a_broker_that_ends_its_thread_is_tried_again",
+            "[Aa]ssert|[Ww]arning",
+        ),
+        ByTest(
+            "tests/engine/test_loop_thread.py::test_a_task_that_ends_its_thread_ends_only_itself",
+            "[Tt]imeout|[Aa]ssert|[Ww]arning",
+        ),
+    ),
+)
+R12 = Mutant(
+    "R12",
+    "a submitted job refused for an unknown reason takes those of others along",
+    (
+        Edit(
+            "retoma.engine.writing.submitter:_Queue._commit",
+            "(isinstance(error, BadRow) or from_driver(error))",
+            "isinstance(error, BadRow)",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/engine/writing/test_submitter.py::test_a_row_refused_for_a_reason_nobody_knows_fails_alone[postgres]"
+        ),
+    ),
+)
+R13 = Mutant(
+    "R13",
+    "a log line that cannot be written keeps a job from ending, and its slot",
+    (
+        Edit(
+            "retoma.engine.log:never_raising",
+            "except Exception:",
+            "except ZeroDivisionError:",
+        ),
+    ),
+    (
+        ByTest(
+            "tests/engine/test_log.py::test_jobs_end_although_their_lines_cannot_be_written",
+            "[Tt]imeout|No space left",
+        ),
+    ),
+)
 U1 = Mutant(
     "U1",
     "an intent that is still being written when its attempt is abandoned is reckoned with by nobody",
@@ -839,7 +918,7 @@ MUTANTS = (
     *(M01, M02, M03, M04, M05, M06, M07, M08, M09, M10, M11, M12),
     *(M13, M14, M15, M16, M17, M18, M19, M20, M21, M22, M23, M24),
     *(D1, D2, D3, D4, D5, D6, D7, D8, D9),
-    *(R1, R2, R3, R4, R5, R6, R7, R8, R9),
+    *(R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13),
     *(U1, U2),
 )
 

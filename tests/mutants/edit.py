@@ -14,7 +14,7 @@ SOURCE = ROOT / "src"
 PACKAGE = "retoma"
 
 MIGRATIONS = "migrations"  # packages whose files are SQL
-SQL = "sql"  # in place of a module: a section of the engine's SQL
+SQL = "sql"  # a section of the engine's SQL, or of another package: retoma.apps.documents.sql
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -40,7 +40,7 @@ class Edit:
     def path(self) -> Path:
         """The file, below the folder of the source."""
         module, _, name = self.where.partition(":")
-        if module == SQL:
+        if module.rpartition(".")[2] == SQL:
             return self._section().path.relative_to(SOURCE)
         folder = Path(*module.split("."))
         if folder.name == MIGRATIONS:
@@ -49,11 +49,13 @@ class Edit:
         return package if (SOURCE / package).is_file() else folder.with_suffix(".py")
 
     def _section(self) -> Section:
-        name, _, dialect = self.where.partition(":")[2].partition(".")
+        module, _, section = self.where.partition(":")
+        name, _, dialect = section.partition(".")
+        packages = ENGINE if module == SQL else (module,)
         found = [
             each
             for each in list_sections()
-            if each.package in ENGINE and (each.name, each.dialect) == (name, dialect or None)
+            if each.package in packages and (each.name, each.dialect) == (name, dialect or None)
         ]
         if len(found) != 1:
             raise Stale(f"{self.where}: there are {len(found)} such sections, not one")
@@ -62,7 +64,7 @@ class Edit:
     def apply(self, text: str) -> str:
         """The text of the file with the edit in it."""
         _, _, name = self.where.partition(":")
-        if self.where.startswith(f"{SQL}:"):
+        if self.where.partition(":")[0].rpartition(".")[2] == SQL:
             start, end = _span_of_section(text, name.partition(".")[0], self.where)
         elif self.path.suffix == ".sql":
             start, end = 0, len(text)

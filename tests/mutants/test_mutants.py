@@ -10,7 +10,8 @@ from tests.mutants.play import Laboratory, chosen, laboratory
 
 NAMES = [
     *(f"M{n:02}" for n in range(1, 25)),
-    *(f"{letter}{n}" for letter in "DR" for n in range(1, 10)),
+    *(f"D{n}" for n in range(1, 10)),
+    *(f"R{n}" for n in range(1, 14)),
     *("U1", "U2"),
 ]
 BACKOFF = "retoma.engine.rules.retry:backoff"

@@ -18,6 +18,7 @@ from retoma.engine.store import filling
 from retoma.engine.store.filling import Slice
 from tests.prove.edges import EDGES
 from tests.prove.play import KNOBS, Play, Scenario, until_claimed
+from tests.prove.questions import QUESTIONS
 from tests.prove.scenarios import STORIES, chain, child, dies, parks, pay, stays
 
 LOOK = 31  # seconds: more than between two looks of the leader tasks, less than a lease
@@ -25,6 +26,7 @@ MUCH = 300_000  # characters: more than comes along with a claim
 FEW = 3  # jobs in one transaction
 KINDS = 12  # more than one claim reads the queues of
 MONTHLY = "0 0 1 * *"
+REST = 0.05  # seconds that a service that is down is left alone
 SOON = {**KNOBS, "grace": 0.05, "let_go": 0.2}
 
 
@@ -81,6 +83,23 @@ async def fills(play: Play) -> None:
     await play.run()
 
 
+async def keys(play: Play) -> None:
+    """Keys that come again: of one job, of each job of a batch, of each job of a batch that comes in by slices."""
+    play.job(child)
+    few, many = [f"few {n}" for n in range(2)], [f"many {n}" for n in range(2 * FEW)]
+    for n in range(2):
+        await play.ask(
+            lambda: play.app.write(lambda tx: tx.submit("child", "one", key="one").id)
+        )
+        await play.ask(partial(play.app.submit_many, "child", few, keys=few, key=f"few {n}"))
+        with large_is(FEW):
+            await play.ask(
+                partial(play.app.submit_many, "child", many, keys=many, key=f"many {n}")
+            )
+    play.jobs += 1 + len(few) + len(many)
+    await play.run()
+
+
 @contextmanager
 def large_is(jobs: int) -> Iterator[None]:
     """Inside, more jobs than this come in by slices."""
@@ -129,9 +148,13 @@ async def outages(play: Play) -> None:
         return n
 
     play.job(calls)
-    await play.ask(lambda: play.app.breakers.declare("shop", threshold=1, rest=0.05))
+    await play.ask(lambda: play.app.breakers.declare("shop", threshold=1, rest=REST))
     for n in range(3):
         await play.submit("calls", n)
+    await play.run()
+    await asyncio.sleep(
+        2 * REST
+    )  # all wait outside by now: one of them tries whether it is up again
     await play.run()
     await play.ask(lambda: play.app.breakers.open("shop", "they asked us to wait"))
     await play.submit("calls", "late")
@@ -349,7 +372,9 @@ SCENARIOS = {
     for each in (
         *STORIES,
         *EDGES,
+        *QUESTIONS,
         Scenario("fills", fills),
+        Scenario("keys", keys),
         Scenario("keeps", keeps),
         Scenario("outages", outages),
         Scenario("spends", spends),

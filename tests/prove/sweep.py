@@ -43,7 +43,7 @@ SPOILED = 0.05  # NO_ANSWER during a sweep
 TRIES = 5  # to reach a place: what runs beside each other comes in another order now and then
 # Little to read again after a crash: a restart is waited for by the scenario.
 SERVER = services.FAST | {"max_wal_size": "64MB", "checkpoint_timeout": "30s"}
-PROGRAMS = ("scenarios.py", "operations.py", "edges.py")
+PROGRAMS = ("scenarios.py", "operations.py", "edges.py", "questions.py")
 HOME = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # noqa: S108 — a folder of our own inside
 
 FAILED = adhoc(

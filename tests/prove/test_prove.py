@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
+from itertools import cycle, islice
 
 import apsw
 import pytest
@@ -14,12 +15,13 @@ from tests.conftest import postgres_address, soaking
 from tests.prove import files, progress
 from tests.prove.__main__ import cells_of, ordered, table
 from tests.prove.operations import SCENARIOS
-from tests.prove.places import Place, name_of
+from tests.prove.places import Place, name_of, names
 from tests.prove.play import KNOBS, Play, Scenario
 from tests.prove.processes import play_side_by_side
 from tests.prove.progress import Hangs, until_done
 from tests.prove.scenarios import STORIES, child
 from tests.prove.sweep import (
+    TRIES,
     Cell,
     Lab,
     PostgresLab,
@@ -44,6 +46,8 @@ RED_ONCE = {
         "postgres:retires:write/SELECT_set_config_retoma_moved#0:deadlock",
     ],
 }
+# PostgreSQL's sequence numbers jobs; SQLite asks for the last number.
+NOT_OF: dict[str, set[str]] = {"sqlite": set(), "postgres": {"last_job"}}
 # What always ends well, wherever it happens; the others are tried by ./run prove.
 HARMLESS = {
     "sqlite": ["busy", "full", "readonly", "locked", "cantopen", "emfile"],
@@ -84,6 +88,19 @@ def test_cells_that_were_red_once_are_not(lab):
     outcomes = [lab.play(Cell.parse(text)) for text in RED_ONCE[lab.name]]
 
     assert {} == {str(each.cell): each.wrong for each in outcomes if each.wrong}
+
+
+@pytest.mark.timeout(600)
+def test_the_scenarios_send_every_statement_of_the_engine(lab):
+    """What none of them sends is never spoiled."""
+    left = {name.split(".")[0] for name in names(lab.name).values()} - NOT_OF[lab.name]
+
+    for scenario in islice(cycle(SCENARIOS.values()), TRIES * len(SCENARIOS)):
+        left -= {place.name.split(".")[0] for place, _ in lab.places(scenario)}
+        if not left:
+            break
+
+    assert set() == left
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {each.name for each in STORIES}))

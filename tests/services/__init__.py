@@ -13,7 +13,7 @@ runs a command with a private PostgreSQL's address in VARIABLE.
 
 from tests.services.installing import MissingService
 from tests.services.postgres import DURABLE, FAST, PostgresServer
-from tests.services.processes import die_with_parent, free_port
+from tests.services.processes import die_with_parent
 from tests.services.redis import RedisServer
 
 __all__ = [
@@ -23,5 +23,4 @@ __all__ = [
     "PostgresServer",
     "RedisServer",
     "die_with_parent",
-    "free_port",
 ]

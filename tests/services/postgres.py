@@ -22,6 +22,7 @@ from typing import IO, Any
 
 import psycopg
 
+from retoma.console.processes import Held
 from tests.services.installing import (
     MissingService,
     from_wheel,
@@ -30,10 +31,10 @@ from tests.services.installing import (
     site_packages,
 )
 from tests.services.processes import (
+    HOST,
     START_SECONDS,
     STOP_SECONDS,
     die_with_parent,
-    free_port,
 )
 
 DEBIAN_FOLDERS = Path("/usr/lib/postgresql")
@@ -155,7 +156,7 @@ class PostgresServer:
         self._owner = unprivileged_owner()
         self._home: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._port = 0
+        self._held = Held(HOST, 0)  # its port, also while the server is stopped
         self._password = secrets.token_hex(16)
 
     @property
@@ -169,7 +170,11 @@ class PostgresServer:
         return self.database_dsn("postgres")
 
     def database_dsn(self, database: str) -> str:
-        return f"postgresql://retoma:{self._password}@127.0.0.1:{self._port}/{database}"
+        return f"postgresql://retoma:{self._password}@{HOST}:{self._held.port}/{database}"
+
+    @property
+    def port(self) -> int:
+        return self._held.port
 
     @property
     def data(self) -> Path:
@@ -190,12 +195,11 @@ class PostgresServer:
             self._home = self._make_home()
             atexit.register(self.close)
             self._initdb(self._home)
-            self._port = free_port()
         self._process = self._launch(self._home)
         self._wait_until_it_answers()
         fsync, seconds = self._settings["fsync"], time.monotonic() - began
         print_status(
-            f"PostgreSQL answers on port {self._port}, fsync={fsync} ({seconds:.1f} s)"
+            f"PostgreSQL answers on port {self._held.port}, fsync={fsync} ({seconds:.1f} s)"
         )
 
     def stop(self, mode: str = "fast") -> None:
@@ -222,12 +226,12 @@ class PostgresServer:
         server.start() on it, and SELECT pg_promote() makes it a server of its own.
         """
         assert self._home is not None
-        primary = f"host=127.0.0.1 port={self._port} user=retoma password={self._password}"
+        primary = f"host={HOST} port={self._held.port} user=retoma password={self._password}"
         standby = PostgresServer(
             {**self._settings, "primary_conninfo": f"{primary} application_name=standby"},
             programs=self._programs,
         )
-        standby._password, standby._port = self._password, free_port()
+        standby._password = self._password
         standby._home = standby._make_home()
         atexit.register(standby.close)
         self.stop()
@@ -242,6 +246,7 @@ class PostgresServer:
     def close(self) -> None:
         """Stop for good and leave nothing behind."""
         self.stop("immediate")
+        self._held.close()
         home, self._home = self._home, None
         if home is not None:
             atexit.unregister(self.close)
@@ -281,9 +286,9 @@ class PostgresServer:
 
     def _launch(self, home: Path) -> "subprocess.Popen[bytes]":
         settings = {
-            "listen_addresses": "127.0.0.1",
+            "listen_addresses": HOST,
             "unix_socket_directories": "",
-            "port": str(self._port),
+            "port": str(self._held.port),
             "max_connections": "200",
             **self._settings,
         }

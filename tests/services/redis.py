@@ -15,6 +15,7 @@ import time
 from functools import cache
 from pathlib import Path
 
+from retoma.console.processes import Held
 from tests.services.installing import (
     MissingService,
     from_wheel,
@@ -23,10 +24,10 @@ from tests.services.installing import (
     site_packages,
 )
 from tests.services.processes import (
+    HOST,
     START_SECONDS,
     STOP_SECONDS,
     die_with_parent,
-    free_port,
 )
 
 
@@ -76,11 +77,12 @@ class RedisServer:
     def __init__(self, program: Path | None = None) -> None:
         self._program = program or redis_program()
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
+        self._held = Held(HOST, 0)  # also while the server is stopped
+        self.port = self._held.port
 
     @property
     def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"redis://{HOST}:{self.port}/0"
 
     @property
     def pid(self) -> int:
@@ -90,7 +92,7 @@ class RedisServer:
 
     def start(self) -> None:
         """Empty, on the port it had before; return when it answers."""
-        options = {"port": str(self.port), "bind": "127.0.0.1", "save": "", "appendonly": "no"}
+        options = {"port": str(self.port), "bind": HOST, "save": "", "appendonly": "no"}
         atexit.register(self.close)
         self._process = subprocess.Popen(
             [
@@ -116,6 +118,7 @@ class RedisServer:
     def close(self) -> None:
         atexit.unregister(self.close)
         self.stop()
+        self._held.close()
 
     def __enter__(self) -> "RedisServer":
         self.start()
@@ -129,7 +132,7 @@ class RedisServer:
         while True:
             with (
                 contextlib.suppress(OSError),
-                socket.create_connection(("127.0.0.1", self.port), timeout=5) as link,
+                socket.create_connection((HOST, self.port), timeout=5) as link,
             ):
                 link.sendall(b"PING\r\n")
                 if link.recv(64).startswith(b"+PONG"):

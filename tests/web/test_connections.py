@@ -2,9 +2,11 @@
 
 import asyncio
 import resource
+import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,7 @@ from retoma.console.connections import (
 )
 from tests.web.aids import ROOT_KEY, Served, served
 
+MANY = 60  # answers: more than the system keeps for who does not read
 FEW = ConnectionLimits(most=8, head=60.0)  # six of them for strangers
 
 
@@ -58,7 +61,13 @@ class Client:
 @asynccontextmanager
 async def connected(server: Served) -> AsyncIterator[Client]:
     host, port = server.origin.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    made = socket.socket()
+    made.setsockopt(
+        socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16
+    )  # what is not read stays there
+    made.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(made, (host, int(port)))
+    reader, writer = await asyncio.open_connection(sock=made)
     try:
         yield Client(reader, writer)
     finally:
@@ -142,6 +151,75 @@ async def test_strangers_that_wait_make_room_for_who_comes(url_of_one):
             assert await waiting[0].is_closed()
             for each in known:
                 assert (await each.ask("/api/me", KEY)).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("how", ["a body that never comes", "answers that nobody reads"])
+async def test_strangers_that_keep_the_server_waiting_take_nobody_s_place(url_of_one, how):
+    with served(url_of_one, limits=FEW) as server:
+        async with AsyncExitStack() as stack:
+            greedy = [await stack.enter_async_context(connected(server)) for _ in range(8)]
+            for each in greedy:
+                each.send(
+                    f"POST /preferences HTTP/1.1\r\nHost: {each.host}\r\n"
+                    "Content-Type: application/x-www-form-urlencoded\r\n"
+                    "Content-Length: 1000\r\n\r\na".encode()
+                    if how == "a body that never comes"
+                    else asked(each) * MANY
+                )
+            await asyncio.sleep(1.0)
+
+            for _ in range(3):
+                async with connected(server) as late:
+                    assert (await late.ask("/api/me", KEY)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_who_reads_nothing_of_what_was_sent_is_let_go(url_of_one):
+    limits = ConnectionLimits(unread=0.3)
+    with served(url_of_one, limits=limits) as server:
+        async with connected(server) as client:
+            client.send(asked(client) * MANY)
+            async with asyncio.timeout(60):
+                while is_held(client):  # noqa: ASYNC110 — the kernel notifies nobody of it
+                    await asyncio.sleep(0.1)
+
+
+async def test_who_reads_slowly_is_sent_all(url_of_one):
+    with served(url_of_one, limits=ConnectionLimits(unread=0.5)) as server:
+        async with connected(server) as client:
+            client.send(asked(client) * 9 + asked(client, "Connection: close\r\n"))
+            assert await read_on(client, pause=0.02) > 10 * len(await document(server))
+
+
+def is_held(client: Client) -> bool:
+    """Whether the server has its end: the kernel knows no file of what was closed, though bytes wait in it."""
+    ends = [client.writer.get_extra_info(each)[1] for each in ("peername", "sockname")]
+    lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    theirs = [line.split() for line in lines]
+    return any(
+        [int(at.rpartition(":")[2], 16) for at in each[1:3]] == ends and each[9] != "0"
+        for each in theirs
+    )
+
+
+async def document(server: Served) -> bytes:
+    async with connected(server) as client:
+        return (await client.ask("/openapi.json")).partition(b"\r\n\r\n")[2]
+
+
+def asked(client: Client, last: str = "") -> bytes:
+    """For the longest answer that anybody is given."""
+    return f"GET /openapi.json HTTP/1.1\r\nHost: {client.host}\r\n{last}\r\n".encode()
+
+
+async def read_on(client: Client, pause: float = 0.0) -> int:
+    """How many bytes come until it is closed."""
+    read = 0
+    with suppress(OSError):
+        async with asyncio.timeout(60):
+            while piece := await client.reader.read(1 << 16):
+                read += len(piece)
+                await asyncio.sleep(pause)
+    return read
 
 
 async def test_where_all_places_are_somebody_s_one_more_is_refused_at_once(url_of_one):

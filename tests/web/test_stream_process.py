@@ -2,19 +2,20 @@
 
 import asyncio
 import signal
-import socket
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 
 import psycopg
 import pytest
 
 from retoma import Retoma
 from retoma.console.exits import Exit
+from retoma.console.processes import Held
+from retoma.demo.boxed_world import HERE
 from retoma.engine.testing import drain
 from tests.engine.aids import eventually, rows
 from tests.web.aids import ROOT_KEY, stories
@@ -25,8 +26,6 @@ KEYED = {"x-api-key": ROOT_KEY}
 PATIENCE = 100.0  # seconds; all of them share two busy cores
 ROUNDS = 10
 EACH = 3  # events of a job that simply runs: submitted, claimed, done
-# Below those the kernel gives to clients: one who asks for a port nobody listens on may get it.
-PORTS = range(20_000, 32_000)
 
 
 async def test_e21_whoever_follows_hears_everything_once_and_in_order(database_url, tmp_path):
@@ -41,11 +40,14 @@ async def test_e21_two_hundred_follow_ten_thousand_events(database_url, tmp_path
 
 async def show(url: str, folder: Path, *, clients: int, events: int) -> None:
     """Cut off and back with a cursor; the server killed; an open transaction all the while."""
-    chance, port = Random(7), free_port()
-    address = f"http://127.0.0.1:{port}/api/stream?kind=count"
+    chance = Random(7)
+    # Also while the server is killed: else a client of anybody may get the port that nobody listens on.
+    held = Held(HERE, 0)
+    port, address = held.port, f"http://{HERE}:{held.port}/api/stream?kind=count"
     everybody = [Follower(address, KEYED) for _ in range(clients)]
     share = events // ROUNDS
     with ExitStack() as servers:
+        servers.callback(held.close)
         async with stories(url) as app:
             await app.upgrade()
             server = await serving(servers, folder / "first", url, port)
@@ -144,17 +146,6 @@ def held_open(app: Retoma) -> Iterator[set[int]]:
         return
     with psycopg.connect(app.url) as writer:
         yield {app.submit_on(writer, "count", 0).id}
-
-
-def free_port() -> int:
-    while True:
-        port = SystemRandom().choice(PORTS)
-        with socket.socket() as tried:
-            try:
-                tried.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 # — told to stop —

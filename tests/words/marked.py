@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import typer
 from jinja2 import Environment, nodes
 
-from retoma.cli import cli
+from retoma.cli import build
 from retoma.words import NOUNS, Language
 from retoma.words.catalogue import catalogue
 from tests.house.files import SOURCE
@@ -34,7 +33,7 @@ def marked() -> dict[str, str]:
         for line, text in drawn(path.read_text(encoding="utf-8")):
             if text is not None:
                 found.setdefault(text, f"{place}:{line}")
-    for text in helps(typer.main.get_command(cli)):
+    for text in helps(build()):
         found.setdefault(text, "--help")
     found.pop("", None)
     return found

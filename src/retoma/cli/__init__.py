@@ -80,12 +80,17 @@ def main() -> None:
 
 
 def program(words: Sequence[str] | None = None) -> Any:
-    """Every verb, or the one that is typed; explained in the language of whoever types it."""
-    typed = (sys.argv[1:] if words is None else words)[:1]
-    made: Any = typer.main.get_command(_narrowed(typed))
-    _add_applications(made, typed)
+    """Return every verb, or the one that is typed, explained in the language of whoever types it."""
+    made = build((sys.argv[1:] if words is None else words)[:1])
     if chosen() is not Language.EN:
         _translate(made)
+    return made
+
+
+def build(typed: Sequence[str] = ()) -> Any:
+    """Return every verb, or the one that is typed, in English."""
+    made: Any = typer.main.get_command(_narrowed(typed))
+    _add_applications(made, typed)
     return made
 
 

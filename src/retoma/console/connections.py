@@ -1,7 +1,7 @@
 """Bound the connections of a server: how many there may be, from where, and how slowly they may speak.
 
-A client that is slow costs a descriptor for as long as it likes, so each part of a request has its time,
-and clients that nobody knows yet never take the last quarter of the places.
+A client that is slow costs a descriptor for as long as it likes, so each part of a request and of an answer
+has its time, and clients that nobody knows yet never take the last quarter of the places.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ STRANGERS: Final = (
 TELL: Final = 60.0  # seconds between two log lines about connections that were refused
 SPARE: Final = 200  # descriptors for files, databases and children
 WANTED: Final = 65_536  # descriptors, where the system allows so many
+SLOWEST: Final = 1_024  # bytes a second that a client reads at least
 SMALL: Final = 64  # bytes that a piece of a body has on average at least …
 PIECES: Final = 1_000  # … once there were so many: each piece costs time, however small it is
 
@@ -52,6 +53,7 @@ class ConnectionLimits:
     )
     head: float = 30.0  # seconds for a request to arrive up to its body
     linger: float = 5.0  # seconds for the rest of a body that was answered before its end
+    unread: float = 30.0  # seconds for a client to read on in what was sent to it
 
     @classmethod
     def of(cls, settings: Settings) -> "ConnectionLimits":
@@ -84,7 +86,7 @@ class Connections:
     _told_at: float = float("-inf")
 
     def admit(self, connection: "BoundedProtocol", address: str) -> bool:
-        """Take one more, in place of a stranger that only waits where there is no room; False: refuse it."""
+        """Take one more, in place of a stranger where there is no room; False: refuse it."""
         if not self.limits.is_exempt(address):
             if self.addresses.get(address, 0) >= self.limits.per_address:
                 self._let_go(address)
@@ -120,13 +122,13 @@ class Connections:
         return is_full or len(self.strangers) >= int(most * STRANGERS)
 
     def _let_go(self, address: str | None) -> None:
-        """Close the stranger that has waited longest and asks for nothing; of this address, if one is named."""
-        for each, of in self.strangers.items():
-            if each.is_waiting and address in (None, of):
-                self.forget(each)
-                each.transport.abort()
-                self._tell()
-                return
+        """Close the oldest stranger that keeps the server waiting, else the oldest; of this address, if one is named."""
+        theirs = [each for each, of in self.strangers.items() if address in (None, of)]
+        oldest = next((each for each in theirs if each.is_awaited), next(iter(theirs), None))
+        if oldest is not None:
+            self.forget(oldest)
+            oldest.transport.abort()
+            self._tell()
 
     def _refuse(self) -> bool:
         self._tell()
@@ -181,19 +183,24 @@ class BoundedProtocol(H11Protocol):
         self.app = self._answer
         self._head: asyncio.TimerHandle | None = None
         self._rest: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[ADMITTED] = self._is_admitted
-        await self._serve(scope, receive, send)
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            self.loop.call_soon(self._await_close)  # once the answer is over, it may be closed
 
     def _is_admitted(self) -> None:
         self.connections_.know(self)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether no request of it is being answered."""
+    def is_awaited(self) -> bool:
+        """Whether the server waits for the client: for a request, for the rest of its body, or until it reads."""
         cycle: Any = self.cycle  # None before the first request
-        return cycle is None or bool(cycle.response_complete)
+        is_answering = cycle is not None and not cycle.response_complete
+        return not is_answering or cycle.more_body or self.flow.write_paused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -207,6 +214,16 @@ class BoundedProtocol(H11Protocol):
         self._stop_timers()
         super().connection_lost(exc)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None and not self.transport.is_closing():
+            self._unread.cancel()
+            self._unread = None
+
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
@@ -216,6 +233,7 @@ class BoundedProtocol(H11Protocol):
         elif self._head is not None:
             self._head.cancel()
             self._head = None
+        self._await_close()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -226,6 +244,28 @@ class BoundedProtocol(H11Protocol):
                 self._rest = self.loop.call_later(
                     self.connections_.limits.linger, self.transport.abort
                 )
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._await_close()
+
+    def _await_close(self) -> None:
+        """What is closed is open until its client has read what was sent, or its time is over."""
+        if self.transport.is_closing():
+            self._await_reader()
+
+    def _await_reader(self) -> None:
+        if self._unread is None:
+            self._look_at_reader(None)
+
+    def _look_at_reader(self, before: int | None) -> None:
+        """Abort a client that has not read enough since the last look, else look again later."""
+        left = self.transport.get_write_buffer_size()
+        limit = self.connections_.limits.unread
+        if before is not None and left > before - SLOWEST * limit:
+            self.transport.abort()
+        else:
+            self._unread = self.loop.call_later(limit, self._look_at_reader, left)
 
     def _await_head(self) -> None:
         if self._rest is not None:
@@ -256,9 +296,10 @@ class BoundedProtocol(H11Protocol):
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
+        self._await_close()
 
     def _stop_timers(self) -> None:
-        for each in (self._head, self._rest):
+        for each in (self._head, self._rest, self._unread):
             if each is not None:
                 each.cancel()
 

@@ -8,6 +8,7 @@ import uvicorn
 
 from retoma.console.connections import ConnectionLimits, bounded
 from retoma.console.exits import Exit, Stop
+from retoma.engine.ports import Clock
 from retoma.web.bounds import HEAD
 from retoma.words import say
 
@@ -92,6 +93,9 @@ class _Quiet(uvicorn.Server):
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
         await self.leaving()  # else we would wait for streams, which never end by themselves
         await super().shutdown(sockets)
+        for each in list(self.server_state.connections):
+            each.transport.abort()  # its client has not read what was sent, and need not
+        await Clock().give_way()  # in which they are closed
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -316,7 +316,8 @@ PUBLIC_SCHEMA = adhoc(
 )
 FREE_VIEW = adhoc(
     "SELECT NULL WHERE FALSE",
-    """SELECT 1 FROM pg_views v WHERE v.schemaname = 'retoma' AND v.viewname = :name
+    """SELECT 1 FROM pg_class v
+    WHERE v.relnamespace = to_regnamespace('retoma') AND v.relname = :name AND v.relkind IN ('r', 'v')
     AND NOT EXISTS (SELECT 1 FROM pg_class c
                     WHERE c.relnamespace = to_regnamespace('public') AND c.relname = :name)""",
 )

@@ -16,7 +16,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from datetime import datetime
@@ -49,6 +48,7 @@ from retoma.db.database import (
     Unfit,
     no_room,
 )
+from retoma.db.one_thread import OneThread
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.poll import wait_readable
 from retoma.db.statements import Statement, adhoc
@@ -260,7 +260,8 @@ class Postgres:
     def _look_after(self, line: "_Line") -> None:
         # Behind a pooler nobody knows which of its sessions is at it.
         if not self._pooled:
-            with suppress(RuntimeError):  # closed meanwhile: the wait is over as well
+            # Closed meanwhile: the wait is over as well. No thread left: the next look finds one.
+            with suppress(RuntimeError, Away):
                 self._lines[Lane.PULSE].thread.submit(self._end_if_forgotten, line)
 
     def _end_if_forgotten(self, line: "_Line") -> None:
@@ -321,7 +322,7 @@ class _Line:
         moved: Callable[[], int] | None,
         unfinished: Unfinished,
     ) -> None:
-        self.thread = ThreadPoolExecutor(1, f"retoma-{lane}")
+        self.thread = OneThread(f"retoma-{lane}")
         self.wire = Wire()
         self.asked: _Asked | None = None
         self._dsn = address.dsn

@@ -12,7 +12,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,6 +40,7 @@ from retoma.db.database import (
     microseconds,
     no_room,
 )
+from retoma.db.one_thread import OneThread
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.statements import Statement
 from retoma.db.wakeups import Wakeups, share_as
@@ -74,7 +75,7 @@ class Sqlite:
         self._waiting = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._reader = ThreadPoolExecutor(1, "retoma-read")
+        self._reader = OneThread("retoma-read")
         self._reading: _Opened | None = None
         self._made_wakeups: Wakeups | None = None
         self._making = threading.Lock()
@@ -153,13 +154,18 @@ class Sqlite:
             if self._closing:
                 raise Away(f"{self._path} was closed")
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._write_for_ever, name="retoma-write", daemon=True
-                )
-                self._thread.start()
+                self._thread = self._start_writing()
             (self._asks.appendleft if lane is Lane.PULSE else self._asks.append)(ask)
             self._waiting.notify()
         return ask.future
+
+    def _start_writing(self) -> threading.Thread:
+        thread = threading.Thread(target=self._write_for_ever, name="retoma-write", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has none left; who asks next may find one
+            raise Away(f"{self._path} was not asked: {error}") from error
+        return thread
 
     def _write_for_ever(self) -> None:
         opened: _Opened | None = None

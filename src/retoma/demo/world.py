@@ -10,6 +10,7 @@ from pathlib import Path
 
 from retoma.console.exits import Exit, Stop
 from retoma.console.processes import RunnerProcess
+from retoma.engine.isolation.scratch import sweep
 from retoma.words import say
 
 HOME = Path(".retoma")
@@ -61,7 +62,10 @@ class World:
 
 @contextmanager
 def opened(name: str, *, slots: int, anew: bool, lease: float = LEASE) -> Iterator[World]:
-    """The world of this name in this folder, for us alone."""
+    """The world of this name in this folder, for us alone.
+
+    When the block ends, the temp folders of its killed programs go: no program starts after them and sweeps.
+    """
     folder = HOME / name
     HOME.mkdir(exist_ok=True)
     lock = os.open(HOME / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -79,3 +83,4 @@ def opened(name: str, *, slots: int, anew: bool, lease: float = LEASE) -> Iterat
         yield World(folder, slots, lease)
     finally:
         os.close(lock)
+        sweep()

@@ -4,7 +4,6 @@ Begun by the first message, so after the fork: every connection belongs to the p
 """
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
@@ -14,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from retoma.db import Database
 from retoma.dispatch.family import Family
 from retoma.engine.handlers.kinds import Kinds
+from retoma.engine.loop_thread import LoopThread
 from retoma.engine.ports import Clock
 from retoma.engine.run.hinted import HintedRunner
 from retoma.engine.run.runner import GRACE, LET_GO, LOOK
@@ -47,9 +47,8 @@ class Inside:
         self._runner: HintedRunner | None = None
         self._making = asyncio.Lock()
         family.allow_children()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="retoma-loop", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("retoma-loop")
+        self._loop = self._thread.loop
 
     def ask(self, what: Callable[[HintedRunner], Coroutine[Any, Any, T]]) -> T:
         """From the thread of a task; whatever interrupts it there interrupts only the waiting."""
@@ -71,14 +70,7 @@ class Inside:
         leaving = self._begin(self._left())
         with suppress(TimeoutError):
             leaving.result(LEAVE)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(LET_GO)
-        if not self._thread.is_alive():
-            self._loop.close()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        self._thread.stop(LET_GO)
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -75,15 +75,22 @@ class Sender:
         return not self._waiting and not self._sending
 
     def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="retoma-hints", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="retoma-hints", daemon=True)
+        try:
+            thread.start()
+        except (
+            RuntimeError
+        ) as error:  # the system has none left: what is put in next may find one
+            self._warn(error)
+            return
+        self._thread = thread
         atexit.register(self.close)
 
     def _run(self) -> None:
         while group := self._next():
             try:
                 self._send(group)
-            except Exception as error:  # noqa: BLE001 — whatever a broker raises, no hint is worth a job
+            except BaseException as error:  # noqa: BLE001 — whatever it was, the next hints must go out
                 self._rest(len(group), error)
             else:
                 self._sent()
@@ -103,15 +110,19 @@ class Sender:
                 log.info("hints.sent_again", dropped=self.dropped)
             self._changed.notify_all()
 
-    def _rest(self, lost: int, error: Exception) -> None:
+    def _rest(self, lost: int, error: BaseException) -> None:
         """Drop what waits, and try nothing for a while: one warning until it works again."""
         with self._changed:
             self._sending = False
             self.dropped += lost + len(self._waiting)
             self._waiting.clear()
-            if not self._failing:
-                log.warning("hints.not_sent", error=f"{type(error).__name__}: {error}")
-            self._failing = self._resting = True
+            self._warn(error)
+            self._resting = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._closing, self._pause)
             self._resting = False
+
+    def _warn(self, error: BaseException) -> None:
+        if not self._failing:
+            log.warning("hints.not_sent", error=f"{type(error).__name__}: {error}")
+        self._failing = True

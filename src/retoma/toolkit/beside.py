@@ -5,6 +5,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from retoma.engine.loop_thread import LoopThread
+
 T = TypeVar("T")
 
 
@@ -12,21 +14,13 @@ class Beside:
     """One for a process, whatever else runs a loop in it."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="retoma-beside", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("retoma-beside")
 
     def ask(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._thread.loop).result()
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        self._thread.stop()
 
 
 def one_at_a_time() -> "threading.Lock":

@@ -195,6 +195,25 @@ class StoredFile(Response):
             self._file.close()
 
 
+class Pieces(Response):
+    """Sends bytes that are shared by all who ask: a client that does not read holds one piece, not all of them."""
+
+    def __init__(self, content: bytes, media: str) -> None:
+        super().__init__(headers={"Content-Type": media, "Content-Length": str(len(content))})
+        self._content = memoryview(content)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 — as ASGI calls it
+        body: RequestBody | None = scope.get(BODY)
+        if body is not None:
+            body.prolong(len(self._content))
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+        for at in range(0, len(self._content), PIECE):
+            piece = bytes(self._content[at : at + PIECE])
+            more = at + PIECE < len(self._content)
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
+
+
 async def _in_thread(work: Callable[..., T], *args: object) -> T:
     return await asyncio.get_running_loop().run_in_executor(None, partial(work, *args))
 

@@ -3,9 +3,11 @@
 The kit knows no application by name; a route that declares no role is not served at all.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -24,6 +26,7 @@ from retoma.settings import Settings
 from retoma.web import problems, reference
 from retoma.web.body import Shape
 from retoma.web.bounds import UNSAFE, Bound, Bounds, Places
+from retoma.web.files import Pieces
 from retoma.web.house import Face, House, visit_at
 from retoma.web.notices import notice_kinds
 from retoma.web.orders import order_kind
@@ -209,11 +212,26 @@ def _about(site: FastAPI) -> APIRouter:
     """The API tells of itself; there is nothing in it that anybody may not know."""
     routes = router("about")
 
+    one = asyncio.Lock()
+
+    async def made(make: Callable[[], bytes]) -> bytes:
+        """What takes most of a second the first time: in a thread, and for all who wait once."""
+        async with one:
+            return await asyncio.get_running_loop().run_in_executor(None, make)
+
+    @cache
+    def page() -> bytes:
+        return reference.page(site.openapi()).encode()
+
+    @cache
+    def document() -> bytes:
+        return bytes(JSONResponse(site.openapi()).body)
+
     @routes.get(
         "/docs", dependencies=[Anybody], response_class=HTMLResponse, include_in_schema=False
     )
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(reference.page(site.openapi()))
+    async def docs() -> Response:
+        return Pieces(await made(page), "text/html; charset=utf-8")
 
     @routes.get(
         "/docs.css", dependencies=[Anybody], response_class=Response, include_in_schema=False
@@ -222,8 +240,8 @@ def _about(site: FastAPI) -> APIRouter:
         return Response(reference.STYLE, media_type="text/css")
 
     @routes.get("/openapi.json", dependencies=[Anybody], include_in_schema=False)
-    async def openapi() -> JSONResponse:
-        return JSONResponse(site.openapi())
+    async def openapi() -> Response:
+        return Pieces(await made(document), "application/json")
 
     return routes
 

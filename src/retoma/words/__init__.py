@@ -5,6 +5,7 @@ arises, with named values, and told where a person reads it: only there the lang
 """
 
 import os
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -54,6 +55,19 @@ def say(template: str, /, **values: Any) -> Said:
     said = Said(template.format(**values) if values else template)
     said.template, said.values = template, values
     return said
+
+
+def stored(said: Said) -> dict[str, Any]:
+    """A sentence as plain values, to be stored and told later by `restored`, in whatever language."""
+    return {"text": str(said), "template": said.template, "values": dict(said.values)}
+
+
+def restored(told: Mapping[str, Any]) -> str:
+    """What `stored` has kept; of values that were stored without a template, their `text`."""
+    template, values = told.get("template"), told.get("values")
+    if isinstance(template, str) and isinstance(values, dict):
+        return say(template, **values)
+    return str(told.get("text", ""))
 
 
 def tell(text: str, language: Language | None = None) -> str:

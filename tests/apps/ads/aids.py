@@ -15,7 +15,7 @@ from retoma.outbound import Outbound
 from retoma.secret import Secret
 from retoma.testing import FakeClock, drain
 from retoma.toolkit.tools import Tools
-from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter
+from tests.apps.ads.fakes import KEY, FakeWriter
 from tests.outbound.fakes import Server, serving
 
 WHO = "ana"
@@ -26,7 +26,7 @@ class World:
     """One orchestrator; its workers, writers and proxies by their ids."""
 
     app: Retoma
-    workers: dict[str, FakeWorker]
+    workers: dict[str, Any]  # each answers as a worker does
     writers: dict[str, FakeWriter]
     proxies: list[str]
 
@@ -130,7 +130,7 @@ async def world(
     url: str,
     folder: Path,
     *,
-    workers: Sequence[FakeWorker] = (),
+    workers: Sequence[Any] = (),
     writers: Sequence[FakeWriter] = (),
     proxies: int = 1,
     real_time: bool = False,

@@ -9,12 +9,20 @@ from typing import Any
 import pytest
 
 from retoma.apps.ads.clients import WorkerClient, WriterClient
-from retoma.apps.ads.clients.answers import Endpoint, Met, meaning, met
+from retoma.apps.ads.clients.answers import (
+    IN_PORTUGUESE,
+    Endpoint,
+    Met,
+    in_their_words,
+    meaning,
+    met,
+)
 from retoma.apps.ads.clients.passed_over import Without
 from retoma.apps.ads.clients.services import MOST
 from retoma.apps.ads.model import Proxy, Worker, Writer
 from retoma.engine.rules.errors import ErrorClass, Permanent, Transient, Unsure
 from retoma.outbound import Outbound
+from retoma.outbound.client import FAILURES
 from retoma.secret import Secret
 from tests.apps.ads.fakes import told
 from tests.outbound.fakes import answer, endless, redirect, serving
@@ -58,7 +66,7 @@ TABLE = {
     Endpoint.SESSION_STATUS: "502 502 502 -   502 502 502 502 502 502 502 502 502 502",
     Endpoint.CLOSE_SESSION: "502 502 502 -   502 502 502 502 502 502 502 -   502 502",
     Endpoint.START_SCRAPE: "500 config config 200 502 500 config throttled ? 502 ? ? ? 502",
-    Endpoint.FIND_SCRAPE: "502 502 502 -   502 502 502 502 502 502 502 502 502 502",
+    Endpoint.FIND_SCRAPE: "-   -   -   -   -   -   -   502 -   502 -   -   502 502",
     Endpoint.SCRAPE_STATUS: (
         "202 config config -   202 202 config 202 202 202 202 202 202 202"
     ),
@@ -246,3 +254,15 @@ def test_h67_only_the_value_of_that_name_is_passed_over(sent, kept, size):
         for at in range(0, len(whole), size):
             slim.feed(whole[at : at + size])
         assert json.loads(slim.kept) == (sent if kept is None else kept)
+
+
+def test_what_came_of_a_request_is_said_in_the_language_of_the_document():
+    """A mission shows it in Portuguese: no English of our client stands there."""
+    known = {text for _, text in FAILURES.values()}
+    assert known <= IN_PORTUGUESE.keys()
+    error = Transient("ads writer: POST http://writer.example: no connection", code="no_answer")
+    told = in_their_words(Endpoint.PROCESS, error)
+    assert (told.code, str(told)) == (
+        "ERROR301",
+        "writer: POST http://writer.example: sem conexão",
+    )

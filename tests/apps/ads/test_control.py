@@ -1,14 +1,21 @@
 """Mission Control: the settings of the document (§8), "Parar agora", and what is told of trouble."""
 
+import asyncio
 import re
 
 from retoma import Retoma
 from retoma.apps.ads import APP, store
+from retoma.apps.ads.pages.control import ControlScreen
+from retoma.apps.ads.pages.looks import concern_of
+from retoma.engine.ports import Clock
+from retoma.web.broadcast import nobody_asks
+from retoma.web.pages.live import Screens
 from tests.apps.ads.fakes import FakeWorker, FakeWriter
 from tests.apps.ads.test_pages import site_of, text_of
 from tests.apps.people import PT
 from tests.engine.aids import eventually, running
 from tests.web.test_more_pages import posted, told
+from tests.web.test_pages import anext_with
 from tests.web.test_sign_in import signed_in
 
 
@@ -67,6 +74,26 @@ async def test_no_proxy_is_told_of_and_parar_agora_cancels_what_runs(database_ur
         )
         assert missions == [(first, "canceled", "Bia"), (second, "queued", None)]
         await browser.aclose()
+
+
+async def test_polling_ui_is_how_long_a_page_stays_as_it_is_without_an_event(
+    database_url, tmp_path
+):
+    """§8.2. No event says that a runner is gone: the page says so after `polling_ui` all the same."""
+    async with site_of(database_url, tmp_path, workers=[FakeWorker()]) as site:
+        pages = site.site.state.pages
+        assert (await concern_of(pages)).silence == 5
+        await site.house.app.knobs.set("ads.polling_ui", 1, actor="ana")
+        screen = ControlScreen(pages, site.view(), await concern_of(pages))
+        screens = Screens(pages.house.broadcaster, Clock())
+        hearing = await screens.watch(screen, nobody_asks, "Vera")
+        first = (await anext_with(hearing, b"hx-partial")).decode()
+        assert "Todos os workers" not in first
+        await site.house.change("UPDATE ads_workers SET status = 'error'")  # no event tells
+        async with asyncio.timeout(9):
+            await anext_with(hearing, "Todos os workers estão em erro".encode())
+        hearing.leave()
+        await pages.house.broadcaster.close()
 
 
 # — what keeps missions, in words, on the page of it all —

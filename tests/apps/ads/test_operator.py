@@ -12,6 +12,7 @@ from retoma.engine.ops.alerts import Alerts, application_chores
 from retoma.engine.ops.leader_tasks import Fence
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.store.alerts import Rule
+from retoma.words import Language, restored, tell
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter
 from tests.engine.aids import eventually
@@ -123,6 +124,10 @@ async def test_m4_who_waits_for_a_proxy_for_long_is_told_of_and_so_is_every_work
         house.clock.advance(901)
         assert await troubles(house) == ["no_proxy"]
         assert await alerts_of(house) == ["ads.no_proxy"]
+        [(said,)] = await house.rows("SELECT details FROM alerts WHERE closed_at IS NULL")
+        text = restored(store.json_of(said))
+        assert text == "no proxy has been available for 15 minutes (ERROR501)"
+        assert tell(text, Language.PT_BR) == "nenhum proxy disponível há 15 minutos (ERROR501)"
         await Alerts("UTC").chore(cast("Fence", await house.app.database()))
         assert await open_alerts(house) == ["ads.no_proxy"], "who cannot look closes nothing"
         await house.change("UPDATE ads_workers SET status = 'error'")

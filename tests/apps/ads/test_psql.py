@@ -16,6 +16,8 @@ from retoma import Retoma, db
 from retoma.apps.ads import APP
 from retoma.db import adhoc, migrations
 from retoma.db.migrations import ENGINE, PublicViews, Room
+from retoma.library import room_of
+from retoma.manifest import application_of
 from tests.apps.ads import test_document as document
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter
@@ -264,6 +266,28 @@ async def test_what_public_shows_stands_in_no_migrations_way():
         assert await shown(url) == []
         opened.close()
         assert await upgraded(url, PublicViews.AUTO) == sorted(VIEWS)
+
+
+# Which application keeps the tables of a document, and what the document calls them.
+TABLES = {
+    "quotes": ("quote_requests",),
+    "documents": ("execucoes_classificacao", "resultados_classificacao"),
+    "embeddings": ("queue_jobs",),
+    "matches": ("scrape_jobs", "scrape_tasks", "partidas"),
+    "ads": VIEWS,
+}
+
+
+async def test_the_tables_of_every_document_are_seen_in_a_plain_psql():
+    with bare() as url:
+        opened = db.open(url)
+        applications = [application_of(name) for name in TABLES]
+        for room in (ENGINE, *(room_of(each, "auto") for each in applications)):
+            await migrations.upgrade(opened, room=room)
+        opened.close()
+        for names in TABLES.values():
+            for name in names:
+                assert "(0 rows)" in psql(url, f"SELECT * FROM {name}"), name  # noqa: S608
 
 
 def test_a_word_that_is_no_choice_is_refused(monkeypatch: pytest.MonkeyPatch):

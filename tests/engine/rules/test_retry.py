@@ -235,3 +235,9 @@ def test_e15_no_attempt_comes_sooner_than_our_own_backoff():
 def test_row_35_a_policy_that_makes_no_sense_is_refused_by_name(wrong):
     with pytest.raises(BadInput, match="must be"):
         Retry(**wrong)
+
+
+@pytest.mark.parametrize("attempts", [0, 1.5, "3", True, 1_001])
+def test_attempts_are_a_whole_number(attempts):
+    with pytest.raises(BadInput, match="attempts must be a whole number from 1 to 1000"):
+        Retry(attempts=attempts)

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -446,6 +447,54 @@ async def test_a_broken_attempt_gives_its_job_back_and_is_not_started_under_its_
         assert [("released", 1), ("claimed", 2), ("done", 2)] == told[3:]
         assert [1] == ran
         assert 0 == (await app.get(job.id)).failures
+
+
+class LateSettling(Counting):
+    """A database that is slow to write how a claim has ended."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.settling = asyncio.Event()
+        self.may_write = asyncio.Event()
+
+    async def write(self, fn: Callable[..., Any], **how: Any) -> Any:
+        if how["verb"] == "settle":
+            self.settling.set()
+            await self.may_write.wait()
+        return await super().write(fn, **how)
+
+
+async def test_a_job_on_its_way_back_is_not_started_while_unknown_claims_are_looked_for(
+    database_url,
+):
+    started: list[tuple[int, int]] = []
+    async with Retoma(database_url) as app:
+
+        @app.job
+        async def work(ctx: Context, n: int) -> int:
+            started.append((ctx.job, ctx.epoch))
+            return n
+
+        async def has_started(which: tuple[int, int]) -> bool:
+            return which in started
+
+        database = LateSettling(await app.database())
+        runner = Runner(House(database=database, kinds=app.kinds, knobs=Knobs(tick=60)))
+        with crash_at("attempt.before_settle", "exception"):
+            broken = await app.submit(work, 0)
+            async with beside(runner), asyncio.timeout(60):
+                await database.settling.wait()
+                with crash_at("claim.after_commit", "reply_lost"):
+                    lost = await app.submit(work, 1)
+                    await eventually(lambda: has_started((lost.id, 1)))
+                database.may_write.set()
+                for job in (broken, lost):
+                    await eventually(partial(ended, app, job.id))
+
+        assert [(broken.id, 1), (broken.id, 2), (lost.id, 1)] == sorted(started)
+        told = [event.type for event in await app.events(broken.id)]
+        assert ["submitted", "claimed", "released", "claimed", "done"] == told
+        assert 0 == await app.refused_writes()
 
 
 async def claimed(app: Retoma, job: int) -> bool:

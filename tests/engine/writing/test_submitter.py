@@ -10,6 +10,19 @@ from retoma.db.crashpoint import Harm
 from retoma.engine.rules.errors import Unsure
 from tests.engine.aids import change, rows
 
+REFUSE_SEVEN_UNKNOWN = adhoc(
+    """CREATE TRIGGER no_seven BEFORE INSERT ON jobs
+WHEN NEW.payload = '7' BEGIN SELECT json('no json'); END;""",
+    """CREATE FUNCTION no_seven() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF CAST(NEW.payload AS text) = '7' THEN RAISE SQLSTATE 'XX123'; END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER no_seven BEFORE INSERT ON retoma.jobs
+FOR EACH ROW EXECUTE FUNCTION no_seven();""",
+)
+
 
 def with_work(url: str) -> Retoma:
     app = Retoma(url)
@@ -64,6 +77,20 @@ async def test_a_row_the_database_refuses_fails_alone(database_url):
         )
 
         assert [7] == [n for n, end in enumerate(ends) if isinstance(end, BadRow)]
+        assert [(9,)] == await rows(database, "SELECT count(*) FROM jobs")
+
+
+async def test_a_row_refused_for_a_reason_nobody_knows_fails_alone(database_url):
+    """A state of SQL that no list has, and an error of SQLite that says nothing but "error"."""
+    async with with_work(database_url) as app:
+        database = await app.database()
+        await database.write(lambda tx: tx.run(REFUSE_SEVEN_UNKNOWN), verb="trigger")
+
+        ends = await asyncio.gather(
+            *(app.submit("work", n) for n in range(10)), return_exceptions=True
+        )
+
+        assert [7] == [n for n, end in enumerate(ends) if isinstance(end, Exception)]
         assert [(9,)] == await rows(database, "SELECT count(*) FROM jobs")
 
 

@@ -238,7 +238,10 @@ def import_(
         print(told if apply else f"{speak('Dry run: nothing was added.')} {told}")
     if counts["wrong"] and apply:
         raise Stop(
-            Exit.FAILED, say("{n} lines are wrong; nothing was added", n=counts["wrong"])
+            Exit.FAILED,
+            say("1 line is wrong; nothing was added")
+            if counts["wrong"] == 1
+            else say("{n} lines are wrong; nothing was added", n=counts["wrong"]),
         )
 
 
@@ -273,7 +276,7 @@ def generate(database: str | None, as_json: bool, told: dict[str, Any]) -> None:
     if result.dry_run:
         print(speak("{wanted} missions: {new} new, {known} there already", **counts))
     else:
-        print(speak("{new} missions were made; {known} were there already", **counts))
+        print(speak("missions made: {new}; there already: {known}", **counts))
 
 
 def recur(database: str | None, as_json: bool, told: dict[str, Any]) -> None:
@@ -391,7 +394,7 @@ def adopt(
     if told.under_way:
         print(
             speak(
-                "{n} missions were under way there: here they have failed, and a person decides",
+                "missions that were under way there: {n}; here they have failed, and a person decides",
                 n=told.under_way,
             )
         )

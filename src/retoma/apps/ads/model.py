@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import SplitResult
 
+from retoma.codec import encode
 from retoma.engine.rules.errors import ErrorClass, Permanent
 from retoma.secret import Secret
 
@@ -267,6 +268,7 @@ def session_edge(local: WorkerStatus, remote: str) -> tuple[SessionEdge, str | N
 
 # — records —
 
+UNUSABLE_ID: Final = "invalid_remote_id"
 REMOTE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -363,7 +365,7 @@ def checked_remote_id(value: Any) -> str:
     """An id of somebody else's that goes into addresses of ours."""
     if isinstance(value, str) and REMOTE_ID.fullmatch(value):
         return value
-    raise Permanent(f"invalid_remote_id: {value!r:.80}", code="ERROR200")
+    raise Permanent(f"{UNUSABLE_ID}: {encode(value):.80}", code="ERROR200")
 
 
 def data_url(storage_domain: str, job_id: str, scheme: str = "https") -> str:

@@ -29,5 +29,6 @@ APP = Application(
     ),
     schedules=(("documents.tidy", "17 4 * * *"),),
     migrations="retoma.apps.documents.migrations",
+    views=("execucoes_classificacao", "resultados_classificacao"),
     refers=(("documents", "job"),),
 )

@@ -24,5 +24,6 @@ APP = Application(
     ),
     schedules=(("embeddings.tidy", "27 * * * *"),),
     migrations="retoma.apps.embeddings.migrations",
+    views=("queue_jobs",),
     refers=(("embeddings_documents", "job"),),
 )

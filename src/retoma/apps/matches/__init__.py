@@ -17,6 +17,7 @@ APP = Application(
     templates="retoma.apps.matches.pages",
     menu=((say("Rounds"), "/matches"), (say("Stored matches"), "/matches/partidas")),
     migrations="retoma.apps.matches.migrations",
+    views=("scrape_jobs", "scrape_tasks", "partidas"),
     refers=(("match_tasks", "job"), ("match_runs", "discovery")),
     knobs=(
         Knob(

@@ -220,7 +220,7 @@ def confirm(
 ) -> None:
     of = checked_round(league, season, round_)
     _written(database, lambda tx: store.repairs.confirm(tx, of, matches, why, actor=ACTOR))
-    _told_of(as_json, of, speak("{round}: {n} matches", round=of.said, n=matches))
+    _told_of(as_json, of, speak("{round}, matches: {n}", round=of.said, n=matches))
 
 
 def _told_of(as_json: bool, of: Round, text: str) -> None:

@@ -15,7 +15,8 @@ SENTENCES: Final = (
     say("a match that is {status} is not awarded yet"),
     say("plays twice in this round"),
     say("plays in {match} of this round already"),
-    say("{n} are known, and this round has {size}"),
+    say("this round has {size} matches, known so far: {n}"),
+    say("{n} are known, and this round has {size}"),  # in rows of earlier versions
     say("{day} is no day of the season {season}"),
     say("is {days} days from {day}, the day on the page of its round"),
     say("a team cannot play against itself"),

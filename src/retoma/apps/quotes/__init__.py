@@ -27,6 +27,7 @@ APP = Application(
         ("cleanup_old_processing", "0 4 * * *"),
     ),
     migrations="retoma.apps.quotes.migrations",
+    views=("quote_requests",),
     refers=(("quotes", "job"),),
     knobs=(
         Knob("max_products", 10, KnobType.INT, 1, 100, why=say("pages tried for a quote")),

@@ -74,12 +74,13 @@ def _folders() -> Iterator[Path]:
 def _made() -> Path:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        if folder.exists():
-            atexit.register(partial(_forget, os.getpid(), folder))
-            return folder  # its lock is held until this process has ended
-        os.close(held)  # somebody has swept between the two
+        with suppress(FileNotFoundError):  # another process has swept before it was opened …
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if folder.exists():
+                atexit.register(partial(_forget, os.getpid(), folder))
+                return folder  # its lock is held until this process has ended
+            os.close(held)  # … or before it was locked
 
 
 def _removed(folder: Path) -> bool:

@@ -25,7 +25,7 @@ from retoma.engine.store import OF_APPLICATIONS, NewJob, Submission, alerts
 from retoma.engine.store.alerts import ACTOR, Alert, Cause, Rule, Untold
 from retoma.engine.store.breaker import list_breakers
 from retoma.engine.store.budget import standing_budgets
-from retoma.words import Said, say
+from retoma.words import Said, restored, say
 
 EVERY = 30.0  # seconds between two looks
 HAND_OVER = 10.0  # seconds between two looks for what is to be told
@@ -315,7 +315,7 @@ def _sentence(rule: Rule, subject: str, details: Mapping[str, Any]) -> Said:
                 trouble=details.get("text", ""),
             )
         case Rule.APPLICATION:
-            return say("{subject}: {text}", subject=subject, text=details.get("text", ""))
+            return say("{subject}: {text}", subject=subject, text=restored(details))
 
 
 def _minutes(seconds_: float) -> float:

@@ -47,7 +47,10 @@ class Retry:
 
     def _checks(self) -> list[tuple[str, bool]]:
         return [
-            (f"attempts must be from 1 to {MOST}", 1 <= self.attempts <= MOST),
+            (
+                f"attempts must be a whole number from 1 to {MOST}",
+                type(self.attempts) is int and 1 <= self.attempts <= MOST,
+            ),
             ("base must be from 0 s to 100 years", 0 <= self.base <= LONGEST),
             ("cap must be from base to 100 years", self.base <= self.cap <= LONGEST),
             ("factor must be finite and at least 1", 1 <= self.factor < math.inf),

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from enum import StrEnum
 from random import Random
 from types import MappingProxyType
@@ -568,8 +568,10 @@ class Attempt:
     def set_result(self, state: State) -> None:
         if self._kind.log_settled is not None:
             ms = (self._tools.clock.now() - self._began) * 1000
-            fields = self._kind.log_settled(self.claim.job, state, ms)
-            self._log(state).bind(**fields).info("job.settled")
+            line = self._log(state)
+            with suppress(Exception):  # the line itself matters more, and the end most of all
+                line = line.bind(**self._kind.log_settled(self.claim.job, state, ms))
+            line.info("job.settled")
         elif self._tools.debugging:
             self._log(state).debug("job.settled")
         self._ended(None)

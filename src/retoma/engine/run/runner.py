@@ -213,6 +213,7 @@ class Life:
         # What it has in hand.
         self._running: dict[Held, Attempt] = {}  # until they are settled
         self._telling: set[Held] = set()  # those whose story is still being told
+        self._returning: set[Held] = set()  # broken attempts whose jobs are being given back
         self._suspect: Held | None = None
         self._abandoned: set[asyncio.Task[Any]] = set()
         self._beside: set[asyncio.Task[None]] = set()
@@ -608,7 +609,7 @@ class Life:
     async def _unknown(self) -> list[Claim]:
         """Claims that the database has and this instance has never started. None is made meanwhile."""
         # From before the read: what is settled during it was ours when the database looked.
-        started = set(self._running)
+        started = self._running.keys() | self._returning
         held = await self._database.read(
             lambda tx: store.recall_jobs(tx, self._boot.id), patience=0
         )
@@ -670,6 +671,9 @@ class Life:
     def _give_back(self, claim: Claim) -> None:
         """Let a job wait again, at no cost. It is never started again under the same epoch: what its
         broken attempt still saves would be done twice."""
+        self._returning.add(
+            claim.held
+        )  # until it is written, the database says that it is ours
         answer: asyncio.Future[State] = self._loop.create_future()
         answer.add_done_callback(lambda done: self._given_back(claim, done))
         self._writer.settle(
@@ -678,11 +682,13 @@ class Life:
 
     def _given_back(self, claim: Claim, answer: "asyncio.Future[State]") -> None:
         error = answer.exception()
-        if error is None:
-            self.look(claim.queue)
-        elif not isinstance(error, LeaseLost):
+        if error is not None and not isinstance(error, LeaseLost):
             log.error("runner.give_back_failed", job=claim.job, exc_info=error)
             self._loop.call_later(NO_ANSWER, self._give_back, claim)
+            return
+        self._returning.discard(claim.held)
+        if error is None:
+            self.look(claim.queue)
 
     async def _idle(self) -> bool:
         if self._running:
@@ -813,8 +819,11 @@ class Life:
         """What a claim without an answer has taken is not this instance's to run any more."""
         if self._recall:
             with self._outliving("claim"):
-                for claim in await self._unknown():
-                    self._give_back(claim)
+                async with (
+                    self._claiming
+                ):  # what is being claimed just now is started, not given back
+                    for claim in await self._unknown():
+                        self._give_back(claim)
 
     def _grace(self) -> float:
         """Seconds for running jobs to finish; without a heartbeat no longer than the lease is good."""

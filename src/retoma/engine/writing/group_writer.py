@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-import structlog
-
 from retoma.db import (
     Away,
     BadRow,
@@ -29,6 +27,7 @@ from retoma.db import (
     from_driver,
 )
 from retoma.engine import store
+from retoma.engine.log import get_logger
 from retoma.engine.ports import Clock
 from retoma.engine.rules.cost import Bill
 from retoma.engine.rules.errors import LeaseLost, NotFound
@@ -48,7 +47,7 @@ PATIENCE = 30.0  # seconds a group is sent again before the database is said to 
 INTERRUPTIONS = 3  # of a whole group, then it is sent in halves
 REFUSALS = 3  # of a single row, for a reason that nobody knows: then it is refused for good
 
-log = structlog.get_logger("retoma.writer")
+log = get_logger("retoma.writer")
 
 
 class Answer(asyncio.Future[Any]):

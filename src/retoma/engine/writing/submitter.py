@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from retoma.db import BadRow, Database, Row
+from retoma.db import BadRow, Database, Row, from_driver
 from retoma.engine import store
 from retoma.engine.rules.job import Job
 from retoma.engine.store import NewJob, Submission
@@ -81,14 +81,14 @@ class _Queue:
         """Everybody in the group gets an answer, whatever happens."""
         try:
             answers = await self._together(group)
-        except BadRow as error:
-            if len(group) == 1:
+        except Exception as error:  # noqa: BLE001 — told to those who asked
+            if len(group) == 1 or not (isinstance(error, BadRow) or from_driver(error)):
                 _fail(group, error)
                 return
-            for asked in group:  # the one with the bad row fails alone
+            for (
+                asked
+            ) in group:  # the one that the database refuses, for whatever reason, fails alone
                 await self._commit([asked])
-        except Exception as error:  # noqa: BLE001 — told to those who asked
-            _fail(group, error)
         else:
             for asked, rows in zip(group, answers, strict=True):
                 made = store.submitted(asked.about, asked.job, rows)

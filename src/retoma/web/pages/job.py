@@ -29,6 +29,7 @@ LINES: Final = 100  # of a timeline
 READ: Final = 20_000  # characters of a payload, a result or a text that is shown
 BAD: Final = frozenset({"failed", "buried", "lost", "stalled", "step_failed"})
 SPOKEN: Final = ("step", "key", "name", "code", "message", "why", "reason")
+SENTENCES: Final = ("message", "why", "reason")  # of those; the others are names
 PICTURES: Final = ("image/png", "image/jpeg", "image/webp", "image/gif")
 # Neither a program nor an address in it can do anything; what it looks like may be seen.
 SANDBOX: Final = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
@@ -106,7 +107,9 @@ class JobScreen:
         details = shown_details(event.details, stacks=self.view.steers)
         told = details if isinstance(details, dict) else {}
         said = " · ".join(
-            str(told[name]) for name in SPOKEN if told.get(name) not in (None, "")
+            self.view.tell(str(told[name])) if name in SENTENCES else str(told[name])
+            for name in SPOKEN
+            if told.get(name) not in (None, "")
         )
         rest = {name: value for name, value in told.items() if name not in SPOKEN}
         return Line(event, said, text_of(rest) if rest else "")

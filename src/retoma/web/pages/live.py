@@ -46,6 +46,9 @@ class Concern:
     batch: int | None = None
     job: int | None = None
     pause: float = PAUSE
+    silence: float = (
+        ANYWAY  # seconds without an event after which the page is drawn all the same
+    )
 
     def met(self, part: Slice) -> bool:
         return any(self._wants(event) for event in part.events)
@@ -152,7 +155,7 @@ class Stage:
 
     async def _rung(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(ANYWAY):
+            async with asyncio.timeout(self._shown.concern.silence):
                 await self._ring.wait()
         self._ring.clear()
 

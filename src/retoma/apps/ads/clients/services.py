@@ -1,6 +1,6 @@
 """The two services of the document as we speak to them (§9); `answers` says what their failures mean."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,6 +16,9 @@ from retoma.outbound import Answer, Outbound, Policy
 from retoma.secret import Secret, redact_text
 
 OK: Final = 200
+GOOD: Final = range(200, 300)
+# With which a service that has no such request may refuse it. The others say that it is busy or away.
+NO_SUCH_REQUEST: Final = tuple({*range(300, 502)} - {408, 425, 429})
 REFUSED: Final = (400, 413, 422)  # what was asked for; they may say why
 REASONS: Final = ("detail", "error", "message", "title")  # members under which they say it
 REASON: Final = 300  # characters of that
@@ -94,7 +97,7 @@ class Client:
             if answer.status in REFUSED and answer.status not in accept:
                 why = await _refusal(self._policy.purpose, answer)
                 raise Permanent(why, code=met(answer.status))
-            return answer, await _object(answer) if reads and answer.status == OK else {}
+            return answer, await _object(answer) if reads and answer.status in GOOD else {}
 
     async def _status(self, endpoint: Endpoint, path: str) -> dict[str, Any] | None:
         """What is said of a job, but for its `data`, however much that is; None of one they lack."""
@@ -150,18 +153,27 @@ class WorkerClient(Client):
     async def start_scrape(self, key: str, payload: Mapping[str, Any]) -> str:
         named = {"Idempotency-Key": key}
         _, told = await self._ask(Endpoint.START_SCRAPE, "/scrape", body=payload, headers=named)
-        return checked_remote_id(told.get("job_id"))
+        return begun_id(checked_remote_id, told)
 
     async def find_scrape(self, key: str) -> tuple[bool, str | None]:
-        """Whether this worker can be asked by key, and what it has under this one."""
-        answer, told = await self._ask(
-            Endpoint.FIND_SCRAPE, "/scrape", params={"key": key}, accept=(GONE, 405)
+        """Whether this worker can be asked by key, and what it has under this one.
+
+        §9.1 has no such request: whatever else a worker answers, it cannot be asked by key."""
+        answer, _ = await self._ask(
+            Endpoint.FIND_SCRAPE,
+            "/scrape",
+            params={"key": key},
+            accept=NO_SUCH_REQUEST,
+            reads=False,
         )
         if answer.status == GONE and answer.headers.get("retoma-keys") == "known":
             return True, None
-        if answer.status != OK or "job_id" not in told:
+        if answer.status != OK:
             return False, None
-        return True, checked_remote_id(told["job_id"])
+        try:
+            return True, checked_remote_id((await _object(answer)).get("job_id"))
+        except (Transient, Permanent):
+            return False, None
 
     async def scrape(self, job: str) -> ScrapeSeen:
         told = await self._status(Endpoint.SCRAPE_STATUS, f"/scrape/{checked_remote_id(job)}")
@@ -189,7 +201,7 @@ class WriterClient(Client):
     async def process(self, payload: Mapping[str, Any]) -> str:
         """Start it; ERROR301 and ERROR302 say that it was not started."""
         _, told = await self._ask(Endpoint.PROCESS, "/process", body=payload)
-        return checked_writer_id(told.get("job_id"))
+        return begun_id(checked_writer_id, told)
 
     async def status(self, job: str) -> WriteSeen:
         told = await self._status(Endpoint.WRITE_STATUS, f"/status/{checked_writer_id(job)}")
@@ -213,6 +225,14 @@ class WriterClient(Client):
         """Whether it says so; ERROR301 and ERROR302 where it says nothing."""
         answer, told = await self._ask(Endpoint.HEALTH, "/health", accept=(503,))
         return answer.status == OK and told.get("status") == "healthy"
+
+
+def begun_id(check: Callable[[Any], str], told: Mapping[str, Any]) -> str:
+    """The id of what was begun. A service that names none that can be used has begun it perhaps."""
+    try:
+        return check(told.get("job_id"))
+    except Permanent as error:
+        raise Unsure(str(error)) from error
 
 
 def checked_writer_id(value: Any) -> str:

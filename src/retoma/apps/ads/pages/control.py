@@ -15,7 +15,7 @@ from retoma.apps.ads.api.how import time_told
 from retoma.apps.ads.api.orchestrator import OrchestratorShown
 from retoma.apps.ads.api.things import ProxyShown, WorkerShown, WriterShown
 from retoma.apps.ads.model import WorkerStatus
-from retoma.apps.ads.pages.looks import CONCERN, knob, path_of, read, worker_rows
+from retoma.apps.ads.pages.looks import CONCERN, concern_of, knob, path_of, read, worker_rows
 from retoma.apps.ads.pages.words import field_name
 from retoma.apps.ads.store.watch import watch
 from retoma.db import Row
@@ -102,14 +102,11 @@ class ControlScreen:
 
     pages: Pages = field(compare=False, repr=False)
     view: View
+    concern: Concern = CONCERN
 
     @property
     def key(self) -> "ControlScreen":
         return self
-
-    @property
-    def concern(self) -> Concern:
-        return CONCERN
 
     async def draw(self) -> Sequence[Region]:
         house = self.pages.house
@@ -221,8 +218,8 @@ def _underway(row: Row) -> UnderWay:
     return UnderWay(**{**told, "started_at": time_told(told["started_at"])})
 
 
-def control_screen(who: ALooker) -> ControlScreen:
-    return ControlScreen(who.pages, who.view)
+async def control_screen(who: ALooker) -> ControlScreen:
+    return ControlScreen(who.pages, who.view, await concern_of(who.pages))
 
 
 AScreen = Annotated[ControlScreen, Depends(control_screen)]

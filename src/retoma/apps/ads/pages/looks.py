@@ -1,6 +1,7 @@
 """What the pages of the ads orchestrator have in common: what moves them, how a status looks, what forms say."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from markupsafe import Markup
@@ -38,6 +39,11 @@ async def read(pages: Pages, fn: Callable[[Transaction], T]) -> T:
 
 async def knob(pages: Pages, name: str) -> Any:
     return (await pages.house.retoma.knobs.get(f"ads.{name}")).value
+
+
+async def concern_of(pages: Pages) -> Concern:
+    """What draws a page anew: its events, and `polling_ui` where there are none (§8.2)."""
+    return replace(CONCERN, silence=await knob(pages, "polling_ui"))
 
 
 def path_of(checkpoint: str | None, status: str) -> list[tuple[str, str]]:

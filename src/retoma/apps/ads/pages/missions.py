@@ -15,7 +15,7 @@ from retoma.apps.ads import api, store
 from retoma.apps.ads.api.how import time_told
 from retoma.apps.ads.api.missions import NewMission, NewMissions, Ticked, language
 from retoma.apps.ads.model import ERRORS, Checkpoint, MediaType, Status
-from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, path_of, read
+from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, concern_of, path_of, read
 from retoma.apps.ads.pages.words import details, event_name, field_name
 from retoma.apps.ads.store import MissionSearch
 from retoma.engine.rules.errors import IllegalMove, NotFound
@@ -85,14 +85,11 @@ class BankScreen:
     view: View
     search: MissionSearch
     cursor: str | None = None
+    concern: Concern = CONCERN
 
     @property
     def key(self) -> "BankScreen":
         return self
-
-    @property
-    def concern(self) -> Concern:
-        return CONCERN
 
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("missions page", self.search.asked())
@@ -139,7 +136,7 @@ def address(search: MissionSearch, cursor: str | None = None) -> str:
     return BANK + query_of({**search.asked(), "cursor": cursor})
 
 
-def bank_screen(
+async def bank_screen(
     who: ALooker,
     status: StatusOf = None,
     media_type: MediaOf = None,
@@ -157,7 +154,7 @@ def bank_screen(
         until=until,
         code=code,
     )
-    return BankScreen(who.pages, who.view, search, cursor)
+    return BankScreen(who.pages, who.view, search, cursor, await concern_of(who.pages))
 
 
 ABank = Annotated[BankScreen, Depends(bank_screen)]
@@ -218,14 +215,11 @@ class MissionScreen:
     pages: Pages = field(compare=False, repr=False)
     view: View
     mission: str
+    concern: Concern = CONCERN
 
     @property
     def key(self) -> "MissionScreen":
         return self
-
-    @property
-    def concern(self) -> Concern:
-        return CONCERN
 
     async def draw(self) -> Sequence[Region]:
         row = await read(self.pages, lambda tx: tx.one(store.GET_MISSION, mission=self.mission))
@@ -292,8 +286,8 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def mission_screen(mission: api.missions.MissionId, who: ALooker) -> MissionScreen:
-    return MissionScreen(who.pages, who.view, mission)
+async def mission_screen(mission: api.missions.MissionId, who: ALooker) -> MissionScreen:
+    return MissionScreen(who.pages, who.view, mission, await concern_of(who.pages))
 
 
 AMission = Annotated[MissionScreen, Depends(mission_screen)]

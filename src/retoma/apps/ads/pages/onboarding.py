@@ -126,7 +126,7 @@ async def generate(actor: Operator, who: ALooker, request: Request) -> Response:
     if dry_run:
         said = say("{wanted} missions: {new} new, {known} there already", **counts)
     else:
-        said = say("{new} missions were made; {known} were there already", **counts)
+        said = say("missions made: {new}; there already: {known}", **counts)
     return did(who, who.view.tell(said), BACK)
 
 

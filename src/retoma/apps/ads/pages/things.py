@@ -24,7 +24,7 @@ from retoma.apps.ads.api.things import (
     WorkerShown,
     WriterShown,
 )
-from retoma.apps.ads.pages.looks import CONCERN, knob, worker_rows
+from retoma.apps.ads.pages.looks import CONCERN, concern_of, knob, worker_rows
 from retoma.apps.ads.pages.words import field_name
 from retoma.apps.ads.store import Sort
 from retoma.apps.ads.store.operate import OFF_BY
@@ -68,14 +68,11 @@ class ThingsScreen:
     view: View
     sort: Sort
     cursor: str | None = None
+    concern: Concern = CONCERN
 
     @property
     def key(self) -> "ThingsScreen":
         return self
-
-    @property
-    def concern(self) -> Concern:
-        return CONCERN
 
     async def draw(self) -> Sequence[Region]:
         house = self.pages.house
@@ -136,8 +133,8 @@ def _offer_list(sort: Sort) -> None:
     """A page of them, and how it moves."""
     here = address(sort)
 
-    def screen(who: ALooker, cursor: CursorOf = None) -> ThingsScreen:
-        return ThingsScreen(who.pages, who.view, sort, cursor)
+    async def screen(who: ALooker, cursor: CursorOf = None) -> ThingsScreen:
+        return ThingsScreen(who.pages, who.view, sort, cursor, await concern_of(who.pages))
 
     @routes.get(here)
     async def show(

@@ -46,9 +46,12 @@ SELECT s.worker, s.proxy, s.proxy_name, s.lost, s.ended_at IS NOT NULL, s.served
        EXISTS (SELECT 1 FROM ads_missions m WHERE m.status IN ('queued', 'running')
                  AND NOT EXISTS (SELECT 1 FROM jobs j
                                  WHERE j.id = coalesce(m.storage, m.extraction) AND j.state = 'parked')),
-       (SELECT clock()), s.ended_for,
+       (SELECT clock()),
        EXISTS (SELECT 1 FROM ads_sessions n
-               WHERE n.worker = s.worker AND n.id > s.id AND n.ready_at IS NOT NULL)
+               WHERE n.worker = s.worker AND n.id >= s.id AND (n.lost = :away OR n.ended_for = :gone)),
+       EXISTS (SELECT 1 FROM ads_sessions n
+               WHERE n.worker = s.worker AND n.id > s.id AND n.ready_at IS NOT NULL),
+       w.active = TRUE AND w.deleted_at IS NULL
 FROM ads_sessions s JOIN ads_workers w ON w.id = s.worker, ads_orchestrator o
 WHERE s.id = :session;
 

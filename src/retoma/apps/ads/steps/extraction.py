@@ -7,6 +7,7 @@ from retoma.apps.ads import store
 from retoma.apps.ads.clients import ScrapeSeen, WorkerClient, storage_scheme
 from retoma.apps.ads.model import (
     ERRORS,
+    UNUSABLE_ID,
     Action,
     Event,
     Mission,
@@ -25,6 +26,7 @@ from retoma.apps.ads.steps.hands import (
     refusal_code,
 )
 from retoma.apps.ads.store import SESSIONS, Place
+from retoma.codec import decode
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.remote import Absent, Edge, Remote
 from retoma.engine.handlers.remote import Status as RemoteStatus
@@ -33,6 +35,7 @@ from retoma.engine.rules.errors import Permanent, Transient
 from retoma.engine.rules.job import Scope
 from retoma.engine.rules.outcome import Park, Skip, Snooze
 from retoma.engine.rules.states import ParkReason
+from retoma.words import say
 
 SCRAPE: Final = {
     "pending": Edge.GOING,
@@ -46,7 +49,6 @@ SCRAPE: Final = {
     "not_found": Edge.GONE,
     "lost": Edge.FAILED,  # our own word: its worker was given up
 }
-GONE: Final = ("terminated", "disconnected")  # sessions in which nothing is scraped
 ON_ITS_WAY: Final = (
     5.0  # seconds a scrape that was asked for without an answer may take to begin
 )
@@ -65,6 +67,11 @@ SAID: Final = {
     "remote_timeout": "o scrape passou do tempo (timeout_job)",
     "remote_stalled": "o scrape parou de avançar",
 }
+CANCELED: Final = "ERROR201"
+STILL_SCRAPES: Final = "{worker} ainda faz um scrape"
+MAY_SCRAPE: Final = (
+    "a sessão de {worker} terminou, e o scrape talvez não: a próxima sessão do worker dirá"
+)
 NOT_THERE: Final = "o worker não conhece este scrape"
 ENGINE: Final = (
     "the remote work ended",
@@ -95,7 +102,7 @@ class Extraction:
         place = await ctx.write("assigned", store.assign, mission, offered, ctx.job, key=turn)
         if place is None:
             await hold.release()
-            return Skip("it is no longer to be done")
+            return Skip(say("the mission is no longer in the queue"))
         wanted = await self.hands.read(lambda tx: store.mission_of(tx, mission))
         worker = await self.hands.worker(place.worker)
         try:
@@ -191,10 +198,14 @@ class Extraction:
         return data_url(worker.storage_domain, job_id, storage_scheme(worker))
 
 
-def _idle(worker: str, *, arrived: bool = True) -> Absent:
-    return Absent(
-        f"{worker} não respondeu ao pedido de scrape, e foi visto sem nenhum", arrived=arrived
+def _idle(worker: str, said: str | None, *, arrived: bool = True) -> Absent:
+    """`said`: what the worker answered instead of an id, where it answered."""
+    asked = (
+        f"{worker} não respondeu ao pedido de scrape"
+        if said is None
+        else f"{worker} respondeu ao pedido de scrape sem um id que se possa usar ({said})"
     )
+    return Absent(f"{asked}, e foi visto sem nenhum", arrived=arrived)
 
 
 class Scraping:
@@ -226,30 +237,33 @@ class Scraping:
         seen = await self._seen()
         if seen.given_up:
             return Absent(LOST_SIGHT.format(worker=self._worker), code="remote_timeout")
+        said = unusable_id(self._ctx)
         if seen.ended and seen.next_ready:
-            return _idle(
-                self._worker
-            )  # another session of that worker was seen without a scrape
+            return _idle(self._worker, said)  # another session of that worker was seen to rest
         knows, handle = await heard(self._client.find_scrape(key))
         if knows:
-            return handle
+            return (
+                _idle(self._worker, said, arrived=False) if handle is None and said else handle
+            )
         # It cannot say for whom it works, only whether it does. To end its session would end its
-        # answer, and perhaps not the scrape: so it is asked until it rests.
+        # answer, and perhaps not the scrape: so it is asked until a session of it is seen to rest.
         status = await heard(self._client.session_status())
-        if status != "scraping":
-            gone = seen.ended or status in GONE
-            return _idle(self._worker, arrived=gone)
-        await self._end_what_is_late(seen)
-        raise Transient(f"{UNKNOWN}: {self._worker} ainda faz um scrape", code=UNHEARD)
-
-    async def _end_what_is_late(self, seen: store.SessionSeen) -> None:
-        """A scrape that nobody wants, or that has taken too long, is stopped by the end of its session."""
-        [timeout] = await self._hands.knobs("timeout_job")
-        mission = self._mission
-        late = await self._hands.read(lambda tx: store.scrape_is_late(tx, mission, timeout))
+        if status == "ready" and not seen.ended:
+            return _idle(self._worker, said, arrived=False)
+        late = await self._late()
+        if seen.ended and late is not None and (late == CANCELED or not seen.next_comes):
+            return _idle(self._worker, said)  # no other session will say more
         if late is not None and not seen.ended:
             session = self._session
             await self._hands.noted(self._ctx, lambda tx: store.lose_session(tx, session, late))
+        doing = STILL_SCRAPES if status == "scraping" else MAY_SCRAPE
+        raise Transient(f"{UNKNOWN}: {doing.format(worker=self._worker)}", code=UNHEARD)
+
+    async def _late(self) -> str | None:
+        """Why a scrape that nobody can name is to be stopped: nobody wants it, or it took too long."""
+        [timeout] = await self._hands.knobs("timeout_job")
+        mission = self._mission
+        return await self._hands.read(lambda tx: store.scrape_is_late(tx, mission, timeout))
 
     async def ask(self, handle: str) -> RemoteStatus:
         mission, job, config = self._mission, self._ctx.job, self.config
@@ -300,6 +314,14 @@ class Scraping:
 
     async def _seen(self) -> store.SessionSeen:
         return await self._hands.read(lambda tx: store.look_at_session(tx, self._session))
+
+
+def unusable_id(ctx: Context) -> str | None:
+    """What a worker answered to the last request for a scrape in the place of an id, if it did."""
+    sent = max(ctx.remote_steps(), key=lambda step: int(step.id.key), default=None)
+    told = decode(sent.value) if sent is not None and sent.value is not None else None
+    error = str(told.get("error", "")) if isinstance(told, dict) else ""
+    return error if error.startswith(UNUSABLE_ID) else None
 
 
 def scrape_status(seen: ScrapeSeen, handle: str) -> RemoteStatus:

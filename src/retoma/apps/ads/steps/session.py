@@ -16,6 +16,7 @@ from retoma.engine.limits.pools import Hold
 from retoma.engine.rules.errors import Permanent, Transient
 from retoma.engine.rules.job import Scope
 from retoma.engine.rules.outcome import Skip, Snooze, Unknown, Unwound
+from retoma.words import say
 
 STOPPING: Final = "um scrape abandonado ainda roda neste worker: cancelamento pedido"
 WORKER_LOST: Final = 900.0  # seconds of silence after which a worker is given up
@@ -31,10 +32,10 @@ class Session:
         """Opened, watched while missions have it, and ended; all of it seen by the worker itself."""
         seen = await self.hands.read(lambda tx: store.look_at_session(tx, session))
         if seen.ended:
-            return Skip("somebody has declared it over")
+            return Skip(say("a person declared the session lost"))
         if seen.proxy is None and not (seen.wanted and seen.work):
             await ctx.write("end", store.end_session, session, "unwanted")
-            return Skip("nobody wants it any more")
+            return Skip(say("no mission needs the session any more"))
         client = await self.hands.worker_client(seen.worker)
         if (seen.proxy is None or seen.lost) and await self.hands.scrapes_on(
             seen.worker, client
@@ -117,7 +118,11 @@ class Session:
         self, seen: store.SessionSeen, status: str | None, *, held: bool
     ) -> str | None:
         """The code of what is wrong with it, if anything is."""
-        if not seen.ready and seen.age > await self.hands.knob("timeout_session"):
+        # One that says `scraping` has come up: what it scrapes is an earlier session's, and is waited
+        # for. So it may say `ready` later than a session has time to.
+        up = status == "ready" or (status == "scraping" and held)
+        opening = not seen.ready and not up
+        if opening and seen.age > await self.hands.knob("timeout_session"):
             return "ERROR101"
         if status is None:
             return AWAY if seen.silent > WORKER_LOST else None

@@ -21,6 +21,7 @@ from retoma.engine.handlers.remote import Status as RemoteStatus
 from retoma.engine.rules.errors import Permanent, Transient
 from retoma.engine.rules.outcome import Park, Skip, Snooze, Unwound
 from retoma.engine.rules.states import ParkReason
+from retoma.words import say
 
 NO_WRITER: Final = 30.0  # seconds between two looks for a writer
 AWAY: Final = ("ERROR301", "ERROR302")
@@ -61,7 +62,7 @@ class Storage:
         turn = f"{ctx.generation}.{ctx.attempt}.{seen.parks}"
         version = version_of(ctx, seen.parks)
         if not has_it(ctx, version) and not seen.wanted:
-            return Skip("it was canceled before a writer had it")
+            return Skip(say("the mission was canceled before a writer had its ads"))
         has = seen.writer if has_it(ctx, version) else None
         writer = has or await self._chosen(ctx, mission, f"{turn}.{len(ctx.remote_steps())}")
         if writer is None:
@@ -150,7 +151,7 @@ class Storage:
             await ctx.progress(note=f"{writer} não responde: {error}"[:200])
             return Snooze(await self.hands.knob("polling_job"))
         if error.code == UNWANTED:
-            return Skip("it was canceled before a writer had it")
+            return Skip(say("the mission was canceled before a writer had its ads"))
         code = WRITE_CODES.get(error.code, error.code)
         if code not in ERRORS:
             why = (refusal_code(error), str(error))
@@ -163,7 +164,7 @@ class Storage:
         waits = error.code == THROTTLED
         verdict = await ctx.write("not_written", write_failed, *told, waits, key=turn)
         if verdict.action == UNWANTED:
-            return Skip("it was canceled, and its writer has failed")
+            return Skip(say("the mission was canceled, and its writer has failed"))
         if verdict.action == Action.OPERATOR:
             return Park(f"{code}: {text}", ParkReason.CONFIG)
         if verdict.again:
@@ -184,7 +185,7 @@ class Storage:
             "refused", write_refused, mission, ctx.job, found, text, key=turn
         )
         if verdict is not None and verdict.action == UNWANTED:
-            return Skip("it was canceled, and its ads were refused")
+            return Skip(say("the mission was canceled, and its ads were refused"))
         return Park(text, ParkReason.CONFIG)
 
     async def _late(self, ctx: Context, mission: str, unwound: Unwound, turn: str) -> None:

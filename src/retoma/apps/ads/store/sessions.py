@@ -61,14 +61,17 @@ class SessionSeen:
     work: bool  # missions wait, or are under way
     given_up: bool  # its worker has been silent for too long, or a person has declared it lost
     next_ready: bool  # a later session of its worker was ready
+    next_comes: (
+        bool  # its worker is active, and the orchestrator works: a later session will come
+    )
 
 
 def look_at_session(tx: Asks, session: int) -> SessionSeen:
-    row = tx.one(LOOK_AT_SESSION, session=session)
+    row = tx.one(LOOK_AT_SESSION, session=session, away=AWAY, gone=GONE)
     if row is None:
         raise NotFound(say("there is no session {session}", session=session))
     worker, proxy, name, lost, ended, served, ready, opened, silent, status, *rest = row
-    active, wish, offered, held, work, now, ended_for, next_ready = rest
+    active, wish, offered, held, work, now, given_up, next_ready, worker_active = rest
     return SessionSeen(
         worker=worker,
         proxy=proxy,
@@ -84,8 +87,9 @@ def look_at_session(tx: Asks, session: int) -> SessionSeen:
         offered=bool(offered),
         held=bool(held),
         work=bool(work),
-        given_up=lost == AWAY or ended_for == GONE,
+        given_up=bool(given_up),
         next_ready=bool(next_ready),
+        next_comes=bool(worker_active) and wish == "started",
     )
 
 

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from retoma.apps.ads.store.rows import Asks, verb
+from retoma.words import say, stored
 
 LATE: Final = 900.0  # seconds without a proxy, or without a writer
 WATCH = verb("watch")
@@ -13,12 +14,12 @@ def watch(tx: Asks) -> dict[str, dict[str, Any]]:
     waiting, workers, failing, unwritten, works = tx.one(WATCH, late=LATE) or [0] * 5
     found: dict[str, dict[str, Any]] = {}
     if works and waiting:
-        text = "nenhum proxy disponível há 15 minutos (ERROR501)"
-        found["no_proxy"] = {"text": text, "sessions": waiting}
+        text = say("no proxy has been available for 15 minutes (ERROR501)")
+        found["no_proxy"] = {**stored(text), "sessions": waiting}
     if works and workers and failing == workers:
-        text = "todos os workers estão em erro: nenhuma missão é extraída"
-        found["workers_in_error"] = {"text": text, "workers": workers}
+        text = say("every worker is in error: no mission is extracted")
+        found["workers_in_error"] = {**stored(text), "workers": workers}
     if unwritten:
-        text = "nenhum writer disponível há 15 minutos (ERROR301): os anúncios esperam"
-        found["no_writer"] = {"text": text, "missions": unwritten}
+        text = say("no writer has been available for 15 minutes (ERROR301): ads wait")
+        found["no_writer"] = {**stored(text), "missions": unwritten}
     return found

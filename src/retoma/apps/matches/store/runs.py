@@ -27,7 +27,7 @@ from retoma.db.database import microseconds
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.run.transaction import Transaction
-from retoma.words import say, speak
+from retoma.words import say, stored
 
 ADD_KNOWN_TASKS = verb("add_known_tasks")
 ADD_RUN = verb("add_run")
@@ -239,7 +239,7 @@ def shortfall(tx: Reading, run: int, found: Sequence[MatchRef]) -> Problem | Non
     size = size_of(tx, wanted.of)
     if size is None or listed >= size:
         return None
-    return Problem("matches", f"{listed} are known, and this round has {size}")
+    return Problem("matches", f"this round has {size} matches, known so far: {listed}")
 
 
 def note(
@@ -382,12 +382,14 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
     names = ALERTS
     return {
         f"{names[code]} {league} {field}"[:200]: {
-            "text": speak(
-                "pages of {league} that were refused by {code} at {field}: {n}",
-                n=int(n),
-                league=league,
-                code=code,
-                field=field or "?",
+            **stored(
+                say(
+                    "pages of {league} that were refused by {code} at {field}: {n}",
+                    n=int(n),
+                    league=league,
+                    code=code,
+                    field=field or "?",
+                )
             ),
             "pages": int(n),
             "first": int(first),
