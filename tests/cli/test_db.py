@@ -67,7 +67,7 @@ def test_the_tables_of_an_application_go_first_and_keep_what_they_hold(verb, tmp
     only = verb("db", "downgrade", "--application", "quotes", "--to", "0", "--yes", "--json")
     assert [] == json.loads(only.out)["applied"]
     again = verb("quotes", "submit", str(table), "--json")
-    assert {"lote": 2, "quotes": 1} == json.loads(again.out)
+    assert {"lote": 2, "quotes": 1, "left_out": 0} == json.loads(again.out)
     down = verb("db", "downgrade", "--to", "0", "--yes", "--json")
     assert [] == json.loads(down.out)["applied"]
 

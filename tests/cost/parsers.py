@@ -32,10 +32,10 @@ MODULES: Final = (
 COVERED: Final[Mapping[str, str]] = {
     "apps/ads/intake.py": "what is pasted",
     "apps/documents/clients/archives.py": "an archive",
-    "apps/documents/clients/docx.py": "a document, DOCX",
+    "toolkit/readers/docx.py": "a document, DOCX",
     "apps/documents/clients/multipart.py": "a form with files",
-    "apps/documents/clients/pdf.py": "a document, PDF",
-    "apps/documents/clients/plain.py": "a document, HTML",
+    "toolkit/readers/pdf.py": "a document, PDF",
+    "toolkit/readers/plain.py": "a document, HTML",
     "toolkit/zips.py": "an archive",
     "apps/embeddings/providers/http.py": "vectors",
     "apps/matches/clients/parsers/reading.py": "the page of a match",
@@ -62,6 +62,7 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
         *("apps/matches/store/rows.py", "apps/embeddings/questions.py", "codec.py"),
         *("apps/embeddings/providers/ngrams.py", "apps/embeddings/vectors/matrix.py"),
         *("apps/embeddings/store/documents.py", "apps/embeddings/vectors/pgvector.py"),
+        "apps/embeddings/export.py",
         *(
             "apps/embeddings/vectors/search.py",
             "engine/checker/__init__.py",

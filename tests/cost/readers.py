@@ -14,7 +14,6 @@ from retoma.apps.ads.intake import Intake
 from retoma.apps.ads.intake import read as read_pasted
 from retoma.apps.documents.clients.archives import Archive
 from retoma.apps.documents.clients.multipart import events_of
-from retoma.apps.documents.clients.reading import read_document
 from retoma.apps.documents.intake import read_manifest
 from retoma.apps.embeddings.providers import OpenAI
 from retoma.apps.matches.clients.parsers import draft_match, parse_match, parse_round
@@ -35,6 +34,7 @@ from retoma.outbound.sorting import asked_wait
 from retoma.outbound.unpack import Body, TooLarge, Unreadable
 from retoma.programs.worker.adapters import ADAPTERS
 from retoma.programs.writer.items import Broken, Items, NoArray
+from retoma.toolkit.readers.reading import read_document
 from retoma.toolkit.spreadsheets import read_sheet
 from tests.apps.workbooks import workbook
 from tests.cost.family import KIBIBYTE, MEBIBYTE, Cost, Family

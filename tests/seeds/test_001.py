@@ -10,10 +10,10 @@ import pytest
 
 from retoma.apps.documents import APP
 from retoma.apps.documents import steps as story
-from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.model import MOST_RETRIES, Label, ProjectRules
 from retoma.db import moment
 from retoma.db.migrations import ENGINE, Room
+from retoma.toolkit.readers.reading import Read
 from tests.apps.documents.aids import RULES, House, house, paper
 from tests.apps.documents.test_model_calls import scripted
 from tests.apps.runners import ring

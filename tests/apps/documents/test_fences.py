@@ -39,7 +39,12 @@ async def test_c5_what_failed_is_tried_again_once_for_what_was_seen(database_url
         execution = await there.execution([paper("A-1", "stumble.pdf")])
         await there.drained()
         seen = await there.stand(execution)
-        old = {"execution": execution, "generation": seen.generation, "reprocessed": 1}
+        old = {
+            "execution": execution,
+            "generation": seen.generation,
+            "reprocessed": 1,
+            "rules": "{}",
+        }
         stand, set_going = await reprocessed(there, execution)
         assert ("EM_ANDAMENTO", True) == (stand.status, set_going)
         new = {**old, "generation": seen.generation + 1}

@@ -10,9 +10,9 @@ import pytest
 from retoma.apps.documents import APP
 from retoma.apps.documents import steps as story
 from retoma.apps.documents.clients.openrouter import Answer
-from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.model import ProjectRules
 from retoma.engine.rules.errors import Transient
+from retoma.toolkit.readers.reading import Read
 from tests.apps.documents.aids import RULES, house, paper
 
 # What a call does: the label it answers, the code it fails with, or nothing for ever.

@@ -13,13 +13,14 @@ import pytest
 
 from retoma.apps.documents import service, store
 from retoma.apps.documents import steps as story
-from retoma.apps.documents.clients import ocr, pdf
-from retoma.apps.documents.clients.ocr import Picture, Recognize
-from retoma.apps.documents.clients.reading import read_document, read_file
-from retoma.apps.documents.model import Ocr, ProjectRules
+from retoma.apps.documents.model import ProjectRules
 from retoma.apps.documents.sandbox import Odd, Papers, pdf_of
 from retoma.apps.documents.store.rows import rules_from, rules_text
 from retoma.engine.rules.errors import Permanent
+from retoma.toolkit.readers import ocr, pdf
+from retoma.toolkit.readers.ocr import Picture, Recognize
+from retoma.toolkit.readers.reading import read_document, read_file
+from retoma.toolkit.readers.rules import Ocr
 from tests.apps.documents.readers import read_by_fake_ocr
 from tests.apps.documents.test_story import RULES, World, world
 

@@ -8,16 +8,16 @@ from random import Random
 
 import pytest
 
-from retoma.apps.documents.clients import reading
-from retoma.apps.documents.clients.cutting import clean_text, cut_text
-from retoma.apps.documents.clients.docx import MOST_UNPACKED
-from retoma.apps.documents.clients.reading import CPU, MEMORY, Read, read_document, read_file
 from retoma.apps.documents.sandbox import ENDS, Odd, Papers, docx_of, docx_with, pdf_of, zip_of
 from retoma.apps.documents.sandbox.papers import png_of
 from retoma.apps.documents.sandbox.pdf import repeated_pdf, scanned_pdf
 from retoma.codec import decode, encode
 from retoma.engine.isolation.isolate import ChildDied, Isolate, Limits
 from retoma.engine.rules.errors import Permanent
+from retoma.toolkit.readers.cutting import clean_text, cut_text
+from retoma.toolkit.readers.docx import MOST_UNPACKED
+from retoma.toolkit.readers.reading import CPU, MEMORY, Read, read_document, read_file
+from retoma.toolkit.readers.rules import MOST_TEXT
 
 TRUTH = Papers(7)
 WORDS = "Petição inicial: ação de cobrança nº 42 (urgente)"
@@ -76,7 +76,7 @@ def test_a_long_file_is_read_at_its_ends():
     assert read.text.startswith(lines[0])
     assert read.text.endswith(lines[-1])
     assert "omitid" in read.text
-    assert len(read.text) < reading.MOST_TEXT + 100
+    assert len(read.text) < MOST_TEXT + 100
 
 
 def test_of_pages_without_number_only_some_are_looked_at():

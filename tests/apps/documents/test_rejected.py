@@ -9,13 +9,13 @@ import pytest
 from retoma.apps.documents import APP, service, store
 from retoma.apps.documents import steps as story
 from retoma.apps.documents.clients.openrouter import Answer, Rejected
-from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.model import CERTAIN, CURES, ProjectRules
 from retoma.db import Transaction
 from retoma.engine import store as engine
 from retoma.engine.ops.alerts import application_chores
 from retoma.engine.store import alerts
 from retoma.engine.store.alerts import Rule
+from retoma.toolkit.readers.reading import Read
 from tests.apps.documents.aids import RULES, WHO, House, house, paper
 from tests.apps.people import people
 from tests.engine.aids import eventually, running

@@ -13,7 +13,6 @@ from retoma import Retoma
 from retoma.apps.documents import APP, store
 from retoma.apps.documents import steps as story
 from retoma.apps.documents.clients.openrouter import Answer
-from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.model import Classified, Label, ProjectRules
 from retoma.apps.documents.sandbox import KEY, LABELS, MODEL, Odd, Paper, Papers, build_service
@@ -22,6 +21,7 @@ from retoma.outbound import Outbound
 from retoma.sandbox.box import Box
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
+from retoma.toolkit.readers.reading import Read
 from retoma.toolkit.tools import Tools
 from tests.apps.documents.aids import WHO, House
 from tests.apps.documents.readers import read_or_die

@@ -48,7 +48,7 @@ def project(
 ) -> None:
     """Add a project: a closed set of labels, and when each of them is right."""
     from retoma.apps.documents.commands import add_project
-    from retoma.apps.documents.model import Ocr
+    from retoma.toolkit.readers.rules import Ocr
 
     retries = {"document_retries": document_retries, "execution_retries": execution_retries}
     add_project(database, json, name, label, ocr=Ocr(ocr), **retries)

@@ -18,7 +18,6 @@ from retoma.apps.documents.model import (
     ROUTE,
     DocumentStatus,
     Label,
-    Ocr,
     ProjectRules,
     meaning_of,
     message_in,
@@ -30,6 +29,7 @@ from retoma.console.batch_progress import watch
 from retoma.console.kit import ACTOR, clean, console, print_json, table
 from retoma.db import Transaction
 from retoma.engine.rules.errors import BadInput
+from retoma.toolkit.readers.rules import Ocr
 from retoma.toolkit.tools import Tools
 from retoma.web.files import cell
 from retoma.words import Said, chosen, say, speak, tell

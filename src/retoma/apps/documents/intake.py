@@ -21,11 +21,11 @@ from typing import BinaryIO, Final, TypeVar
 
 from retoma.apps.documents.clients.archives import LITTER, MOST_FILES, Archive, BadArchive
 from retoma.apps.documents.clients.multipart import Part, events_of
-from retoma.apps.documents.clients.reading import LARGEST
 from retoma.apps.documents.contents import Contents
 from retoma.engine.isolation.scratch import scratch
 from retoma.engine.rules.errors import BadInput
 from retoma.text import normalize
+from retoma.toolkit.readers.reading import LARGEST
 from retoma.toolkit.tables import plain, read_rows
 from retoma.words import Said, say
 

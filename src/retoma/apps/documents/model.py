@@ -11,6 +11,7 @@ from typing import Final
 from retoma.codec import digest, encode
 from retoma.engine.rules.errors import ENGINE_CODES, Action, BadInput, Code, ErrorClass, table
 from retoma.engine.rules.states import State
+from retoma.toolkit.readers.rules import MOST_TEXT, Ocr
 from retoma.words import Language, Said, say
 
 KIND: Final = "documents.document"
@@ -21,16 +22,8 @@ MOST_LABELS: Final = 200
 LONGEST_NAME: Final = 100  # characters of a label
 LONGEST_TEXT: Final = 2_000  # characters of a description
 MOST_CHARS: Final = 24_000  # of a document that a model is shown, where a project says nothing
-CHARS: Final = (500, 200_000)
+CHARS: Final = (500, MOST_TEXT)
 MOST_RETRIES: Final = 10
-
-
-class Ocr(StrEnum):
-    """When a page is read from its picture."""
-
-    NEVER = "nunca"
-    WITHOUT_TEXT = "sem_texto"  # where a page is a picture and says nothing, or nearly
-    ALWAYS = "sempre"
 
 
 class ExecutionStatus(StrEnum):

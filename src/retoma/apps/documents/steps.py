@@ -19,7 +19,6 @@ from retoma.apps.documents.clients.openrouter import (
     Rejected,
     Used,
 )
-from retoma.apps.documents.clients.reading import MEMORY, Read, read_file
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.model import (
     CODES,
@@ -52,6 +51,7 @@ from retoma.engine.rules.outcome import Snooze, Unknown, Unwound
 from retoma.engine.rules.retry import Retry, code_of
 from retoma.engine.writing.coalescer import Together
 from retoma.secret import Secret
+from retoma.toolkit.readers.reading import MEMORY, Read, read_file
 from retoma.toolkit.tools import Tools
 
 READING: Final = 60.0  # seconds in a child, by the clock on the wall

@@ -18,11 +18,11 @@ from retoma.apps.documents.model import (
     MOST_LABELS,
     MOST_RETRIES,
     Label,
-    Ocr,
     ProjectRules,
 )
 from retoma.apps.documents.store.projects import Project
 from retoma.library import Retoma
+from retoma.toolkit.readers.rules import Ocr
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.files import ANY_FILE, csv_line, saved_stream

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from retoma.apps.documents.clients.docx import BROKEN
-from retoma.apps.documents.clients.reading import LARGEST
 from retoma.engine.rules.errors import BadInput
+from retoma.toolkit.readers.docx import BROKEN
+from retoma.toolkit.readers.reading import LARGEST
 from retoma.toolkit.zips import TooManyEntries, open_zip
 from retoma.words import say
 

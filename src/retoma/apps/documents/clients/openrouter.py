@@ -13,13 +13,13 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from retoma.apps.documents.clients.cutting import clean_text, cut_text
 from retoma.apps.documents.model import ProjectRules
 from retoma.engine.rules.errors import Permanent, Transient, Unsure
 from retoma.outbound import Answer as OutboundAnswer
 from retoma.outbound import Outbound, Policy, Sort
 from retoma.outbound.sorting import sort_of
 from retoma.secret import Secret
+from retoma.toolkit.readers.cutting import clean_text, cut_text
 
 PROMPT_VERSION: Final = (
     "1"  # another one for other words below: what was answered is then asked again

@@ -17,10 +17,10 @@ from retoma.apps.documents.model import (
     LONGEST_TEXT,
     MOST_CHARS,
     MOST_RETRIES,
-    Ocr,
 )
 from retoma.apps.documents.pages.looks import ANYONE, CONCERN, PAGE
 from retoma.engine.rules.errors import BadInput
+from retoma.toolkit.readers.rules import Ocr
 from retoma.web import House
 from retoma.web.pages.asked import CursorOf, filled
 from retoma.web.pages.jobs import query_of

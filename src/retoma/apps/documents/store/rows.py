@@ -4,9 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from retoma.apps.documents.model import Label, Ocr, ProjectRules
+from retoma.apps.documents.model import Label, ProjectRules
 from retoma.codec import encode
 from retoma.db import Row, Statement, statement
+from retoma.toolkit.readers.rules import Ocr
 
 
 def verb(name: str) -> Statement:

@@ -25,6 +25,18 @@ WHERE id IN (
   AND started_at < clock_in(-CAST(:seconds AS double precision))
 RETURNING id, epoch;
 
+-- name: expire_parked
+-- Quotes that began long ago and are parked: their time is over once they wait again.
+-- Their next claim buries them. Compare and set on the state, the epoch stays.
+UPDATE jobs SET deadline = (SELECT clock())
+WHERE id IN (
+    SELECT id FROM jobs
+    WHERE kind = 'quotes.quote' AND state = 'parked' AND state IN ('parked', 'skipped', 'dead', 'canceled')
+      AND deadline IS NULL AND started_at < clock_in(-CAST(:seconds AS double precision))
+    ORDER BY id LIMIT :n)
+  AND state = 'parked' AND deadline IS NULL
+RETURNING id, epoch;
+
 -- name: export_quotes
 -- The next quotes of a lote, in the order in which they were asked for.
 SELECT r.id, r.batch_request_id, r.codigo, r.tipo, r.descricao, r.status, r.processing_checkpoint,

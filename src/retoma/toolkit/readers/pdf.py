@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from typing import Any, Final
 
-from retoma.apps.documents.clients.cutting import HEAD
-from retoma.apps.documents.clients.ocr import MOST_PAGES as MOST_RECOGNIZED
-from retoma.apps.documents.clients.ocr import SIDE, Picture, Recognize, recognizer
-from retoma.apps.documents.model import Ocr
 from retoma.engine.rules.errors import Permanent
+from retoma.toolkit.readers.cutting import HEAD
+from retoma.toolkit.readers.ocr import MOST_PAGES as MOST_RECOGNIZED
+from retoma.toolkit.readers.ocr import SIDE, Picture, Recognize, recognizer
+from retoma.toolkit.readers.rules import Ocr
 
 MOST_PAGES: Final = 2_000  # looked at in one file, however little they say
 LITTLE: Final = 400  # characters: a stamp in the margin of a page that is a picture
