@@ -1,11 +1,13 @@
 """Time travel: one jump moves the clock of the database and of every process."""
 
 import struct
+from pathlib import Path
 
 import psycopg
 
 from retoma.db import migrations
 from retoma.db import open as open_database
+from retoma.db.clock import database_clock
 from retoma.db.statements import adhoc
 from tests.clock import TestClock
 from tests.databases import EMPTY
@@ -65,3 +67,13 @@ async def test_the_clock_moves_within_a_transaction(database_url):
         assert await database.read(moves)
     finally:
         database.close()
+
+
+def test_a_clock_that_nobody_reads_any_more_keeps_no_file_open(test_clock):
+    """One file for each database of a test was left open: a thousand tests later there were no descriptors."""
+    before = len([*Path("/proc/self/fd").iterdir()])
+
+    for _ in range(20):
+        database_clock()()
+
+    assert before == len([*Path("/proc/self/fd").iterdir()])

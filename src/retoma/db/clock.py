@@ -9,6 +9,7 @@ import os
 import struct
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from retoma.db.statements import adhoc
 
@@ -29,8 +30,23 @@ def offset_reader() -> Callable[[], int]:
     path = os.environ.get("RETOMA_TEST_CLOCK")
     if not path:
         return lambda: 0
-    fd = os.open(path, os.O_RDONLY)
-    return lambda: int(struct.unpack("<q", os.pread(fd, 8, 0).ljust(8, b"\0"))[0])
+    return _OffsetFile(path).read
+
+
+class _OffsetFile:
+    """The file of the offset, open as long as something reads it."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def read(self) -> int:
+        offset: int = struct.unpack("<q", os.pread(self._descriptor, 8, 0).ljust(8, b"\0"))[0]
+        return offset
+
+    def __del__(self) -> None:
+        # A process that opens many databases one after the other, as tests do, keeps none of their files.
+        with suppress(AttributeError, OSError):
+            os.close(self._descriptor)
 
 
 def database_clock(moved: Callable[[], int] | None = None) -> Callable[[], int]:
