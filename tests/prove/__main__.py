@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         return prove_mutants(asked.mutants)
     if asked.universes:
         return max(
-            many.prove(asked.seed, asked.universes, name)
+            many.prove(asked.seed, asked.universes, name, asked.processes)
             for name in asked.database or DATABASES[:1]
         )
     if asked.chaos:
@@ -70,7 +70,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--processes",
         type=int,
         default=os.cpu_count() or 1,
-        help="play so many cells side by side, each on a database of its own",
+        help="play so many cells or universes side by side, each on a database of its own",
     )
     parser.add_argument("--chaos", action="store_true", help="processes, all faults together")
     parser.add_argument("--universes", type=int, help="simulate so many, from --seed on")

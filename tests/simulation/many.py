@@ -103,6 +103,8 @@ def parts(first: int, universes: int) -> Iterator[tuple[int, int]]:
 
 def run_many(first: int, universes: int, processes: int) -> Tally:
     """Run universes side by side, with a line of progress now and then."""
+    if processes == 1:
+        return add_up((run_part(*each) for each in parts(first, universes)), universes)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
         running = [pool.submit(run_part, *each) for each in parts(first, universes)]
@@ -127,7 +129,9 @@ def add_up(parts: Iterable[Tally], universes: int) -> Tally:
     return tally
 
 
-def prove(first: int, universes: int, database: str = "sqlite") -> int:
+def prove(
+    first: int, universes: int, database: str = "sqlite", processes: int | None = None
+) -> int:
     """Run universes and explain the violated ones; the exit code of `./run prove --universes`."""
     if universes == 1:
         report = explain(first, database)
@@ -136,7 +140,8 @@ def prove(first: int, universes: int, database: str = "sqlite") -> int:
     if database == "postgres":
         tally = run_in_turn(first, universes)
     else:
-        tally = run_many(first, universes, os.cpu_count() or 1)
+        tally = run_many(first, universes, processes or os.cpu_count() or 1)
+    print(f"seeds {first} to {first + universes - 1} on {database}: {tally}")
     print(tally.table)
     for seed in tally.violated[:WORST]:
         print(explain(seed, database))

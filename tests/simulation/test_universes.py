@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -131,6 +132,44 @@ def test_a_planted_mistake_is_found_shrunk_and_replayed():
     assert f"seed={outcome.seed}" in str(found.value)
     with pytest.raises(Violated, match="was shipped twice"):
         simulate(planted, seed=int(outcome.seed), universes=1)
+
+
+def of_handler(handler: Callable[[Context, int], Awaitable[None]]) -> Scenario:
+    """Two jobs with this handler, and half a minute for them to end."""
+    app = Retoma("sqlite:///simulated.db")
+
+    async def work(ctx: Context, number: int) -> None:
+        await handler(ctx, number)
+
+    async def submit(app: Retoma) -> None:
+        await app.submit_many("work", range(2), key="all")
+
+    app.job(work)
+    return Scenario(app=app, submit=submit, ends_within=30.0)
+
+
+async def wait_for_ever(_ctx: Context, number: int) -> None:
+    if number:
+        await asyncio.Event().wait()
+
+
+def test_a_job_that_never_ends_is_found():
+    with pytest.raises(Violated, match=r"liveness: job \d+ \(work\) is still running"):
+        simulate(lambda: of_handler(wait_for_ever), universes=1, faults=CALM)
+
+
+async def fail() -> None:
+    raise LookupError("nobody retrieves this")
+
+
+async def start_and_forget(_ctx: Context, _number: int) -> None:
+    asyncio.get_running_loop().create_task(fail())
+
+
+def test_an_error_that_nobody_retrieves_is_found():
+    """A task of the engine that dies unseen would break no other rule at once."""
+    with pytest.raises(Violated, match=r"unhandled: .*LookupError"):
+        simulate(lambda: of_handler(start_and_forget), universes=1, faults=CALM)
 
 
 def test_a_full_runner_rests_while_a_job_is_due():

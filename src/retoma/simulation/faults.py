@@ -1,9 +1,9 @@
 """What goes wrong in a universe, and how often: drawn from its seed."""
 
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 SPAN = 60.0  # seconds of virtual time in which things go wrong: five leases
 
@@ -49,7 +49,7 @@ class Faults:
             kill_in_call=chance(0.05),
             stop_in_call=chance(0.1),
             deaf=chance(1.0),
-            child_dies=chance(0.2),
+            child_dies=chance(0.8),  # few steps have one
             kill_every=every(5.0),
             stop_every=every(6.0),
             hold_every=every(10.0),
@@ -80,23 +80,31 @@ class Chances:
     seed: int | str
     only: frozenset[Fault] | None = None  # which of those that would happen may
     happened: list[Fault] = field(default_factory=list)
-    _drawn: dict[tuple[str, str], Random] = field(default_factory=dict)
-    _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _asked: dict[tuple[str, str], "_Asked"] = field(default_factory=dict)
 
     def happens(self, host: str, kind: str, chance: float = 1.0) -> bool:
         if not chance:
             return False
-        where = host, kind
-        self._asked[where] += 1
-        if chance < 1.0 and self._random(where) >= chance:
+        asked = self._asked.get((host, kind))
+        if asked is None:
+            asked = self._asked[host, kind] = _Asked(
+                Random(f"{self.seed}/{host}/{kind}").random
+            )
+        asked.times += 1
+        if chance < 1.0 and asked.draw() >= chance:
             return False
-        fault = Fault(host, kind, self._asked[where])
+        fault = Fault(host, kind, asked.times)
         if self.only is not None and fault not in self.only:
             return False
         self.happened.append(fault)
         return True
 
-    def _random(self, where: tuple[Any, ...]) -> float:
-        if where not in self._drawn:
-            self._drawn[where] = Random(f"{self.seed}/{'/'.join(where)}")
-        return self._drawn[where].random()
+
+class _Asked:
+    """How often one kind of fault could have hit one host, and its own chance."""
+
+    __slots__ = ("draw", "times")
+
+    def __init__(self, draw: Callable[[], float]) -> None:
+        self.draw = draw
+        self.times = 0

@@ -246,13 +246,18 @@ class Member:
     def suffers(self, kind: str) -> bool:
         """Whether a fault of this kind happens here, now."""
         universe = self.universe
+        if universe.faults is NONE:
+            return False
         chance = getattr(universe.faults, kind)
         return bool(chance) and universe.chances.happens(self.host.name, kind, chance)
 
     async def pass_time(self) -> None:
         """Let whoever is next go on; usually some milliseconds pass."""
         rng = self.rng
-        await asyncio.sleep(rng.expovariate(1 / QUICK) if rng.random() < 0.8 else 0)
+        if rng.random() < 0.8:
+            await self.universe.loop.pause(rng.expovariate(1 / QUICK))
+        else:
+            await asyncio.sleep(0)
 
     # — conditions of its calls —
 
@@ -261,7 +266,7 @@ class Member:
         if self.suffers("slow"):
             self.universe.note(f"{verb} is slow")
             await asyncio.sleep(self.rng.random() * SLOW)
-        await self._harm(f"before {verb}")
+        await self._harm("before", verb)
         self.now(verb)
 
     def now(self, verb: str) -> None:
@@ -284,7 +289,7 @@ class Member:
     async def after(self, verb: str) -> None:
         if verb in ("claim", "tick"):
             self.universe.wake_the_dead()
-        await self._harm(f"after {verb}")
+        await self._harm("after", verb)
         if verb != "read":
             self.answered(verb)
         await self.pass_time()
@@ -294,17 +299,17 @@ class Member:
             self.universe.note(f"{verb} is committed and its answer lost")
             raise ReplyLost(f"{verb}: the answer was lost")
 
-    async def _harm(self, where: str) -> None:
+    async def _harm(self, when: str, verb: str) -> None:
         """Kill or stop this host at the worst moment: with a call on its way."""
         universe = self.universe
-        if self.running is None:
+        if self.running is None or universe.faults is NONE:
             return
         if self.suffers("kill_in_call"):
-            universe.note(f"is killed {where}")
+            universe.note(f"is killed {when} {verb}")
             universe.end(self)
             await asyncio.Future()  # nobody goes on from here
         if self.suffers("stop_in_call"):
-            universe.note(f"is stopped {where}")
+            universe.note(f"is stopped {when} {verb}")
             universe.stop(self)
             await asyncio.sleep(0)
 
@@ -432,9 +437,14 @@ class Universe:
         else:
             if not self.over:
                 self.note("leaves")
-        self.end(member)
+        self._remove(member)
 
     def end(self, member: Member) -> None:
+        """Kill its host."""
+        self.loop.ignore_errors_of(member.host)
+        self._remove(member)
+
+    def _remove(self, member: Member) -> None:
         self.loop.kill(member.host)
         self.members.remove(member)
 
