@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from retoma.apps.matches import sites, words
+from retoma.apps.matches import sites
 from tests.house.files import SOURCE
 
 FUNCTIONS: Final = frozenset(
@@ -36,7 +36,6 @@ ANYWHERE: Final = frozenset(("search", "sub", "subn", "split", "findall", "findi
 USED_AS: Final[Mapping[str, set[str]]] = {
     "retoma.apps.ads.clients.passed_over.MARK": {"match"},
     "retoma.apps.ads.clients.passed_over.BRACKET": {"match"},
-    "retoma.apps.matches.words._pattern": {"fullmatch"},
 }
 
 SMALLEST: Final = 16  # characters: what doubles its time with each of them is seen there
@@ -243,18 +242,12 @@ def _match_paths() -> Iterator[str]:
         yield site.match_path.format(league=re.escape(site.league.key))
 
 
-def _sentences() -> Iterator[str]:
-    for pattern, _ in words.PATTERNS:
-        yield pattern.pattern
-
-
 # Patterns that are made of what a function is given: as they come out for what it may be given.
 MADE: Final[Mapping[tuple[str, str], Callable[[], Iterable[str]]]] = {
     ("retoma.apps.matches.sites", "match_url"): _match_paths,
     ("retoma.apps.embeddings.vectors.spans", "spans_of"): lambda: [
         rf"(?<![^\W_])(?:{'|'.join('a' * n for n in range(32, 2, -1))})[^\W_]*"
     ],
-    ("retoma.apps.matches.words", "_pattern"): _sentences,
 }
 
 

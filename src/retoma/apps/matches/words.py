@@ -90,11 +90,31 @@ def _parted(told: str) -> tuple[str, str]:
 
 
 def _known(told: str) -> Said | None:
-    for pattern, sentence in PATTERNS:
-        found = pattern.fullmatch(told)
-        if found is not None:
-            return _filled(sentence.template, found.groupdict())
+    for sentence in SENTENCES:
+        values = _read_values(sentence.template, told)
+        if values is not None:
+            return _filled(sentence.template, values)
     return None
+
+
+def _read_values(template: str, text: str) -> dict[str, Any] | None:
+    """Return the values of a template that was filled in; None where the text was made from another.
+
+    A pattern of several `.+?` would take the square of a long text.
+    """
+    first, *rest = VALUE.split(template)
+    if not rest:
+        return {} if text == first else None
+    if not text.startswith(first) or not text.endswith(rest[-1]):
+        return None
+    values, place = {}, len(first)
+    for name, literal in zip(rest[:-2:2], rest[1:-2:2], strict=True):
+        end = text.find(literal, place + 1)
+        if end < 0:
+            return None
+        values[name], place = text[place:end], end + len(literal)
+    end = len(text) - len(rest[-1])
+    return None if end <= place else {**values, rest[-2]: text[place:end]}
 
 
 def _filled(template: str, values: dict[str, Any]) -> Said:
@@ -108,12 +128,3 @@ def _filled(template: str, values: dict[str, Any]) -> Said:
     said = Said(template.format(**values))
     said.template, said.values = template, values
     return said
-
-
-def _pattern(template: str) -> re.Pattern[str]:
-    parts = VALUE.split(template)
-    made = (f"(?P<{each}>.+?)" if n % 2 else re.escape(each) for n, each in enumerate(parts))
-    return re.compile("".join(made), re.DOTALL)
-
-
-PATTERNS: Final = tuple((_pattern(each.template), each) for each in SENTENCES)
