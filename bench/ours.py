@@ -285,9 +285,12 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """On uvloop and with the log at `info`, as `retoma runner` does: a line per job is for debugging."""
+    """Run on uvloop, tuned, and with the log at `info`, as `retoma runner` does: a line per job is for debugging."""
     import structlog
     import uvloop
 
+    from retoma.console.processes import tune_interpreter
+
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    return uvloop.run(coroutine)
+    with tune_interpreter():
+        return uvloop.run(coroutine)

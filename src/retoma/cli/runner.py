@@ -16,6 +16,7 @@ from retoma.console.processes import (
     RunnerProcess,
     leave_anyway,
     on_stop,
+    tune_interpreter,
     when_parent_ends,
 )
 from retoma.engine.ports import Clock
@@ -118,7 +119,7 @@ def run_on_the_quickest_loop(main: Coroutine[Any, Any, None]) -> None:
         factory = None
     else:
         factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as loop:
+    with tune_interpreter(), asyncio.Runner(loop_factory=factory) as loop:
         loop.run(main)
         leave_anyway(HANGERS_ON)
 

@@ -14,14 +14,20 @@ import socket
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from retoma.console.exits import Exit
 
 ORIGIN = re.compile(r"https?://[^\s]+")
+# Objects between two garbage collections: a thousand jobs at once make more than the usual 700 in a moment,
+# nearly none of them in cycles, and collecting took a fifth of a runner's time.
+GC_THRESHOLDS = (50_000, 20, 100)
+# Seconds the interpreter stays with one thread: at the usual five milliseconds the threads of the database, and
+# the heartbeat, wait for the handlers at every statement.
+SWITCH_INTERVAL = 0.0002
 
 
 def on_stop(told: Callable[[], None], at_once: Callable[[], None] | None = None) -> None:
@@ -41,6 +47,22 @@ def on_stop(told: Callable[[], None], at_once: Callable[[], None] | None = None)
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stop, each)
+
+
+@contextmanager
+def tune_interpreter() -> Iterator[None]:
+    """Collect garbage less often and switch threads faster, until the block ends.
+
+    For processes of our own alone: a library does not retune the program that uses it.
+    """
+    thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
+    gc.set_threshold(*GC_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval)
 
 
 def freeze_loaded_objects() -> None:

@@ -1,6 +1,8 @@
 """A runner: claims jobs, runs them, gives them back when it must."""
 
 import asyncio
+import gc
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -724,3 +726,20 @@ async def test_e28_what_becomes_due_before_the_last_one_taken_does_not_wait_for_
 
 async def all_done(app: Retoma, jobs: int) -> bool:
     return {State.DONE: jobs} == await app.counts()
+
+
+async def test_a_runner_does_not_retune_the_program_that_uses_it(database_url):
+    """Garbage collection and thread switching belong to the program; `retoma runner` tunes its own process."""
+    app = Retoma(database_url)
+    tuned = []
+
+    @app.job
+    async def look(ctx: Context) -> None:
+        tuned.append((gc.get_threshold(), sys.getswitchinterval()))
+
+    before = (gc.get_threshold(), sys.getswitchinterval())
+    async with app:
+        await app.submit(look)
+        await app.run(until_idle=True)
+
+    assert [before] == tuned

@@ -5,10 +5,8 @@ stopped, nothing of it is written, and a new boot begins.
 """
 
 import asyncio
-import gc
-import sys
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -61,12 +59,6 @@ TICK = 5.0  # seconds: everything is looked at this often, bell or no bell
 LOOK = 1.0  # seconds between two looks whether a process beside us has died
 GRACE = 25.0  # seconds a leaving runner lets its jobs finish; deploy tools kill after 30
 PARTS = 2  # claims in which a runner fills its slots
-# Objects between two looks for garbage: a thousand jobs at once make more than the usual 700 in a
-# breath, nearly none of them in cycles, and the looking took a fifth of a runner's time.
-GARBAGE = (50_000, 20, 100)
-# Seconds the interpreter stays with one thread: at the usual five milliseconds the threads of the
-# database, and the heartbeat, wait for the stories at every statement.
-TURN = 0.0002
 NO_ANSWER = 1.0  # seconds until a database that did not answer is asked again
 STEP_MEMORY = 256_000_000  # bytes of saved step values that are read back at a time
 LET_GO = 3.0  # seconds for a story that was stopped to end; with the grace less than 30
@@ -145,10 +137,6 @@ class Runner:
 
     async def run(self, *, until_idle: bool = False) -> None:
         """Work until stopped, or until nothing waits any more."""
-        with _interpreter_at_our_pace():
-            await self._live(until_idle=until_idle)
-
-    async def _live(self, *, until_idle: bool) -> None:
         lives = 0
         while not self._stopping:
             life = self._life = Life(self._house, until_idle=until_idle, again=lives > 0)
@@ -877,19 +865,6 @@ class Life:
         await self._wait_for_attempts(self._knobs.let_go)
         for attempt in list(self._running.values()):
             attempt.abandon()
-
-
-@contextmanager
-def _interpreter_at_our_pace() -> Iterator[None]:
-    """While a runner runs; afterwards as it was."""
-    collecting, turn = gc.get_threshold(), sys.getswitchinterval()
-    gc.set_threshold(*GARBAGE)
-    sys.setswitchinterval(TURN)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*collecting)
-        sys.setswitchinterval(turn)
 
 
 class _Outliving:
