@@ -8,7 +8,7 @@ import pytest
 
 from retoma import BadInput, Context, Park, Permanent, Retoma, Retry, State, Transient
 from retoma.db import Database, Statement, Transaction, adhoc, statement
-from retoma.db.statements import Text
+from retoma.db.statements import Text, sections
 from retoma.engine import query, store
 from retoma.engine.query.pace import percentile
 from retoma.engine.rules import settlement
@@ -27,7 +27,7 @@ from tests.engine.aids import (
     settle,
     submit,
 )
-from tests.house.sections import text_of
+from tests.house.sections import ENGINE, text_of
 
 # --- counts
 
@@ -487,7 +487,8 @@ INDICES = {
 
 
 async def plan_of(database: Database, verb: str, asked: dict[str, Any]) -> str:
-    made = statement("retoma.engine.query.sql", verb)
+    package = next(each for each in ENGINE if verb in sections(each))
+    made = statement(package, verb)
 
     def explained(tx: Transaction) -> str:
         text = getattr(made, database.dialect)[0].sql

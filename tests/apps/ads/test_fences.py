@@ -9,6 +9,7 @@ from retoma import Transient
 from retoma.apps.ads import store
 from retoma.apps.ads.steps.extraction import Scraping
 from retoma.apps.ads.steps.hands import Hands
+from retoma.engine.rules.job import SavedStep
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter
 from tests.apps.ads.test_cancel import LONG, named
@@ -23,10 +24,13 @@ WHERE kind = 'ads.extraction'"""
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Of a context what says who asks."""
+    """Of a context what says who asks; it has sent nothing."""
 
     job: int
     epoch: int
+
+    def remote_steps(self) -> list[SavedStep]:
+        return []
 
 
 async def scraping(house: World, mission: str) -> Claimed:
