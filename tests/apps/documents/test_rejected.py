@@ -94,7 +94,8 @@ async def test_a_model_that_is_rejected_fails_no_document_and_is_asked_by_few(
             lambda tx: store.projects.change_project(tx, 1, "PGE", RULES, actor=WHO)
         )
         made = [
-            await service.resume_execution(there.app, execution, actor=WHO) for _ in range(2)
+            await service.executions.resume_execution(there.app, execution, actor=WHO)
+            for _ in range(2)
         ]
         assert [True, False] == [changed for _, changed in made]
         assert (0, 2) == (made[0][0].resumes, made[0][0].epoch)

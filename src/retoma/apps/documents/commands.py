@@ -90,7 +90,7 @@ def add_project(
     )
 
     project, _ = call(
-        database, lambda retoma: service.add_project(retoma, name, rules, actor=ACTOR)
+        database, lambda retoma: service.projects.add_project(retoma, name, rules, actor=ACTOR)
     )
     if as_json:
         print_json({"id": project, "nome": name})
@@ -104,7 +104,9 @@ def _label(given: str) -> Label:
 
 
 def list_projects(database: str | None, as_json: bool) -> None:
-    found = call(database, lambda retoma: service.list_projects(retoma, limit=MOST_PROJECTS))
+    found = call(
+        database, lambda retoma: service.projects.list_projects(retoma, limit=MOST_PROJECTS)
+    )
     rows = [
         {"id": each.id, "nome": each.name, "rotulos": list(each.rules.names)}
         for each in found.items
@@ -128,16 +130,16 @@ def classify(
     wait: bool,
 ) -> None:
     async def go(retoma: Retoma) -> tuple[int, Taken]:
-        project_id = await service.find_project(retoma, project)
+        project_id = await service.projects.find_project(retoma, project)
         with bar(speak("files kept"), quiet=as_json) as seen:
-            taken = await service.import_paths(retoma, paths, manifest, seen)
+            taken = await service.files.import_paths(retoma, paths, manifest, seen)
         if not taken.incoming:
             _print_left_out(taken, sys.stderr)
         submitted = [
             NewDocument(each.codigo, each.name, each.sha256, each.size)
             for each in taken.incoming
         ]
-        execution, _ = await service.add_execution(
+        execution, _ = await service.executions.add_execution(
             retoma,
             project_id,
             submitted,
@@ -175,13 +177,14 @@ def _print_left_out(taken: Taken, out: TextIO) -> None:
 def status(database: str | None, as_json: bool, execution: int | None) -> None:
     if execution is None:
         found = call(
-            database, lambda retoma: service.list_executions(retoma, limit=MOST_EXECUTIONS)
+            database,
+            lambda retoma: service.executions.list_executions(retoma, limit=MOST_EXECUTIONS),
         )
         rows = TypeAdapter(Sequence[ExecutionLine]).dump_python(found.items, mode="json")
         _print_table(LINE, rows, as_json, none=say("no execution yet"))
         return
     details = call(
-        database, lambda retoma: service.describe_execution(retoma, execution, chosen())
+        database, lambda retoma: service.status.describe_execution(retoma, execution, chosen())
     )
     print_page(_page_of(details), as_json)
 
@@ -223,7 +226,7 @@ def results(database: str | None, as_json: bool, execution: int, *, as_csv: bool
 
 def _results(database: str | None, execution: int, which: Which) -> list[dict[str, Any]]:
     async def go(retoma: Retoma) -> list[dict[str, Any]]:
-        pages = service.read_results(retoma, execution, which)
+        pages = service.documents.read_results(retoma, execution, which)
         return [asdict(each) async for page in pages for each in page]
 
     return call(database, go)
@@ -235,14 +238,17 @@ def _results(database: str | None, execution: int, which: Which) -> list[dict[st
 def resume(database: str | None, as_json: bool, execution: int, *, anyway: bool) -> None:
     moved = call(
         database,
-        lambda retoma: service.resume_execution(retoma, execution, actor=ACTOR, anyway=anyway),
+        lambda retoma: service.executions.resume_execution(
+            retoma, execution, actor=ACTOR, anyway=anyway
+        ),
     )
     _print_stand(execution, *moved, as_json=as_json)
 
 
 def cancel(database: str | None, as_json: bool, execution: int) -> None:
     moved = call(
-        database, lambda retoma: service.cancel_execution(retoma, execution, actor=ACTOR)
+        database,
+        lambda retoma: service.executions.cancel_execution(retoma, execution, actor=ACTOR),
     )
     _print_stand(execution, *moved, as_json=as_json)
 
@@ -252,7 +258,9 @@ def reprocess(
 ) -> None:
     moved = call(
         database,
-        lambda retoma: service.reprocess_errors(retoma, execution, actor=ACTOR, code=error),
+        lambda retoma: service.executions.reprocess_errors(
+            retoma, execution, actor=ACTOR, code=error
+        ),
     )
     _print_stand(execution, *moved, as_json=as_json)
 
@@ -278,8 +286,8 @@ def _print_stand(execution: int, stand: Stand, changed: bool, *, as_json: bool) 
 
 def retry(database: str | None, as_json: bool, execution: int, code: str) -> None:
     async def go(retoma: Retoma) -> None:
-        document = await service.find_document(retoma, execution, code)
-        await service.retry_document(retoma, execution, document, actor=ACTOR)
+        document = await service.documents.find_document(retoma, execution, code)
+        await service.documents.retry_document(retoma, execution, document, actor=ACTOR)
 
     call(database, go)
     _print_document(database, execution, code, speak("is tried again"), as_json=as_json)
@@ -299,9 +307,11 @@ def skip(
 
     async def go(retoma: Retoma) -> int:
         if error is not None:
-            return await service.skip_errors(retoma, execution, error, why, actor=ACTOR)
-        one = await service.find_document(retoma, execution, document or "")
-        await service.skip_document(retoma, execution, one, why, actor=ACTOR)
+            return await service.executions.skip_errors(
+                retoma, execution, error, why, actor=ACTOR
+            )
+        one = await service.documents.find_document(retoma, execution, document or "")
+        await service.documents.skip_document(retoma, execution, one, why, actor=ACTOR)
         return 1
 
     skipped = call(database, go)
@@ -313,8 +323,10 @@ def skip(
 
 def review(database: str | None, as_json: bool, execution: int, code: str, label: str) -> None:
     async def go(retoma: Retoma) -> bool:
-        document = await service.find_document(retoma, execution, code)
-        return await service.review_document(retoma, execution, document, label, actor=ACTOR)
+        document = await service.documents.find_document(retoma, execution, code)
+        return await service.documents.review_document(
+            retoma, execution, document, label, actor=ACTOR
+        )
 
     right = call(database, go)
     done = speak("label confirmed") if right else speak("label corrected")
@@ -323,8 +335,8 @@ def review(database: str | None, as_json: bool, execution: int, code: str, label
 
 def original(database: str | None, execution: int, code: str, to: Path) -> None:
     async def go(retoma: Retoma) -> int:
-        document = await service.find_document(retoma, execution, code)
-        _, size, pieces = await service.open_original(retoma, execution, document)
+        document = await service.documents.find_document(retoma, execution, code)
+        _, size, pieces = await service.documents.open_original(retoma, execution, document)
         with to.open("xb") as file:
             async for piece in pieces:
                 file.write(piece)
@@ -347,8 +359,8 @@ def _print_document(
         return
 
     async def go(retoma: Retoma) -> Result:
-        document = await service.find_document(retoma, execution, code)
-        return await service.get_document(retoma, execution, document)
+        document = await service.documents.find_document(retoma, execution, code)
+        return await service.documents.get_document(retoma, execution, document)
 
     print_json(TypeAdapter(Result).dump_python(call(database, go), mode="json"))
 
@@ -358,8 +370,12 @@ def _print_document(
 
 def reviews(database: str | None, project: str, *, as_csv: bool) -> None:
     async def go(retoma: Retoma) -> None:
-        write = service.write_reviews_csv if as_csv else service.write_reviews_jsonl
-        async for line in write(retoma, await service.find_project(retoma, project)):
+        write = (
+            service.projects.write_reviews_csv
+            if as_csv
+            else service.projects.write_reviews_jsonl
+        )
+        async for line in write(retoma, await service.projects.find_project(retoma, project)):
             sys.stdout.write(line.decode())
 
     call(database, go)
@@ -367,8 +383,8 @@ def reviews(database: str | None, project: str, *, as_csv: bool) -> None:
 
 def accuracy(database: str | None, as_json: bool, project: str) -> None:
     async def go(retoma: Retoma) -> Sequence[Accuracy]:
-        found = await service.find_project(retoma, project)
-        return await service.measure_accuracy(retoma, found)
+        found = await service.projects.find_project(retoma, project)
+        return await service.projects.measure_accuracy(retoma, found)
 
     rows = [asdict(each) for each in call(database, go)]
     names = ("rotulo", "revisados", "corretos", "acerto", "outros")

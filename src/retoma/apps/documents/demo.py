@@ -76,7 +76,7 @@ class DocumentsWorld(BoxedWorld):
         database = await app.database()
         [(before,)] = (await database.read(lambda tx: tx.for_caller(DOCUMENTS)))[0]
         [(project,)] = (await database.read(lambda tx: tx.for_caller(PROJECTS)))[0]
-        taken = await service.import_paths(app, [self._written(before)])
+        taken = await service.files.import_paths(app, [self._written(before)])
         wanted = [
             NewDocument(each.name.rpartition(".")[0], each.name, each.sha256, each.size)
             for each in taken.incoming

@@ -36,9 +36,9 @@ async def take_files(
     which codes they have. Nothing is classified before an execution names it."""
     if nome is None:
         media = request.headers.get("content-type", "")
-        taken = await service.import_form(house.retoma, media, request.stream())
+        taken = await service.files.import_form(house.retoma, media, request.stream())
     else:
-        taken = await service.import_file(house.retoma, nome, request.stream())
+        taken = await service.files.import_file(house.retoma, nome, request.stream())
     return show_taken(taken, visit.language)
 
 
@@ -52,5 +52,5 @@ class Folder(Body):
 async def take_folder(body: Folder, _: Operator, house: AHouse, visit: AVisit) -> TakenShown:
     """All files in a folder of this server, and below it: only where RETOMA_DOCUMENT_FOLDERS allows."""
     allowed = house.settings.document_folders
-    taken = await service.import_folder(house.retoma, body.pasta, allowed=allowed)
+    taken = await service.files.import_folder(house.retoma, body.pasta, allowed=allowed)
     return show_taken(taken, visit.language)

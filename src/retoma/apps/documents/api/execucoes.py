@@ -52,7 +52,7 @@ async def list_executions(
     """Executions, the newest first."""
     stamp = Cursor("execucoes", f"{projeto_id} {status}")
     [before] = stamp.read(cursor, int) or [None]
-    page = await service.list_executions(
+    page = await service.executions.list_executions(
         house.retoma, before=before, limit=limit, project=projeto_id, status=status
     )
     lines = [ExecutionLine.model_validate(each) for each in page.items]
@@ -68,7 +68,7 @@ async def add_execution(
     body: NewExecution, who: Operator, house: AHouse, response: Response, key: Once = None
 ) -> ExecutionLine:
     """All of them or none. With an Idempotency-Key asking again makes no second execution."""
-    execution, added = await service.add_execution(
+    execution, added = await service.executions.add_execution(
         house.retoma,
         body.projeto_id,
         body.documents(),
@@ -87,12 +87,14 @@ async def cancel_execution(
     execution: ExecutionId, who: Operator, house: AHouse
 ) -> ExecutionLine:
     """What has not ended is not gone on with, and PULADO; asked twice it answers the same."""
-    await service.cancel_execution(house.retoma, execution, actor=who.name)
+    await service.executions.cancel_execution(house.retoma, execution, actor=who.name)
     return await _line_of(house, execution)
 
 
 async def _line_of(house: House, execution: int) -> ExecutionLine:
-    return ExecutionLine.model_validate(await service.get_execution(house.retoma, execution))
+    return ExecutionLine.model_validate(
+        await service.executions.get_execution(house.retoma, execution)
+    )
 
 
 # — documents —
@@ -121,7 +123,7 @@ async def page_of(
     stamp = Cursor("resultados", f"{execution} {which}")
     [after] = stamp.read(cursor, int) or [0]
     is_admin = role.allows(Role.ADMIN)
-    page = await service.list_results(
+    page = await service.documents.list_results(
         house.retoma, execution, which, after=after, limit=limit, with_stack=is_admin
     )
     return PageOf(items=_show_results(page.items), next=stamp.write(page.next))
@@ -130,7 +132,7 @@ async def page_of(
 @routes.get("/classificador/execucoes/{execution}/rotulos")
 async def count_labels(execution: ExecutionId, _: Viewer, house: AHouse) -> dict[str, int]:
     """How many documents have which label."""
-    return await service.count_labels(house.retoma, execution)
+    return await service.executions.count_labels(house.retoma, execution)
 
 
 @routes.get(
@@ -150,7 +152,7 @@ async def export_results(
 
 
 async def _read_results(retoma: Retoma, execution: int) -> AsyncIterator[list[ResultShown]]:
-    async for results in service.read_results(retoma, execution, Which()):
+    async for results in service.documents.read_results(retoma, execution, Which()):
         yield _show_results(results)
 
 
@@ -164,7 +166,9 @@ async def get_document(
 ) -> ResultShown:
     """One document: its label and why, or what went wrong."""
     is_admin = who.role.allows(Role.ADMIN)
-    found = await service.get_document(house.retoma, execution, document, with_stack=is_admin)
+    found = await service.documents.get_document(
+        house.retoma, execution, document, with_stack=is_admin
+    )
     return ResultShown.model_validate(found)
 
 
@@ -177,7 +181,7 @@ async def get_text(
     execution: ExecutionId, document: DocumentId, _: Viewer, house: AHouse
 ) -> Response:
     """What was read of it, as plain text to be saved."""
-    text = await service.get_text(house.retoma, execution, document)
+    text = await service.documents.get_text(house.retoma, execution, document)
     return text_file(f"documento-{document}.txt", text.encode())
 
 
@@ -186,7 +190,9 @@ async def skip_document(
     execution: ExecutionId, document: DocumentId, body: Skipped, who: Operator, house: AHouse
 ) -> ResultShown:
     """PULADO, because a person says so and why."""
-    await service.skip_document(house.retoma, execution, document, body.motivo, actor=who.name)
+    await service.documents.skip_document(
+        house.retoma, execution, document, body.motivo, actor=who.name
+    )
     return await get_document(execution, document, who, house)
 
 
@@ -195,7 +201,7 @@ async def retry_document(
     execution: ExecutionId, document: DocumentId, who: Operator, house: AHouse
 ) -> ResultShown:
     """One document that failed, or that waits for a person, is tried again."""
-    await service.retry_document(house.retoma, execution, document, actor=who.name)
+    await service.documents.retry_document(house.retoma, execution, document, actor=who.name)
     return await get_document(execution, document, who, house)
 
 
@@ -204,7 +210,7 @@ async def review_document(
     execution: ExecutionId, document: DocumentId, body: Reviewed, who: Operator, house: AHouse
 ) -> ResultShown:
     """Confirm or correct its label; the last person who says so counts, and the audit log has all."""
-    await service.review_document(
+    await service.documents.review_document(
         house.retoma, execution, document, body.rotulo, actor=who.name
     )
     return await get_document(execution, document, who, house)
@@ -219,5 +225,7 @@ async def get_original(
     execution: ExecutionId, document: DocumentId, _: Viewer, house: AHouse
 ) -> Response:
     """The file as it came in, to be saved: no browser shows it as a page of ours."""
-    name, size, pieces = await service.open_original(house.retoma, execution, document)
+    name, size, pieces = await service.documents.open_original(
+        house.retoma, execution, document
+    )
     return saved_stream(name, size, pieces)

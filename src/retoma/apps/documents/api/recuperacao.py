@@ -31,7 +31,7 @@ async def detailed_status(
     execution: ExecutionId, _: Viewer, house: AHouse, visit: AVisit
 ) -> DetailedStatus:
     """How far it is, when it last moved, what holds it back, what failed."""
-    found = await service.describe_execution(house.retoma, execution, visit.language)
+    found = await service.status.describe_execution(house.retoma, execution, visit.language)
     return show_details(found)
 
 
@@ -63,7 +63,7 @@ async def resume_execution(
     not resumed, and nothing is counted."""
     if forcar and not who.role.allows(Role.ADMIN):
         raise Refusal("not_allowed", say("only an admin resumes beyond the limit"))
-    stand, changed = await service.resume_execution(
+    stand, changed = await service.executions.resume_execution(
         house.retoma, execution, actor=who.name, anyway=forcar
     )
     return show_recovered(execution, stand, changed=changed)
@@ -75,7 +75,7 @@ async def reprocess_errors(
 ) -> Recovered:
     """What failed is tried again as a new generation, by the model that the project names now; asked by
     many at once that is one. `erro`: only what failed by this code."""
-    stand, changed = await service.reprocess_errors(
+    stand, changed = await service.executions.reprocess_errors(
         house.retoma, execution, actor=who.name, code=erro
     )
     return show_recovered(execution, stand, changed=changed)
@@ -86,7 +86,7 @@ async def skip_errors(
     execution: ExecutionId, body: SkippedByCode, who: Operator, house: AHouse
 ) -> SkippedShown:
     """What failed, or waits for a person, by this code is PULADO, because a person says so and why."""
-    n = await service.skip_errors(
+    n = await service.executions.skip_errors(
         house.retoma, execution, body.erro, body.motivo, actor=who.name
     )
     return SkippedShown(pulados=n)

@@ -44,7 +44,7 @@ class DocumentScreen:
         return Concern(job=self.job)
 
     async def draw(self) -> Sequence[Region]:
-        found = await service.read_document(
+        found = await service.documents.read_document(
             self.pages.house.retoma,
             self.execution,
             self.document,
@@ -79,7 +79,7 @@ class DocumentScreen:
 
 
 async def document_screen(execution: Number, document: Number, who: ALooker) -> DocumentScreen:
-    found = await service.get_document(who.house.retoma, execution, document)
+    found = await service.documents.get_document(who.house.retoma, execution, document)
     return DocumentScreen(who.pages, who.view, execution, document, found.job)
 
 
@@ -89,8 +89,8 @@ AScreen = Annotated[DocumentScreen, Depends(document_screen)]
 @routes.get("/classificador/execucao/{execution}/documento/{document}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     retoma = who.house.retoma
-    submitted = await service.get_submitted(retoma, screen.document)
-    found = await service.get_document(retoma, screen.execution, screen.document)
+    submitted = await service.documents.get_submitted(retoma, screen.document)
+    found = await service.documents.get_document(retoma, screen.execution, screen.document)
     return await who.page(
         screen,
         "documents/document.html",
@@ -109,7 +109,7 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 @routes.get("/classificador/documento/{document}")
 async def find(document: Number, _: Viewer, who: ALooker) -> Response:
     """Wherever it stands: a copy names the first by its number alone."""
-    submitted = await service.get_submitted(who.house.retoma, document)
+    submitted = await service.documents.get_submitted(who.house.retoma, document)
     return RedirectResponse(address(submitted.execution, document), status_code=303)
 
 
@@ -123,7 +123,7 @@ async def skip(
 ) -> Response:
     """ "Pular": a person says so, and why."""
     body = filled(Skipped, {"motivo": (await form_of(request)).one("motivo")})
-    await service.skip_document(
+    await service.documents.skip_document(
         who.house.retoma, execution, document, body.motivo, actor=actor.name
     )
     said = say("document {document} is skipped", document=document)
@@ -133,7 +133,9 @@ async def skip(
 @routes.post("/classificador/execucao/{execution}/documento/{document}/repetir")
 async def retry(execution: Number, document: Number, actor: Operator, who: ALooker) -> Response:
     """ "Tentar de novo"."""
-    await service.retry_document(who.house.retoma, execution, document, actor=actor.name)
+    await service.documents.retry_document(
+        who.house.retoma, execution, document, actor=actor.name
+    )
     said = say("document {document} is tried again", document=document)
     return did(who, who.view.tell(said), address(execution, document))
 
@@ -148,7 +150,7 @@ async def review(
 ) -> Response:
     """ "Salvar rótulo": confirmed, or corrected."""
     body = filled(Reviewed, {"rotulo": (await form_of(request)).one("rotulo")})
-    right = await service.review_document(
+    right = await service.documents.review_document(
         who.house.retoma, execution, document, body.rotulo, actor=actor.name
     )
     said = say("label confirmed") if right else say("label corrected")

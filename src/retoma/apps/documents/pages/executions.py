@@ -96,7 +96,7 @@ class ExecutionsScreen:
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("execucoes", f"{self.project} {self.status}")
         [before] = stamp.read(self.cursor, int) or [None]
-        page = await service.list_executions(
+        page = await service.executions.list_executions(
             self.pages.house.retoma,
             before=before,
             limit=LIST,
@@ -142,7 +142,7 @@ AList = Annotated[ExecutionsScreen, Depends(executions_screen)]
 @routes.get("/classificador/")
 @routes.get("/classificador")
 async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
-    projects = await service.list_projects(who.house.retoma, limit=MOST_CHOICES)
+    projects = await service.projects.list_projects(who.house.retoma, limit=MOST_CHOICES)
     return await who.page(
         screen,
         "documents/executions.html",
@@ -181,7 +181,9 @@ class ExecutionScreen:
 
     async def draw(self) -> Sequence[Region]:
         retoma = self.pages.house.retoma
-        found = await service.describe_execution(retoma, self.execution, self.view.language)
+        found = await service.status.describe_execution(
+            retoma, self.execution, self.view.language
+        )
         at_it = await self._list(Which(status=D.PROCESSANDO), AT_IT)
         given: dict[str, Any] = {
             **present_execution(found),
@@ -211,13 +213,13 @@ class ExecutionScreen:
     async def _project(self, project: int) -> str | None:
         """What it is called; None, where it was removed meanwhile."""
         try:
-            return (await service.get_project(self.pages.house.retoma, project)).name
+            return (await service.projects.get_project(self.pages.house.retoma, project)).name
         except NotFound:
             return None
 
     async def _list(self, which: Which, n: int) -> Sequence[Result]:
         retoma, is_admin = self.pages.house.retoma, self.view.rules
-        page = await service.list_results(
+        page = await service.documents.list_results(
             retoma, self.execution, which, limit=n, with_stack=is_admin
         )
         return page.items
@@ -240,7 +242,7 @@ class ExecutionScreen:
     async def _results(self) -> list[Region]:
         stamp = Cursor("resultados", f"{self.execution} {self.which}")
         [after] = stamp.read(self.cursor, int) or [0]
-        page = await service.list_results(
+        page = await service.documents.list_results(
             self.pages.house.retoma, self.execution, self.which, after=after, limit=ROWS
         )
         following = stamp.write(page.next)
@@ -289,8 +291,8 @@ AScreen = Annotated[ExecutionScreen, Depends(execution_screen)]
 
 @routes.get("/classificador/execucao/{execution}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    line = await service.get_execution(who.house.retoma, screen.execution)
-    labels = await service.count_labels(who.house.retoma, screen.execution)
+    line = await service.executions.get_execution(who.house.retoma, screen.execution)
+    labels = await service.executions.count_labels(who.house.retoma, screen.execution)
     return await who.page(
         screen,
         "documents/execution.html",
@@ -326,19 +328,25 @@ async def _steer(who: Looker, execution: int, verb: str, actor: Person, form: Fo
             anyway = verb == "forcar"
             if anyway and not who.view.rules:
                 raise Refusal("not_allowed", say("only an admin resumes beyond the limit"))
-            await service.resume_execution(retoma, execution, actor=name, anyway=anyway)
+            await service.executions.resume_execution(
+                retoma, execution, actor=name, anyway=anyway
+            )
             return say("execution {execution} is resumed where it stopped", execution=execution)
         case "reprocessar":
             code = form.one("erro")
-            stand, _ = await service.reprocess_errors(retoma, execution, actor=name, code=code)
+            stand, _ = await service.executions.reprocess_errors(
+                retoma, execution, actor=name, code=code
+            )
             return say("documents tried again: {n}", n=stand.reprocessed)
         case "pular-erros":
             fields = {"erro": form.one("erro"), "motivo": form.one("motivo")}
             body = filled(SkippedByCode, fields)
-            n = await service.skip_errors(retoma, execution, body.erro, body.motivo, actor=name)
+            n = await service.executions.skip_errors(
+                retoma, execution, body.erro, body.motivo, actor=name
+            )
             return say("documents skipped: {n}", n=n)
         case "cancelar":
-            await service.cancel_execution(retoma, execution, actor=name)
+            await service.executions.cancel_execution(retoma, execution, actor=name)
             return say("execution {execution} is canceled: what runs ends", execution=execution)
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))

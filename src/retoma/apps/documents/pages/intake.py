@@ -46,7 +46,7 @@ class NewExecutionWithManifest(NewExecution):
 async def show(
     _: Viewer, who: ALooker, projeto: Annotated[Number | None, Blank] = None
 ) -> Response:
-    projects = await service.list_projects(who.house.retoma, limit=MOST_CHOICES)
+    projects = await service.projects.list_projects(who.house.retoma, limit=MOST_CHOICES)
     return who.answer(
         "documents/new.html",
         projects=projects.items,
@@ -64,7 +64,7 @@ async def begin(actor: Operator, who: ALooker, request: Request, key: Once = Non
     documents = await in_thread(_name_documents, body)
     left = frozenset(body.sem)
     named = zip(body.documentos, documents, strict=True)
-    execution, _ = await service.add_execution(
+    execution, _ = await service.executions.add_execution(
         who.house.retoma,
         body.projeto_id,
         documents,

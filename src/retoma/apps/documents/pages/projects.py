@@ -76,7 +76,9 @@ class ProjectsScreen:
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("projetos", None)
         [before] = stamp.read(self.cursor, int) or [None]
-        page = await service.list_projects(self.pages.house.retoma, before=before, limit=LIST)
+        page = await service.projects.list_projects(
+            self.pages.house.retoma, before=before, limit=LIST
+        )
         following = stamp.write(page.next)
         rows = {
             f"project-{each.id}": self.pages.render(
@@ -125,15 +127,17 @@ async def blank(_: Viewer, who: ALooker) -> Response:
 @routes.get("/classificador/projeto/{project}")
 async def show(project: Number, _: Viewer, who: ALooker) -> Response:
     retoma = who.house.retoma
-    found = await service.get_project(retoma, project)
-    return _form(who, found, await service.measure_accuracy(retoma, project))
+    found = await service.projects.get_project(retoma, project)
+    return _form(who, found, await service.projects.measure_accuracy(retoma, project))
 
 
 @routes.post("/classificador/projeto/novo")
 async def add(actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Criar projeto"."""
     body = _read(await form_of(request))
-    await service.add_project(who.house.retoma, body.nome, body.rules(), actor=actor.name)
+    await service.projects.add_project(
+        who.house.retoma, body.nome, body.rules(), actor=actor.name
+    )
     return led(who, PROJECTS)
 
 
@@ -141,7 +145,7 @@ async def add(actor: Operator, who: ALooker, request: Request) -> Response:
 async def change(project: Number, actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Salvar": executions that are there keep the rules they began with."""
     body = _read(await form_of(request))
-    await service.change_project(
+    await service.projects.change_project(
         who.house.retoma, project, body.nome, body.rules(), actor=actor.name
     )
     return led(who, PROJECTS)
@@ -149,7 +153,7 @@ async def change(project: Number, actor: Operator, who: ALooker, request: Reques
 
 @routes.post("/classificador/projeto/{project}/remover")
 async def remove(project: Number, actor: Operator, who: ALooker) -> Response:
-    await service.remove_project(who.house.retoma, project, actor=actor.name)
+    await service.projects.remove_project(who.house.retoma, project, actor=actor.name)
     return led(who, PROJECTS)
 
 
