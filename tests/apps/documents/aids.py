@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from retoma import Retoma
@@ -101,7 +101,9 @@ class House:
 
     async def seen(self, execution: int) -> dict[str, Any]:
         database = await self.app.database()
-        return await database.read(lambda tx: store.executions.execution_seen(tx, execution))
+        return asdict(
+            await database.read(lambda tx: store.executions.get_execution(tx, execution))
+        )
 
     async def stand(self, execution: int) -> Stand:
         database = await self.app.database()
@@ -109,9 +111,10 @@ class House:
 
     async def results(self, execution: int) -> list[dict[str, Any]]:
         database = await self.app.database()
-        return await database.read(
+        results = await database.read(
             lambda tx: store.documents.list_results(tx, execution, Which(), after=0, n=10_000)
         )
+        return [asdict(each) for each in results]
 
     async def rows(self, sql: str, **params: Any) -> list[Any]:
         database = await self.app.database()

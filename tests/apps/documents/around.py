@@ -13,7 +13,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -137,11 +137,12 @@ class House:
         return begin
 
     async def results(self) -> list[dict[str, Any]]:
-        return await self.database.read(
+        results = await self.database.read(
             lambda tx: store.documents.list_results(
                 tx, self.execution, Which(), after=0, n=10_000
             )
         )
+        return [asdict(each) for each in results]
 
     async def status(self) -> str:
         stand = await self.database.read(

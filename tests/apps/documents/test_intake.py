@@ -361,7 +361,7 @@ async def test_an_archive_that_is_broken_anyhow_is_refused_or_taken_in_part(tmp_
             content[chance.randrange(len(content))] = chance.randrange(256)
         written(tmp_path / "lote.zip", bytes(content))
         try:
-            taken = await Intake(Kept()).archive(tmp_path / "lote.zip")
+            taken = await Intake(Kept()).paths([tmp_path / "lote.zip"])
         except BadInput:
             ends.add("refused")
         else:
@@ -386,7 +386,7 @@ async def test_an_archive_claims_no_longer_list_than_is_read(tmp_path):
     written(file, bytes(18 << 20) + list_of_17_mib)
 
     with refused(str(archives.MOST_FILES)):
-        await Intake(Kept()).archive(file)
+        await Intake(Kept()).paths([file])
 
 
 @pytest.mark.parametrize("is_decoy", [True, False])
@@ -405,7 +405,7 @@ async def test_a_list_that_a_zip64_record_names_is_not_read_whole(tmp_path, is_d
     tracemalloc.start()
     try:
         with refused(str(archives.MOST_FILES)):
-            await Intake(Kept()).archive(file)
+            await Intake(Kept()).paths([file])
         assert tracemalloc.get_traced_memory()[1] < 40 << 20
     finally:
         tracemalloc.stop()
@@ -424,7 +424,7 @@ async def test_a_list_of_many_entries_is_refused_before_an_object_is_made_of_eac
     tracemalloc.start()
     try:
         with refused():
-            await Intake(Kept()).archive(tmp_path / "lote.zip")
+            await Intake(Kept()).paths([tmp_path / "lote.zip"])
         assert tracemalloc.get_traced_memory()[1] < 20 << 20
     finally:
         tracemalloc.stop()

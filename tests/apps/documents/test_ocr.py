@@ -112,7 +112,7 @@ async def test_a_scanned_document_is_classified_by_what_its_picture_says(
         await there.app.write(
             lambda tx: store.projects.change_project(tx, 1, "PGE", wanted, actor="ana")
         )
-        await service.reprocess(there.app, execution, actor="ana")
+        await service.executions.reprocess_errors(there.app, execution, actor="ana")
         await there.drained()
         [told] = await there.results(execution)
         assert ("CONCLUIDO", "petição inicial") == (told["status"], told["rotulo"])
@@ -131,7 +131,7 @@ async def test_where_ocr_is_wanted_and_missing_the_document_waits_for_a_person(
         )
 
         monkeypatch.setattr(story, "read_file", read_by_fake_ocr)
-        await service.resume(there.app, execution, actor="ana")
+        await service.executions.resume_execution(there.app, execution, actor="ana")
         await there.drained()
         [told] = await there.results(execution)
         assert "CONCLUIDO" == told["status"]

@@ -13,7 +13,7 @@ import httpx2
 from retoma.apps.documents import APP, store
 from retoma.apps.documents.model import CODES, KIND, Classified
 from retoma.apps.documents.pages.executions import LIST, ROWS, ExecutionScreen
-from retoma.apps.documents.pages.looks import CONCERN, LONGEST, PLOTTED, bars_of, share_of
+from retoma.apps.documents.pages.presenters import CONCERN, LONGEST, PLOTTED, bars_of, share_of
 from retoma.apps.documents.steps import READ
 from retoma.apps.documents.store.executions import Ask, NewDocument
 from retoma.engine.handlers.context import Context

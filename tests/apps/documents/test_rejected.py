@@ -93,7 +93,10 @@ async def test_a_model_that_is_rejected_fails_no_document_and_is_asked_by_few(
         await there.app.write(
             lambda tx: store.projects.change_project(tx, 1, "PGE", RULES, actor=WHO)
         )
-        made = [await service.resume(there.app, execution, actor=WHO) for _ in range(2)]
+        made = [
+            await service.executions.resume_execution(there.app, execution, actor=WHO)
+            for _ in range(2)
+        ]
         assert [True, False] == [changed for _, changed in made]
         assert (0, 2) == (made[0][0].resumes, made[0][0].epoch)
         assert [(None, None)] == await blocked(there)

@@ -69,7 +69,7 @@ async def test_a_label_is_confirmed_or_corrected_and_the_last_word_counts(databa
     async with house(database_url) as there, people(there.app, TOLD, database_url) as who:
         execution, results = await done(there, "a.pdf", "b.pdf", "corrupt.pdf")
         first, second, failed = (each["id"] for each in results)
-        review = partial(service.review, there.app, execution, actor=WHO)
+        review = partial(service.documents.review_document, there.app, execution, actor=WHO)
         assert [True, False, True] == [
             await review(first, RIGHT),
             await review(second, OTHER),

@@ -302,14 +302,14 @@ async def test_after_three_resumes_only_an_admin_goes_on(database_url, test_cloc
 
 
 async def test_c5_fifty_who_resume_at_once_are_one_epoch(database_url, test_clock):
-    async with house(database_url) as there:
+    # Both open before the jump: a database that opens later sets the clock of its own test kit.
+    async with house(database_url) as there, house(database_url) as other:
         execution = await there.execution([paper(f"A-{n}") for n in range(5)])
         await there.left_by_a_dead_runner(execution, 2)
         await there.idle_runner()
         test_clock.jump(QUIET)
-        async with house(database_url) as other:
-            both = [there, other] * 25
-            made = await asyncio.gather(*(resumed(each, execution) for each in both))
+        both = [there, other] * 25
+        made = await asyncio.gather(*(resumed(each, execution) for each in both))
 
         assert 1 == sum(each is not None for each in made)
         stand = await there.stand(execution)

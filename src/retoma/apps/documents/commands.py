@@ -3,32 +3,31 @@
 import csv
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from retoma.access import Role
-from retoma.apps.documents import APP, service, store
-from retoma.apps.documents.api.execucoes import HEADINGS, line_told, result_told
-from retoma.apps.documents.api.how import time_told
-from retoma.apps.documents.api.projetos import reviews_csv, reviews_jsonl
-from retoma.apps.documents.api.recuperacao import blocked_told, described, message_of
-from retoma.apps.documents.contents import Contents
-from retoma.apps.documents.intake import Intake, Taken
+from pydantic import TypeAdapter
+
+from retoma.apps.documents import APP, service
+from retoma.apps.documents.intake import Taken
 from retoma.apps.documents.model import (
-    ROUTE,
     DocumentStatus,
     Label,
     ProjectRules,
     meaning_of,
     message_in,
 )
-from retoma.apps.documents.store.documents import Which
-from retoma.apps.documents.store.executions import NewDocument, Stand
+from retoma.apps.documents.service.documents import HEADINGS
+from retoma.apps.documents.service.projects import Accuracy
+from retoma.apps.documents.service.status import ExecutionDetails
+from retoma.apps.documents.store.documents import Result, Which
+from retoma.apps.documents.store.executions import ExecutionLine, NewDocument, Stand
 from retoma.console.applications import ask_in, bar, print_page, shown_cell
 from retoma.console.batch_progress import watch
 from retoma.console.kit import ACTOR, clean, console, print_json, table
-from retoma.db import Transaction
 from retoma.engine.rules.errors import BadInput
+from retoma.library import Retoma
 from retoma.toolkit.readers.rules import Ocr
 from retoma.toolkit.tools import Tools
 from retoma.web.files import cell
@@ -36,10 +35,15 @@ from retoma.words import Said, chosen, say, speak, tell
 
 T = TypeVar("T")
 
-PAGE = 1_000  # documents read at a time
-LISTED = 20  # executions
+MOST_PROJECTS = 1_000
+MOST_EXECUTIONS = 20
 LINE = ("id", "nome", "status", "progresso", "total")
 FAILED = ("codigo", "arquivo", "erro_codigo", "erro_mensagem", "tentativas", "ultimo_erro_em")
+STATUS = (  # of one execution, beside its holds and why it is blocked
+    *("id", "projeto_id", "nome", "status", "total", "por_status", "progresso"),
+    *("tentativas_retry", "max_retries", "geracao", "criado_por", "criado_em", "mensagem"),
+    *("rota_origem", "ultimo_heartbeat", "ultimo_codigo_processado"),
+)
 SHOWN = (
     "codigo",
     "status",
@@ -51,23 +55,18 @@ SHOWN = (
 )
 
 
-def documents(
+def call(
     database: str | None,
-    verb: Callable[[Tools], Awaitable[T]],
+    verb: Callable[[Retoma], Awaitable[T]],
     *,
     interrupted: Said | None = None,
 ) -> T:
-    """One verb on a database that has the documents application in it."""
-    return ask_in(APP, database, verb, interrupted=interrupted)
-
-
-def looked(database: str | None, look: Callable[[Transaction], T]) -> T:
-    """What is read in one transaction: it adds up."""
+    """Call a verb of the service on a database that has the tables of this application."""
 
     async def go(tools: Tools) -> T:
-        return await (await tools.retoma.database()).read(look)
+        return await verb(tools.retoma)
 
-    return documents(database, go)
+    return ask_in(APP, database, go, interrupted=interrupted)
 
 
 # — projects —
@@ -90,29 +89,29 @@ def add_project(
         ocr=ocr,
     )
 
-    async def go(tools: Tools) -> int:
-        return await tools.retoma.write(
-            lambda tx: store.projects.add_project(tx, name, rules, actor=ACTOR)
-        )
-
-    made = documents(database, go)
+    project, _ = call(
+        database, lambda retoma: service.projects.add_project(retoma, name, rules, actor=ACTOR)
+    )
     if as_json:
-        print_json({"id": made, "nome": name})
+        print_json({"id": project, "nome": name})
     else:
-        print(speak("project {id}: {name}", id=made, name=clean(name)))
+        print(speak("project {id}: {name}", id=project, name=clean(name)))
 
 
-def _label(told: str) -> Label:
-    name, _, why = told.partition(":")
+def _label(given: str) -> Label:
+    name, _, why = given.partition(":")
     return Label(name.strip(), why.strip())
 
 
 def list_projects(database: str | None, as_json: bool) -> None:
-    found = looked(database, lambda tx: store.projects.list_projects(tx, before=None, n=PAGE))
-    told = [
-        {"id": each.id, "nome": each.name, "rotulos": list(each.rules.names)} for each in found
+    found = call(
+        database, lambda retoma: service.projects.list_projects(retoma, limit=MOST_PROJECTS)
+    )
+    rows = [
+        {"id": each.id, "nome": each.name, "rotulos": list(each.rules.names)}
+        for each in found.items
     ]
-    _table(("id", "nome", "rotulos"), told, as_json, none=say("no project yet"))
+    _print_table(("id", "nome", "rotulos"), rows, as_json, none=say("no project yet"))
 
 
 # — executions —
@@ -130,97 +129,85 @@ def classify(
     without: Collection[str],
     wait: bool,
 ) -> None:
-    async def go(tools: Tools) -> tuple[int, Taken]:
-        opened = await tools.retoma.database()
-        wanted = await opened.read(lambda tx: store.projects.find_project(tx, project))
+    async def go(retoma: Retoma) -> tuple[int, Taken]:
+        project_id = await service.projects.find_project(retoma, project)
         with bar(speak("files kept"), quiet=as_json) as seen:
-            taken = await Intake(Contents(tools.retoma)).paths(paths, manifest, seen)
+            taken = await service.files.import_paths(retoma, paths, manifest, seen)
         if not taken.incoming:
-            _tell_left_out(taken, sys.stderr)
-        papers = [
+            _print_left_out(taken, sys.stderr)
+        submitted = [
             NewDocument(each.codigo, each.name, each.sha256, each.size)
             for each in taken.incoming
         ]
-        how: dict[str, Any] = {
-            "name": name,
-            "budget": budget,
-            "actor": ACTOR,
-            "without": without,
-        }
-        made = await tools.retoma.write(
-            lambda tx: store.executions.add_execution(tx, wanted, papers, **how)
+        execution, _ = await service.executions.add_execution(
+            retoma,
+            project_id,
+            submitted,
+            name=name,
+            budget=budget,
+            without=without,
+            actor=ACTOR,
         )
-        return made, taken
+        return execution, taken
 
     left = say("nothing was begun; files that came in are dropped a day later")
-    execution, taken = documents(database, go, interrupted=left)
+    execution, taken = call(database, go, interrupted=left)
     n = len(taken.incoming) - len(without)
-    _tell_taken(execution, taken, n, as_json=as_json, wait=wait)
+    _print_taken(execution, taken, n, as_json=as_json, wait=wait)
     if wait:
         watch(database, as_json, execution)
 
 
-def _tell_taken(execution: int, taken: Taken, n: int, *, as_json: bool, wait: bool) -> None:
+def _print_taken(execution: int, taken: Taken, n: int, *, as_json: bool, wait: bool) -> None:
     if as_json:
         left = [{"arquivo": each.name, "codigo": each.code} for each in taken.left_out]
         if not wait:
             print_json({"execucao": execution, "documentos": n, "deixados": left})
         return
     print(speak("execution {execution}: {n} documents", execution=execution, n=n))
-    _tell_left_out(taken, sys.stdout)
+    _print_left_out(taken, sys.stdout)
 
 
-def _tell_left_out(taken: Taken, out: TextIO) -> None:
+def _print_left_out(taken: Taken, out: TextIO) -> None:
     for each in taken.left_out:
-        told = speak("left out: {name} ({code})", name=clean(each.name), code=each.code)
-        print(told, meaning_of(each.code, chosen()), file=out)
+        line = speak("left out: {name} ({code})", name=clean(each.name), code=each.code)
+        print(line, meaning_of(each.code, chosen()), file=out)
 
 
 def status(database: str | None, as_json: bool, execution: int | None) -> None:
     if execution is None:
-        lines = looked(database, _newest)
-        _table(LINE, lines, as_json, none=say("no execution yet"))
-    else:
-        print_page(looked(database, lambda tx: _standing(tx, execution)), as_json)
+        found = call(
+            database,
+            lambda retoma: service.executions.list_executions(retoma, limit=MOST_EXECUTIONS),
+        )
+        rows = TypeAdapter(Sequence[ExecutionLine]).dump_python(found.items, mode="json")
+        _print_table(LINE, rows, as_json, none=say("no execution yet"))
+        return
+    details = call(
+        database, lambda retoma: service.status.describe_execution(retoma, execution, chosen())
+    )
+    print_page(_page_of(details), as_json)
 
 
-def _newest(tx: Transaction) -> list[dict[str, Any]]:
-    found = store.executions.list_executions(tx, before=None, n=LISTED)
-    return [line_told(tx, each).model_dump(mode="json") for each in found]
-
-
-def _standing(tx: Transaction, execution: int) -> dict[str, Any]:
-    told = store.executions.execution_seen(tx, execution)
-    line = line_told(tx, told)
-    holds = store.executions.holds_of(tx, execution)
-    return {
-        **line.model_dump(),
-        "mensagem": tell(message_of(line)),
-        "rota_origem": ROUTE,
-        "ultimo_heartbeat": time_told(told["ultimo_heartbeat"]),
-        "ultimo_codigo_processado": told["ultimo_codigo_processado"],
-        "motivos": [f"{n} {tell(described(why))}" for why, n, _ in holds],
-        **_blocked(told),
-        "rotulos": store.documents.count_labels(tx, execution),
-    }
-
-
-def _blocked(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Why the service rejects it, in its own words, and what to do about it."""
-    blocked = blocked_told(told, chosen())
-    if blocked is None:
-        return {}
-    return {"bloqueio": blocked.mensagem, "palavras": blocked.palavras, "cura": blocked.cura}
+def _page_of(found: ExecutionDetails) -> dict[str, Any]:
+    page = {name: getattr(found, name) for name in STATUS}
+    page["motivos"] = [f"{each.documentos} {each.descricao}" for each in found.motivos]
+    if (blocked := found.bloqueio) is not None:
+        page["bloqueio"] = blocked.mensagem
+        page["palavras"] = blocked.palavras
+        page["cura"] = blocked.cura
+    page["rotulos"] = found.rotulos
+    return page
 
 
 def errors(database: str | None, as_json: bool, execution: int) -> None:
     which = Which(status=DocumentStatus.ERRO)
-    told = [
+    rows = [
         {name: each[name] for name in FAILED} for each in _results(database, execution, which)
     ]
     if not as_json:
-        told = [{**each, "erro_mensagem": _message(each)} for each in told]
-    _table(FAILED, told, as_json, none=say("no document has failed"))
+        rows = [{**each, "erro_mensagem": _message(each)} for each in rows]
+    _print_table(FAILED, rows, as_json, none=say("no document has failed"))
 
 
 def _message(failed: Mapping[str, Any]) -> str:
@@ -228,67 +215,82 @@ def _message(failed: Mapping[str, Any]) -> str:
 
 
 def results(database: str | None, as_json: bool, execution: int, *, as_csv: bool) -> None:
-    told = _results(database, execution, Which())
+    rows = _results(database, execution, Which())
     if as_csv:
         writer = csv.writer(sys.stdout)
         writer.writerow(HEADINGS)
-        writer.writerows([cell(each[name]) for name in HEADINGS] for each in told)
+        writer.writerows([cell(each[name]) for name in HEADINGS] for each in rows)
     else:
-        _table(SHOWN, told, as_json, none=say("no documents"))
+        _print_table(SHOWN, rows, as_json, none=say("no documents"))
 
 
 def _results(database: str | None, execution: int, which: Which) -> list[dict[str, Any]]:
-    """All of them, as the API shows them to anybody."""
+    async def go(retoma: Retoma) -> list[dict[str, Any]]:
+        pages = service.documents.read_results(retoma, execution, which)
+        return [asdict(each) async for page in pages for each in page]
 
-    def look(tx: Transaction) -> list[dict[str, Any]]:
-        store.executions.stand_of(tx, execution)
-        told: list[dict[str, Any]] = []
-        rows: list[dict[str, Any]] | None = None
-        while rows is None or len(rows) == PAGE:
-            after = told[-1]["id"] if told else 0
-            rows = store.documents.list_results(tx, execution, which, after=after, n=PAGE)
-            told += rows
-        return [result_told(each, Role.VIEWER).model_dump() for each in told]
-
-    return looked(database, look)
+    return call(database, go)
 
 
 # — steering —
 
 
 def resume(database: str | None, as_json: bool, execution: int, *, anyway: bool) -> None:
-    async def go(tools: Tools) -> tuple[Stand, bool]:
-        return await service.resume(tools.retoma, execution, actor=ACTOR, anyway=anyway)
-
-    _tell_stand(execution, *documents(database, go), as_json=as_json)
+    moved = call(
+        database,
+        lambda retoma: service.executions.resume_execution(
+            retoma, execution, actor=ACTOR, anyway=anyway
+        ),
+    )
+    _print_stand(execution, *moved, as_json=as_json)
 
 
 def cancel(database: str | None, as_json: bool, execution: int) -> None:
-    async def go(tools: Tools) -> tuple[Stand, bool]:
-        return await service.cancel(tools.retoma, execution, actor=ACTOR)
-
-    _tell_stand(execution, *documents(database, go), as_json=as_json)
+    moved = call(
+        database,
+        lambda retoma: service.executions.cancel_execution(retoma, execution, actor=ACTOR),
+    )
+    _print_stand(execution, *moved, as_json=as_json)
 
 
 def reprocess(
     database: str | None, as_json: bool, execution: int, *, error: str | None
 ) -> None:
-    async def go(tools: Tools) -> tuple[Stand, bool]:
-        return await service.reprocess(tools.retoma, execution, actor=ACTOR, code=error)
+    moved = call(
+        database,
+        lambda retoma: service.executions.reprocess_errors(
+            retoma, execution, actor=ACTOR, code=error
+        ),
+    )
+    _print_stand(execution, *moved, as_json=as_json)
 
-    _tell_stand(execution, *documents(database, go), as_json=as_json)
+
+def _print_stand(execution: int, stand: Stand, changed: bool, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "id": execution,
+                "status": stand.status,
+                "alterada": changed,
+                "geracao": stand.generation,
+                "reprocessados": stand.reprocessed,
+            }
+        )
+        return
+    line = speak("execution {execution} is {status}", execution=execution, status=stand.status)
+    print(line if changed else f"{line}; {speak('nothing was to be changed')}")
 
 
 # — one document —
 
 
 def retry(database: str | None, as_json: bool, execution: int, code: str) -> None:
-    async def go(tools: Tools) -> None:
-        document = await _document(tools, execution, code)
-        await service.retry(tools.retoma, execution, document, actor=ACTOR)
+    async def go(retoma: Retoma) -> None:
+        document = await service.documents.find_document(retoma, execution, code)
+        await service.documents.retry_document(retoma, execution, document, actor=ACTOR)
 
-    documents(database, go)
-    _tell_document(database, execution, code, speak("is tried again"), as_json=as_json)
+    call(database, go)
+    _print_document(database, execution, code, speak("is tried again"), as_json=as_json)
 
 
 def skip(
@@ -303,14 +305,16 @@ def skip(
     if (document is None) == (error is None):
         raise BadInput(say("say what to skip: one document, or the code of those that failed"))
 
-    async def go(tools: Tools) -> int:
+    async def go(retoma: Retoma) -> int:
         if error is not None:
-            return await service.skip_failed(tools.retoma, execution, error, why, actor=ACTOR)
-        one = await _document(tools, execution, document or "")
-        await service.skip(tools.retoma, execution, one, why, actor=ACTOR)
+            return await service.executions.skip_errors(
+                retoma, execution, error, why, actor=ACTOR
+            )
+        one = await service.documents.find_document(retoma, execution, document or "")
+        await service.documents.skip_document(retoma, execution, one, why, actor=ACTOR)
         return 1
 
-    skipped = documents(database, go)
+    skipped = call(database, go)
     if as_json:
         print_json({"id": execution, "pulados": skipped})
     else:
@@ -318,26 +322,28 @@ def skip(
 
 
 def review(database: str | None, as_json: bool, execution: int, code: str, label: str) -> None:
-    async def go(tools: Tools) -> bool:
-        document = await _document(tools, execution, code)
-        return await service.review(tools.retoma, execution, document, label, actor=ACTOR)
+    async def go(retoma: Retoma) -> bool:
+        document = await service.documents.find_document(retoma, execution, code)
+        return await service.documents.review_document(
+            retoma, execution, document, label, actor=ACTOR
+        )
 
-    right = documents(database, go)
-    said = speak("label confirmed") if right else speak("label corrected")
-    _tell_document(database, execution, code, said, as_json=as_json)
+    right = call(database, go)
+    done = speak("label confirmed") if right else speak("label corrected")
+    _print_document(database, execution, code, done, as_json=as_json)
 
 
 def original(database: str | None, execution: int, code: str, to: Path) -> None:
-    async def go(tools: Tools) -> int:
-        document = await _document(tools, execution, code)
-        _, size, pieces = await service.original(tools.retoma, execution, document)
+    async def go(retoma: Retoma) -> int:
+        document = await service.documents.find_document(retoma, execution, code)
+        _, size, pieces = await service.documents.open_original(retoma, execution, document)
         with to.open("xb") as file:
             async for piece in pieces:
                 file.write(piece)
         return size
 
     try:
-        size = documents(database, go)
+        size = call(database, go)
     except OSError as error:
         raise BadInput(
             say("{file} cannot be written: {why}", file=to, why=error.strerror or "")
@@ -345,84 +351,60 @@ def original(database: str | None, execution: int, code: str, to: Path) -> None:
     print(speak("{file}: {n} bytes", file=to, n=size))
 
 
-async def _document(tools: Tools, execution: int, code: str) -> int:
-    database = await tools.retoma.database()
-    return await database.read(lambda tx: store.documents.find_document(tx, execution, code))
-
-
-def _tell_document(
-    database: str | None, execution: int, code: str, said: str, *, as_json: bool
+def _print_document(
+    database: str | None, execution: int, code: str, done: str, *, as_json: bool
 ) -> None:
-    if as_json:
-        found = looked(
-            database,
-            lambda tx: store.documents.result_of(
-                tx, execution, store.documents.find_document(tx, execution, code)
-            ),
-        )
-        print_json(result_told(found, Role.VIEWER).model_dump(mode="json"))
-    else:
-        print(f"{clean(code)}: {said}")
+    if not as_json:
+        print(f"{clean(code)}: {done}")
+        return
+
+    async def go(retoma: Retoma) -> Result:
+        document = await service.documents.find_document(retoma, execution, code)
+        return await service.documents.get_document(retoma, execution, document)
+
+    print_json(TypeAdapter(Result).dump_python(call(database, go), mode="json"))
 
 
 # — what people said of labels —
 
 
 def reviews(database: str | None, project: str, *, as_csv: bool) -> None:
-    async def go(tools: Tools) -> None:
-        which = await _project(tools, project)
-        lines = reviews_csv if as_csv else reviews_jsonl
-        async for line in lines(tools.retoma, which):
+    async def go(retoma: Retoma) -> None:
+        write = (
+            service.projects.write_reviews_csv
+            if as_csv
+            else service.projects.write_reviews_jsonl
+        )
+        async for line in write(retoma, await service.projects.find_project(retoma, project)):
             sys.stdout.write(line.decode())
 
-    documents(database, go)
+    call(database, go)
 
 
 def accuracy(database: str | None, as_json: bool, project: str) -> None:
-    async def go(tools: Tools) -> Sequence[service.Accuracy]:
-        return await service.accuracy(tools.retoma, await _project(tools, project))
+    async def go(retoma: Retoma) -> Sequence[Accuracy]:
+        found = await service.projects.find_project(retoma, project)
+        return await service.projects.measure_accuracy(retoma, found)
 
-    told = [
-        {
-            "rotulo": each.label,
-            "revisados": each.reviewed,
-            "corretos": each.right,
-            "acerto": round(each.share, 4),
-            "outros": dict(each.instead),
-        }
-        for each in documents(database, go)
-    ]
+    rows = [asdict(each) for each in call(database, go)]
     names = ("rotulo", "revisados", "corretos", "acerto", "outros")
-    _table(names, told, as_json, none=say("nobody has reviewed a label of this project yet"))
-
-
-async def _project(tools: Tools, name: str) -> int:
-    database = await tools.retoma.database()
-    return await database.read(lambda tx: store.projects.find_project(tx, name))
-
-
-def _tell_stand(execution: int, stand: Stand, changed: bool, *, as_json: bool) -> None:
-    if as_json:
-        told = {"id": execution, "status": stand.status, "alterada": changed}
-        print_json({**told, "geracao": stand.generation, "reprocessados": stand.reprocessed})
-        return
-    how = {"execution": execution, "status": stand.status}
-    said = speak("execution {execution} is {status}", **how)
-    print(said if changed else f"{said}; {speak('nothing was to be changed')}")
+    _print_table(
+        names, rows, as_json, none=say("nobody has reviewed a label of this project yet")
+    )
 
 
 # — answering —
 
 
-def _table(
-    names: Sequence[str], told: Sequence[Mapping[str, Any]], as_json: bool, *, none: Said
+def _print_table(
+    names: Sequence[str], rows: Sequence[Mapping[str, Any]], as_json: bool, *, none: Said
 ) -> None:
     if as_json:
-        print_json(told)
-    elif not told:
+        print_json(rows)
+    elif not rows:
         print(tell(none))
     else:
         page = table(*names)
-        for each in told:
+        for each in rows:
             page.add_row(*(shown_cell(each[name]) for name in names))
         console().print(page)

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from retoma.apps.documents import APP, store
-from retoma.apps.documents.contents import Contents
-from retoma.apps.documents.intake import Intake
+from retoma.apps.documents import APP, service, store
 from retoma.apps.documents.model import KIND, Label, ProjectRules
 from retoma.apps.documents.sandbox import KEY, LABELS, MODEL, Odd, Papers
 from retoma.apps.documents.steps import CLASSIFY
@@ -78,7 +76,7 @@ class DocumentsWorld(BoxedWorld):
         database = await app.database()
         [(before,)] = (await database.read(lambda tx: tx.for_caller(DOCUMENTS)))[0]
         [(project,)] = (await database.read(lambda tx: tx.for_caller(PROJECTS)))[0]
-        taken = await Intake(Contents(app)).paths([self._written(before)])
+        taken = await service.files.import_paths(app, [self._written(before)])
         wanted = [
             NewDocument(each.name.rpartition(".")[0], each.name, each.sha256, each.size)
             for each in taken.incoming

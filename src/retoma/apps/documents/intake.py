@@ -110,12 +110,6 @@ class Intake:
                         await spool.add(piece)
             return spool.taken()
 
-    async def archive(self, path: Path) -> Taken:
-        """An archive that lies on this machine, for whoever may choose any file of it."""
-        async with _Spool(self._contents) as spool:
-            await spool.unpack(path)
-            return spool.taken()
-
     async def paths(
         self,
         paths: Iterable[Path],

@@ -5,13 +5,10 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Request
 from pydantic import Field, StrictStr
 
-from retoma.apps.documents.api.how import routes
-from retoma.apps.documents.contents import Contents
-from retoma.apps.documents.intake import Intake, Taken, folders_of
-from retoma.apps.documents.model import meaning_of
+from retoma.apps.documents import service
+from retoma.apps.documents.api.wire import TakenShown, routes, show_taken
 from retoma.web import AHouse, AVisit, Operator
-from retoma.web.wire import Body, Shown
-from retoma.words import Language
+from retoma.web.wire import Body
 
 FORM: Final = "multipart/form-data"
 BODY: Final[dict[str, Any]] = {
@@ -23,30 +20,6 @@ BODY: Final[dict[str, Any]] = {
         "required": True,
     }
 }
-
-
-class Arrived(Shown):
-    """A document whose content is kept: an execution may name it."""
-
-    codigo: str
-    arquivo: str
-    sha256: str
-    tamanho: int
-
-
-class LeftOutShown(Shown):
-    """A file that was not taken, and why."""
-
-    arquivo: str
-    codigo_erro: str
-    mensagem: str
-
-
-class TakenShown(Shown):
-    """What came in."""
-
-    documentos: list[Arrived]
-    recusados: list[LeftOutShown]
 
 
 @routes.post("/classificador/arquivos", openapi_extra=BODY)
@@ -61,11 +34,12 @@ async def take_files(
 ) -> TakenShown:
     """A file by its name, or many as multipart/form-data; a `.zip` is unpacked, `manifesto.csv` says
     which codes they have. Nothing is classified before an execution names it."""
-    intake = Intake(Contents(house.retoma))
     if nome is None:
         media = request.headers.get("content-type", "")
-        return taken_told(await intake.form(media, request.stream()), visit.language)
-    return taken_told(await intake.file(nome, request.stream()), visit.language)
+        taken = await service.files.import_form(house.retoma, media, request.stream())
+    else:
+        taken = await service.files.import_file(house.retoma, nome, request.stream())
+    return show_taken(taken, visit.language)
 
 
 class Folder(Body):
@@ -77,25 +51,6 @@ class Folder(Body):
 @routes.post("/classificador/pastas")
 async def take_folder(body: Folder, _: Operator, house: AHouse, visit: AVisit) -> TakenShown:
     """All files in a folder of this server, and below it: only where RETOMA_DOCUMENT_FOLDERS allows."""
-    roots = folders_of(house.settings.document_folders)
-    taken = await Intake(Contents(house.retoma), roots).folder(body.pasta)
-    return taken_told(taken, visit.language)
-
-
-def taken_told(taken: Taken, language: Language) -> TakenShown:
-    return TakenShown(
-        documentos=[
-            Arrived(
-                codigo=each.codigo, arquivo=each.name, sha256=each.sha256, tamanho=each.size
-            )
-            for each in taken.incoming
-        ],
-        recusados=[
-            LeftOutShown(
-                arquivo=each.name,
-                codigo_erro=each.code,
-                mensagem=meaning_of(each.code, language),
-            )
-            for each in taken.left_out
-        ],
-    )
+    allowed = house.settings.document_folders
+    taken = await service.files.import_folder(house.retoma, body.pasta, allowed=allowed)
+    return show_taken(taken, visit.language)

@@ -7,15 +7,11 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
-from retoma.apps.documents import api, store
-from retoma.apps.documents.api.execucoes import ResultShown, Reviewed, Skipped
-from retoma.apps.documents.api.how import DocumentId, ExecutionId, read
-from retoma.apps.documents.model import DocumentStatus, Label, message_in
-from retoma.apps.documents.pages.looks import LOOKS, address
-from retoma.apps.documents.store.documents import Wanted
-from retoma.db import Transaction
-from retoma.engine.rules.errors import NotFound
-from retoma.web.pages.asked import filled
+from retoma.apps.documents import service
+from retoma.apps.documents.bodies import Reviewed, Skipped
+from retoma.apps.documents.model import DocumentStatus
+from retoma.apps.documents.pages.presenters import address, present_result
+from retoma.web.pages.asked import Number, filled
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, form_of, page_router, streamed
@@ -48,24 +44,25 @@ class DocumentScreen:
         return Concern(job=self.job)
 
     async def draw(self) -> Sequence[Region]:
-        told, wanted, text = await read(self.pages.house, self._looked_at)
-        document = api.execucoes.result_told(told, self.view.role)
+        found = await service.documents.read_document(
+            self.pages.house.retoma,
+            self.execution,
+            self.document,
+            with_stack=self.view.rules,
+        )
+        document, rules, text = found.result, found.rules, found.text
         given: dict[str, Any] = {
-            "document": document,
-            "look": LOOKS[document.status],
-            "failure": message_in(
-                self.view.language, document.erro_codigo, document.erro_mensagem
-            ),
+            **present_result(self.view, document),
             "execution": self.execution,
             "home": address(self.execution),
             "place": address(self.execution, self.document),
-            "label": _label_of(wanted, document),
-            "rules": wanted.rules,
-            "skippable": document.status in OPEN,
-            "retriable": document.status is DocumentStatus.ERRO
-            or (
-                document.status is DocumentStatus.PENDENTE and document.erro_codigo is not None
+            # As the project described it when the execution began.
+            "label": next(
+                (each for each in rules.labels if each.name == document.rotulo), None
             ),
+            "rules": rules,
+            "skippable": document.status in OPEN,
+            "retriable": document.status is DocumentStatus.ERRO or document.waits_for_person,
             "reviewable": document.rotulo is not None,
             "text": None if text is None else text[:SHOWN],
             "longer": text is not None and len(text) > SHOWN,
@@ -80,25 +77,10 @@ class DocumentScreen:
             for part in ("head", "why", "text")
         ]
 
-    def _looked_at(self, tx: Transaction) -> tuple[dict[str, Any], Wanted, str | None]:
-        told = store.documents.result_of(tx, self.execution, self.document)
-        wanted = store.documents.wanted_of(tx, self.document)
-        try:
-            return told, wanted, store.documents.text_of(tx, self.execution, self.document)
-        except NotFound:
-            return told, wanted, None
 
-
-def _label_of(wanted: Wanted, document: ResultShown) -> Label | None:
-    """As the project described it when the execution began."""
-    return next((each for each in wanted.rules.labels if each.name == document.rotulo), None)
-
-
-async def document_screen(
-    execution: ExecutionId, document: DocumentId, who: ALooker
-) -> DocumentScreen:
-    told = await read(who.house, lambda tx: store.documents.result_of(tx, execution, document))
-    return DocumentScreen(who.pages, who.view, execution, document, told["job"])
+async def document_screen(execution: Number, document: Number, who: ALooker) -> DocumentScreen:
+    found = await service.documents.get_document(who.house.retoma, execution, document)
+    return DocumentScreen(who.pages, who.view, execution, document, found.job)
 
 
 AScreen = Annotated[DocumentScreen, Depends(document_screen)]
@@ -106,17 +88,16 @@ AScreen = Annotated[DocumentScreen, Depends(document_screen)]
 
 @routes.get("/classificador/execucao/{execution}/documento/{document}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    wanted = await read(who.house, lambda tx: store.documents.wanted_of(tx, screen.document))
-    told = await read(
-        who.house, lambda tx: store.documents.result_of(tx, screen.execution, screen.document)
-    )
+    retoma = who.house.retoma
+    submitted = await service.documents.get_submitted(retoma, screen.document)
+    found = await service.documents.get_document(retoma, screen.execution, screen.document)
     return await who.page(
         screen,
         "documents/document.html",
         number=screen.document,
         place=address(screen.execution, screen.document),
-        labels=wanted.rules.names,
-        chosen=told["rotulo_revisado"] or told["rotulo"],
+        labels=submitted.rules.names,
+        chosen=found.rotulo_revisado or found.rotulo,
     )
 
 
@@ -126,48 +107,51 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 
 
 @routes.get("/classificador/documento/{document}")
-async def find(document: DocumentId, _: Viewer, who: ALooker) -> Response:
+async def find(document: Number, _: Viewer, who: ALooker) -> Response:
     """Wherever it stands: a copy names the first by its number alone."""
-    wanted = await read(who.house, lambda tx: store.documents.wanted_of(tx, document))
-    return RedirectResponse(address(wanted.execution, document), status_code=303)
+    submitted = await service.documents.get_submitted(who.house.retoma, document)
+    return RedirectResponse(address(submitted.execution, document), status_code=303)
 
 
 @routes.post("/classificador/execucao/{execution}/documento/{document}/pular")
 async def skip(
-    execution: ExecutionId,
-    document: DocumentId,
+    execution: Number,
+    document: Number,
     actor: Operator,
     who: ALooker,
     request: Request,
 ) -> Response:
     """ "Pular": a person says so, and why."""
     body = filled(Skipped, {"motivo": (await form_of(request)).one("motivo")})
-    await api.execucoes.skip_document(execution, document, body, actor, who.house)
+    await service.documents.skip_document(
+        who.house.retoma, execution, document, body.motivo, actor=actor.name
+    )
     said = say("document {document} is skipped", document=document)
     return did(who, who.view.tell(said), address(execution, document))
 
 
 @routes.post("/classificador/execucao/{execution}/documento/{document}/repetir")
-async def retry(
-    execution: ExecutionId, document: DocumentId, actor: Operator, who: ALooker
-) -> Response:
+async def retry(execution: Number, document: Number, actor: Operator, who: ALooker) -> Response:
     """ "Tentar de novo"."""
-    await api.execucoes.retry_document(execution, document, actor, who.house)
+    await service.documents.retry_document(
+        who.house.retoma, execution, document, actor=actor.name
+    )
     said = say("document {document} is tried again", document=document)
     return did(who, who.view.tell(said), address(execution, document))
 
 
 @routes.post("/classificador/execucao/{execution}/documento/{document}/revisar")
 async def review(
-    execution: ExecutionId,
-    document: DocumentId,
+    execution: Number,
+    document: Number,
     actor: Operator,
     who: ALooker,
     request: Request,
 ) -> Response:
     """ "Salvar rótulo": confirmed, or corrected."""
     body = filled(Reviewed, {"rotulo": (await form_of(request)).one("rotulo")})
-    told = await api.execucoes.review_document(execution, document, body, actor, who.house)
-    right = told.rotulo == told.rotulo_revisado
+    right = await service.documents.review_document(
+        who.house.retoma, execution, document, body.rotulo, actor=actor.name
+    )
     said = say("label confirmed") if right else say("label corrected")
     return did(who, who.view.tell(said), address(execution, document))

@@ -5,15 +5,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
-from markupsafe import Markup
 from pydantic import Field
 from starlette.responses import Response
 
 from retoma.access import Person
-from retoma.apps.documents import api, store
-from retoma.apps.documents.api.execucoes import ResultShown
-from retoma.apps.documents.api.how import ExecutionId, read
-from retoma.apps.documents.api.recuperacao import DetailedStatus, SkippedByCode
+from retoma.apps.documents import service
+from retoma.apps.documents.bodies import SkippedByCode
 from retoma.apps.documents.model import (
     CODES,
     LONGEST_NAME,
@@ -21,23 +18,26 @@ from retoma.apps.documents.model import (
     DocumentStatus,
     ExecutionStatus,
     meaning_of,
-    message_in,
 )
-from retoma.apps.documents.pages.looks import (
-    ANYONE,
+from retoma.apps.documents.pages.presenters import (
     CONCERN,
     LOOKS,
     PAGE,
     STANDS,
     address,
     bars_of,
-    execution_given,
-    money,
+    is_resumable,
+    is_spent,
+    present_execution,
+    present_results,
     share_of,
 )
-from retoma.apps.documents.pages.projects import every_project
-from retoma.apps.documents.store.documents import Which
+from retoma.apps.documents.pages.projects import MOST_CHOICES
+from retoma.apps.documents.service.status import ExecutionDetails
+from retoma.apps.documents.store.documents import Result, Which
 from retoma.engine.rules.errors import NotFound
+from retoma.engine.store.cost import Total
+from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, Number, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
@@ -57,12 +57,6 @@ MOST_CODES: Final = 20  # of errors, that are shown with whom they befell
 EXAMPLES: Final = 3  # documents of each
 AT_IT: Final = 3  # codes of documents that are being worked on now
 SILENCE: Final = 60  # seconds without an event after which a page says so
-HELD: Final = (
-    "pause",
-    "parked",
-    "lost",
-    "no_runner",
-)  # what whoever resumes it can do something about
 ALL: Final = Which()
 NO_SUCH_EXECUTION: Final = say("No execution is like that now.")
 NO_EXECUTIONS: Final = say(
@@ -100,12 +94,19 @@ class ExecutionsScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        page = await api.execucoes.list_executions(
-            ANYONE, self.pages.house, self.project, self.status, self.cursor, LIST
+        stamp = Cursor("execucoes", f"{self.project} {self.status}")
+        [before] = stamp.read(self.cursor, int) or [None]
+        page = await service.executions.list_executions(
+            self.pages.house.retoma,
+            before=before,
+            limit=LIST,
+            project=self.project,
+            status=self.status,
         )
+        following = stamp.write(page.next)
         rows = {
             f"execution-{each.id}": self.pages.render(
-                "documents/execution_row.html", self.view, **execution_given(each)
+                "documents/execution_row.html", self.view, **present_execution(each)
             )
             for each in page.items
         }
@@ -119,7 +120,7 @@ class ExecutionsScreen:
             way=(say("Clear"), f"{PAGE}/")
             if filtered
             else (say("New execution"), f"{PAGE}/nova"),
-            following=page.next and self._link(page.next),
+            following=following and self._link(following),
             first=self.cursor and self._link(),
         )
         return [drawn("rows", table, rows), turns]
@@ -141,10 +142,11 @@ AList = Annotated[ExecutionsScreen, Depends(executions_screen)]
 @routes.get("/classificador/")
 @routes.get("/classificador")
 async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
+    projects = await service.projects.list_projects(who.house.retoma, limit=MOST_CHOICES)
     return await who.page(
         screen,
         "documents/executions.html",
-        projects=await every_project(who.house),
+        projects=projects.items,
         chosen=screen,
         stands=STANDS,
     )
@@ -178,20 +180,21 @@ class ExecutionScreen:
         return Concern(batch=self.execution, pause=0.5)
 
     async def draw(self) -> Sequence[Region]:
-        house = self.pages.house
-        told = await api.recuperacao.status_told(house, self.execution, self.view.language)
+        retoma = self.pages.house.retoma
+        found = await service.status.describe_execution(
+            retoma, self.execution, self.view.language
+        )
+        at_it = await self._list(Which(status=D.PROCESSANDO), AT_IT)
         given: dict[str, Any] = {
-            **execution_given(told),
-            "project": await self._project(told.projeto_id),
-            "at_it": [
-                each.codigo for each in await self._some(Which(status=D.PROCESSANDO), AT_IT)
-            ],
-            "spent": money(self.view, told.custo.spent),
-            "resumable": _resumable(told),
-            "forced": self.view.rules and _is_spent(told),
-            "failed": await self._failed(told),
-            "bars": bars_of(told.rotulos),
-            "named": sum(told.rotulos.values()),
+            **present_execution(found),
+            "project": await self._project(found.projeto_id),
+            "at_it": [each.codigo for each in at_it],
+            "spent": self.view.money(Total.sum(each.spent for each in found.custos)),
+            "resumable": is_resumable(found),
+            "forced": self.view.rules and is_spent(found),
+            "failed": await self._failed(found),
+            "bars": bars_of(found.rotulos),
+            "named": sum(found.rotulos.values()),
             "share_of": share_of,
             "route": ROUTE,
             "silence": SILENCE,
@@ -210,39 +213,40 @@ class ExecutionScreen:
     async def _project(self, project: int) -> str | None:
         """What it is called; None, where it was removed meanwhile."""
         try:
-            found = await read(
-                self.pages.house, lambda tx: store.projects.project_of(tx, project)
-            )
+            return (await service.projects.get_project(self.pages.house.retoma, project)).name
         except NotFound:
             return None
-        return found.name
 
-    async def _some(self, which: Which, n: int) -> list[ResultShown]:
-        page = await api.execucoes.page_of(
-            self.pages.house, self.execution, which, self.view.role, None, n
+    async def _list(self, which: Which, n: int) -> Sequence[Result]:
+        retoma, is_admin = self.pages.house.retoma, self.view.rules
+        page = await service.documents.list_results(
+            retoma, self.execution, which, limit=n, with_stack=is_admin
         )
         return page.items
 
     async def _failed(
-        self, told: DetailedStatus
-    ) -> list[tuple[str, str, int, list[ResultShown]]]:
+        self, found: ExecutionDetails
+    ) -> list[tuple[str, str, int, Sequence[Result]]]:
         """By code: what it means, how many, and some of them."""
-        most = sorted(told.erros.items(), key=lambda each: (-each[1], each[0]))[:MOST_CODES]
+        most = sorted(found.erros.items(), key=lambda each: (-each[1], each[0]))[:MOST_CODES]
         return [
             (
                 code,
                 meaning_of(code, self.view.language),
                 n,
-                await self._some(Which(status=D.ERRO, code=code), EXAMPLES),
+                await self._list(Which(status=D.ERRO, code=code), EXAMPLES),
             )
             for code, n in most
         ]
 
     async def _results(self) -> list[Region]:
-        page = await api.execucoes.page_of(
-            self.pages.house, self.execution, self.which, self.view.role, self.cursor, ROWS
+        stamp = Cursor("resultados", f"{self.execution} {self.which}")
+        [after] = stamp.read(self.cursor, int) or [0]
+        page = await service.documents.list_results(
+            self.pages.house.retoma, self.execution, self.which, after=after, limit=ROWS
         )
-        rows = result_rows(self.pages, self.view, self.execution, page.items)
+        following = stamp.write(page.next)
+        rows = present_results(self.pages, self.view, self.execution, page.items)
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         turns = pager(
             self.pages,
@@ -250,7 +254,7 @@ class ExecutionScreen:
             empty=not rows,
             nothing=NO_SUCH_DOCUMENT,
             way=(say("Clear"), f"{PAGE}/execucao/{self.execution}#resultados"),
-            following=page.next and self.link(cursor=page.next),
+            following=following and self.link(cursor=following),
             first=self.cursor and self.link(),
             by_age=False,
         )
@@ -269,36 +273,8 @@ class ExecutionScreen:
         return address(self.execution) + query_of(asked)
 
 
-def result_rows(
-    pages: Pages, view: View, execution: int, results: Sequence[ResultShown]
-) -> dict[str, Markup]:
-    return {
-        f"document-{each.id}": pages.render(
-            "documents/document_row.html",
-            view,
-            document=each,
-            look=LOOKS[each.status],
-            failure=message_in(view.language, each.erro_codigo, each.erro_mensagem),
-            place=address(execution, each.id),
-        )
-        for each in results
-    }
-
-
-def _resumable(told: DetailedStatus) -> bool:
-    """Whether somebody can make it go on: it is stuck, or waits for a person or a runner."""
-    if told.status is E.EM_ANDAMENTO:
-        return any(each.motivo.partition(":")[0] in HELD for each in told.motivos)
-    return told.pode_retomar
-
-
-def _is_spent(told: DetailedStatus) -> bool:
-    """It was resumed as often as it may be: only an admin goes on."""
-    return told.status in (E.TRAVADO, E.ERRO) and not told.pode_retomar
-
-
 def execution_screen(
-    execution: ExecutionId,
+    execution: Number,
     who: ALooker,
     status: StatusOf = None,
     rotulo: LabelOf = None,
@@ -315,8 +291,8 @@ AScreen = Annotated[ExecutionScreen, Depends(execution_screen)]
 
 @routes.get("/classificador/execucao/{execution}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    line = await api.execucoes.line_of(who.house, screen.execution)
-    labels = await api.execucoes.count_labels(screen.execution, ANYONE, who.house)
+    line = await service.executions.get_execution(who.house.retoma, screen.execution)
+    labels = await service.executions.count_labels(who.house.retoma, screen.execution)
     return await who.page(
         screen,
         "documents/execution.html",
@@ -338,33 +314,39 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 
 @routes.post("/classificador/execucao/{execution}/{verb}")
 async def steer(
-    execution: ExecutionId, verb: str, actor: Operator, who: ALooker, request: Request
+    execution: Number, verb: str, actor: Operator, who: ALooker, request: Request
 ) -> Response:
     """ "Continuar de onde parou", "Reprocessar apenas erros", "Pular", "Cancelar"."""
-    said = await _steered(who, execution, verb, actor, await form_of(request))
-    return did(who, who.view.tell(said), address(execution))
+    done = await _steer(who, execution, verb, actor, await form_of(request))
+    return did(who, who.view.tell(done), address(execution))
 
 
-async def _steered(who: Looker, execution: int, verb: str, actor: Person, form: Form) -> Said:
+async def _steer(who: Looker, execution: int, verb: str, actor: Person, form: Form) -> Said:
+    retoma, name = who.house.retoma, actor.name
     match verb:
         case "retomar" | "forcar":
-            await api.recuperacao.resume_execution(
-                execution, actor, who.house, forcar=verb == "forcar"
+            anyway = verb == "forcar"
+            if anyway and not who.view.rules:
+                raise Refusal("not_allowed", say("only an admin resumes beyond the limit"))
+            await service.executions.resume_execution(
+                retoma, execution, actor=name, anyway=anyway
             )
             return say("execution {execution} is resumed where it stopped", execution=execution)
         case "reprocessar":
-            done = await api.recuperacao.reprocess_errors(
-                execution, actor, who.house, form.one("erro") or None
+            code = form.one("erro")
+            stand, _ = await service.executions.reprocess_errors(
+                retoma, execution, actor=name, code=code
             )
-            return say("documents tried again: {n}", n=done.reprocessados)
+            return say("documents tried again: {n}", n=stand.reprocessed)
         case "pular-erros":
-            body = filled(
-                SkippedByCode, {"erro": form.one("erro"), "motivo": form.one("motivo")}
+            fields = {"erro": form.one("erro"), "motivo": form.one("motivo")}
+            body = filled(SkippedByCode, fields)
+            n = await service.executions.skip_errors(
+                retoma, execution, body.erro, body.motivo, actor=name
             )
-            left = await api.recuperacao.skip_errors(execution, body, actor, who.house)
-            return say("documents skipped: {n}", n=left.pulados)
+            return say("documents skipped: {n}", n=n)
         case "cancelar":
-            await api.execucoes.cancel_execution(execution, actor, who.house)
+            await service.executions.cancel_execution(retoma, execution, actor=name)
             return say("execution {execution} is canceled: what runs ends", execution=execution)
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
-from retoma.apps.documents import api
-from retoma.apps.documents.api.how import ProjectId
-from retoma.apps.documents.api.projetos import AccuracyShown, ProjectSaid, ProjectShown
+from retoma.apps.documents import service
+from retoma.apps.documents.bodies import ProjectSaid
 from retoma.apps.documents.model import (
     CHARS,
     LONGEST_NAME,
@@ -18,11 +17,13 @@ from retoma.apps.documents.model import (
     MOST_CHARS,
     MOST_RETRIES,
 )
-from retoma.apps.documents.pages.looks import ANYONE, CONCERN, PAGE
+from retoma.apps.documents.pages.presenters import CONCERN, PAGE
+from retoma.apps.documents.service.projects import Accuracy
+from retoma.apps.documents.store.projects import Project
 from retoma.engine.rules.errors import BadInput
 from retoma.toolkit.readers.rules import Ocr
-from retoma.web import House
-from retoma.web.pages.asked import CursorOf, filled
+from retoma.web.cursor import Cursor
+from retoma.web.pages.asked import CursorOf, Number, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
@@ -36,7 +37,7 @@ routes = page_router()
 PROJECTS: Final = f"{PAGE}/projeto"
 LIST: Final = 50
 NO_PROJECTS: Final = say("No projects yet. A project says which labels a document can have.")
-MOST: Final = 200  # that may be chosen of
+MOST_CHOICES: Final = 200  # projects in a list to choose from
 BLANK: Final = 3  # labels more than there are, in a form
 OCRS: Final[Mapping[Ocr, Said]] = {
     Ocr.NEVER: say("never"),
@@ -44,11 +45,6 @@ OCRS: Final[Mapping[Ocr, Said]] = {
     Ocr.ALWAYS: say("always"),
 }
 NUMBERS: Final = ("max_caracteres", "max_retries_documento", "max_retries_execucao")
-
-
-async def every_project(house: House) -> Sequence[ProjectShown]:
-    """Those that may be chosen of, the newest first."""
-    return (await api.projetos.list_projects(ANYONE, house, None, MOST)).items
 
 
 def led(who: Looker, address: str) -> Response:
@@ -78,7 +74,12 @@ class ProjectsScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        page = await api.projetos.list_projects(ANYONE, self.pages.house, self.cursor, LIST)
+        stamp = Cursor("projetos", None)
+        [before] = stamp.read(self.cursor, int) or [None]
+        page = await service.projects.list_projects(
+            self.pages.house.retoma, before=before, limit=LIST
+        )
+        following = stamp.write(page.next)
         rows = {
             f"project-{each.id}": self.pages.render(
                 "documents/project_row.html", self.view, project=each
@@ -92,7 +93,7 @@ class ProjectsScreen:
             empty=not rows,
             nothing=NO_PROJECTS,
             way=(say("New project"), f"{PROJECTS}/novo"),
-            following=page.next and PROJECTS + query_of({"cursor": page.next}),
+            following=following and PROJECTS + query_of({"cursor": following}),
             first=self.cursor and PROJECTS,
         )
         return [drawn("rows", table, rows), turns]
@@ -124,37 +125,39 @@ async def blank(_: Viewer, who: ALooker) -> Response:
 
 
 @routes.get("/classificador/projeto/{project}")
-async def show(project: ProjectId, _: Viewer, who: ALooker) -> Response:
-    shown = await api.projetos.get_project(project, ANYONE, who.house)
-    return _form(who, shown, await api.projetos.get_accuracy(project, ANYONE, who.house))
+async def show(project: Number, _: Viewer, who: ALooker) -> Response:
+    retoma = who.house.retoma
+    found = await service.projects.get_project(retoma, project)
+    return _form(who, found, await service.projects.measure_accuracy(retoma, project))
 
 
 @routes.post("/classificador/projeto/novo")
 async def add(actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Criar projeto"."""
-    said = _said(await form_of(request))
-    await api.projetos.add_project(said, actor, who.house, Response())
+    body = _read(await form_of(request))
+    await service.projects.add_project(
+        who.house.retoma, body.nome, body.rules(), actor=actor.name
+    )
     return led(who, PROJECTS)
 
 
 @routes.post("/classificador/projeto/{project}")
-async def change(
-    project: ProjectId, actor: Operator, who: ALooker, request: Request
-) -> Response:
+async def change(project: Number, actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Salvar": executions that are there keep the rules they began with."""
-    await api.projetos.change_project(project, _said(await form_of(request)), actor, who.house)
+    body = _read(await form_of(request))
+    await service.projects.change_project(
+        who.house.retoma, project, body.nome, body.rules(), actor=actor.name
+    )
     return led(who, PROJECTS)
 
 
 @routes.post("/classificador/projeto/{project}/remover")
-async def remove(project: ProjectId, actor: Operator, who: ALooker) -> Response:
-    await api.projetos.remove_project(project, actor, who.house)
+async def remove(project: Number, actor: Operator, who: ALooker) -> Response:
+    await service.projects.remove_project(who.house.retoma, project, actor=actor.name)
     return led(who, PROJECTS)
 
 
-def _form(
-    who: Looker, project: ProjectShown | None, accuracy: Sequence[AccuracyShown] = ()
-) -> Response:
+def _form(who: Looker, project: Project | None, accuracy: Sequence[Accuracy] = ()) -> Response:
     return who.answer(
         "documents/project.html",
         project=project,
@@ -169,7 +172,7 @@ def _form(
     )
 
 
-def _said(form: Form) -> ProjectSaid:
+def _read(form: Form) -> ProjectSaid:
     """A label without a name is none, unless it is described."""
     both = zip_longest(form.all("rotulo"), form.all("descricao"), fillvalue="")
     labels = [
@@ -179,12 +182,12 @@ def _said(form: Form) -> ProjectSaid:
     ]
     if not labels:
         raise BadInput(say("a project needs one label at least"))
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: form.one(name) for name in ("nome", "modelo", "instrucoes", "ocr")
     }
-    told |= {name: _number(form, name, int) for name in NUMBERS}
-    told["confianca_minima"] = _number(form, "confianca_minima", float)
-    return filled(ProjectSaid, {**told, "rotulos": labels})
+    fields |= {name: _number(form, name, int) for name in NUMBERS}
+    fields["confianca_minima"] = _number(form, "confianca_minima", float)
+    return filled(ProjectSaid, {**fields, "rotulos": labels})
 
 
 def _number(form: Form, name: str, of: type[int] | type[float]) -> float | None:

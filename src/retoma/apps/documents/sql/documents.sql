@@ -25,10 +25,10 @@ FROM documents d JOIN executions e ON e.id = d.execution WHERE d.id = :document;
 
 -- name: get_result
 -- What came of one document, as the document's table has it.
-SELECT v.id, v.execucao_id, v.codigo, v.arquivo, v.sha256, v.tamanho, v.status, v.tentativas,
-       v.erro_codigo, v.erro_mensagem, v.erro_stack, v.ultimo_erro_em, v.rotulo, v.confianca,
-       v.justificativa, v.modelo, v.revisar, v.cortado, v.paginas, v.origem, v.pulado_motivo,
-       v.concluido_em, v.job, v.rotulo_revisado, v.revisado_por, v.revisado_em
+SELECT v.id, v.codigo, v.arquivo, v.sha256, v.tamanho, v.status, v.rotulo, v.confianca,
+       v.justificativa, v.modelo, v.revisar, v.cortado, v.paginas, v.origem, v.tentativas,
+       v.erro_codigo, v.erro_mensagem, v.erro_stack, v.ultimo_erro_em, v.pulado_motivo,
+       v.concluido_em, v.rotulo_revisado, v.revisado_por, v.revisado_em, v.job
 FROM resultados_classificacao v WHERE v.id = :document AND v.execucao_id = :execution;
 
 -- name: get_text
@@ -42,10 +42,10 @@ ORDER BY d.id DESC LIMIT 1;
 
 -- name: list_results
 -- A page of what came of an execution, in the order in which it was handed in.
-SELECT v.id, v.execucao_id, v.codigo, v.arquivo, v.sha256, v.tamanho, v.status, v.tentativas,
-       v.erro_codigo, v.erro_mensagem, v.erro_stack, v.ultimo_erro_em, v.rotulo, v.confianca,
-       v.justificativa, v.modelo, v.revisar, v.cortado, v.paginas, v.origem, v.pulado_motivo,
-       v.concluido_em, v.job, v.rotulo_revisado, v.revisado_por, v.revisado_em
+SELECT v.id, v.codigo, v.arquivo, v.sha256, v.tamanho, v.status, v.rotulo, v.confianca,
+       v.justificativa, v.modelo, v.revisar, v.cortado, v.paginas, v.origem, v.tentativas,
+       v.erro_codigo, v.erro_mensagem, v.erro_stack, v.ultimo_erro_em, v.pulado_motivo,
+       v.concluido_em, v.rotulo_revisado, v.revisado_por, v.revisado_em, v.job
 FROM resultados_classificacao v
 WHERE v.execucao_id = :execution AND v.id > :after
   AND (CAST(:status AS text) IS NULL OR v.status = :status)

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from retoma.apps.documents.model import Classified, DocumentStatus, ProjectRules
-from retoma.apps.documents.store.rows import json_of, named, rules_from, verb
+from retoma.apps.documents.store.rows import json_of, read_row, rules_from, verb
 from retoma.codec import decode, encode
-from retoma.db import Call
+from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
@@ -27,17 +28,62 @@ LIST_REVIEWS = verb("list_reviews")
 REVIEW_DOCUMENT = verb("review_document")
 TAKE_ASKINGS = verb("take_askings")
 
-COLUMNS: Final = (
-    *("id", "execucao_id", "codigo", "arquivo", "sha256", "tamanho", "status", "tentativas"),
-    *("erro_codigo", "erro_mensagem", "erro_stack", "ultimo_erro_em", "rotulo", "confianca"),
-    *("justificativa", "modelo", "revisar", "cortado", "paginas", "origem", "pulado_motivo"),
-    *("concluido_em", "job", "rotulo_revisado", "revisado_por", "revisado_em"),
-)
 
-REVIEWED: Final = (
-    *("id", "execucao_id", "codigo", "arquivo", "sha256", "rotulo_modelo", "rotulo"),
-    *("revisado_por", "revisado_em"),
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a document, by the names of the seed; in the order of the statements."""
+
+    id: int
+    codigo: str
+    arquivo: str
+    sha256: str
+    tamanho: int
+    status: DocumentStatus
+    rotulo: str | None
+    confianca: float | None
+    justificativa: str | None
+    modelo: str | None
+    revisar: bool
+    cortado: bool
+    paginas: int | None
+    origem: int | None
+    tentativas: int
+    erro_codigo: str | None
+    erro_mensagem: str | None
+    erro_stack: str | None
+    ultimo_erro_em: datetime | None
+    pulado_motivo: str | None
+    concluido_em: datetime | None
+    rotulo_revisado: str | None
+    revisado_por: str | None
+    revisado_em: datetime | None
+    job: int
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether it is parked: only a person sets it going again."""
+        return self.status is DocumentStatus.PENDENTE and self.erro_codigo is not None
+
+
+COLUMNS: Final = tuple(each.name for each in fields(Result))
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a person said of the label of a document, beside what the model said."""
+
+    id: int
+    execucao_id: int
+    codigo: str
+    arquivo: str
+    sha256: str
+    rotulo_modelo: str
+    rotulo: str
+    revisado_por: str
+    revisado_em: datetime | None
+
+
+REVIEWED: Final = tuple(each.name for each in fields(Review))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +137,7 @@ def wanted_of(tx: Reading | Transaction, document: int) -> Wanted:
     return Wanted(id_, execution, code, name, sha256, size, rules_from(rules), epoch, blocked)
 
 
-def result_of(tx: Reading | Transaction, execution: int, document: int) -> dict[str, Any]:
-    """What is known of one document, by the document's names."""
+def result_of(tx: Reading | Transaction, execution: int, document: int) -> Result:
     row = tx.one(GET_RESULT, execution=execution, document=document)
     if row is None:
         raise NotFound(
@@ -102,7 +147,7 @@ def result_of(tx: Reading | Transaction, execution: int, document: int) -> dict[
                 execution=execution,
             )
         )
-    return named(COLUMNS, row)
+    return _result(row)
 
 
 def text_of(tx: Reading, execution: int, document: int) -> str:
@@ -115,7 +160,7 @@ def text_of(tx: Reading, execution: int, document: int) -> str:
 
 def list_results(
     tx: Reading, execution: int, which: Which, *, after: int, n: int
-) -> list[dict[str, Any]]:
+) -> list[Result]:
     rows = tx.all(
         LIST_RESULTS,
         execution=execution,
@@ -126,7 +171,13 @@ def list_results(
         after=after,
         n=n,
     )
-    return [named(COLUMNS, row) for row in rows]
+    return [_result(row) for row in rows]
+
+
+def _result(row: Row) -> Result:
+    found = read_row(COLUMNS, row)
+    found |= {name: bool(found[name]) for name in ("revisar", "cortado")}
+    return Result(**{**found, "status": DocumentStatus(found["status"])})
 
 
 def count_labels(tx: Reading, execution: int) -> dict[str, int]:
@@ -152,9 +203,9 @@ def find_document(tx: Reading | Transaction, execution: int, code: str) -> int:
 
 def review(tx: Transaction, execution: int, document: int, label: str, *, actor: str) -> bool:
     """Say that this is its label; whether the model was right. The last person who says so counts."""
-    told = result_of(tx, execution, document)
+    result = result_of(tx, execution, document)
     wanted = wanted_of(tx, document)
-    if told["rotulo"] is None:
+    if result.rotulo is None:
         raise IllegalMove(
             say("document {document} has no label yet to confirm or correct", document=document)
         )
@@ -177,9 +228,9 @@ def review(tx: Transaction, execution: int, document: int, label: str, *, actor:
     return bool(row[0] == label)
 
 
-def list_reviews(tx: Reading, project: int, *, after: int, n: int) -> list[dict[str, Any]]:
+def list_reviews(tx: Reading, project: int, *, after: int, n: int) -> list[Review]:
     rows = tx.all(LIST_REVIEWS, project=project, after=after, n=n)
-    return [named(REVIEWED, row) for row in rows]
+    return [Review(**read_row(REVIEWED, row)) for row in rows]
 
 
 def count_reviews(tx: Reading, project: int) -> list[tuple[str, str, int]]:

@@ -7,7 +7,8 @@ What a person changes is compare and set on the epoch or the generation that was
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +25,8 @@ from retoma.apps.documents.model import (
 )
 from retoma.apps.documents.store import contents
 from retoma.apps.documents.store.projects import project_of
-from retoma.apps.documents.store.rows import named, rules_from, rules_text, verb
+from retoma.apps.documents.store.rows import read_row, rules_from, rules_text, verb
+from retoma.db import Row
 from retoma.db import Transaction as Reading
 from retoma.engine import query
 from retoma.engine import store as engine
@@ -53,19 +55,49 @@ RUNNER_LIVES = verb("runner_lives")
 STATUS_OF = verb("status_of")
 UNBLOCK_EXECUTION = verb("unblock_execution")
 
-COLUMNS: Final = (
-    *("id", "projeto_id", "nome", "status", "total", "ultimo_heartbeat"),
-    *("ultimo_codigo_processado", "tentativas_retry", "max_retries", "epoca", "geracao"),
-    *("reprocessados", "travado_em", "erro_em", "cancelada_em", "cancelada_por"),
-    *("criado_por", "criado_em", "bloqueio_codigo", "bloqueio_mensagem", "bloqueada_em"),
-)
-LISTED: Final = (
-    *("id", "projeto_id", "nome", "status", "total", "tentativas_retry", "max_retries"),
-    *("geracao", "criado_por", "criado_em"),
-)
 MOST_STUCK: Final = 100  # executions that one look finds
 OVER: Final = (ExecutionStatus.CONCLUIDO, ExecutionStatus.ERRO, ExecutionStatus.TRAVADO)
 E = ExecutionStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionLine:
+    """An execution in a list, by the names of the seed."""
+
+    id: int
+    projeto_id: int
+    nome: str
+    status: ExecutionStatus
+    total: int
+    por_status: Mapping[DocumentStatus, int]
+    progresso: float  # how much of it has ended, in percent
+    tentativas_retry: int
+    max_retries: int
+    geracao: int
+    criado_por: str
+    criado_em: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution(ExecutionLine):
+    """All that is known of an execution."""
+
+    ultimo_heartbeat: datetime | None
+    ultimo_codigo_processado: str | None
+    epoca: int
+    reprocessados: int
+    travado_em: datetime | None
+    erro_em: datetime | None
+    cancelada_em: datetime | None
+    cancelada_por: str | None
+    bloqueio_codigo: str | None
+    bloqueio_mensagem: str | None
+    bloqueada_em: datetime | None
+
+
+COUNTED: Final = ("por_status", "progresso")  # not of the row, but of its jobs
+LISTED: Final = tuple(each.name for each in fields(ExecutionLine) if each.name not in COUNTED)
+COLUMNS: Final = tuple(each.name for each in fields(Execution) if each.name not in COUNTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +232,11 @@ def _check_contents(tx: Transaction, wanted: Sequence[NewDocument]) -> None:
 # — seen —
 
 
-def execution_seen(tx: Reading, execution: int) -> dict[str, Any]:
-    """All that is known of one, by the document's names."""
+def get_execution(tx: Reading, execution: int) -> Execution:
     row = tx.one(GET_EXECUTION, execution=execution)
     if row is None:
         raise _unknown(execution)
-    return named(COLUMNS, row)
+    return Execution(**_read(tx, COLUMNS, row))
 
 
 def list_executions(
@@ -215,10 +246,23 @@ def list_executions(
     n: int,
     project: int | None = None,
     status: ExecutionStatus | None = None,
-) -> list[dict[str, Any]]:
-    told = None if status is None else str(status)
-    rows = tx.all(LIST_EXECUTIONS, before=before, project=project, status=told, n=n)
-    return [named(LISTED, row) for row in rows]
+) -> list[ExecutionLine]:
+    wanted = None if status is None else str(status)
+    rows = tx.all(LIST_EXECUTIONS, before=before, project=project, status=wanted, n=n)
+    return [ExecutionLine(**_read(tx, LISTED, row)) for row in rows]
+
+
+def _read(tx: Reading, columns: Sequence[str], row: Row) -> dict[str, Any]:
+    """Read a row, and count the documents of its execution by their status."""
+    found = read_row(columns, row)
+    counts = counted(tx, found["id"])
+    total = sum(counts.values())
+    return {
+        **found,
+        "status": ExecutionStatus(found["status"]),
+        "por_status": counts,
+        "progresso": round(100 * ended(counts) / total, 1) if total else 0.0,
+    }
 
 
 def stand_of(tx: Reading | Transaction, execution: int) -> Stand:

@@ -1,10 +1,10 @@
 """Projects: a name, and the rules of executions to come."""
 
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
 from retoma.apps.documents.model import ProjectRules, checked_rules
-from retoma.apps.documents.store.rows import rules_from, rules_text, verb
+from retoma.apps.documents.store.rows import rules_from, rules_text, time_of, verb
 from retoma.db import Row
 from retoma.db import Transaction as Reading
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
@@ -27,7 +27,7 @@ class Project:
     name: str
     rules: ProjectRules
     created_by: str
-    created_at: Any
+    created_at: datetime | None
 
 
 def add_project(tx: Transaction, name: str, rules: ProjectRules, *, actor: str) -> int:
@@ -86,7 +86,7 @@ def models_of(tx: Reading) -> set[str]:
 
 def _project(row: Row) -> Project:
     id_, name, rules, created_by, created_at = row
-    return Project(int(id_), name, rules_from(rules), created_by, created_at)
+    return Project(int(id_), name, rules_from(rules), created_by, time_of(created_at))
 
 
 def _checked_name(name: str) -> str:

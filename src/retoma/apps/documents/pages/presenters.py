@@ -1,15 +1,17 @@
-"""What the pages of documents have in common: what moves them, how a status looks, where things stand."""
+"""What templates are given of executions, documents and labels: colours, bars, addresses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Final
 
-from retoma.apps.documents.api.execucoes import ExecutionLine
-from retoma.apps.documents.model import KIND, DocumentStatus, ExecutionStatus
-from retoma.engine.store.cost import Total
-from retoma.web.money import TotalShown
+from markupsafe import Markup
+
+from retoma.apps.documents.model import KIND, DocumentStatus, ExecutionStatus, message_in
+from retoma.apps.documents.service.status import ExecutionDetails
+from retoma.apps.documents.store.documents import Result
+from retoma.apps.documents.store.executions import ExecutionLine
 from retoma.web.pages.bars import parts_of
+from retoma.web.pages.kit import Pages
 from retoma.web.pages.live import Concern
 from retoma.web.pages.view import View
 
@@ -17,7 +19,12 @@ D, E = DocumentStatus, ExecutionStatus
 
 PAGE: Final = "/classificador"
 CONCERN: Final = Concern(kinds=(KIND,), pause=1.0)
-ANYONE: Any = None  # the roles were asked for by the route
+HELD: Final = (
+    "pause",
+    "parked",
+    "lost",
+    "no_runner",
+)  # holds that a person can end by a resume
 
 # A status is shown by its own name; this is the colour of it.
 LOOKS: Final[Mapping[DocumentStatus, str]] = {
@@ -55,20 +62,52 @@ class Bar:
     width: float
 
 
-def execution_given(line: ExecutionLine) -> dict[str, Any]:
+def present_execution(line: ExecutionLine) -> dict[str, Any]:
     """What a template says of an execution."""
+    parts = ((LOOKS[each], line.por_status[each]) for each in PARTS)
     return {
         "execution": line,
         "looks": LOOKS,
         "stands": STANDS,
-        "bar": bar_of(line),
+        "bar": parts_of(parts, line.total),
         "share": line.progresso / 100,
     }
 
 
-def bar_of(line: ExecutionLine) -> list[tuple[str, float, float]]:
-    """Its parts: the look of each, where it begins, how wide it is."""
-    return parts_of(((LOOKS[each], line.por_status[each]) for each in PARTS), line.total)
+def present_results(
+    pages: Pages, view: View, execution: int, results: Sequence[Result]
+) -> dict[str, Markup]:
+    """The rows of a table of documents, by their names."""
+    return {
+        f"document-{each.id}": pages.render(
+            "documents/document_row.html",
+            view,
+            place=address(execution, each.id),
+            **present_result(view, each),
+        )
+        for each in results
+    }
+
+
+def present_result(view: View, document: Result) -> dict[str, Any]:
+    """What a template says of a document."""
+    return {
+        "document": document,
+        "look": LOOKS[document.status],
+        "failure": message_in(view.language, document.erro_codigo, document.erro_mensagem),
+    }
+
+
+def is_resumable(found: ExecutionDetails) -> bool:
+    """Whether a person can make an execution go on: it is stuck, or waits for a person or a runner."""
+    if found.status is E.EM_ANDAMENTO:
+        return any(each.motivo.partition(":")[0] in HELD for each in found.motivos)
+    return found.pode_retomar
+
+
+def is_spent(found: ExecutionDetails) -> bool:
+    """Whether only an admin can resume an execution: it was resumed as often as it may be."""
+    return found.status in (E.TRAVADO, E.ERRO) and not found.pode_retomar
 
 
 def bars_of(labels: Mapping[str, int]) -> Sequence[Bar]:
@@ -89,11 +128,6 @@ def share_of(n: int, whole: int) -> float:
 
 def _short(name: str) -> str:
     return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
-
-
-def money(view: View, total: TotalShown) -> str:
-    """In the currencies it was paid in; nothing, where nothing was paid."""
-    return view.money(Total(usd=Decimal(total.usd), brl=Decimal(total.brl)))
 
 
 def address(execution: int, document: int | None = None) -> str:
