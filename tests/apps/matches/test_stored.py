@@ -335,7 +335,7 @@ async def test_the_same_from_a_shell(sqlite_url, verb, monkeypatch, tmp_path: Pa
         task = str((await there.tasks(run))[truth.key]["id"])
         assert "expected no longer" in (await typed(verb, "drop", task, "--why", "x")).out
         size = (LEAGUE, "2026", "1", "--matches", "9", "--why", "x")
-        assert ", round 1: 9 matches" in (await typed(verb, "confirm", *size)).out
+        assert ", round 1, matches: 9" in (await typed(verb, "confirm", *size)).out
         assert ("DONE", True, 9, 9) == await gate(there, run)
         assert "looked for again" in (await typed(verb, "restore", task)).out
         stored = str((await there.tasks(run))[there.truth()[1].key]["id"])
