@@ -326,6 +326,9 @@ async def test_the_same_from_a_shell(sqlite_url, verb, monkeypatch, tmp_path: Pa
         file.write_text(json.dumps({**page, "score": {"home": 90, "away": 0}}))
         refused = await typed(verb, "correct", match, str(file), "--why", "x")
         assert (True, True) == (0 != refused.code, "score.home" in refused.err), refused
+        file.write_text(json.dumps({**page, "status": "live"}))
+        live = await typed(verb, "correct", match, str(file), "--why", "x")
+        assert (2, True) == (live.code, "only a match that is over is stored" in live.err), live
         file.write_text(json.dumps({**page, "stadium": truth.stadium}))
         done = await typed(verb, "correct", match, str(file), "--why", "oficial")
         assert "was corrected: stadium" in done.out, done
