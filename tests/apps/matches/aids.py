@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from retoma import Retoma
 from retoma.apps.matches import APP, store
-from retoma.apps.matches.replay import Replay, Reread
 from retoma.apps.matches.sandbox import Match, Matches, Season, build_site
+from retoma.apps.matches.service.replays import Replay, Reread
 from retoma.apps.matches.store.rows import Round
 from retoma.db import Call, adhoc
 from retoma.engine.ports import Clock
@@ -58,14 +58,14 @@ class House:
 
     async def seen(self, run: int) -> dict[str, Any]:
         database = await self.app.database()
-        return await database.read(lambda tx: store.runs.job_seen(tx, run))
+        return asdict(await database.read(lambda tx: store.runs.job_seen(tx, run)))
 
     async def tasks(self, run: int) -> dict[str, dict[str, Any]]:
         database = await self.app.database()
         found = await database.read(
             lambda tx: store.tasks.list_tasks(tx, run, after=0, n=1_000)
         )
-        return {each["match_key"]: each for each in found}
+        return {each.match_key: asdict(each) for each in found}
 
     async def statuses(self, run: int) -> Counter[str]:
         return Counter(each["status"] for each in (await self.tasks(run)).values())
@@ -76,7 +76,7 @@ class House:
 
         def read(tx: Any) -> list[dict[str, Any]]:
             listed = store.games.list_matches(tx, after=0, n=1_000)
-            return [store.games.match_seen(tx, each["id"]) for each in listed]
+            return [asdict(store.games.match_seen(tx, each.id)) for each in listed]
 
         told = await database.read(read)
         return {f"{each['home']}-x-{each['away']}": each for each in told}

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ import httpx2
 
 from retoma import Retoma
 from retoma.apps.matches import APP, store
-from retoma.apps.matches.replay import Replay, Reread
 from retoma.apps.matches.sandbox import Match, Season
+from retoma.apps.matches.service.replays import Replay, Reread
 from retoma.apps.matches.store.rows import Round
 from retoma.db import Database, adhoc
 from retoma.outbound import Outbound
@@ -240,13 +240,13 @@ class Beside:
             told = await self.database.read(
                 lambda tx, run=run: store.tasks.list_tasks(tx, run, after=0, n=100)  # type: ignore[misc]
             )
-            found |= {(each["round"], each["match_key"]): each for each in told}
+            found |= {(each.round, each.match_key): asdict(each) for each in told}
         return found
 
     async def _matches(self) -> dict[tuple[int, str], dict[str, Any]]:
         def read(tx: Any) -> list[dict[str, Any]]:
             listed = store.games.list_matches(tx, after=0, n=10_000)
-            return [store.games.match_seen(tx, each["id"]) for each in listed]
+            return [asdict(store.games.match_seen(tx, each.id)) for each in listed]
 
         told = await self.database.read(read)
         return {(each["round"], f"{each['home']}-x-{each['away']}"): each for each in told}

@@ -54,7 +54,7 @@ async def test_a_hostile_round_is_complete_when_all_of_it_is_there_and_not_befor
         assert ("FAILED", None, "SCHEMA_INVALID") == (
             told["status"],
             told["expected"],
-            told["discovery_code"],
+            told["error_code"],
         )
 
         doubled = there.truth()[9]
@@ -62,7 +62,7 @@ async def test_a_hostile_round_is_complete_when_all_of_it_is_there_and_not_befor
         assert 1 == await failed_again(there, run)
         told = await never_complete(there, run)
         assert ("FAILED", "ROUND_SHORT", 10, 9, 1) == tuple(
-            told[name] for name in ("status", "discovery_code", "expected", "listed", "stored")
+            told[name] for name in ("status", "error_code", "expected", "listed", "stored")
         )
         tasks = await there.tasks(run)
         assert {"FAILED": 8, "DONE": 1} == await there.statuses(run)
@@ -79,7 +79,7 @@ async def test_a_hostile_round_is_complete_when_all_of_it_is_there_and_not_befor
         assert 9 == await failed_again(there, run)
         told = await never_complete(there, run)
         assert 6 == told["stored"]
-        assert ("ROUND_SHORT", 3) == (told["discovery_code"], told["failed"])
+        assert ("ROUND_SHORT", 3) == (told["error_code"], told["failed"])
 
         there.site.world.draw(Layout.CLASSIC)  # and back
         for match in there.truth()[3:6]:

@@ -103,7 +103,7 @@ async def test_nine_of_ten_is_not_complete_whatever_the_page_says(database_url):
         assert ("FAILED", False, 9, 10) == await gate(there, run)
         told = await there.seen(run)
         assert ("ROUND_SHORT", "matches", 9) == (
-            told["discovery_code"],
+            told["error_code"],
             told["error"]["path"],
             told["listed"],
         )

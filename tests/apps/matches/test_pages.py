@@ -10,10 +10,10 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
-from retoma.apps.matches import APP, api, store
+from retoma.apps.matches import APP, service, store
 from retoma.apps.matches.model import CODES, MATCH, TaskStatus
 from retoma.apps.matches.pages.home import HomeScreen
-from retoma.apps.matches.pages.looks import ANYONE, CONCERN, MEANINGS
+from retoma.apps.matches.pages.presenters import CONCERN, MEANINGS
 from retoma.apps.matches.pages.rounds import RoundScreen, cell_given
 from retoma.apps.matches.pages.snapshots import SANDBOX
 from retoma.apps.matches.sandbox import Layout, Match, Odd
@@ -183,12 +183,12 @@ async def test_cells_tell_what_a_match_waits_for_and_only_what_moved_is_sent(dat
         assert "NOT_YET" in sent[f"task-{task}"]
         assert "foi adiada" in sent[f"task-{task}"]
         again = datetime(2026, 4, 5, 12, tzinfo=UTC)
-        told_ = await api.scrapes.get_task(task, ANYONE, site.site.state.house)
-        given = cell_given(site.view(), told_.model_copy(update={"look_again_at": again}), None)
+        told_ = await service.scrapes.get_task(app, task)
+        given = cell_given(site.view(), replace(told_, look_again_at=again), None)
         cell = site.site.state.pages.render("matches/match_cell.html", site.view(), **given)
         assert "foi adiada · olhada de novo em 05/04 09:00" in cell
-        refused = {"status": TaskStatus.FAILED, "error_code": "too_large", "attempts": 1}
-        given = cell_given(site.view(), told_.model_copy(update=refused), None)
+        refused = replace(told_, status=TaskStatus.FAILED, error_code="too_large", attempts=1)
+        given = cell_given(site.view(), refused, None)
         cell = site.site.state.pages.render("matches/match_cell.html", site.view(), **given)
         assert "tentativas: 1" in cell
         assert "a página é maior do que o permitido" in cell

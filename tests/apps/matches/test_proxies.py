@@ -98,7 +98,7 @@ async def test_a_pool_that_is_not_there_is_told_by_its_setting_and_costs_no_erro
         run = await there.scraped()
 
         told = await there.seen(run)
-        assert ("FAILED", "NO_PROXY") == (told["status"], told["discovery_code"])
+        assert ("FAILED", "NO_PROXY") == (told["status"], told["error_code"])
         assert "matches.proxies: there is no pool 'nenhum'" == told["error"]["message"]
         assert 0 == there.asked().total()
         await there.app.knobs.set("matches.proxies", "", actor=WHO)
@@ -114,6 +114,6 @@ async def test_what_is_no_address_of_a_proxy_is_told_without_a_word_of_it(databa
         run = await there.scraped()
 
         told = await there.seen(run)
-        assert ("FAILED", "NO_PROXY") == (told["status"], told["discovery_code"])
+        assert ("FAILED", "NO_PROXY") == (told["status"], told["error_code"])
         assert "hush" not in str(told["error"])
         assert 0 == there.asked().total()

@@ -1,8 +1,8 @@
 """After a layout has changed: what was kept is read again, and nothing is asked of the site for it."""
 
 from retoma.apps.matches import store
-from retoma.apps.matches.replay import FIRST, Place, Replay, Which
 from retoma.apps.matches.sandbox import Layout, Odd
+from retoma.apps.matches.service.replays import FIRST, Place, Replay, Which
 from retoma.apps.matches.store.runs import watch
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, house, stored_as
 from tests.apps.matches.test_rounds import refs

@@ -255,7 +255,7 @@ async def test_a_round_that_cannot_be_read_is_told_of(database_url):
         for run in runs:
             told = await there.seen(run)
             assert ("FAILED", None, "SCHEMA_INVALID") == tuple(
-                told[name] for name in ("status", "expected", "discovery_code")
+                told[name] for name in ("status", "expected", "error_code")
             )
             assert await there.app.evidence_bytes(told["snapshot"])
             paths.append(told["error"]["path"])

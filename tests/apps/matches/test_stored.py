@@ -326,6 +326,9 @@ async def test_the_same_from_a_shell(sqlite_url, verb, monkeypatch, tmp_path: Pa
         file.write_text(json.dumps({**page, "score": {"home": 90, "away": 0}}))
         refused = await typed(verb, "correct", match, str(file), "--why", "x")
         assert (True, True) == (0 != refused.code, "score.home" in refused.err), refused
+        file.write_text(json.dumps({**page, "status": "live"}))
+        live = await typed(verb, "correct", match, str(file), "--why", "x")
+        assert (2, True) == (live.code, "only a match that is over is stored" in live.err), live
         file.write_text(json.dumps({**page, "stadium": truth.stadium}))
         done = await typed(verb, "correct", match, str(file), "--why", "oficial")
         assert "was corrected: stadium" in done.out, done
@@ -335,7 +338,7 @@ async def test_the_same_from_a_shell(sqlite_url, verb, monkeypatch, tmp_path: Pa
         task = str((await there.tasks(run))[truth.key]["id"])
         assert "expected no longer" in (await typed(verb, "drop", task, "--why", "x")).out
         size = (LEAGUE, "2026", "1", "--matches", "9", "--why", "x")
-        assert ", round 1: 9 matches" in (await typed(verb, "confirm", *size)).out
+        assert ", round 1, matches: 9" in (await typed(verb, "confirm", *size)).out
         assert ("DONE", True, 9, 9) == await gate(there, run)
         assert "looked for again" in (await typed(verb, "restore", task)).out
         stored = str((await there.tasks(run))[there.truth()[1].key]["id"])

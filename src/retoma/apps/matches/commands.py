@@ -1,34 +1,36 @@
 """`retoma matches …`: rounds are scraped, looked at and tried again; pages that were refused, read again."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from retoma import settings
-from retoma.apps.matches import APP, store
-from retoma.apps.matches.api.how import checked_round, checked_rounds
-from retoma.apps.matches.api.scrapes import scrape_told, task_told
+from retoma.apps.matches import APP, service
 from retoma.apps.matches.model import SchemaInvalid
-from retoma.apps.matches.replay import Replay, Reread
 from retoma.apps.matches.schemas import MatchPage, from_json
+from retoma.apps.matches.service.replays import Replay, Reread
+from retoma.apps.matches.service.scrapes import check_rounds
 from retoma.apps.matches.store.rows import Round
-from retoma.apps.matches.store.runs import Tried
+from retoma.apps.matches.store.runs import Scrape
 from retoma.apps.matches.words import in_words
 from retoma.console.applications import ask_in, print_page, shown_cell
 from retoma.console.kit import ACTOR, clean, console, print_json, table
-from retoma.db import Transaction as Reading
 from retoma.engine.rules.errors import BadInput
-from retoma.engine.run.transaction import Transaction
+from retoma.library import Retoma
 from retoma.toolkit.tools import Tools
 from retoma.words import say, speak, tell
 
 T = TypeVar("T")
 
 LISTED = 20  # scrapes
-TASKS = 1_000  # of one scrape: more than a round has matches
+SCRAPE = (
+    *("id", "league", "season", "round", "status", "complete", "expected", "listed", "dropped"),
+    *("stored", "pending", "running", "not_yet", "failed", "left_out", "error_code", "error"),
+    *("snapshot", "discovery", "batch", "created_by", "created_at", "completed_at"),
+)
 LINE = ("id", "league", "season", "round", "status", "stored", "expected", "failed", "not_yet")
 OPEN = ("id", "match_key", "status", "attempts", "error_code", "not_yet", "look_again_at")
 SHOWN = ("what", "id", "round", "key", "change")
@@ -40,12 +42,9 @@ SHOWN = ("what", "id", "round", "key", "change")
 def scrape(
     database: str | None, as_json: bool, league: str, season: int, first: int, last: int | None
 ) -> None:
-    rounds = checked_rounds(league, season, first, first if last is None else last)
-
-    def start(tx: Transaction) -> list[tuple[int, bool]]:
-        return [store.runs.start(tx, each, actor=ACTOR) for each in rounds]
-
-    begun = _written(database, start)
+    rounds = check_rounds(league, season, first, last)
+    start = partial(service.scrapes.start_rounds, rounds=rounds, actor=ACTOR)
+    begun = _ask(database, lambda retoma: retoma.write(start))
     if as_json:
         print_json([{"id": run, "new": new} for run, new in begun])
         return
@@ -60,33 +59,32 @@ def scrape(
 
 def status(database: str | None, as_json: bool, run: int | None) -> None:
     if run is None:
-        _newest(_read(database, partial(store.runs.list_jobs, before=None, n=LISTED)), as_json)
+        found = _ask(database, partial(service.scrapes.list_scrapes, limit=LISTED))
+        _print_scrapes(found, as_json)
         return
-    told, tasks = _read(database, lambda tx: _standing(tx, run))
+    board = _ask(database, partial(service.boards.get_round, run=run))
+    scrape, tasks = _document(board.scrape), [task for task, _ in board.cells]
     if as_json:
-        print_json({**told, "tasks": tasks})
+        print_json({**scrape, "tasks": [asdict(each) for each in tasks]})
         return
-    print_page(told, as_json)
-    left = [each for each in tasks if each["partida_id"] is None]
+    print_page(scrape, as_json)
+    left = [each for each in tasks if each.partida_id is None]
     if left:
         print()
         _table(OPEN, left)
 
 
-def _newest(found: Sequence[dict[str, Any]], as_json: bool) -> None:
-    told = [scrape_told(each).model_dump() for each in found]
+def _print_scrapes(found: Sequence[Scrape], as_json: bool) -> None:
     if as_json:
-        print_json(told)
-    elif told:
-        _table(LINE, told)
+        print_json([_document(each) for each in found])
+    elif found:
+        _table(LINE, found)
     else:
         print(speak("No round was scraped yet."))
 
 
-def _standing(tx: Reading, run: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    told = scrape_told(store.runs.job_seen(tx, run)).model_dump()
-    tasks = store.tasks.list_tasks(tx, run, after=0, n=TASKS)
-    return told, [task_told(each).model_dump() for each in tasks]
+def _document(scrape: Scrape) -> dict[str, Any]:
+    return {name: getattr(scrape, name) for name in SCRAPE}
 
 
 def retry_failed(
@@ -99,7 +97,7 @@ def retry_failed(
     round_: int | None,
 ) -> None:
     which: dict[str, Any] = {"run": run, "league": league, "season": season, "round_": round_}
-    jobs = _written(database, partial(store.runs.retry_failed, **which, actor=ACTOR))
+    jobs = _ask(database, partial(service.scrapes.retry_failed, actor=ACTOR, **which))
     if as_json:
         print_json({"jobs": jobs})
     else:
@@ -109,17 +107,24 @@ def retry_failed(
 def retry_missing(
     database: str | None, as_json: bool, league: str, season: int, round_: int
 ) -> None:
-    of = checked_round(league, season, round_)
-    tried: Tried = _written(database, partial(store.runs.retry_missing, of=of, actor=ACTOR))
+    of = Round(league, season, round_)
+    tried = _ask(database, partial(service.scrapes.retry_missing, of=of, actor=ACTOR))
+    run = tried.scrape.id
     if as_json:
-        told = {"id": tried.run, "looked_again": tried.new}
-        print_json({**told, "missing": list(tried.missing), "jobs": list(tried.again)})
+        print_json(
+            {
+                "id": run,
+                "looked_again": tried.looked_again,
+                "missing": tried.missing,
+                "jobs": tried.jobs,
+            }
+        )
         return
     print(
         speak(
             "scrape {run}: missing matches tried again: {n} of {all}",
-            run=tried.run,
-            n=len(tried.again),
+            run=run,
+            n=len(tried.jobs),
             all=len(tried.missing),
         )
     )
@@ -143,12 +148,8 @@ def correct(
         raise BadInput(
             say("the match does not add up; nothing was changed: {flaws}", flaws=flaws)
         ) from None
-
-    def put_right(tx: Transaction) -> list[str]:
-        seen = store.games.match_seen(tx, match)["revision"] if revision is None else revision
-        return store.repairs.correct(tx, match, seen, page, why, actor=ACTOR)
-
-    changed = _written(database, put_right)
+    how: dict[str, Any] = {"page": page, "why": why, "actor": ACTOR, "revision": revision}
+    changed = _ask(database, partial(service.repairs.correct_match, match=match, **how)).changed
     if as_json:
         print_json({"changed": changed})
     elif changed:
@@ -160,15 +161,14 @@ def correct(
 
 def show(database: str | None, match: int) -> None:
     """A stored match as JSON, as `correct` reads it."""
-    print_json(_read(database, lambda tx: store.games.page_of(tx, match)))
+    print_json(_ask(database, partial(service.games.get_match_page, match=match)))
 
 
 def delete(database: str | None, as_json: bool, match: int, why: str) -> None:
-    def remove(tx: Transaction) -> list[int]:
-        seen = store.games.match_seen(tx, match)["revision"]
-        return store.repairs.delete(tx, match, seen, why, actor=ACTOR)
-
-    runs = _written(database, remove)
+    runs = _ask(
+        database,
+        partial(service.repairs.delete_match, match=match, why=why, actor=ACTOR, revision=None),
+    )
     if as_json:
         print_json({"jobs": runs})
     else:
@@ -176,7 +176,8 @@ def delete(database: str | None, as_json: bool, match: int, why: str) -> None:
 
 
 def refresh(database: str | None, as_json: bool, match: int, why: str) -> None:
-    job = _written(database, lambda tx: store.repairs.refresh(tx, match, why, actor=ACTOR))
+    refresh_match = partial(service.repairs.refresh_match, match=match, why=why, actor=ACTOR)
+    job = _ask(database, refresh_match)
     if as_json:
         print_json({"job": job})
     else:
@@ -184,14 +185,13 @@ def refresh(database: str | None, as_json: bool, match: int, why: str) -> None:
 
 
 def hurry(database: str | None, as_json: bool, task: int | None, run: int | None) -> None:
-    def look(tx: Transaction) -> list[int]:
-        if task is not None:
-            return [store.repairs.hurry(tx, task, actor=ACTOR)]
-        if run is None:
-            raise BadInput(say("name a task, or a scrape by --scrape"))
-        return store.repairs.hurry_round(tx, run, actor=ACTOR)
-
-    jobs = _written(database, look)
+    if task is not None:
+        hurried = _ask(database, partial(service.scrapes.hurry_task, task=task, actor=ACTOR))
+        jobs = [] if hurried.job is None else [hurried.job]
+    elif run is not None:
+        jobs = _ask(database, partial(service.scrapes.hurry_scrape, run=run, actor=ACTOR))
+    else:
+        raise BadInput(say("name a task, or a scrape by --scrape"))
     if as_json:
         print_json({"jobs": jobs})
     else:
@@ -199,13 +199,16 @@ def hurry(database: str | None, as_json: bool, task: int | None, run: int | None
 
 
 def drop(database: str | None, as_json: bool, task: int, why: str) -> None:
-    of = _written(database, lambda tx: store.repairs.drop(tx, task, why, actor=ACTOR))
-    _told_of(as_json, of, speak("the match of task {task} is expected no longer", task=task))
+    drop_match = partial(service.repairs.drop_match, task=task, why=why, actor=ACTOR)
+    of = _ask(database, drop_match).of
+    _print_round(
+        as_json, of, speak("the match of task {task} is expected no longer", task=task)
+    )
 
 
 def restore(database: str | None, as_json: bool, task: int) -> None:
-    of = _written(database, lambda tx: store.repairs.restore(tx, task, actor=ACTOR))
-    _told_of(as_json, of, speak("the match of task {task} is looked for again", task=task))
+    of = _ask(database, partial(service.repairs.restore_match, task=task, actor=ACTOR)).of
+    _print_round(as_json, of, speak("the match of task {task} is looked for again", task=task))
 
 
 def confirm(
@@ -218,38 +221,27 @@ def confirm(
     matches: int,
     why: str,
 ) -> None:
-    of = checked_round(league, season, round_)
-    _written(database, lambda tx: store.repairs.confirm(tx, of, matches, why, actor=ACTOR))
-    _told_of(as_json, of, speak("{round}, matches: {n}", round=of.said, n=matches))
+    of = Round(league, season, round_)
+    how: dict[str, Any] = {"of": of, "matches": matches, "why": why, "actor": ACTOR}
+    _ask(database, partial(service.repairs.confirm_size, **how))
+    _print_round(as_json, of, speak("{round}, matches: {n}", round=of.said, n=matches))
 
 
-def _told_of(as_json: bool, of: Round, text: str) -> None:
+def _print_round(as_json: bool, of: Round, text: str) -> None:
     if as_json:
         print_json(of.parameters())
     else:
         print(text)
 
 
-def _written(database: str | None, verb: Callable[[Transaction], T]) -> T:
-    async def go(tools: Tools) -> T:
-        return await tools.retoma.write(verb)
-
-    return ask_in(APP, database, go)
+def _ask(database: str | None, verb: Callable[[Retoma], Awaitable[T]]) -> T:
+    return ask_in(APP, database, lambda tools: verb(tools.retoma))
 
 
-def _read(database: str | None, look: Callable[[Reading], T]) -> T:
-    """What is read in one transaction: it adds up."""
-
-    async def go(tools: Tools) -> T:
-        return await (await tools.retoma.database()).read(look)
-
-    return ask_in(APP, database, go)
-
-
-def _table(names: Sequence[str], told: Sequence[Mapping[str, Any]]) -> None:
+def _table(names: Sequence[str], rows: Sequence[object]) -> None:
     page = table(*names)
-    for each in told:
-        page.add_row(*(shown_cell(each[name]) for name in names))
+    for each in rows:
+        page.add_row(*(shown_cell(getattr(each, name)) for name in names))
     console().print(page)
 
 

@@ -7,19 +7,19 @@ changed the rest is read again from the pages that were kept; the site's own log
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from retoma.apps.matches import APP, store
+from retoma.apps.matches import APP, service
 from retoma.apps.matches.model import MATCH
-from retoma.apps.matches.replay import Replay
 from retoma.apps.matches.sandbox import Match, Season
+from retoma.apps.matches.service.replays import Replay
+from retoma.apps.matches.store.games import WholeMatch
 from retoma.apps.matches.store.rows import Round
 from retoma.db import Transaction, verbatim
 from retoma.demo.account import Witness
 from retoma.demo.board import Bar, Board
 from retoma.demo.boxed_world import LOOK, WHO, BoxedWorld, Counts, lines_of
 from retoma.demo.world import World
-from retoma.engine.run.transaction import Transaction as Writing
 from retoma.library import Retoma
 from retoma.words import Said, say
 
@@ -29,7 +29,6 @@ A_ROUND: Final = 10  # matches
 BOTH: Final = "modern,classic"
 LAYOUT_CHANGED: Final = "LAYOUT_CHANGED"
 AS_PLAYED: Final = "as it was played"
-EVERY: Final = 1_000
 PATIENCE: Final = "15s"
 RUNS: Final = verbatim("SELECT count(*) FROM match_runs")
 STANDS: Final = verbatim(
@@ -71,7 +70,7 @@ class MatchesWorld(BoxedWorld):
         [(before,)] = (await database.read(lambda tx: tx.for_caller(RUNS)))[0]
         for place in range(before, before + self.size.rounds):
             of = Round(LEAGUE, YEAR, place % self._season.leagues[LEAGUE].rounds + 1)
-            await app.write(partial(_begin, of=of))
+            await app.write(partial(service.scrapes.start_rounds, rounds=[of], actor=WHO))
         self.begun += self.size.rounds * A_ROUND
 
     def told(self) -> Said:
@@ -106,17 +105,15 @@ class MatchesWorld(BoxedWorld):
         )
 
     async def witness(self, app: Retoma, recovered: int) -> Witness:  # noqa: ARG002 — nothing is paid
-        def read(tx: Transaction) -> list[dict[str, Any]]:
-            listed = store.games.list_matches(tx, after=0, n=EVERY)
-            return [store.games.match_seen(tx, each["id"]) for each in listed]
-
-        stored = await (await app.database()).read(read)
+        pages = [page async for page in service.games.list_all_matches(app)]
+        stored = [
+            await service.games.get_match(app, each.id) for page in pages for each in page
+        ]
         truth = {match.key: match for match in self._truth()}
-        found = [(f"{each['home']}-x-{each['away']}", each) for each in stored]
         again = self._asked_again
         return Witness(
             wanted=dict.fromkeys(truth, AS_PLAYED),
-            found=[(key, _ended(truth.get(key), each)) for key, each in found],
+            found=[(each.key, _ended(truth.get(each.key), each)) for each in stored],
             also=[f"{again} kept pages were asked for again"] if again else [],
         )
 
@@ -125,22 +122,18 @@ class MatchesWorld(BoxedWorld):
         return [match for number in rounds for match in self._season.round(LEAGUE, number)]
 
 
-def _begin(tx: Writing, of: Round) -> None:
-    store.runs.start(tx, of, actor=WHO)
-
-
 def _stands(tx: Transaction) -> tuple[int, int]:
     """How many rounds are not discovered, how many matches are stored."""
     [(undiscovered, stored)] = tx.for_caller(STANDS)[0]
     return int(undiscovered or 0), int(stored or 0)
 
 
-def _ended(match: Match | None, stored: Mapping[str, Any]) -> str:
+def _ended(match: Match | None, stored: WholeMatch) -> str:
     if match is None:
         return "of no round of ours"
     played = match.plain()
-    score = {"home": stored.get("home_score"), "away": stored.get("away_score")}
+    score = {"home": stored.home_score, "away": stored.away_score}
     same = score == played["score"] and all(
-        stored[name] == played[name] for name in ("events", "statistics", "lineups")
+        getattr(stored, name) == played[name] for name in ("events", "statistics", "lineups")
     )
     return AS_PLAYED if same else "otherwise than it was played"

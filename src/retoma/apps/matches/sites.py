@@ -170,6 +170,22 @@ def site_of(league: str) -> Site:
     return known[league]
 
 
+def known_league(key: str) -> League | None:
+    """None: it was scraped once, and is no league of ours any more."""
+    site = sites().get(key)
+    return None if site is None else site.league
+
+
+def league_name(key: str) -> str:
+    league = known_league(key)
+    return key if league is None else league.name
+
+
+def team_name(league: str, key: str) -> str:
+    known = known_league(league)
+    return key if known is None or key not in known.teams else known.teams[key].name
+
+
 # — ours, and those of other packages —
 
 

@@ -1,64 +1,40 @@
 """The document's interface of repairs: pages that were refused, seen, read again, accepted with a reason."""
 
-from functools import partial
-from typing import Annotated, Any, Final
+from typing import Final
 
-from fastapi import Path, Response
-from pydantic import Field, JsonValue, StrictBool, StrictInt, StrictStr
+from fastapi import Response
+from pydantic import Field, JsonValue
 
-from retoma.apps.matches import store
-from retoma.apps.matches.api.games import MatchShown, match_told
-from retoma.apps.matches.api.how import (
-    LeagueName,
-    MatchId,
-    TaskId,
-    checked_round,
-    read,
+from retoma.apps.matches import service
+from retoma.apps.matches.api.wire import (
+    LeagueAt,
+    MatchShown,
+    RoundAt,
+    RoundShown,
+    SeasonAt,
+    TaskShown,
     routes,
 )
-from retoma.apps.matches.api.scrapes import RoundShown, TaskShown, round_told, task_told
-from retoma.apps.matches.model import MatchStatus, SchemaInvalid
-from retoma.apps.matches.replay import FIRST, Place, Replay, Reread, Which
-from retoma.apps.matches.schemas import MOST_MATCHES, MatchPage, from_json
-from retoma.apps.matches.words import in_words
-from retoma.codec import encode
-from retoma.engine.rules.errors import BadInput, NotFound
-from retoma.web import AHouse, House, Operator
+from retoma.apps.matches.inputs import (
+    Accepted,
+    Corrected,
+    Deleted,
+    MatchId,
+    Reason,
+    ReplayAsked,
+    SizeConfirmed,
+    TaskId,
+)
+from retoma.apps.matches.service.replays import FIRST, Place, Replay
+from retoma.apps.matches.store.rows import Round
+from retoma.engine.rules.errors import NotFound
+from retoma.web import AHouse, Operator
 from retoma.web.cursor import Cursor
 from retoma.web.files import TEXT_FILE, text_file
-from retoma.web.problems import Flaw, Refusal
-from retoma.web.wire import MARK, Body, CodeName, Id, Shown, Why
+from retoma.web.wire import Shown
 from retoma.words import say
 
-Revision = Annotated[
-    StrictInt, Field(ge=1, description="As `GET /api/matches/{match}` has shown it.")
-]
 MOST: Final = 200  # pages that are read in one request
-
-
-class ReplayAsked(Body):
-    """Which pages are read again, and by which parsers; `apply`: what can be read is stored."""
-
-    code: CodeName | None = None
-    league: LeagueName | None = None
-    job_id: Id | None = None
-    task_id: Id | None = None
-    layouts: Annotated[StrictStr, Field(max_length=100, examples=["modern,classic"])] | None = (
-        None
-    )
-    apply: StrictBool = False
-    cursor: Annotated[StrictStr, Field(max_length=MARK)] | None = Field(
-        None, description="`next` of the answer before; nothing: from the first page on."
-    )
-
-    def which(self) -> Which:
-        return Which(
-            code=self.code,
-            league=self.league,
-            run=self.job_id,
-            task=self.task_id,
-            layouts=self.layouts,
-        )
 
 
 class RereadShown(Shown):
@@ -83,37 +59,6 @@ class ReplayShown(Shown):
     readable: int
     promoted: int
     next: str | None
-
-
-class Accepted(Body):
-    """A match as a person has put it right, and why."""
-
-    match: dict[str, JsonValue]
-    why: Why
-
-
-class Corrected(Accepted):
-    """A stored match as a person says it is, why, and which revision was seen."""
-
-    revision: Revision
-
-
-class Reason(Body):
-    """Why; it is in the audit."""
-
-    why: Why
-
-
-class Deleted(Reason):
-    """Why a match is stored no longer, and which revision was seen."""
-
-    revision: Revision
-
-
-class SizeConfirmed(Reason):
-    """How many matches a round has, and why that is not what its league says."""
-
-    matches: Annotated[StrictInt, Field(ge=1, le=MOST_MATCHES)]
 
 
 class CorrectedShown(Shown):
@@ -141,39 +86,34 @@ async def replay(body: ReplayAsked, who: Operator, house: AHouse) -> ReplayShown
     which = body.which()
     stamp = Cursor("replay", str(which))
     after = Place(*(stamp.read(body.cursor, str, int) or FIRST))
-    reread, following = await replay_of(house).bite(
+    reread, following = await Replay(house.retoma, house.settings.matches_url).bite(
         which, after, MOST, apply=body.apply, actor=who.name
     )
     return ReplayShown(
-        pages=[_told(each) for each in reread],
-        readable=sum(each.change in ("stored", "discovered") for each in reread),
+        pages=[RereadShown.model_validate(each) for each in reread],
+        readable=sum(each.readable for each in reread),
         promoted=sum(each.promoted for each in reread),
         next=stamp.write(*(following or [None])),
     )
 
 
-def replay_of(house: House) -> Replay:
-    return Replay(house.retoma, house.settings.matches_url)
-
-
 @routes.get("/api/scrape/tasks/{task}/snapshot", response_class=Response, responses=TEXT_FILE)
 async def get_snapshot(task: TaskId, _: Operator, house: AHouse) -> Response:
     """The page that was refused, as plain text to be saved: never shown as what it is (H-44)."""
-    told = await read(house, partial(store.tasks.task_seen, task=task))
-    if told["snapshot"] is None:
+    found = await service.scrapes.get_task(house.retoma, task)
+    if found.snapshot is None:
         raise NotFound(say("no page of task {task} was kept", task=task))
-    page = await house.retoma.evidence_bytes(told["snapshot"])
+    page = await house.retoma.evidence_bytes(found.snapshot)
     return text_file(f"task-{task}.txt", page)
 
 
 @routes.post("/api/scrape/tasks/{task}/accept")
 async def accept(task: TaskId, body: Accepted, who: Operator, house: AHouse) -> TaskShown:
     """A match as a person says it is, by the same strict rules; who and why is in the audit."""
-    page = _checked(body.match)
-    await house.retoma.write(
-        lambda tx: store.repairs.accept(tx, task, page, body.why, actor=who.name)
+    done = await service.repairs.accept_match(
+        house.retoma, task, body.page(), body.why, actor=who.name
     )
-    return task_told(await read(house, partial(store.tasks.task_seen, task=task)))
+    return TaskShown.model_validate(done)
 
 
 @routes.post("/api/matches/{match}/correct")
@@ -181,20 +121,17 @@ async def correct(
     match: MatchId, body: Corrected, who: Operator, house: AHouse
 ) -> CorrectedShown:
     """A stored match put right, whole, by the same strict rules; who, why and what it was is in the audit."""
-    page = _checked(body.match)
-    changed = await house.retoma.write(
-        lambda tx: store.repairs.correct(
-            tx, match, body.revision, page, body.why, actor=who.name
-        )
+    corrected = await service.repairs.correct_match(
+        house.retoma, match, body.page(), body.why, actor=who.name, revision=body.revision
     )
-    return CorrectedShown(match=await match_told(house, match), changed=changed)
+    return CorrectedShown.model_validate(corrected)
 
 
 @routes.post("/api/matches/{match}/delete")
 async def delete(match: MatchId, body: Deleted, who: Operator, house: AHouse) -> DeletedShown:
     """A match is stored no longer: its round is not complete, until `retry-failed` has brought it back."""
-    jobs = await house.retoma.write(
-        lambda tx: store.repairs.delete(tx, match, body.revision, body.why, actor=who.name)
+    jobs = await service.repairs.delete_match(
+        house.retoma, match, body.why, actor=who.name, revision=body.revision
     )
     return DeletedShown(jobs=jobs)
 
@@ -202,58 +139,34 @@ async def delete(match: MatchId, body: Deleted, who: Operator, house: AHouse) ->
 @routes.post("/api/matches/{match}/refresh", status_code=202)
 async def refresh(match: MatchId, body: Reason, who: Operator, house: AHouse) -> RefreshShown:
     """Its site is asked for it again; what is stored stays until the page was read and is its page."""
-    job = await house.retoma.write(
-        lambda tx: store.repairs.refresh(tx, match, body.why, actor=who.name)
-    )
+    job = await service.repairs.refresh_match(house.retoma, match, body.why, actor=who.name)
     return RefreshShown(job=job)
 
 
 @routes.post("/api/scrape/tasks/{task}/drop")
 async def drop(task: TaskId, body: Reason, who: Operator, house: AHouse) -> TaskShown:
     """A match that never was: its round expects it no longer, also in later scrapes."""
-    await house.retoma.write(lambda tx: store.repairs.drop(tx, task, body.why, actor=who.name))
-    return task_told(await read(house, partial(store.tasks.task_seen, task=task)))
+    done = await service.repairs.drop_match(house.retoma, task, body.why, actor=who.name)
+    return TaskShown.model_validate(done)
 
 
 @routes.post("/api/scrape/tasks/{task}/restore")
 async def restore(task: TaskId, who: Operator, house: AHouse) -> TaskShown:
     """A match that was dropped is one of its round after all."""
-    await house.retoma.write(lambda tx: store.repairs.restore(tx, task, actor=who.name))
-    return task_told(await read(house, partial(store.tasks.task_seen, task=task)))
+    done = await service.repairs.restore_match(house.retoma, task, actor=who.name)
+    return TaskShown.model_validate(done)
 
 
 @routes.post("/api/rounds/{league}/{season}/{round}/size")
 async def confirm_size(
-    league: Annotated[str, Path(max_length=100, description="The key of a league.")],
-    season: Annotated[int, Path(ge=1, le=9_999, description="The year of a season.")],
-    round: Annotated[int, Path(ge=1, le=1_000, description="The number of a round.")],  # noqa: A002
+    league: LeagueAt,
+    season: SeasonAt,
+    round: RoundAt,  # noqa: A002
     body: SizeConfirmed,
     who: Operator,
     house: AHouse,
 ) -> RoundShown:
     """How many matches a round has, where its league does not know: a person says so, and why."""
-    of = checked_round(league, season, round)
-    await house.retoma.write(
-        lambda tx: store.repairs.confirm(tx, of, body.matches, body.why, actor=who.name)
-    )
-    return await round_told(house, of)
-
-
-def _checked(told: dict[str, Any]) -> MatchPage:
-    try:
-        page = from_json(MatchPage, encode(told))
-    except SchemaInvalid as error:
-        raise Refusal(
-            "bad_input",
-            say("the match does not add up; nothing was changed"),
-            [Flaw(each.path, in_words(each.why)) for each in error.problems],
-        ) from None
-    if page.status is not MatchStatus.FINISHED:
-        raise BadInput(
-            say("only a match that is over is stored, not {status}", status=page.status)
-        )
-    return page
-
-
-def _told(each: Reread) -> RereadShown:
-    return RereadShown.model_validate(each)
+    of = Round(league, season, round)
+    await service.repairs.confirm_size(house.retoma, of, body.matches, body.why, actor=who.name)
+    return RoundShown.model_validate(await service.scrapes.get_gate(house.retoma, of))

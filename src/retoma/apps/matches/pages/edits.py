@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -12,20 +11,14 @@ from zoneinfo import ZoneInfo
 from fastapi import Request
 from starlette.responses import Response
 
-from retoma.apps.matches import api, store
-from retoma.apps.matches.api.games import MatchShown
-from retoma.apps.matches.api.how import MatchId, TaskId, read
-from retoma.apps.matches.api.repair import Accepted, Corrected
-from retoma.apps.matches.api.scrapes import TaskShown
-from retoma.apps.matches.clients.parsers.apart import draft
+from retoma.apps.matches import service
+from retoma.apps.matches.inputs import Accepted, Corrected, MatchId, TaskId
 from retoma.apps.matches.model import EventKind, MatchStatus, Side
-from retoma.apps.matches.pages.looks import (
-    ANYONE,
+from retoma.apps.matches.pages.presenters import (
     KINDS,
     PAGE,
     STATISTICS,
     evidence_told,
-    league_name,
     led,
     match_at,
     round_at,
@@ -33,13 +26,13 @@ from retoma.apps.matches.pages.looks import (
 )
 from retoma.apps.matches.pages.snapshots import kept
 from retoma.apps.matches.pages.tasks import names_of
-from retoma.apps.matches.replay import charset_in
 from retoma.apps.matches.schemas import match_key
-from retoma.apps.matches.sites import site_of
-from retoma.apps.matches.store.rows import Round
-from retoma.engine.rules.errors import NotFound
+from retoma.apps.matches.sites import league_name, site_of
+from retoma.apps.matches.store.games import WholeMatch
+from retoma.apps.matches.store.tasks import ScrapeTask
+from retoma.library import Retoma
 from retoma.web.pages.asked import filled
-from retoma.web.pages.kit import ALooker, Looker
+from retoma.web.pages.kit import ALooker
 from retoma.web.pages.route import Form, form_of, page_router
 from retoma.web.sign_in import Operator
 from retoma.words import say
@@ -77,7 +70,7 @@ class Draft:
 
 @routes.get("/matches/tarefa/{task}/editar")
 async def show(task: TaskId, _: Operator, who: ALooker) -> Response:
-    told = await api.scrapes.get_task(task, ANYONE, who.house)
+    told = await service.scrapes.get_task(who.house.retoma, task)
     stored = None if told.partida_id is None else match_at(told.partida_id)
     return who.answer(
         "matches/edit.html",
@@ -92,7 +85,7 @@ async def show(task: TaskId, _: Operator, who: ALooker) -> Response:
         post=f"{task_at(task)}/editar",
         stored=stored,
         revision=None,
-        draft=await _drafted(who, told),
+        draft=await _drafted(who.house.retoma, told),
         blank=BLANK,
         kinds=KINDS,
         statistics=STATISTICS,
@@ -108,17 +101,18 @@ async def show(task: TaskId, _: Operator, who: ALooker) -> Response:
 async def accept(task: TaskId, actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Aceitar": by the same rules as a page that was read; who and why is in the audit."""
     form = await form_of(request)
-    told = await api.scrapes.get_task(task, ANYONE, who.house)
+    told = await service.scrapes.get_task(who.house.retoma, task)
     body = filled(Accepted, {"match": _match(told, form), "why": form.one("why")})
-    await api.repair.accept(task, body, actor, who.house)
+    await service.repairs.accept_match(
+        who.house.retoma, task, body.page(), body.why, actor=actor.name
+    )
     return led(who, task_at(task))
 
 
 @routes.get("/matches/partidas/{match}/corrigir")
 async def show_stored(match: MatchId, _: Operator, who: ALooker) -> Response:
-    told = await api.games.get_match(match, ANYONE, who.house)
-    of = Round(told.league, told.season, told.round)
-    current = await read(who.house, partial(store.runs.current_run, of=of))
+    told = await service.games.get_match(who.house.retoma, match)
+    current = await service.scrapes.find_current_scrape(who.house.retoma, told.of)
     return who.answer(
         "matches/edit.html",
         title=who.view.tell(say("Correct a stored match")),
@@ -147,31 +141,30 @@ async def show_stored(match: MatchId, _: Operator, who: ALooker) -> Response:
 async def correct(match: MatchId, actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Corrigir": by the same rules as a page that was read; who, why and what it was is in the audit."""
     form = await form_of(request)
-    told = await api.games.get_match(match, ANYONE, who.house)
+    told = await service.games.get_match(who.house.retoma, match)
     revision = _number(form.one("revision") or "")
     given = {"match": _match(told, form), "why": form.one("why"), "revision": revision}
-    await api.repair.correct(match, filled(Corrected, given), actor, who.house)
+    body = filled(Corrected, given)
+    await service.repairs.correct_match(
+        who.house.retoma,
+        match,
+        body.page(),
+        body.why,
+        actor=actor.name,
+        revision=body.revision,
+    )
     return led(who, match_at(match))
 
 
 # — before: what the page seems to say —
 
 
-async def _drafted(who: Looker, task: TaskShown) -> Draft:
-    site = site_of(task.league)
-    told: dict[str, Any] = {}
-    if task.snapshot is not None:
-        try:
-            page = await who.house.retoma.evidence_bytes(task.snapshot)
-            told = await draft(
-                who.house.retoma.isolate.read, site, page, charset_in(task.error)
-            )
-        except NotFound:  # its bytes are gone: there is nothing to begin with
-            told = {}
+async def _drafted(retoma: Retoma, task: ScrapeTask) -> Draft:
+    told = await service.snapshots.draft_match(retoma, task)
     found = told.get("kickoff")
     kickoff = found if isinstance(found, datetime) else task.kickoff
     return Draft(
-        kickoff="" if kickoff is None else _local(kickoff, site.league.zone),
+        kickoff="" if kickoff is None else _local(kickoff, site_of(task.league).league.zone),
         stadium=_text(told.get("stadium")),
         score={each: _text(_within(told.get("score"), each)) for each in Side},
         events=sorted(
@@ -232,7 +225,7 @@ def _text(value: Any) -> str:
     return "" if value is None else " ".join(str(value).split())[:200]
 
 
-def _draft_of(told: MatchShown) -> Draft:
+def _draft_of(told: WholeMatch) -> Draft:
     """A stored match, as it stands."""
     zone = site_of(told.league).league.zone
     lineups = told.lineups if isinstance(told.lineups, dict) else {}
@@ -256,7 +249,7 @@ def _draft_of(told: MatchShown) -> Draft:
 # — after: what somebody says it is —
 
 
-def _match(task: TaskShown | MatchShown, form: Form) -> dict[str, Any]:
+def _match(task: ScrapeTask | WholeMatch, form: Form) -> dict[str, Any]:
     """Which match it is stands firm; the rest is as it was typed, to be checked."""
     return {
         "key": match_key(task.home, task.away),

@@ -2,34 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from retoma.apps.matches import api, store
-from retoma.apps.matches.api.games import MatchLine, MatchShown
-from retoma.apps.matches.api.how import MatchId, read
-from retoma.apps.matches.api.repair import Deleted, Reason
+from retoma.apps.matches import service
+from retoma.apps.matches.inputs import Deleted, MatchId, Reason
 from retoma.apps.matches.model import GOALS, EventKind, Side
 from retoma.apps.matches.pages.home import LeagueOf, SeasonOf
-from retoma.apps.matches.pages.looks import (
-    ANYONE,
+from retoma.apps.matches.pages.presenters import (
     CONCERN,
     KINDS,
     PAGE,
     STATISTICS,
     STORED,
-    league_name,
     led,
     match_at,
     round_at,
     short,
 )
-from retoma.apps.matches.sites import sites
-from retoma.apps.matches.store.rows import Round
+from retoma.apps.matches.sites import league_name, sites
+from retoma.apps.matches.store.games import StoredMatch, WholeMatch
+from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Name, filled
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn, pager
@@ -89,10 +85,18 @@ class MatchesScreen:
         }
 
     async def draw(self) -> Sequence[Region]:
-        asked: dict[str, Any] = self.asked
-        page = await api.games.list_matches(
-            ANYONE, self.pages.house, **asked, cursor=self.cursor, limit=ROWS
+        stamp = Cursor("matches", f"{self.league} {self.season} {self.round} {self.team}")
+        [after] = stamp.read(self.cursor, int) or [0]
+        found = await service.games.list_matches(
+            self.pages.house.retoma,
+            limit=ROWS + 1,
+            after=after,
+            league=self.league,
+            season=self.season,
+            round_=self.round,
+            team=self.team,
         )
+        listed, more = found[:ROWS], len(found) > ROWS
         rows = {
             f"match-{each.id}": self.pages.render(
                 "matches/match_row.html",
@@ -103,7 +107,7 @@ class MatchesScreen:
                 place=match_at(each.id),
                 by_hand=is_by_hand(each),
             )
-            for each in page.items
+            for each in listed
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         filtered = self._link() != STORED
@@ -113,7 +117,7 @@ class MatchesScreen:
             empty=not rows,
             nothing=NO_SUCH_MATCH if filtered else NO_MATCHES,
             way=(say("Clear"), STORED) if filtered else (say("Scrape a round"), PAGE),
-            following=page.next and self._link(page.next),
+            following=self._link(stamp.write(listed[-1].id)) if more else None,
             first=self.cursor and self._link(),
             by_age=False,
         )
@@ -130,7 +134,7 @@ class MatchesScreen:
         return STORED + query_of(asked)
 
 
-def is_by_hand(match: MatchLine) -> bool:
+def is_by_hand(match: StoredMatch) -> bool:
     return not match.stored_by.startswith(HAND)
 
 
@@ -178,9 +182,8 @@ async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> 
 @routes.get("/matches/partidas/{match}")
 async def show(match: MatchId, _: Viewer, who: ALooker) -> Response:
     """What is stored of a match changes by a person alone, so nothing here moves."""
-    told = await api.games.get_match(match, ANYONE, who.house)
-    of = Round(told.league, told.season, told.round)
-    current = await read(who.house, partial(store.runs.current_run, of=of))
+    told = await service.games.get_match(who.house.retoma, match)
+    current = await service.scrapes.find_current_scrape(who.house.retoma, told.of)
     return who.answer(
         "matches/match.html",
         match=told,
@@ -192,7 +195,7 @@ async def show(match: MatchId, _: Viewer, who: ALooker) -> Response:
         statistics=[_statistic(who.view, name, told) for name in STATISTICS],
         lineups=told.lineups if isinstance(told.lineups, dict) else {},
         by_hand=is_by_hand(told),
-        plain={"league": told.league, "season": told.season, "round": told.round},
+        plain=told.of.parameters(),
     )
 
 
@@ -202,18 +205,20 @@ async def repair(
 ) -> Response:
     """ "Buscar de novo", "Excluir": each with its reason."""
     form = await form_of(request)
-    why = form.one("why")
+    why, retoma = form.one("why"), who.house.retoma
     match verb:
         case "atualizar":
             body = filled(Reason, {"why": why})
-            done = await api.repair.refresh(match, body, actor, who.house)
-            return led(who, f"/jobs/{done.job}")
+            job = await service.repairs.refresh_match(retoma, match, body.why, actor=actor.name)
+            return led(who, f"/jobs/{job}")
         case "excluir":
             revision = form.one("revision") or ""
             seen = int(revision) if revision.isascii() and revision.isdigit() else revision
             deleted = filled(Deleted, {"why": why, "revision": seen})
-            runs = await api.repair.delete(match, deleted, actor, who.house)
-            return led(who, round_at(runs.jobs[-1]) if runs.jobs else STORED)
+            runs = await service.repairs.delete_match(
+                retoma, match, deleted.why, actor=actor.name, revision=deleted.revision
+            )
+            return led(who, round_at(runs[-1]) if runs else STORED)
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))
 
@@ -229,7 +234,7 @@ def _event(view: View, told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _statistic(view: View, name: str, match: MatchShown) -> tuple[str, int, int, float]:
+def _statistic(view: View, name: str, match: WholeMatch) -> tuple[str, int, int, float]:
     """What it is called, both sides, and how much of the bar is the home side's."""
     sides = match.statistics.get(name, {})
     home, away = sides.get(Side.HOME, 0), sides.get(Side.AWAY, 0)

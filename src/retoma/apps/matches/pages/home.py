@@ -1,9 +1,10 @@
 """The grid of seasons: every round a cell, live; how rounds are begun; what pages are refused for."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
@@ -11,26 +12,24 @@ from markupsafe import Markup
 from pydantic import Field
 from starlette.responses import Response
 
-from retoma.apps.matches import api, store
-from retoma.apps.matches.api.how import read
-from retoma.apps.matches.api.scrapes import NewScrape, ScrapeShown, scrape_told
+from retoma.apps.matches import service, store
+from retoma.apps.matches.inputs import NewScrape
 from retoma.apps.matches.model import TaskStatus
-from retoma.apps.matches.pages.looks import (
+from retoma.apps.matches.pages.presenters import (
     CONCERN,
     LOOKS,
     PAGE,
     REPLAY,
     bar_of,
-    league_name,
-    league_of,
     led,
     meaning_of,
     round_at,
     share_of,
 )
-from retoma.apps.matches.sites import sites
+from retoma.apps.matches.service.boards import Season
+from retoma.apps.matches.sites import league_name, sites
 from retoma.apps.matches.store.boards import Refused
-from retoma.db import Transaction
+from retoma.apps.matches.store.runs import Scrape
 from retoma.engine import store as engine
 from retoma.web.house import AVisit
 from retoma.web.pages.asked import Blank, Name, filled
@@ -64,45 +63,11 @@ SeasonOf = Annotated[Annotated[int, Field(ge=YEARS[0], le=YEARS[1])] | None, Bla
 WantedOf = Annotated[Wanted | None, Blank, Query()]
 
 
-@dataclass(frozen=True, slots=True)
-class Season:
-    """A season of a league, and how its rounds stand."""
-
-    league: str
-    year: int
-    rounds: Mapping[int, ScrapeShown]
-
-    @property
-    def id(self) -> str:
-        return f"{self.league}-{self.year}"
-
-    @property
-    def name(self) -> str:
-        return league_name(self.league)
-
-    @property
-    def numbers(self) -> range:
-        """All that there are, also those that nobody has scraped."""
-        known = league_of(self.league)
-        return range(1, (max(self.rounds, default=0) if known is None else known.rounds) + 1)
-
-    @property
-    def complete(self) -> int:
-        return sum(each.complete for each in self.rounds.values())
-
-    @property
-    def stored(self) -> int:
-        return sum(each.stored for each in self.rounds.values())
-
-    @property
-    def expected(self) -> int:
-        return sum(each.expected or 0 for each in self.rounds.values())
-
-    def shown(self, wanted: Wanted | None) -> list[int]:
-        return [each for each in self.numbers if _is(self.rounds.get(each), wanted)]
+def _shown(season: Season, wanted: Wanted | None) -> list[int]:
+    return [each for each in season.numbers if _is(season.rounds.get(each), wanted)]
 
 
-def _is(scrape: ScrapeShown | None, wanted: Wanted | None) -> bool:
+def _is(scrape: Scrape | None, wanted: Wanted | None) -> bool:
     match wanted:
         case None:
             return True
@@ -135,17 +100,11 @@ class HomeScreen:
         return replace(CONCERN, pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
-        refused, seasons = await read(self.pages.house, self._looked_at)
+        retoma = self.pages.house.retoma
+        seasons, refused = await service.boards.get_seasons(
+            retoma, league=self.league, season=self.season
+        )
         return [self._alerts(refused), self._seasons(seasons)]
-
-    def _looked_at(self, tx: Transaction) -> tuple[list[Refused], list[Season]]:
-        found = store.boards.seasons(tx, league=self.league, season=self.season)
-        seasons = []
-        for league, year in found:
-            told = store.boards.rounds_of(tx, league, year)
-            rounds = {number: scrape_told(each) for number, each in told.items()}
-            seasons.append(Season(league, year, rounds))
-        return store.boards.refused(tx), seasons
 
     def _alerts(self, refused: Sequence[Refused]) -> Region:
         html = self.pages.render(
@@ -170,7 +129,9 @@ class HomeScreen:
         tops: dict[str, Markup] = {}
         shown = []
         for each in seasons:
-            own = {f"round-{each.id}-{n}": self._cell(each, n) for n in each.shown(self.wanted)}
+            own = {
+                f"round-{each.id}-{n}": self._cell(each, n) for n in _shown(each, self.wanted)
+            }
             tops[f"season-{each.id}"] = self.pages.render(
                 "matches/season_head.html", self.view, season=each
             )
@@ -215,7 +176,7 @@ AScreen = Annotated[HomeScreen, Depends(home_screen)]
 
 @routes.get("/matches")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    now = await read(who.house, engine.now)
+    now = await (await who.house.retoma.database()).read(engine.now)
     return await who.page(
         screen,
         "matches/home.html",
@@ -236,16 +197,20 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 async def start(actor: Operator, who: ALooker, visit: AVisit, request: Request) -> Response:
     """ "Começar": a round, or a range of them; one that is open already is shown."""
     form = await form_of(request)
-    wanted = filled(NewScrape, _asked(form))
-    begun = await api.scrapes.start_scrape(wanted, actor, who.house, visit, Response())
-    if len(begun.scrapes) == 1 and form.one("stay") is None:
-        return led(who, round_at(begun.scrapes[0].scrape.id))
-    said = say("rounds started: {n} of {all}", n=_new(begun), all=len(begun.scrapes))
+    rounds = filled(NewScrape, _asked(form)).rounds()
+    begun = await who.house.retoma.write(
+        partial(
+            service.scrapes.start_rounds,
+            rounds=rounds,
+            actor=actor.name,
+            correlation=visit.correlation,
+        )
+    )
+    if len(begun) == 1 and form.one("stay") is None:
+        return led(who, round_at(begun[0][0]))
+    new = sum(is_new for _, is_new in begun)
+    said = say("rounds started: {n} of {all}", n=new, all=len(begun))
     return did(who, who.view.tell(said), PAGE)
-
-
-def _new(begun: api.scrapes.BegunShown) -> int:
-    return sum(each.new for each in begun.scrapes)
 
 
 def _asked(form: Form) -> dict[str, Any]:

@@ -7,19 +7,19 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from retoma.apps.matches import APP, api
-from retoma.apps.matches.api.repair import ReplayAsked, ReplayShown, RereadShown
-from retoma.apps.matches.pages.looks import (
+from retoma.apps.matches import APP
+from retoma.apps.matches.inputs import ReplayAsked
+from retoma.apps.matches.pages.presenters import (
     PAGE,
     evidence_told,
     field_of,
-    league_name,
     led,
     round_at,
     task_at,
     why_not_yet,
 )
-from retoma.apps.matches.sites import sites
+from retoma.apps.matches.service.replays import FIRST, Replay, Reread, Which
+from retoma.apps.matches.sites import league_name, sites
 from retoma.engine.rules.errors import BadInput
 from retoma.web.pages.asked import Blank, CodeOf, Name, Number, filled
 from retoma.web.pages.jobs import query_of
@@ -31,7 +31,8 @@ from retoma.words import Said, say
 
 routes = page_router()
 
-MOST: Final = 10  # bites that one click stores; what is left is shown again
+MOST: Final = 200  # pages that are read at a time
+SLICES: Final = 10  # that one click stores; what is left is shown again
 CODES: Final = ("LAYOUT_CHANGED", "SCHEMA_INVALID", "ROUND_SHORT")
 CHOICES: Final = next(each.choices for each in APP.knobs if each.name == "layouts")
 # How what became of a page is told, and the colour of it.
@@ -52,7 +53,7 @@ NumberOf = Annotated[Number | None, Blank, Query()]
 class Line:
     """A page, and what it comes to now."""
 
-    page: RereadShown
+    page: Reread
     place: str
     league: str
     before: str
@@ -73,13 +74,14 @@ async def show(
 ) -> Response:
     """A dry run: nothing is changed, and nothing is asked of the site."""
     asked = _asked(liga, codigo, rodada, tarefa, leitores)
-    shown = await api.repair.replay(asked, actor, who.house)
+    which, replay = asked.which(), _replay(who)
+    reread, following = await replay.bite(which, FIRST, MOST, apply=False, actor=actor.name)
     return who.answer(
         "matches/replay.html",
         asked=asked,
-        shown=shown,
-        lines=[_line(who.view, each) for each in shown.pages],
-        more=await _more(who, asked, shown),
+        readable=sum(each.readable for each in reread),
+        lines=[_line(who.view, each) for each in reread],
+        more=0 if following is None else await replay.count(which) - len(reread),
         layouts=CHOICES,
         now=(await who.house.retoma.knobs.get("matches.layouts")).value,
         leagues=[each.league for each in sites().values()],
@@ -99,27 +101,24 @@ async def promote(actor: Operator, who: ALooker, request: Request) -> Response:
         _number(form.one("tarefa")),
         form.one("leitores"),
     )
-    if not await _promoted(who, actor, asked):
+    if not await _promoted(_replay(who), asked.which(), actor.name):
         raise BadInput(say("no page can be read by these parsers; nothing was changed"))
     return led(who, _back(asked))
 
 
-async def _more(who: ALooker, asked: ReplayAsked, shown: ReplayShown) -> int:
-    """How many there are that are not shown."""
-    if shown.next is None:
-        return 0
-    return await api.repair.replay_of(who.house).count(asked.which()) - len(shown.pages)
+def _replay(who: ALooker) -> Replay:
+    return Replay(who.house.retoma, who.house.settings.matches_url)
 
 
-async def _promoted(who: ALooker, actor: Operator, asked: ReplayAsked) -> int:
+async def _promoted(replay: Replay, which: Which, actor: str) -> int:
     """How many were stored: each in a transaction of its own, so that no click is in vain."""
-    stored, cursor = 0, None
-    for _ in range(MOST):
-        body = asked.model_copy(update={"apply": True, "cursor": cursor})
-        done = await api.repair.replay(body, actor, who.house)
-        stored, cursor = stored + done.promoted, done.next
-        if cursor is None:
+    stored, place = 0, FIRST
+    for _ in range(SLICES):
+        reread, following = await replay.bite(which, place, MOST, apply=True, actor=actor)
+        stored += sum(each.promoted for each in reread)
+        if following is None:
             break
+        place = following
     return stored
 
 
@@ -157,7 +156,7 @@ def _back(asked: ReplayAsked) -> str:
     return PAGE + query_of({"liga": asked.league})
 
 
-def _line(view: View, page: RereadShown) -> Line:
+def _line(view: View, page: Reread) -> Line:
     said, look = CHANGES[page.change]
     before = page.before if isinstance(page.before, dict) else {}
     place = task_at(page.id) if page.what == "task" else round_at(page.id)
@@ -166,7 +165,7 @@ def _line(view: View, page: RereadShown) -> Line:
     return Line(page, place, league, was, view.tell(said), look, _detail(view, page))
 
 
-def _detail(view: View, page: RereadShown) -> str:
+def _detail(view: View, page: Reread) -> str:
     """What would be stored, or what it is still refused for."""
     after: Any = page.after if isinstance(page.after, dict) else {}
     match page.change:

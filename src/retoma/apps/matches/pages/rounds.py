@@ -2,27 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from retoma.access import Person
-from retoma.apps.matches import api, store
-from retoma.apps.matches.api.how import ScrapeId, read
-from retoma.apps.matches.api.repair import SizeConfirmed
-from retoma.apps.matches.api.scrapes import (
-    ScrapeShown,
-    TaskShown,
-    WhichFailed,
-    WhichRound,
-    scrape_told,
-    task_told,
-)
+from retoma.apps.matches import service
+from retoma.apps.matches.inputs import ScrapeId, SizeConfirmed
 from retoma.apps.matches.model import ATTEMPTS, TaskStatus
-from retoma.apps.matches.pages.looks import (
+from retoma.apps.matches.pages.presenters import (
     CONCERN,
     LOOKS,
     PAGE,
@@ -30,22 +19,22 @@ from retoma.apps.matches.pages.looks import (
     bar_of,
     evidence_told,
     field_of,
-    league_name,
     led,
     meaning_of,
     round_at,
     share_of,
     short,
     task_at,
-    team_name,
     why_not_yet,
 )
 from retoma.apps.matches.pages.snapshots import frame, kept
-from retoma.apps.matches.store.rows import Round
-from retoma.db import Transaction
+from retoma.apps.matches.service.boards import RoundBoard
+from retoma.apps.matches.sites import league_name, team_name
+from retoma.apps.matches.store.tasks import ScrapeTask
+from retoma.library import Retoma
 from retoma.web.pages.asked import filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -57,21 +46,6 @@ routes = page_router()
 T = TaskStatus
 
 OPEN: Final = ("waiting", "running", "parked")  # states of a discovery that goes on
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A scrape with all that is shown of it."""
-
-    scrape: ScrapeShown
-    discovery: str
-    ended: bool  # a later one is the round's current scrape
-    cells: Sequence[tuple[TaskShown, tuple[int, int] | None]]
-    near: dict[int, int]
-
-    @property
-    def number(self) -> int:
-        return self.scrape.round
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +65,14 @@ class RoundScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        seen = await read(self.pages.house, self._looked_at)
+        seen = await service.boards.get_round(self.pages.house.retoma, self.run)
         return [drawn("round-head", await self._head(seen)), self._cells(seen)]
 
-    def _looked_at(self, tx: Transaction) -> Seen:
-        told = store.runs.job_seen(tx, self.run)
-        scrape = scrape_told(told)
-        cells = [(task_told(task), at) for task, at in store.boards.cells_of(tx, self.run)]
-        near = store.boards.runs_near(tx, Round(scrape.league, scrape.season, scrape.round))
-        ended = told["ended_at"] is not None
-        return Seen(scrape, told["discovery_state"], ended, cells, near)
-
-    async def _head(self, seen: Seen) -> Markup:
+    async def _head(self, seen: RoundBoard) -> Markup:
         scrape = seen.scrape
-        failed = scrape.failed + (seen.discovery == "dead")
-        undone = scrape.error is not None and seen.discovery == "dead"
+        ended = scrape.ended_at is not None
+        failed = scrape.failed + (scrape.discovery_state == "dead")
+        undone = scrape.error is not None and scrape.discovery_state == "dead"
         given: dict[str, Any] = {
             "scrape": scrape,
             "league": league_name(scrape.league),
@@ -115,15 +82,15 @@ class RoundScreen:
             "share": share_of(scrape),
             "counts": _counts(seen),
             "missing": None if scrape.expected is None else scrape.expected - scrape.stored,
-            "unlisted": max(0, (scrape.expected or 0) - scrape.listed),
+            "unlisted": scrape.unlisted,
             "waits": scrape.not_yet > 0
-            or (seen.discovery == "waiting" and scrape.status is T.NOT_YET),
-            "looking": seen.discovery in OPEN,
-            "current": seen.near.get(scrape.round) if seen.ended else None,
+            or (scrape.discovery_state == "waiting" and scrape.status is T.NOT_YET),
+            "looking": scrape.discovery_state in OPEN,
+            "current": seen.near.get(scrape.round) if ended else None,
             "before": seen.near.get(scrape.round - 1),
             "after": seen.near.get(scrape.round + 1),
             "failed": failed,
-            "steers": self.view.steers and not seen.ended,
+            "steers": self.view.steers and not ended,
             "repairable": failed > 0,
             "place": round_at,
             "home": PAGE + query_of({"liga": scrape.league, "temporada": scrape.season}),
@@ -137,7 +104,7 @@ class RoundScreen:
         }
         return self.pages.render("matches/round_head.html", self.view, **given)
 
-    def _cells(self, seen: Seen) -> Region:
+    def _cells(self, seen: RoundBoard) -> Region:
         cells = {
             f"task-{task.id}": self.pages.render(
                 "matches/match_cell.html", self.view, **cell_given(self.view, task, score)
@@ -148,18 +115,18 @@ class RoundScreen:
             "matches/round_cells.html",
             self.view,
             cells=cells.values(),
-            looking=seen.discovery in OPEN,
+            looking=seen.scrape.discovery_state in OPEN,
         )
         return drawn("round-cells", whole, cells)
 
 
-def _counts(seen: Seen) -> list[tuple[TaskStatus, int]]:
+def _counts(seen: RoundBoard) -> list[tuple[TaskStatus, int]]:
     """Of each status how many; what is not there is not told."""
     statuses = [task.status for task, _ in seen.cells]
     return [(each, statuses.count(each)) for each in T if each in statuses]
 
 
-def cell_given(view: View, task: TaskShown, score: tuple[int, int] | None) -> dict[str, Any]:
+def cell_given(view: View, task: ScrapeTask, score: tuple[int, int] | None) -> dict[str, Any]:
     """What a cell says of a match."""
     return {
         "task": task,
@@ -186,7 +153,7 @@ AScreen = Annotated[RoundScreen, Depends(round_screen)]
 
 @routes.get("/matches/rodada/{run}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    scrape = await api.scrapes.scrape_of(who.house, screen.run)
+    scrape = await service.scrapes.get_scrape(who.house.retoma, screen.run)
     name = f"{league_name(scrape.league)} {scrape.season}"
     return await who.page(
         screen,
@@ -194,7 +161,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
         run=screen.run,
         name=name,
         number=scrape.round,
-        unlisted=max(0, (scrape.expected or 0) - scrape.listed),
+        unlisted=scrape.unlisted,
     )
 
 
@@ -206,8 +173,8 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 @routes.get("/matches/rodada/{run}/pagina")
 async def snapshot(run: ScrapeId, _: Operator, who: ALooker) -> Response:
     """The page of the round that was refused, for the frame."""
-    told = await read(who.house, partial(store.runs.job_seen, run=run))
-    return await frame(who, told["snapshot"], told["error"])
+    scrape = await service.scrapes.get_scrape(who.house.retoma, run)
+    return await frame(who, scrape.snapshot, scrape.error)
 
 
 @routes.post("/matches/rodada/{run}/tamanho")
@@ -217,31 +184,30 @@ async def confirm(run: ScrapeId, actor: Operator, who: ALooker, request: Request
     said = form.one("matches") or ""
     matches = int(said) if said.isascii() and said.isdigit() and len(said) < 9 else said
     body = filled(SizeConfirmed, {"matches": matches, "why": form.one("why")})
-    of = await api.scrapes.scrape_of(who.house, run)
-    await api.repair.confirm_size(of.league, of.season, of.round, body, actor, who.house)
+    retoma = who.house.retoma
+    of = (await service.scrapes.get_scrape(retoma, run)).of
+    await service.repairs.confirm_size(retoma, of, body.matches, body.why, actor=actor.name)
     return led(who, round_at(run))
 
 
 @routes.post("/matches/rodada/{run}/{verb}")
 async def steer(run: ScrapeId, verb: str, actor: Operator, who: ALooker) -> Response:
     """ "Tentar de novo o que falhou", "Procurar o que falta"."""
-    said = await _steered(who, run, verb, actor)
+    said = await _steered(who.house.retoma, run, verb, actor.name)
     return did(who, who.view.tell(said), round_at(run))
 
 
-async def _steered(who: Looker, run: int, verb: str, actor: Person) -> Said:
+async def _steered(retoma: Retoma, run: int, verb: str, actor: str) -> Said:
     match verb:
         case "falhas":
-            which = WhichFailed(job_id=run)
-            tried = await api.scrapes.retry_failed(which, actor, who.house)
-            return say("matches tried again: {n}", n=len(tried.jobs))
+            jobs = await service.scrapes.retry_failed(retoma, run=run, actor=actor)
+            return say("matches tried again: {n}", n=len(jobs))
         case "olhar":
-            looked = await api.scrapes.hurry_scrape(run, actor, who.house)
-            return say("looked at now: {n}", n=len(looked.jobs))
+            jobs = await service.scrapes.hurry_scrape(retoma, run, actor=actor)
+            return say("looked at now: {n}", n=len(jobs))
         case "faltas":
-            scrape = await api.scrapes.scrape_of(who.house, run)
-            of = WhichRound(league=scrape.league, season=scrape.season, round=scrape.round)
-            missing = await api.scrapes.retry_missing(of, actor, who.house)
+            scrape = await service.scrapes.get_scrape(retoma, run)
+            missing = await service.scrapes.retry_missing(retoma, scrape.of, actor=actor)
             return say(
                 "missing matches tried again: {n} of {all}; the page of the round is read again",
                 n=len(missing.jobs),

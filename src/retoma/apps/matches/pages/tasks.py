@@ -2,32 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
-from retoma.apps.matches import api, store
-from retoma.apps.matches.api.how import TaskId, read
-from retoma.apps.matches.api.repair import Reason
-from retoma.apps.matches.api.scrapes import TaskShown
-from retoma.apps.matches.model import ATTEMPTS, DISCOVERY, MATCH, TaskStatus
-from retoma.apps.matches.pages.looks import (
-    ANYONE,
+from retoma.apps.matches import service
+from retoma.apps.matches.inputs import Reason, TaskId
+from retoma.apps.matches.model import ATTEMPTS, DISCOVERY, MATCH
+from retoma.apps.matches.pages.presenters import (
     LOOKS,
     REPLAY,
     evidence_told,
-    league_name,
     led,
     match_at,
     round_at,
     task_at,
-    team_name,
     why_not_yet,
 )
 from retoma.apps.matches.pages.snapshots import frame, kept
-from retoma.engine.rules.errors import IllegalMove
+from retoma.apps.matches.sites import league_name, team_name
+from retoma.apps.matches.store.tasks import ScrapeTask
 from retoma.web.pages.asked import Blank, Number, filled
 from retoma.web.pages.job import JobScreen
 from retoma.web.pages.jobs import query_of
@@ -39,7 +34,6 @@ from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
 
 routes = page_router()
-T = TaskStatus
 
 SHARED: Final = ("job-attempts", "job-timeline")  # of the page of its job
 BeforeLine = Annotated[Number | None, Blank, Query()]
@@ -63,7 +57,7 @@ class TaskScreen:
         return Concern(kinds=(DISCOVERY, MATCH))
 
     async def draw(self) -> Sequence[Region]:
-        task = await api.scrapes.get_task(self.task, ANYONE, self.pages.house)
+        task = await service.scrapes.get_task(self.pages.house.retoma, self.task)
         failed = task.error is not None
         given: dict[str, Any] = {
             **names_of(task),
@@ -72,7 +66,7 @@ class TaskScreen:
             "not_yet": why_not_yet(self.view, task.not_yet),
             "attempts": min(task.attempts, ATTEMPTS),
             "most": ATTEMPTS,
-            "retriable": retriable(task),
+            "retriable": task.retriable,
             "match": None if task.partida_id is None else match_at(task.partida_id),
             "place": task_at(task.id),
             "replay": REPLAY + query_of({"tarefa": task.id}),
@@ -96,19 +90,13 @@ class TaskScreen:
         return [each for each in drawn_ if each.id in SHARED]
 
 
-def names_of(task: TaskShown) -> dict[str, Any]:
+def names_of(task: ScrapeTask) -> dict[str, Any]:
     """What it is called, and where it belongs."""
     return {
         "names": tuple(team_name(task.league, each) for each in (task.home, task.away)),
         "league": league_name(task.league),
         "round": round_at(task.job_id),
     }
-
-
-def retriable(task: TaskShown) -> bool:
-    """It ended without its match."""
-    closed = task.status in (T.FAILED, T.SKIPPED)
-    return task.partida_id is None and task.dropped is None and closed
 
 
 def task_screen(task: TaskId, who: ALooker, before: BeforeLine = None) -> TaskScreen:
@@ -120,7 +108,7 @@ AScreen = Annotated[TaskScreen, Depends(task_screen)]
 
 @routes.get("/matches/tarefa/{task}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    task = await api.scrapes.get_task(screen.task, ANYONE, who.house)
+    task = await service.scrapes.get_task(who.house.retoma, screen.task)
     return await who.page(screen, "matches/task.html", task=task, **names_of(task))
 
 
@@ -132,14 +120,14 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 @routes.get("/matches/tarefa/{task}/pagina")
 async def snapshot(task: TaskId, _: Operator, who: ALooker) -> Response:
     """The page that was refused, for the frame."""
-    told = await read(who.house, partial(store.tasks.task_seen, task=task))
-    return await frame(who, told["snapshot"], told["error"])
+    found = await service.scrapes.get_task(who.house.retoma, task)
+    return await frame(who, found.snapshot, found.error)
 
 
 @routes.post("/matches/tarefa/{task}/olhar")
 async def hurry(task: TaskId, actor: Operator, who: ALooker) -> Response:
     """ "Olhar agora": what waits for a time does not wait any longer."""
-    await api.scrapes.hurry_task(task, actor, who.house)
+    await service.scrapes.hurry_task(who.house.retoma, task, actor=actor.name)
     return did(
         who, who.view.tell(say("task {task} is looked at now", task=task)), task_at(task)
     )
@@ -149,28 +137,20 @@ async def hurry(task: TaskId, actor: Operator, who: ALooker) -> Response:
 async def drop(task: TaskId, actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Esta partida não existe": its round expects it no longer."""
     form = await form_of(request)
-    await api.repair.drop(task, filled(Reason, {"why": form.one("why")}), actor, who.house)
+    why = filled(Reason, {"why": form.one("why")}).why
+    await service.repairs.drop_match(who.house.retoma, task, why, actor=actor.name)
     return led(who, task_at(task))
 
 
 @routes.post("/matches/tarefa/{task}/restaurar")
 async def restore(task: TaskId, actor: Operator, who: ALooker) -> Response:
     """ "É da rodada, sim": it is looked for again."""
-    await api.repair.restore(task, actor, who.house)
+    await service.repairs.restore_match(who.house.retoma, task, actor=actor.name)
     return led(who, task_at(task))
 
 
 @routes.post("/matches/tarefa/{task}/tentar")
 async def retry(task: TaskId, actor: Operator, who: ALooker) -> Response:
     """ "Tentar de novo": a new generation of three attempts."""
-    told = await api.scrapes.get_task(task, ANYONE, who.house)
-    if told.job is None or not retriable(told):
-        raise IllegalMove(
-            say(
-                "task {task} is {status}: only one that failed or was left out is tried again",
-                task=task,
-                status=told.status,
-            )
-        )
-    await who.house.retoma.retry(told.job, actor=actor.name)
+    await service.scrapes.retry_task(who.house.retoma, task, actor=actor.name)
     return did(who, who.view.tell(say("task {task} is tried again", task=task)), task_at(task))

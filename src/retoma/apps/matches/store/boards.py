@@ -1,10 +1,12 @@
 """What pages ask besides: seasons with all their rounds, a round with all its matches, what was refused."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from retoma.apps.matches.store import runs, tasks
 from retoma.apps.matches.store.rows import Round, verb
+from retoma.apps.matches.store.runs import Scrape
+from retoma.apps.matches.store.tasks import ScrapeTask
 from retoma.db import Transaction as Reading
 
 LIST_CELLS = verb("list_cells")
@@ -35,10 +37,10 @@ def seasons(
     return [(str(of), int(year)) for of, year in rows]
 
 
-def rounds_of(tx: Reading, league: str, season: int) -> dict[int, dict[str, Any]]:
+def rounds_of(tx: Reading, league: str, season: int) -> dict[int, Scrape]:
     """How each round of a season stands, by its number; those that nobody has scraped are not there."""
-    told = [runs.seen_of(row) for row in tx.all(SEASON_JOBS, league=league, season=season)]
-    return {each["round"]: each for each in told}
+    found = map(runs.seen_of, tx.all(SEASON_JOBS, league=league, season=season))
+    return {each.round: each for each in found}
 
 
 def runs_near(tx: Reading, of: Round) -> dict[int, int]:
@@ -46,7 +48,7 @@ def runs_near(tx: Reading, of: Round) -> dict[int, int]:
     return {int(number): int(run) for number, run in tx.all(NEAR_RUNS, **of.parameters())}
 
 
-def cells_of(tx: Reading, run: int) -> list[tuple[dict[str, Any], tuple[int, int] | None]]:
+def cells_of(tx: Reading, run: int) -> list[tuple[ScrapeTask, tuple[int, int] | None]]:
     """Its tasks, each with the score of its match, once that is stored."""
     return [
         (tasks.seen_of(row[:-2]), None if row[-2] is None else (int(row[-2]), int(row[-1])))

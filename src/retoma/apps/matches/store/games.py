@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from retoma.apps.matches.model import Side, Wanted
 from retoma.apps.matches.schemas import MatchPage, match_key
 from retoma.apps.matches.sites import site_of
-from retoma.apps.matches.store.rows import Round, json_of, named, time_of, verb
-from retoma.db import Call
+from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
+from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.db.database import microseconds
 from retoma.engine.rules.errors import IllegalMove, NotFound
@@ -30,14 +31,50 @@ MATCH_STATISTICS = verb("match_statistics")
 PUT_TEAMS = verb("put_teams")
 SHOW_MATCH = verb("show_match")
 
-COLUMNS: Final = (
-    *("id", "league", "season", "round", "home", "home_name", "away", "away_name", "status"),
-    *("kickoff", "stadium", "home_score", "away_score", "url", "stored_by", "stored_at"),
-    *("walkover", "revision"),
-)
 EVENT: Final = ("minute", "added", "side", "kind", "player", "other")
 STATISTIC: Final = ("name", "home", "away")
 MATCH: Final = ("league", "season", "round", "home", "away")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMatch:
+    """A row of the document's `partidas`: a match that is over."""
+
+    id: int
+    league: str
+    season: int
+    round: int
+    home: str
+    home_name: str | None
+    away: str
+    away_name: str | None
+    status: str
+    kickoff: datetime | None
+    stadium: str
+    home_score: int
+    away_score: int
+    url: str
+    stored_by: str
+    stored_at: datetime | None
+    walkover: bool
+    revision: int
+
+    @property
+    def of(self) -> Round:
+        return Round(self.league, self.season, self.round)
+
+    @property
+    def key(self) -> str:
+        return match_key(self.home, self.away)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeMatch(StoredMatch):
+    """A stored match, with all that happened in it."""
+
+    lineups: Any
+    events: list[dict[str, Any]]
+    statistics: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +181,8 @@ def _rest(new: Sequence[tuple[int, MatchPage]]) -> list[Call]:
 
 def kept_of(tx: Reading | Transaction, partida: int) -> Kept:
     """What is told of a stored match to whoever asks its site for it again."""
-    told = match_seen(tx, partida)
-    of = Round(told["league"], told["season"], told["round"])
-    return Kept(
-        partida, of, match_key(told["home"], told["away"]), told["url"], told["revision"]
-    )
+    there = match_seen(tx, partida)
+    return Kept(partida, there.of, there.key, there.url, there.revision)
 
 
 def replace(
@@ -158,14 +192,14 @@ def replace(
 
     IllegalMove where it is another match, or where somebody has changed it since that revision."""
     before = match_seen(tx, partida)
-    if any(getattr(page, name) != before[name] for name in MATCH):
+    if any(getattr(page, name) != getattr(before, name) for name in MATCH):
         raise IllegalMove(
             say("match {partida} is another one; delete it instead", partida=partida)
         )
     changed = _changed(before, page)
-    if before["revision"] == revision and not changed:
+    if before.revision == revision and not changed:
         return []
-    row = _row(Over(page, before["url"], actor))
+    row = _row(Over(page, before.url, actor))
     names = ("stadium", "home_score", "away_score", "lineups", "walkover", "actor")
     given = {"kickoff": page.kickoff, **{name: row[name] for name in names}}
     if tx.one(CHANGE_MATCH, partida=partida, revision=revision, **given) is None:
@@ -177,7 +211,7 @@ def replace(
     return changed
 
 
-def _changed(before: dict[str, Any], page: MatchPage) -> list[str]:
+def _changed(before: WholeMatch, page: MatchPage) -> list[str]:
     told = page.model_dump(mode="json")
     now = {
         **{name: told[name] for name in ("stadium", "events", "lineups")},
@@ -187,11 +221,10 @@ def _changed(before: dict[str, Any], page: MatchPage) -> list[str]:
         "away_score": page.score and page.score.away,
         "kickoff": page.kickoff,
     }
-    then = {**before, "kickoff": time_of(before["kickoff"])}
-    return sorted(name for name, value in now.items() if then[name] != value)
+    return sorted(name for name, value in now.items() if getattr(before, name) != value)
 
 
-def remove(tx: Transaction, partida: int, revision: int) -> dict[str, Any]:
+def remove(tx: Transaction, partida: int, revision: int) -> WholeMatch:
     """A match is stored no longer, with all that belongs to it: what it was."""
     before = match_seen(tx, partida)
     if tx.one(DELETE_MATCH, partida=partida, revision=revision) is None:
@@ -214,20 +247,21 @@ def refreshed(
 
 def page_of(tx: Reading | Transaction, partida: int) -> dict[str, Any]:
     """A stored match as its page would be read, in values of JSON: so it is put right."""
-    told = plain(match_seen(tx, partida))
+    there = match_seen(tx, partida)
+    told = plain(there)
     same = (*MATCH, "kickoff", "stadium", "status", "walkover", "events", "lineups")
     return {
-        "key": match_key(told["home"], told["away"]),
+        "key": there.key,
         **{name: told[name] for name in same},
         "score": {Side.HOME: told["home_score"], Side.AWAY: told["away_score"]},
         "statistics": told["statistics"] or None,
     }
 
 
-def plain(told: dict[str, Any]) -> dict[str, Any]:
+def plain(match: WholeMatch) -> dict[str, Any]:
     """A stored match as values of JSON: for the audit."""
-    times = {name: time_of(told[name]) for name in ("kickoff", "stored_at")}
-    return {**told, **{name: at and at.isoformat() for name, at in times.items()}}
+    times = {"kickoff": match.kickoff, "stored_at": match.stored_at}
+    return {**asdict(match), **{name: at and at.isoformat() for name, at in times.items()}}
 
 
 def note(*_: Any) -> None:
@@ -252,28 +286,26 @@ def list_matches(
     season: int | None = None,
     round_: int | None = None,
     team: str | None = None,
-) -> list[dict[str, Any]]:
+) -> list[StoredMatch]:
     how = {"league": league, "season": season, "round": round_, "team": team}
-    return [_line(row) for row in tx.all(LIST_MATCHES, **how, after=after, n=n)]
+    return [StoredMatch(*_line(row)) for row in tx.all(LIST_MATCHES, **how, after=after, n=n)]
 
 
-def _line(row: Any) -> dict[str, Any]:
-    told = named(COLUMNS, row)
-    return {**told, "walkover": bool(told["walkover"])}
+def _line(row: Row) -> Row:
+    """The values of a row, its times and its flag as both databases mean them."""
+    *which, kickoff, stadium, home, away, url, by, stored_at, walkover, revision = row
+    what = (time_of(kickoff), stadium, home, away, url, by, time_of(stored_at))
+    return (*which, *what, bool(walkover), revision)
 
 
-def match_seen(tx: Reading | Transaction, partida: int) -> dict[str, Any]:
+def match_seen(tx: Reading | Transaction, partida: int) -> WholeMatch:
     """All that is stored of one."""
     row = tx.one(SHOW_MATCH, partida=partida)
     if row is None:
         raise NotFound(say("there is no match {partida}", partida=partida))
     events = tx.all(MATCH_EVENTS, partida=partida)
     statistics = tx.all(MATCH_STATISTICS, partida=partida)
-    return {
-        **_line(row[:-1]),
-        "lineups": json_of(row[-1]),
-        "events": [named(EVENT, each) for each in events],
-        "statistics": {
-            name: {Side.HOME: home, Side.AWAY: away} for name, home, away in statistics
-        },
-    }
+    values = [*_line(row[:-1]), json_of(row[-1])]
+    values.append([dict(zip(EVENT, each, strict=True)) for each in events])
+    values.append({name: {Side.HOME: home, Side.AWAY: away} for name, home, away in statistics})
+    return WholeMatch(*values)

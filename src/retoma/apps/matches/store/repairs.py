@@ -10,7 +10,7 @@ from retoma.apps.matches.schemas import MatchPage
 from retoma.apps.matches.store import games, runs, tasks
 from retoma.apps.matches.store.games import Refresh
 from retoma.apps.matches.store.rows import Round, verb
-from retoma.apps.matches.store.tasks import Stored, Task
+from retoma.apps.matches.store.tasks import ScrapeTask, Stored, Task
 from retoma.codec import encode
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
@@ -36,7 +36,7 @@ def accept(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str)
     """A match that failed, as a person says it is. What is stored already is corrected instead."""
     said = check_reason(why)
     wanted = tasks.task_of(tx, task)
-    if runs.job_seen(tx, wanted.run)["ended_at"] is not None:
+    if runs.job_seen(tx, wanted.run).ended_at is not None:
         raise IllegalMove(
             say(
                 "scrape {run} is over, and a later one has taken its place: repair that one",
@@ -97,7 +97,7 @@ def refresh(tx: Transaction, partida: int, why: str, *, actor: str) -> int:
 # — what was found —
 
 
-def drop(tx: Transaction, task: int, why: str, *, actor: str) -> Round:
+def drop(tx: Transaction, task: int, why: str, *, actor: str) -> ScrapeTask:
     """A match that never was: it is expected no longer, in this scrape and in all that follow."""
     said = check_reason(why)
     wanted = tasks.task_of(tx, task)
@@ -111,15 +111,14 @@ def drop(tx: Transaction, task: int, why: str, *, actor: str) -> Round:
         )
     _hold(tx, wanted.of)
     which = {**wanted.of.parameters(), "match_key": wanted.key}
-    if tx.one(DROP_MATCH, **which, why=said, actor=actor) is None:
-        return wanted.of  # dropped before
-    _leave(tx, wanted, said, actor)
-    _resize(tx, wanted.of, said, actor)
-    tx.tell("matches.dropped", f"task {task}", {**which, "why": said}, actor=actor)
-    return wanted.of
+    if tx.one(DROP_MATCH, **which, why=said, actor=actor) is not None:  # else dropped before
+        _leave(tx, wanted, said, actor)
+        _resize(tx, wanted.of, said, actor)
+        tx.tell("matches.dropped", f"task {task}", {**which, "why": said}, actor=actor)
+    return tasks.task_seen(tx, task)
 
 
-def restore(tx: Transaction, task: int, *, actor: str) -> Round:
+def restore(tx: Transaction, task: int, *, actor: str) -> ScrapeTask:
     """A match that was dropped is one of its round after all, and is looked for again."""
     wanted = tasks.task_of(tx, task)
     which = {**wanted.of.parameters(), "match_key": wanted.key}
@@ -128,7 +127,7 @@ def restore(tx: Transaction, task: int, *, actor: str) -> Round:
     _resize(tx, wanted.of, "restaurada", actor)
     runs.retry_missing(tx, wanted.of, actor=actor)
     tx.tell("matches.restored", f"task {task}", which, actor=actor)
-    return wanted.of
+    return tasks.task_seen(tx, task)
 
 
 def confirm(tx: Transaction, of: Round, matches: int, why: str, *, actor: str) -> None:
@@ -141,22 +140,22 @@ def confirm(tx: Transaction, of: Round, matches: int, why: str, *, actor: str) -
     tx.tell("matches.confirmed", f"round {of}", told, actor=actor)
 
 
-def hurry(tx: Transaction, task: int, *, actor: str) -> int:
-    """What waits for a time is looked at now: its job."""
+def hurry(tx: Transaction, task: int, *, actor: str) -> ScrapeTask:
+    """What waits for a time is looked at now."""
     wanted = tasks.task_of(tx, task)
     told = tasks.task_seen(tx, task)
-    if told["look_again_at"] is None or told["dropped"] is not None:
+    if told.look_again_at is None or told.dropped is not None:
         raise IllegalMove(
             say(
                 "task {task} is {status}: only what waits for a time can be looked at now",
                 task=task,
-                status=told["status"],
+                status=told.status,
             )
         )
     _hold(tx, wanted.of)
     _look_now(tx, wanted.job, actor)
     tx.tell("matches.hurried", f"task {task}", {"match": wanted.key}, actor=actor)
-    return wanted.job
+    return tasks.task_seen(tx, task)
 
 
 def hurry_round(tx: Transaction, run: int, *, actor: str) -> list[int]:
@@ -164,12 +163,12 @@ def hurry_round(tx: Transaction, run: int, *, actor: str) -> list[int]:
     tx.run(LOCK_RUN, run=run)
     told = runs.job_seen(tx, run)
     waiting = [
-        int(each["job"])
+        each.job
         for each in tasks.list_tasks(tx, run, after=0, n=MOST_TASKS)
-        if each["look_again_at"] is not None and each["dropped"] is None
+        if each.job is not None and each.look_again_at is not None and each.dropped is None
     ]
-    if told["discovery_state"] == State.WAITING:
-        waiting.append(int(told["discovery"]))
+    if told.discovery is not None and told.discovery_state == State.WAITING:
+        waiting.append(told.discovery)
     for job in waiting:
         _look_now(tx, job, actor)
     tx.tell("matches.hurried", f"scrape {run}", {"jobs": waiting}, actor=actor)
@@ -217,8 +216,8 @@ def _resize(tx: Transaction, of: Round, why: str, actor: str) -> None:
         return
     tx.run(RESIZE_RUN, run=run, size=runs.size_of(tx, of) or 0)
     told = runs.job_seen(tx, run)
-    short = told["discovery_state"] == State.DEAD and told["discovery_code"] == "ROUND_SHORT"
-    if short and told["listed"] >= told["expected"]:
-        job = int(told["discovery"])
+    short = told.discovery_state == State.DEAD and told.error_code == "ROUND_SHORT"
+    job = told.discovery
+    if short and job is not None and not told.unlisted:
         tx.inside(lambda inner: engine.skip_job(inner, job, why, actor=actor))
     runs.complete(tx, {run}, [])

@@ -1,12 +1,11 @@
 """How rows of this application are asked for and read, and the round that most are about."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from retoma.db import Row, Statement, statement
+from retoma.db import Statement, statement
 from retoma.words import Said, say
 
 
@@ -32,10 +31,6 @@ class Round:
 
 def verb(name: str) -> Statement:
     return statement("retoma.apps.matches.sql", name)
-
-
-def named(names: Sequence[str], row: Row) -> dict[str, Any]:
-    return dict(zip(names, row, strict=True))
 
 
 def json_of(value: Any) -> Any:

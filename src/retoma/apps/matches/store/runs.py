@@ -6,7 +6,8 @@ looks for later only adds to it.
 
 import json
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 
 from retoma.apps.matches.model import (
@@ -20,7 +21,7 @@ from retoma.apps.matches.model import (
 from retoma.apps.matches.schemas import MatchRef
 from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store import games
-from retoma.apps.matches.store.rows import Round, json_of, named, verb
+from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
 from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.db.database import microseconds
@@ -52,13 +53,6 @@ NOTE_RUN = verb("note_run")
 REFUSED_FIELDS = verb("refused_fields")
 SHOW_JOB = verb("show_job")
 
-COLUMNS: Final = (
-    *("id", "league", "season", "round", "status", "expected", "stored", "pending", "running"),
-    *("not_yet", "failed", "left_out", "dropped", "listed", "complete", "open"),
-    "discovery_state",
-    *("discovery_code", "error", "snapshot", "batch", "discovery", "created_by", "created_at"),
-    *("completed_at", "ended_at"),
-)
 # What an alert of pages that were refused is called, by their code.
 ALERTS: Final = {
     "LAYOUT_CHANGED": "LayoutChanged",
@@ -109,6 +103,46 @@ class Run:
     discovery: int | None
     expected: int | None
     correlation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """A row of the document's `scrape_jobs`: a round that is scraped, and how many matches stand how."""
+
+    id: int
+    league: str
+    season: int
+    round: int
+    status: TaskStatus
+    expected: int | None
+    stored: int
+    pending: int
+    running: int
+    not_yet: int
+    failed: int
+    left_out: int
+    dropped: int
+    listed: int
+    complete: bool
+    discovery_state: str
+    error_code: str | None  # of its discovery
+    error: Any
+    snapshot: str | None
+    batch: int | None
+    discovery: int | None
+    created_by: str
+    created_at: datetime | None
+    completed_at: datetime | None
+    ended_at: datetime | None  # a later one has taken its place
+
+    @property
+    def of(self) -> Round:
+        return Round(self.league, self.season, self.round)
+
+    @property
+    def unlisted(self) -> int:
+        """Matches that the round has and no page has named."""
+        return max(0, (self.expected or 0) - self.listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +343,7 @@ def retry_missing(tx: Transaction, of: Round, *, actor: str) -> Tried:
 def _looked_again(tx: Transaction, run: int, actor: str) -> bool:
     """Once more, unless somebody is about to."""
     seen = run_of(tx, run)
-    if job_seen(tx, run)["discovery_state"] in ("waiting", "running", "parked"):
+    if job_seen(tx, run).discovery_state in ("waiting", "running", "parked"):
         return False
     _look(tx, Look(run, seen.looks + 1), actor, seen.correlation)
     return True
@@ -326,7 +360,7 @@ def run_of(tx: Reading | Transaction, run: int) -> Run:
     return Run(id_, Round(league, season, round_), *rest)
 
 
-def job_seen(tx: Reading | Transaction, run: int) -> dict[str, Any]:
+def job_seen(tx: Reading | Transaction, run: int) -> Scrape:
     """One run, by the document's names."""
     row = tx.one(SHOW_JOB, run=run)
     if row is None:
@@ -334,18 +368,21 @@ def job_seen(tx: Reading | Transaction, run: int) -> dict[str, Any]:
     return seen_of(row)
 
 
-def seen_of(row: Any) -> dict[str, Any]:
+def seen_of(row: Row) -> Scrape:
     """A row of the document's table."""
-    told = named(COLUMNS, row)
-    return {
-        **told,
-        "error": json_of(told["error"]),
-        "complete": bool(told["complete"]),
-        "open": bool(told["open"]),
-    }
+    raw = Scrape(*row)
+    return replace(
+        raw,
+        status=TaskStatus(raw.status),
+        complete=bool(raw.complete),
+        error=json_of(raw.error),
+        created_at=time_of(raw.created_at),
+        completed_at=time_of(raw.completed_at),
+        ended_at=time_of(raw.ended_at),
+    )
 
 
-def round_seen(tx: Reading, of: Round) -> dict[str, Any]:
+def round_seen(tx: Reading, of: Round) -> Scrape:
     """The current run of a round: whoever waits for it asks whether it is complete."""
     row = tx.one(LAST_RUN, **of.parameters())
     if row is None:
@@ -372,7 +409,7 @@ def list_jobs(
     league: str | None = None,
     season: int | None = None,
     round_: int | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Scrape]:
     how = {"before": before, "league": league, "season": season, "round": round_}
     return [job_seen(tx, int(run)) for (run,) in tx.all(LIST_RUNS, **how, n=n)]
 

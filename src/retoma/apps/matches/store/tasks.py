@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from retoma.apps.matches.model import TaskStatus, Wanted
 from retoma.apps.matches.schemas import MatchPage, MatchRef
 from retoma.apps.matches.store import games, runs
-from retoma.apps.matches.store.rows import Round, json_of, named, time_of, verb
+from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
 from retoma.db import Call, Row
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
@@ -26,12 +26,6 @@ GET_TASKS = verb("get_tasks")
 LIST_TASKS = verb("list_tasks")
 NOTE_TASK = verb("note_task")
 SHOW_TASK = verb("show_task")
-
-COLUMNS: Final = (
-    *("id", "job_id", "league", "season", "round", "match_key", "home", "away", "url"),
-    *("kickoff", "status", "attempts", "error_code", "error", "snapshot", "not_yet"),
-    *("look_again_at", "partida_id", "job", "created_at", "dropped"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +48,43 @@ class Task:
         return Wanted(
             season=self.of.season, round=self.of.round, key=self.key, kickoff=self.kickoff
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapeTask:
+    """A row of the document's `scrape_tasks`: a match of a round, and what its last try came to."""
+
+    id: int
+    job_id: int
+    league: str
+    season: int
+    round: int
+    match_key: str
+    home: str
+    away: str
+    url: str
+    kickoff: datetime | None
+    status: TaskStatus
+    attempts: int
+    error_code: str | None
+    error: Any
+    snapshot: str | None
+    not_yet: str | None
+    look_again_at: datetime | None
+    partida_id: int | None
+    job: int | None
+    created_at: datetime | None
+    dropped: str | None
+
+    @property
+    def of(self) -> Round:
+        return Round(self.league, self.season, self.round)
+
+    @property
+    def retriable(self) -> bool:
+        """It ended without its match."""
+        closed = self.status in (TaskStatus.FAILED, TaskStatus.SKIPPED)
+        return self.partida_id is None and self.dropped is None and closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +303,7 @@ def _check_same(task: Task, page: MatchPage) -> None:
 # — seen —
 
 
-def task_seen(tx: Reading | Transaction, task: int) -> dict[str, Any]:
+def task_seen(tx: Reading | Transaction, task: int) -> ScrapeTask:
     """One task, by the document's names."""
     row = tx.one(SHOW_TASK, task=task)
     if row is None:
@@ -282,16 +313,23 @@ def task_seen(tx: Reading | Transaction, task: int) -> dict[str, Any]:
 
 def list_tasks(
     tx: Reading | Transaction, run: int, *, after: int, n: int, status: TaskStatus | None = None
-) -> list[dict[str, Any]]:
+) -> list[ScrapeTask]:
     told = None if status is None else str(status)
     rows = tx.all(LIST_TASKS, run=run, after=after, status=told, n=n)
     return [seen_of(row) for row in rows]
 
 
-def seen_of(row: Any) -> dict[str, Any]:
+def seen_of(row: Row) -> ScrapeTask:
     """A row of the document's table."""
-    told = named(COLUMNS, row)
-    return {**told, "error": json_of(told["error"])}
+    raw = ScrapeTask(*row)
+    return replace(
+        raw,
+        kickoff=time_of(raw.kickoff),
+        status=TaskStatus(raw.status),
+        error=json_of(raw.error),
+        look_again_at=time_of(raw.look_again_at),
+        created_at=time_of(raw.created_at),
+    )
 
 
 def unknown(task: int) -> NotFound:

@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from starlette.responses import RedirectResponse, Response
 
-from retoma.apps.matches.api.scrapes import ScrapeShown
 from retoma.apps.matches.model import DISCOVERY, MATCH, EventKind, TaskStatus
-from retoma.apps.matches.sites import League, sites
+from retoma.apps.matches.store.runs import Scrape
 from retoma.apps.matches.words import in_words
 from retoma.web.pages.bars import parts_of
 from retoma.web.pages.kit import Looker
@@ -22,7 +21,6 @@ PAGE: Final = "/matches"
 STORED: Final = f"{PAGE}/partidas"
 REPLAY: Final = f"{PAGE}/reler"
 CONCERN: Final = Concern(kinds=(DISCOVERY, MATCH), pause=0.5)
-ANYONE: Any = None  # the roles were asked for by the route
 
 # A status is shown by its own name; this is the colour of it.
 LOOKS: Final[Mapping[TaskStatus, str]] = {
@@ -104,23 +102,7 @@ def led(who: Looker, address: str) -> Response:
     return RedirectResponse(address, status_code=303)
 
 
-# — what things are called —
-
-
-def league_of(key: str) -> League | None:
-    """None: it was scraped once, and is no league of ours any more."""
-    site = sites().get(key)
-    return None if site is None else site.league
-
-
-def league_name(key: str) -> str:
-    league = league_of(key)
-    return key if league is None else league.name
-
-
-def team_name(league: str, key: str) -> str:
-    known = league_of(league)
-    return key if known is None or key not in known.teams else known.teams[key].name
+# — how things stand —
 
 
 def short(view: View, at: datetime | None) -> str:
@@ -128,10 +110,7 @@ def short(view: View, at: datetime | None) -> str:
     return "" if at is None else view.when(at).rpartition(":")[0]
 
 
-# — how things stand —
-
-
-def bar_of(scrape: ScrapeShown) -> list[tuple[str, float, float]]:
+def bar_of(scrape: Scrape) -> list[tuple[str, float, float]]:
     """Its parts: the look of each, where it begins, how wide it is."""
     if not scrape.expected:
         return []
@@ -145,7 +124,7 @@ def bar_of(scrape: ScrapeShown) -> list[tuple[str, float, float]]:
     return parts_of(((LOOKS[status], n) for status, n in counted), scrape.expected)
 
 
-def share_of(scrape: ScrapeShown) -> float:
+def share_of(scrape: Scrape) -> float:
     return scrape.stored / scrape.expected if scrape.expected else 0.0
 
 

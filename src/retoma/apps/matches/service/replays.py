@@ -13,10 +13,10 @@ from retoma.apps.matches.clients.parsers import checked_layouts
 from retoma.apps.matches.clients.parsers.apart import ReadApart, read_match, read_round
 from retoma.apps.matches.model import MatchStatus, PageRefused, RoundShort, SchemaInvalid
 from retoma.apps.matches.schemas import MatchPage, RoundPage
+from retoma.apps.matches.service.snapshots import charset_in
 from retoma.apps.matches.sites import Site, site_of
 from retoma.apps.matches.store.tasks import DeadRound, DeadTask
 from retoma.db import Transaction as Reading
-from retoma.engine.isolation.charset import charset_of
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.library import Retoma
 
@@ -36,6 +36,10 @@ class Reread:
     change: str
     after: Any
     promoted: bool = False
+
+    @property
+    def readable(self) -> bool:
+        return self.change in ("stored", "discovered")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,9 +206,3 @@ class _Reading:
         return await read_round(
             self.read, site, body, season=of.season, round_=of.round, charset=charset
         )
-
-
-def charset_in(error: Any) -> str | None:
-    """As the header named it that came with the page."""
-    headers = error.get("headers") if isinstance(error, dict) else None
-    return charset_of(str(headers.get("content-type", ""))) if headers else None
