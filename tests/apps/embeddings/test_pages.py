@@ -176,7 +176,7 @@ async def test_what_failed_is_replayed_one_by_one_or_all_of_them(database_url):
         await site.house.drained()
 
         assert "Nenhum erro na fila." in await site.seen(DEAD)
-        assert {True} == {each["embedded"] for each in (await site.house.documents()).values()}
+        assert {True} == {each.embedded for each in (await site.house.documents()).values()}
         assert 404 == (await posted(browser, f"{DEAD}/999/repetir", csrf)).status_code
         await browser.aclose()
 
@@ -210,7 +210,7 @@ async def test_parked_documents_are_listed_with_what_failed_and_resumed_one_by_o
         await site.house.drained()
 
         assert 'id="parked-' not in await site.seen(DEAD)
-        assert {True} == {each["embedded"] for each in (await site.house.documents()).values()}
+        assert {True} == {each.embedded for each in (await site.house.documents()).values()}
         done = await posted(browser, f"{DEAD}/{jobs[0]}/repetir", csrf)
         assert (409, True) == (done.status_code, "only a dead job is retried here" in done.text)
         await browser.aclose()
