@@ -30,7 +30,9 @@ SELECT id FROM (
 -- What the index (status, lockExpiresAt) was for: jobs whose lock has expired, by the few runners whose lease is over.
 WITH over AS MATERIALIZED (
     SELECT boot FROM runners WHERE state = 'lost' OR (state IN ('alive', 'leaving') AND lease_until < (SELECT clock())))
-SELECT j.id FROM over o JOIN jobs j ON j.runner = o.boot WHERE j.kind = 'embeddings.document';
+SELECT j.id FROM over o
+CROSS JOIN jobs j  -- SQLite reads the runners first: the index by status would be read from end to end
+WHERE j.runner = o.boot AND j.kind = 'embeddings.document';
 
 -- name: sum_events
 -- What ever happened to jobs of a kind, how often and for how long; added up to this instant.
