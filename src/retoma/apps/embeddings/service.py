@@ -184,7 +184,7 @@ async def export_collection(
     retoma: Retoma, name: str
 ) -> AsyncIterator[Sequence[ExportedChunk]]:
     """Its chunks that have their vectors, page by page. Raises NotFound before the first."""
-    collection, _ = await get_collection(retoma, name)
+    collection = await _read(retoma, lambda tx: store.collections.get(tx, name))
     return _export_pages(retoma, collection.id)
 
 
