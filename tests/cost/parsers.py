@@ -62,7 +62,7 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
         *("apps/matches/store/rows.py", "apps/embeddings/questions.py", "codec.py"),
         *("apps/embeddings/providers/ngrams.py", "apps/embeddings/vectors/matrix.py"),
         *("apps/embeddings/store/documents.py", "apps/embeddings/vectors/pgvector.py"),
-        "apps/embeddings/export.py",
+        *("apps/embeddings/export.py", "apps/embeddings/store/chunks.py"),
         *(
             "apps/embeddings/vectors/search.py",
             "engine/checker/__init__.py",

@@ -13,7 +13,7 @@ from retoma.apps.embeddings.model import PROVIDER, Model, NewDocument, checked_r
 from retoma.apps.embeddings.providers import Embedded, InputType, ItemRefused, NGrams, Used
 from retoma.apps.embeddings.questions import Questions
 from retoma.apps.embeddings.steps import Documents, kinds_of, model_of
-from retoma.apps.embeddings.store.documents import Added
+from retoma.apps.embeddings.store.documents import Added, Document
 from retoma.apps.embeddings.vectors import Searcher
 from retoma.db import adhoc
 from retoma.engine.ports import Clock
@@ -127,12 +127,12 @@ class House:
         found: list[Any] = await self.read(lambda tx: tx.all(adhoc(sql), **params))
         return found
 
-    async def documents(self, of: str = COLLECTION) -> dict[str, dict[str, Any]]:
-        def read(tx: Any) -> list[dict[str, Any]]:
+    async def documents(self, of: str = COLLECTION) -> dict[str, Document]:
+        def read(tx: Any) -> list[Document]:
             found = store.collections.get(tx, of)
             return store.documents.list_documents(tx, found.id, embedded=None, after=0, n=1000)
 
-        return {each["name"]: each for each in await self.read(read)}
+        return {each.name: each for each in await self.read(read)}
 
     async def progress(self, of: str = COLLECTION) -> Any:
         return await self.read(

@@ -319,7 +319,7 @@ async def test_w2_the_dlq_has_what_is_dead_and_a_replay_is_a_new_generation(data
         await there.drained()
         dead = await there.app.dead(kind=KIND)
         shown = {
-            each["documentId"]: (each["status"], each["attempts"], each["errorCode"])
+            each.documentId: (each.status, each.attempts, each.errorCode)
             for each in await there.read(
                 lambda tx: store.jobs.these(tx, [job.id for job in dead])
             )

@@ -73,7 +73,7 @@ def test_a_folder_is_given_metadata_and_searched_by_it(verb, folder):
         "--metadata",
         "autor=Ana",
     )
-    asked = ("search", "jardim", "--collection", "livros")
+    asked = ("embeddings", "search", "jardim", "--collection", "livros")
 
     found = said(verb, *asked, "--metadata", "autor=Ana", "--mode", "vector")
     assert {"autor": "Ana"} == found[0]["metadata"]
@@ -98,7 +98,7 @@ def test_what_cannot_be_is_said_in_one_line(verb, folder, sqlite_url):
         ("search", "x", "--collection", "nenhuma"),
         ("search", "", "--collection", "livros"),
     ):
-        done = verb(*words)
+        done = verb("embeddings", *words)
         assert done.code in (1, 2), (words, done)
         assert 1 == len(done.err.strip().splitlines()), done.err
 
@@ -146,7 +146,7 @@ async def test_a_document_that_fails_makes_the_command_fail(sqlite_url, verb, fo
             return bool(await there.app.runners())
 
         await eventually(alive)
-        words = ("embed", str(folder), "--collection", "livros")
+        words = ("embeddings", "embed", str(folder), "--collection", "livros")
         done = await asyncio.to_thread(verb, *words)
     assert 1 == done.code
     assert "1 of them are embedded" in done.out

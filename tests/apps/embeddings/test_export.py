@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pyarrow import parquet
 
-from retoma.apps.embeddings import export
+from retoma.apps.embeddings import export, service
 from retoma.testing import drain
 from tests.apps.embeddings.aids import long_text
 from tests.apps.embeddings.test_api import ROOT, TEXTS, documents, site
@@ -18,7 +18,7 @@ EXPORT = f"{ROOT}/collections/livros/export"
 async def vectors(app: Any) -> dict[tuple[int, int], list[float]]:
     """As they lie in the database."""
     found: dict[tuple[int, int], list[float]] = {}
-    async for page in export.exported(app, 1):
+    async for page in await service.export_collection(app, "livros"):
         for each in page:
             found[each.document, each.ordinal] = np.frombuffer(each.vector, "<f4").tolist()
     return found
@@ -26,7 +26,7 @@ async def vectors(app: Any) -> dict[tuple[int, int], list[float]]:
 
 async def test_a_collection_is_saved_whole_in_either_form(database_url, monkeypatch):
     """Over several pages, a document longer than one of them; what is not embedded yet is not there."""
-    monkeypatch.setattr(export, "PAGE", 7)
+    monkeypatch.setattr(service, "EXPORTED", 7)
     async with site(database_url) as (app, those):
         given = documents({**TEXTS, "longo.txt": long_text("casa", 40)})
         given["documents"][0]["metadata"] = {"autor": "Ana", "ano": 2024}

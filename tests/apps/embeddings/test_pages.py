@@ -176,7 +176,7 @@ async def test_what_failed_is_replayed_one_by_one_or_all_of_them(database_url):
         await site.house.drained()
 
         assert "Nenhum erro na fila." in await site.seen(DEAD)
-        assert {True} == {each["embedded"] for each in (await site.house.documents()).values()}
+        assert {True} == {each.embedded for each in (await site.house.documents()).values()}
         assert 404 == (await posted(browser, f"{DEAD}/999/repetir", csrf)).status_code
         await browser.aclose()
 
@@ -210,7 +210,7 @@ async def test_parked_documents_are_listed_with_what_failed_and_resumed_one_by_o
         await site.house.drained()
 
         assert 'id="parked-' not in await site.seen(DEAD)
-        assert {True} == {each["embedded"] for each in (await site.house.documents()).values()}
+        assert {True} == {each.embedded for each in (await site.house.documents()).values()}
         done = await posted(browser, f"{DEAD}/{jobs[0]}/repetir", csrf)
         assert (409, True) == (done.status_code, "only a dead job is retried here" in done.text)
         await browser.aclose()
@@ -310,7 +310,7 @@ async def test_texts_come_in_each_judged_by_itself(database_url):
             ("a", "uma laranja"), ("b", " "), ("c", "nul \0"), ("", "x"), ("d", "pera")
         )
 
-        first = await browser.post(NEW, json=given, headers=headers)
+        first = await browser.post(NEW, json=given, headers=headers | PT)
         again = await browser.post(NEW, json=texts(("a", "uma laranja")), headers=headers)
         large = texts(("l", "uma laranja " * 10_000), colecao="larga")
         taken = await browser.post(NEW, json=large, headers=headers)
@@ -320,6 +320,8 @@ async def test_texts_come_in_each_judged_by_itself(database_url):
         assert (201, 1) == (taken.status_code, taken.json()["novos"]), taken.text
         assert (f"{HOME}/colecao/nova", 2) == (first.json()["address"], first.json()["novos"])
         assert ["b", "c", ""] == [each["nome"] for each in first.json()["recusados"]]
+        unnamed = first.json()["recusados"][2]
+        assert "um documento precisa de um nome de 1 a 500 caracteres" == unnamed["mensagem"]
         assert (0, 1) == (again.json()["novos"], again.json()["ja"])
         assert {"a", "d"} == {*await site.house.documents("nova")}
         await browser.aclose()

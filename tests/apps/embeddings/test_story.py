@@ -9,16 +9,15 @@ from retoma.apps.embeddings import store
 from retoma.apps.embeddings.batcher import AT_ONCE
 from retoma.apps.embeddings.model import KIND, MOST_BYTES, NewDocument, flaw_of
 from retoma.engine.rules.errors import Throttled, Transient
+from retoma.engine.rules.states import State
 from tests.apps.embeddings.aids import Counting, House, house, long_text
 from tests.engine.aids import eventually, running
 
 VECTORS = "SELECT hash FROM embeddings_vectors"
 
 
-async def states(there: House) -> dict[str, tuple[str, str | None]]:
-    return {
-        name: (each["state"], each["code"]) for name, each in (await there.documents()).items()
-    }
+async def states(there: House) -> dict[str, tuple[State | None, str | None]]:
+    return {name: (each.state, each.code) for name, each in (await there.documents()).items()}
 
 
 async def test_a_document_is_cut_embedded_and_found_to_be_done(database_url):
@@ -30,9 +29,9 @@ async def test_a_document_is_cut_embedded_and_found_to_be_done(database_url):
 
         told = await there.documents()
         assert {"a.txt": ("done", None), "b.txt": ("done", None)} == await states(there)
-        assert all(each["embedded"] for each in told.values())
-        assert 1 == told["b.txt"]["chunks"]
-        chunks = sum(each["chunks"] for each in told.values())
+        assert all(each.embedded for each in told.values())
+        assert 1 == told["b.txt"].chunks
+        chunks = sum(each.chunks for each in told.values())
         assert chunks == len(await there.rows(VECTORS)) == there.provider.asked.total()
         assert [] == await there.rows("SELECT hash FROM embeddings_flights")
         progress = await there.progress()
@@ -124,7 +123,7 @@ async def test_one_bad_chunk_costs_its_document_nothing_that_was_made(database_u
         asked = provider.asked.total()
 
         provider.refuses = {}
-        [job] = [each["job"] for each in (await there.documents()).values()]
+        [job] = [each.job for each in (await there.documents()).values() if each.job]
         await there.app.retry(job)
         await there.drained()
         assert {"a.txt": ("done", None)} == await states(there)
@@ -199,8 +198,8 @@ async def test_a_document_of_many_slices_is_embedded_slice_by_slice(database_url
         await there.add(("livro.txt", long_text("longo", 100)))
         await there.drained()
         told = (await there.documents())["livro.txt"]
-        assert told["embedded"]
-        assert told["chunks"] == provider.asked.total() >= 100
+        assert told.embedded
+        assert told.chunks == provider.asked.total() >= 100
         assert {1} == set(provider.asked.values())
         assert 16 == max(map(len, provider.calls))
 
@@ -416,7 +415,7 @@ async def test_a_collection_of_another_model_waits_for_a_person(database_url):
         assert 1 == (await there.progress()).parked
 
         await there.reembed()
-        [job] = [each["job"] for each in (await there.documents()).values()]
+        [job] = [each.job for each in (await there.documents()).values() if each.job]
         await there.app.resume(job)
         await there.drained()
         assert {"a.txt": ("done", None)} == await states(there)

@@ -1,59 +1,27 @@
 """`retoma embeddings embed` and `retoma embeddings search`: a folder becomes documents of a collection, and is found again."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from rich.text import Text
 
-from retoma.apps.embeddings import APP, store
-from retoma.apps.embeddings.files import UnreadableFile, text_of
-from retoma.apps.embeddings.model import (
-    Flaw,
-    NewDocument,
-    checked_name,
-    checked_rule,
-    metadata_pairs,
-    parse_pairs,
-)
-from retoma.apps.embeddings.providers import build_provider
-from retoma.apps.embeddings.steps import model_of
-from retoma.apps.embeddings.store.documents import Added
-from retoma.apps.embeddings.vectors import Found, Hit, Mode, Question, Searcher
+from retoma.apps.embeddings import APP, service
+from retoma.apps.embeddings.model import checked_name, metadata_pairs, parse_pairs
+from retoma.apps.embeddings.service import FolderAdded
+from retoma.apps.embeddings.vectors import Found, Hit, Mode, Question
 from retoma.console.applications import ask_in, bar
 from retoma.console.exits import Exit, Stop
 from retoma.console.kit import ACTOR, clean, console, print_json, table
-from retoma.engine.isolation.isolate import Isolate
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.states import State
-from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
-from retoma.toolkit.readers.reading import LARGEST
 from retoma.toolkit.tools import Tools
-from retoma.toolkit.uploads import in_thread
 from retoma.words import say, speak
 
-AT_ONCE: Final = 200  # documents of one submission
-WEIGHT: Final = 8 << 20  # bytes of one submission
 LOOK: Final = 0.3  # seconds between two looks at how far it is
-
-
-@dataclass(slots=True)
-class Taken:
-    """What became of the files of a folder."""
-
-    new: int = 0
-    already: int = 0
-    batches: list[int] = field(default_factory=list)
-    flaws: list[Flaw] = field(default_factory=list)
-
-    def add(self, added: Added) -> None:
-        self.new += len(added.new)
-        self.already += len(added.already)
-        self.batches += [] if added.batch is None else [added.batch]
-        self.flaws += added.flaws
 
 
 def embed(
@@ -70,18 +38,21 @@ def embed(
     if not folder.is_dir():
         raise BadInput(say("{folder} is no folder", folder=clean(folder)))
 
-    files = sorted(each for each in folder.rglob("*") if each.is_file())
     pairs = parse_pairs(metadata)
     metadata_pairs(pairs)
 
-    async def go(tools: Tools) -> tuple[Taken, dict[State, int]]:
-        taken = await _take(tools, folder, files, name, pairs, quiet=as_json)
-        ends = await _watched(tools, taken, quiet=as_json) if wait else {}
-        return taken, ends
+    async def add_and_watch(tools: Tools) -> tuple[FolderAdded, dict[State, int]]:
+        app = tools.retoma
+        with bar(speak("files taken"), quiet=as_json) as report:
+            added = await service.add_folder(
+                app, name, folder, metadata=pairs, actor=ACTOR, report=report
+            )
+        ends = await _watch_batches(app, added, quiet=as_json) if wait else {}
+        return added, ends
 
     left = say("what was taken is embedded by runners, without being watched")
-    taken, ends = ask_in(APP, database, go, interrupted=left)
-    _tell(name, taken, ends, as_json=as_json, wait=wait)
+    added, ends = ask_in(APP, database, add_and_watch, interrupted=left)
+    _print_added(name, added, ends, as_json=as_json, wait=wait)
     dead = ends.get(State.DEAD, 0)
     if dead:
         raise Stop(
@@ -114,7 +85,7 @@ def search(
     )
 
     async def find(tools: Tools) -> Found:
-        return await tools.one(Searcher).find(question, actor=ACTOR)
+        return await service.search_collection(tools.retoma, question, actor=ACTOR)
 
     found = ask_in(APP, database, find)
     if as_json:
@@ -134,82 +105,16 @@ def search(
 # — within —
 
 
-async def _take(
-    tools: Tools,
-    folder: Path,
-    files: Sequence[Path],
-    name: str,
-    metadata: Mapping[str, str],
-    *,
-    quiet: bool,
-) -> Taken:
-    follow = tools.settings.embeddings_webhook is not None
-    taken, rule, model = Taken(), checked_rule(), model_of(tools.one(build_provider))
-    with bar(speak("files taken"), quiet=quiet) as came:
-        isolate = tools.retoma.isolate
-        async for part in _parts(isolate, folder, files, metadata, taken.flaws):
-
-            def add(tx: Transaction, part: Sequence[NewDocument] = part) -> Added:
-                store.collections.find_or_add(tx, name, model, rule, actor=ACTOR)
-                there = store.collections.lock(tx, name)
-                return store.documents.add(tx, there.id, name, part, actor=ACTOR, follow=follow)
-
-            taken.add(await tools.retoma.write(add))
-            came(taken.new + taken.already + len(taken.flaws), len(files))
-    return taken
-
-
-async def _parts(
-    isolate: Isolate,
-    folder: Path,
-    files: Sequence[Path],
-    metadata: Mapping[str, str],
-    flaws: list[Flaw],
-) -> AsyncIterator[list[NewDocument]]:
-    """As many as go together; what is no text is left out, and told of."""
-    part: list[NewDocument] = []
-    weight = 0
-    for place, file in enumerate(files):
-        name = file.relative_to(folder).as_posix()
-        read = await _text_of(isolate, file)
-        if isinstance(read, str):
-            part.append(NewDocument(name, read, metadata or None))
-            weight += len(read)
-        else:
-            flaws.append(Flaw(place, name, *read))
-        if len(part) == AT_ONCE or weight > WEIGHT:
-            yield part
-            part, weight = [], 0
-    if part:
-        yield part
-
-
-async def _text_of(isolate: Isolate, file: Path) -> str | tuple[str, str]:
-    """What is in it; or the code and the words of why that is none."""
-    try:
-        return await text_of(isolate, await in_thread(_content_of, file), file.name)
-    except UnreadableFile as error:
-        return error.code, str(error.why)
-    except OSError as error:
-        return "unreadable", str(error.strerror or error)
-
-
-def _content_of(file: Path) -> bytes:
-    """At most a byte more than is taken: a mistaken file may be endless."""
-    with file.open("rb") as opened:
-        return opened.read(LARGEST + 1)
-
-
-async def _watched(tools: Tools, taken: Taken, *, quiet: bool) -> dict[State, int]:
-    """Where nobody is at work it is done here."""
-    app = tools.retoma
+async def _watch_batches(app: Retoma, added: FolderAdded, *, quiet: bool) -> dict[State, int]:
+    """Wait until these jobs have ended; return how many ended in each state. Run them here where no runner
+    is alive."""
     alive = any(each.state == "alive" for each in await app.runners())
     here = None if alive else asyncio.ensure_future(app.run(until_idle=True))
     try:
-        with bar(speak("documents embedded"), quiet=quiet) as came:
+        with bar(speak("documents embedded"), quiet=quiet) as report:
             while True:
-                ends, left = await _counted(app, taken.batches)
-                came(sum(ends.values()), taken.new)
+                ends, left = await _count_ends(app, added.batches)
+                report(sum(ends.values()), added.new)
                 if not left:
                     return ends
                 await app.clock.sleep(LOOK)
@@ -219,7 +124,7 @@ async def _watched(tools: Tools, taken: Taken, *, quiet: bool) -> dict[State, in
             await here
 
 
-async def _counted(app: Retoma, batches: Sequence[int]) -> tuple[dict[State, int], int]:
+async def _count_ends(app: Retoma, batches: Sequence[int]) -> tuple[dict[State, int], int]:
     """How the jobs of these have ended, and how many still can."""
     ends: dict[State, int] = {}
     left = 0
@@ -233,23 +138,27 @@ async def _counted(app: Retoma, batches: Sequence[int]) -> tuple[dict[State, int
     return ends, left
 
 
-def _tell(
-    name: str, taken: Taken, ends: dict[State, int], *, as_json: bool, wait: bool
+def _print_added(
+    name: str, added: FolderAdded, ends: dict[State, int], *, as_json: bool, wait: bool
 ) -> None:
     if as_json:
-        told: dict[str, Any] = {"collection": name, "new": taken.new, "already": taken.already}
-        told |= {"refused": [asdict(each) for each in taken.flaws], "batches": taken.batches}
-        print_json(told | ({"ends": ends} if wait else {}))
+        fields: dict[str, Any] = {
+            "collection": name,
+            "new": added.new,
+            "already": added.already,
+        }
+        fields |= {"refused": [asdict(each) for each in added.flaws], "batches": added.batches}
+        print_json(fields | ({"ends": ends} if wait else {}))
         return
     print(
         speak(
             "{name}: {new} documents taken, {already} were there already",
             name=name,
-            new=taken.new,
-            already=taken.already,
+            new=added.new,
+            already=added.already,
         )
     )
-    for each in taken.flaws:
+    for each in added.flaws:
         print(speak("left out: {name} ({code})", name=clean(each.name), code=each.code))
     if wait:
         done = ends.get(State.DONE, 0)

@@ -22,7 +22,6 @@ from retoma.db import Transaction, verbatim
 from retoma.demo.account import Witness
 from retoma.demo.boxed_world import WHO, BoxedWorld, lines_of
 from retoma.demo.world import World
-from retoma.engine.run.transaction import Transaction as Writing
 from retoma.library import Retoma
 from retoma.words import Said, say
 
@@ -86,12 +85,11 @@ class EmbeddingsWorld(BoxedWorld):
         wanted = [self._contract(before + n) for n in range(self.size.documents)]
         model = Model(MODEL, OpenAI.version, DIMS)
 
-        def begin(tx: Writing) -> None:
-            store.collections.find_or_add(tx, COLLECTION, model, RULE, actor=WHO)
-            of = store.collections.lock(tx, COLLECTION)
-            store.documents.add(tx, of.id, COLLECTION, wanted, actor=WHO)
-
-        await app.write(begin)
+        await app.write(
+            lambda tx: store.collections.add_documents(
+                tx, COLLECTION, model, RULE, wanted, actor=WHO
+            )
+        )
         self.begun += len(wanted)
 
     def _contract(self, n: int) -> NewDocument:

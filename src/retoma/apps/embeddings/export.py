@@ -1,23 +1,18 @@
-"""A collection as a file: one row for each chunk, with its text, its metadata and its vector, as JSONL or Parquet."""
+"""Write the chunks of a collection to a file, with text, metadata and vector: as JSONL or Parquet."""
 
 import importlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from functools import partial
 from importlib.util import find_spec
 from typing import Any, BinaryIO, Final, Protocol
 
 import numpy as np
 
-from retoma.apps.embeddings import store
-from retoma.apps.embeddings.model import MetadataValue
+from retoma.apps.embeddings.store.chunks import ExportedChunk
 from retoma.engine.rules.errors import BadInput
-from retoma.library import Retoma
 from retoma.words import say
 
-PAGE: Final = 500  # chunks read at a time, and rows of one group of a Parquet file
 DIGITS: Final = 9  # that tell every float32 from its neighbours
 MEDIA: Final = {"jsonl": "application/jsonl", "parquet": "application/vnd.apache.parquet"}
 
@@ -29,26 +24,10 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkExported:
-    """One row. `start` and `end`: where the text stands in its document."""
-
-    document: int
-    name: str
-    metadata: dict[str, MetadataValue]
-    ordinal: int
-    start: int
-    end: int
-    text: str
-    model: str
-    version: str
-    vector: bytes
-
-
 class Listing(Protocol):
     """Writes rows page by page."""
 
-    def add(self, page: Sequence[ChunkExported]) -> None: ...
+    def add(self, page: Sequence[ExportedChunk]) -> None: ...
     def end(self) -> None: ...
 
 
@@ -63,48 +42,19 @@ def listing_for(as_: Format) -> Callable[[BinaryIO], Listing]:
     return _Parquet
 
 
-async def exported(retoma: Retoma, collection: int) -> AsyncIterator[list[ChunkExported]]:
-    """The chunks of a collection that have their vectors, a page at a time."""
-    database = await retoma.database()
-    after = (0, -1)
-    while True:
-        page = partial(store.chunks.export, collection=collection, after=after, n=PAGE)
-        rows = await database.read(page)
-        yield [_row(row) for row in rows]
-        if len(rows) < PAGE:
-            return
-        after = (rows[-1][0], rows[-1][1])
-
-
-def _row(row: Sequence[Any]) -> ChunkExported:
-    document, ordinal, name, metadata, start, end, text, model, version, _, vector = row
-    return ChunkExported(
-        document=document,
-        name=name,
-        metadata=json.loads(metadata),
-        ordinal=ordinal,
-        start=start,
-        end=end,
-        text=text,
-        model=model,
-        version=version,
-        vector=bytes(vector),
-    )
-
-
 class _Jsonl:
     """One JSON object for each line."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def add(self, page: Sequence[ChunkExported]) -> None:
+    def add(self, page: Sequence[ExportedChunk]) -> None:
         for each in page:
             numbers = np.frombuffer(each.vector, dtype="<f4").tolist()
-            told = _told(each) | {"metadata": each.metadata}
-            told["vector"] = [float(f"{number:.{DIGITS}g}") for number in numbers]
-            line = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
-            self._file.write(line.encode() + b"\n")
+            line = _plain_fields(each) | {"metadata": each.metadata}
+            line["vector"] = [float(f"{number:.{DIGITS}g}") for number in numbers]
+            text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+            self._file.write(text.encode() + b"\n")
 
     def end(self) -> None:
         """It has none."""
@@ -134,9 +84,9 @@ class _Parquet:
         )
         self._writer = parquet.ParquetWriter(file, self._schema)
 
-    def add(self, page: Sequence[ChunkExported]) -> None:
+    def add(self, page: Sequence[ExportedChunk]) -> None:
         rows = [
-            _told(each)
+            _plain_fields(each)
             | {
                 "metadata": json.dumps(each.metadata, ensure_ascii=False),
                 "vector": np.frombuffer(each.vector, dtype="<f4"),
@@ -150,6 +100,6 @@ class _Parquet:
         self._writer.close()
 
 
-def _told(each: ChunkExported) -> dict[str, Any]:
+def _plain_fields(each: ExportedChunk) -> dict[str, Any]:
     names = ("document", "name", "ordinal", "start", "end", "text", "model", "version")
     return {name: getattr(each, name) for name in names}

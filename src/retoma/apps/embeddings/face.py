@@ -10,8 +10,7 @@ for one job of a batch keeps those that wait behind it too (H-34).
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -27,13 +26,13 @@ from retoma.apps.embeddings.model import (
 )
 from retoma.apps.embeddings.providers import build_provider
 from retoma.apps.embeddings.steps import TRIES, model_of
-from retoma.apps.embeddings.store.jobs import WorkerMetrics
+from retoma.apps.embeddings.store.jobs import QueueJob, WorkerMetrics
 from retoma.codec import Unstorable, encode
 from retoma.db import Transaction
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Process, chance
 from retoma.engine.rules import settlement
-from retoma.engine.rules.errors import BadInput, IllegalMove, LeaseLost, Transient
+from retoma.engine.rules.errors import BadInput, IllegalMove, LeaseLost, NotFound, Transient
 from retoma.engine.rules.job import Claim, Memory
 from retoma.engine.rules.retry import Again, GiveUp, Hold, decide
 from retoma.engine.rules.settlement import Settlement
@@ -71,28 +70,6 @@ log = get_logger("retoma.embeddings")
 
 
 @dataclass(frozen=True, slots=True)
-class QueueJob:
-    """A row of the document's table, as it was when it was read."""
-
-    id: int
-    jobType: str  # noqa: N815 — the document's names
-    status: JobStatus
-    attempts: int
-    maxAttempts: int  # noqa: N815
-    lockedBy: str | None  # noqa: N815
-    lockedAt: datetime | None  # noqa: N815
-    lockExpiresAt: datetime | None  # noqa: N815
-    lastHeartbeatAt: datetime | None  # noqa: N815
-    processingStartedAt: datetime | None  # noqa: N815
-    processedAt: datetime | None  # noqa: N815
-    createdAt: datetime | None  # noqa: N815
-    runAt: datetime | None  # noqa: N815
-    documentId: int  # noqa: N815
-    errorCode: str | None  # noqa: N815
-    correlationId: str | None  # noqa: N815
-
-
-@dataclass(frozen=True, slots=True)
 class _Hold:
     """A job that is claimed here."""
 
@@ -123,14 +100,19 @@ class QueueClaim:
         wanted = checked_name(collection)
 
         def create(tx: Writing) -> int:
-            store.collections.find_or_add(tx, wanted, model, checked_rule(), actor="face")
-            there = store.collections.lock(tx, wanted)
             given = [NewDocument(name, text)]
-            added = store.documents.add(tx, there.id, wanted, given, actor="face")
+            added = store.collections.add_documents(
+                tx, wanted, model, checked_rule(), given, actor="face"
+            )
             if added.flaws:
                 raise BadInput(added.flaws[0].message)
             [document] = [*added.new.values(), *added.already.values()]
-            return int(store.documents.show(tx, document)["job"])
+            job = store.documents.get(tx, document).job
+            if job is None:
+                raise NotFound(
+                    say("the job of document {document} was deleted", document=document)
+                )
+            return job
 
         return self._job(home.submit(create))
 
@@ -236,7 +218,7 @@ class QueueClaim:
         found: WorkerMetrics = self._at_home().read(
             partial(store.jobs.metrics, worker=worker_id)
         )
-        return found.told()
+        return asdict(found)
 
     # — what a claimed job is about —
 
@@ -319,8 +301,7 @@ class QueueClaim:
             return
 
     def _job(self, job: int) -> QueueJob:
-        told = self._at_home().read(partial(store.jobs.get, job=job))
-        return QueueJob(**told | {"status": JobStatus(told["status"])})
+        return self._at_home().read(partial(store.jobs.get, job=job))
 
     def _log(
         self, event: str, hold: _Hold, status: JobStatus, ended: QueueJob | None = None

@@ -4,19 +4,22 @@ Files come from strangers: a confined child reads them. A text is embedded whole
 left out unseen would never be found.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from retoma.apps.embeddings.model import MOST_BYTES
+from retoma.apps.embeddings.model import MOST_BYTES, Flaw, MetadataValue, NewDocument
 from retoma.engine.isolation.isolate import Isolate, Limits
 from retoma.engine.rules.errors import Permanent, Transient
 from retoma.toolkit.readers.reading import LARGEST, Read, read_document
 from retoma.toolkit.readers.rules import Ocr
+from retoma.toolkit.uploads import in_thread
 from retoma.words import Said, say
 
 LIMITS: Final = Limits(timeout=60.0, cpu=45.0, memory=512 * 2**20)
 HEAD: Final = 4_096  # bytes by which a file is known
+AT_ONCE: Final = 200  # documents of one submission
+WEIGHT: Final = 8 << 20  # characters of one submission
 MARKUP: Final = frozenset({".pdf", ".docx", ".html", ".htm"})
 REFUSALS: Final[Mapping[str, Said]] = {
     "empty": say("there is no text in the file"),
@@ -71,6 +74,43 @@ def read_for_embedding(path: str, name: str) -> Read:
     """As `read_document`, in a child, keeping all that a document of a collection may have."""
     content = Path(path).read_bytes()
     return read_document(content, name, Ocr.NEVER, MOST_BYTES)
+
+
+def list_files(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.rglob("*") if each.is_file())
+
+
+async def read_folder(
+    isolate: Isolate,
+    folder: Path,
+    files: Sequence[Path],
+    metadata: Mapping[str, MetadataValue] | None,
+) -> AsyncIterator[tuple[list[NewDocument], list[Flaw]]]:
+    """Read files of a folder, as many at a time as are submitted together; yield what was read, and why the
+    others could not be. A document is named by its path in the folder."""
+    documents, flaws, weight = list[NewDocument](), list[Flaw](), 0
+    for place, file in enumerate(files):
+        name = file.relative_to(folder).as_posix()
+        try:
+            text = await text_of(isolate, await in_thread(_content_of, file), file.name)
+        except UnreadableFile as error:
+            flaws.append(Flaw(place, name, error.code, error.why))
+            continue
+        except OSError as error:
+            flaws.append(Flaw(place, name, "unreadable", str(error.strerror or error)))
+            continue
+        documents.append(NewDocument(name, text, metadata or None))
+        weight += len(text)
+        if len(documents) == AT_ONCE or weight > WEIGHT:
+            yield documents, flaws
+            documents, flaws, weight = [], [], 0
+    yield documents, flaws
+
+
+def _content_of(file: Path) -> bytes:
+    """At most a byte more than is read of a file: a mistaken file may be endless."""
+    with file.open("rb") as opened:
+        return opened.read(LARGEST + 1)
 
 
 def _plain(content: bytes) -> str:

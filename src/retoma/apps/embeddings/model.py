@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Required, TypedDict
 
 from retoma.apps.embeddings.chunks import Rule
 from retoma.engine.rules.errors import Action, BadInput, Code, ErrorClass, table
@@ -120,6 +120,14 @@ class Model:
         return f"{self.name} {self.version} ({self.dims})"
 
 
+class Origin(TypedDict, total=False):
+    """Who submits work, and the request it comes from: jobs carry its correlation and trace on."""
+
+    actor: Required[str]
+    correlation: str | None
+    traceparent: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class NewDocument:
     """A text that is to be found again. The same name in a collection is the same document.
@@ -133,7 +141,7 @@ class NewDocument:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Why a document was not taken; those beside it were."""
+    """Why a document was not added; those beside it were. `message` is translated where it is a `Said`."""
 
     place: int
     name: str
@@ -146,19 +154,19 @@ def flaw_of(place: int, given: NewDocument) -> Flaw | None:
     name = given.name if _whole(given.name) else repr(given.name)
     if not given.name.strip() or len(given.name) > LONGEST_NAME or name != given.name:
         said = say("a document needs a name of 1 to {most} characters", most=LONGEST_NAME)
-        return Flaw(place, name[:LONGEST_NAME], "bad_name", str(said))
+        return Flaw(place, name[:LONGEST_NAME], "bad_name", said)
     if not given.text.strip():
-        return Flaw(place, name, "empty_text", str(say("the text has nothing in it")))
+        return Flaw(place, name, "empty_text", say("the text has nothing in it"))
     if not _whole(given.text):
         said = say("the text has NULs or halves of characters in it, which nobody can keep")
-        return Flaw(place, name, "bad_text", str(said))
+        return Flaw(place, name, "bad_text", said)
     if len(given.text.encode()) > MOST_BYTES:
         said = say("a text has {most} MiB at most", most=MOST_BYTES >> 20)
-        return Flaw(place, name, "too_large", str(said))
+        return Flaw(place, name, "too_large", said)
     try:
         metadata_pairs(given.metadata or {})
     except BadInput as error:
-        return Flaw(place, name, "bad_metadata", str(error.args[0]))
+        return Flaw(place, name, "bad_metadata", error.args[0])
     return None
 
 

@@ -1,25 +1,17 @@
 """Collections: made, looked at, embedded anew by another model, deleted."""
 
+from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Response
 from pydantic import Field, StrictInt, StrictStr
 
-from retoma.apps.embeddings import store
-from retoma.apps.embeddings.api.how import (
-    CollectionName,
-    came_by,
-    has_webhook,
-    model_now,
-    read,
-    routes,
-)
-from retoma.apps.embeddings.export import MEDIA, Format, exported, listing_for
-from retoma.apps.embeddings.model import OVERLAP, SIZE, SIZES, checked_name, checked_rule
-from retoma.apps.embeddings.store.collections import Collection, Progress
-from retoma.db import Transaction
+from retoma.apps.embeddings import service
+from retoma.apps.embeddings.api.wire import CollectionName, origin_of, routes
+from retoma.apps.embeddings.export import MEDIA, Format, listing_for
+from retoma.apps.embeddings.model import OVERLAP, SIZE, SIZES
+from retoma.apps.embeddings.store.collections import Collection
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.files import saved_list
@@ -97,12 +89,10 @@ class ReembeddingShown(Shown):
 @routes.post("/api/embeddings/collections", status_code=201)
 async def add_collection(body: NewCollection, who: Operator, house: AHouse) -> CollectionShown:
     """Its model is the one the settings name now; 409 where there is one of that name."""
-    name, rule = checked_name(body.name), checked_rule(body.size, body.overlap)
-    model = model_now(house)
-    await house.retoma.write(
-        lambda tx: store.collections.add(tx, name, model, rule, actor=who.name)
+    await service.add_collection(
+        house.retoma, body.name, size=body.size, overlap=body.overlap, actor=who.name
     )
-    return await shown(house, name)
+    return await _shown(house, body.name)
 
 
 @routes.get("/api/embeddings/collections")
@@ -112,17 +102,15 @@ async def list_collections(
     """By their names."""
     stamp = Cursor("embeddings_collections", None)
     [after] = stamp.read(cursor, str) or [""]
-    found = await read(
-        house, partial(store.collections.list_collections, after=after, n=limit + 1)
-    )
-    lines = [line_told(each) for each in found[:limit]]
+    found = await service.list_collections(house.retoma, after=after, limit=limit + 1)
+    lines = [_line(each) for each in found[:limit]]
     return PageOf(items=lines, next=stamp.write(lines[-1].name if len(found) > limit else None))
 
 
 @routes.get("/api/embeddings/collections/{name}")
 async def get_collection(name: CollectionName, _: Viewer, house: AHouse) -> CollectionShown:
     """How it is cut and embedded, and how far that is."""
-    return await shown(house, name)
+    return await _shown(house, name)
 
 
 @routes.get(
@@ -150,9 +138,8 @@ async def export_collection(
     ] = Format.JSONL,
 ) -> Response:
     """Its chunks as a file: document, metadata, place, text, model and vector."""
-    found = await read(house, partial(store.collections.get, name=name))
+    pages = await service.export_collection(house.retoma, name)
     make = listing_for(as_)
-    pages = exported(house.retoma, found.id)
     return await saved_list(house, f"{name}.{as_}", MEDIA[as_], make, pages)
 
 
@@ -162,45 +149,31 @@ async def reembed(
 ) -> ReembeddingShown:
     """Have it embedded by the model that the settings name now, as one batch. Asked again it goes on with
     what is left. A document is found by its old vectors until it has new ones."""
-    there = await read(house, partial(store.collections.get, name=name))
-    size = there.rule.size if body.size is None else body.size
-    overlap = there.rule.overlap if body.overlap is None else body.overlap
-    rule, model = checked_rule(size, overlap), model_now(house)
-    _, changed = await house.retoma.write(
-        lambda tx: store.collections.change(tx, name, model, rule, actor=who.name)
+    started = await service.reembed_collection(
+        house.retoma,
+        name,
+        size=body.size,
+        overlap=body.overlap,
+        **origin_of(who, visit),
     )
-    came = came_by(visit)
-    follow = has_webhook(house)
-    batch, jobs = await house.retoma.write(
-        lambda tx: store.collections.reembed(tx, name, actor=who.name, follow=follow, **came)
-    )
-    return ReembeddingShown(
-        collection=await shown(house, name), changed=changed, batch=batch, jobs=jobs
-    )
+    return ReembeddingShown(collection=await _shown(house, name), **asdict(started))
 
 
 @routes.delete("/api/embeddings/collections/{name}", status_code=204)
 async def remove_collection(name: CollectionName, who: Operator, house: AHouse) -> Response:
     """With all its documents. Vectors that no other collection needs go an hour later."""
-    gone = False
-    while not gone:
-        gone = await house.retoma.write(
-            lambda tx: store.collections.remove_some(tx, name, actor=who.name)
-        )
+    await service.remove_collection(house.retoma, name, actor=who.name)
     return Response(status_code=204)
 
 
-async def shown(house: House, name: str) -> CollectionShown:
-    def look(tx: Transaction) -> tuple[Collection, Progress]:
-        found = store.collections.get(tx, name)
-        return found, store.collections.progress(tx, found)
-
-    found, progress = await read(house, look)
-    told = ProgressShown.model_validate(progress)
-    return CollectionShown(**line_told(found).model_dump(), progress=told)
+async def _shown(house: House, name: str) -> CollectionShown:
+    found, progress = await service.get_collection(house.retoma, name)
+    return CollectionShown(
+        **_line(found).model_dump(), progress=ProgressShown.model_validate(progress)
+    )
 
 
-def line_told(found: Collection) -> CollectionLine:
+def _line(found: Collection) -> CollectionLine:
     return CollectionLine(
         name=found.name,
         model=found.model.name,

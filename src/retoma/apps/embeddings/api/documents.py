@@ -1,45 +1,29 @@
 """Documents: taken one by one or many at once, looked at, deleted. What cannot be taken is told of."""
 
 from datetime import datetime
-from functools import partial
 from io import SEEK_END
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 from pydantic import Field
 
-from retoma.apps.embeddings import store
-from retoma.apps.embeddings.api.how import (
-    CollectionName,
-    DocumentId,
-    came_by,
-    has_webhook,
-    model_now,
-    read,
-    routes,
-)
-from retoma.apps.embeddings.files import UnreadableFile, text_of
+from retoma.apps.embeddings import service
+from retoma.apps.embeddings.api.wire import CollectionName, DocumentId, origin_of, routes
 from retoma.apps.embeddings.model import (
     LONGEST_NAME,
     MOST_DOCUMENTS,
     MOST_PAIRS,
-    STATUS,
     JobStatus,
     MetadataValue,
     NewDocument,
     checked_name,
-    checked_rule,
     parse_pairs,
 )
 from retoma.apps.embeddings.store.documents import Added
-from retoma.db import Transaction
 from retoma.engine.rules.errors import BadInput
-from retoma.engine.rules.states import State
-from retoma.engine.run.transaction import Transaction as Writing
 from retoma.toolkit.uploads import in_thread, spooled
-from retoma.web import AHouse, AVisit, House, Operator, Viewer
+from retoma.web import AHouse, AVisit, Operator, Viewer
 from retoma.web.cursor import Cursor
-from retoma.web.visit import Visit
 from retoma.web.wire import Limit, NextPage, PageOf, Shown
 from retoma.words import say
 
@@ -128,32 +112,14 @@ async def add_documents(
 ) -> AddedShown:
     """Each becomes a job. The same name and text again is the document that is there, the same name with
     another text takes its place; a collection that is not there is made. 200: nothing was new."""
-    collection, given = _parsed(await request.json())
-    added = await _added(house, visit, collection, given, who.name)
-    response.status_code = 201 if added.new else 200
-    return added
-
-
-async def _added(
-    house: House, visit: Visit, collection: str, given: list[NewDocument], actor: str
-) -> AddedShown:
-    name, model, came = checked_name(collection), model_now(house), came_by(visit)
-    follow = has_webhook(house)
-
-    def add(tx: Writing) -> Added:
-        store.collections.find_or_add(tx, name, model, checked_rule(), actor=actor)
-        there = store.collections.lock(tx, name)
-        return store.documents.add(
-            tx, there.id, name, given, actor=actor, follow=follow, **came
-        )
-
-    added = await house.retoma.write(add)
-    return AddedShown(
-        batch=added.batch,
-        new=[Taken(place=place, id=id_) for place, id_ in added.new.items()],
-        already=[Taken(place=place, id=id_) for place, id_ in added.already.items()],
-        refused=[FlawShown.model_validate(flaw) for flaw in added.flaws],
+    collection, documents = _parse_body(await request.json())
+    added = await service.add_documents(
+        house.retoma,
+        collection,
+        documents,
+        **origin_of(who, visit),
     )
+    return _shown(added, response)
 
 
 @routes.post(
@@ -189,16 +155,15 @@ async def add_file(
         size = file.seek(0, SEEK_END)
         file.seek(0)
         async with house.room.hold(size):
-            content = await in_thread(file.read)
-            try:
-                text = await text_of(house.retoma.isolate, content, name)
-            except UnreadableFile as error:
-                response.status_code = 200
-                flaw = FlawShown(place=0, name=name, code=error.code, message=str(error.why))
-                return AddedShown(batch=None, new=[], already=[], refused=[flaw])
-    added = await _added(house, visit, collection, [NewDocument(name, text, pairs)], who.name)
-    response.status_code = 201 if added.new else 200
-    return added
+            added = await service.add_file(
+                house.retoma,
+                collection,
+                name,
+                await in_thread(file.read),
+                metadata=pairs,
+                **origin_of(who, visit),
+            )
+    return _shown(added, response)
 
 
 @routes.get("/api/embeddings/collections/{name}/documents")
@@ -216,47 +181,49 @@ async def list_documents(
     stamp = Cursor("embeddings_documents", f"{name} {embedded}")
     [after] = stamp.read(cursor, int) or [0]
 
-    def page(tx: Transaction) -> list[dict[str, Any]]:
-        found = store.collections.get(tx, name)
-        return store.documents.list_documents(
-            tx, found.id, embedded=embedded, after=after, n=limit + 1
-        )
-
-    found = await read(house, page)
-    shown = [document_told(each) for each in found[:limit]]
+    found = await service.list_documents(
+        house.retoma, name, embedded=embedded, after=after, limit=limit + 1
+    )
+    shown = [DocumentShown.model_validate(each) for each in found[:limit]]
     return PageOf(items=shown, next=stamp.write(shown[-1].id if len(found) > limit else None))
 
 
 @routes.get("/api/embeddings/documents/{document}")
 async def get_document(document: DocumentId, _: Viewer, house: AHouse) -> DocumentShown:
     """Whether it is embedded, and where its job is."""
-    return document_told(await read(house, partial(store.documents.show, document=document)))
+    return DocumentShown.model_validate(await service.get_document(house.retoma, document))
 
 
 @routes.delete("/api/embeddings/documents/{document}", status_code=204)
 async def remove_document(document: DocumentId, who: Operator, house: AHouse) -> Response:
     """It is found no more. Its job is canceled where it is open."""
-    await house.retoma.write(lambda tx: store.documents.remove(tx, document, actor=who.name))
+    await service.remove_document(house.retoma, document, actor=who.name)
     return Response(status_code=204)
 
 
-def document_told(told: dict[str, Any]) -> DocumentShown:
-    state = told.pop("state")
-    return DocumentShown(**told, status=None if state is None else STATUS[State(state)])
+def _shown(added: Added, response: Response) -> AddedShown:
+    """201 where a document is new, else 200."""
+    response.status_code = 201 if added.new else 200
+    return AddedShown(
+        batch=added.batch,
+        new=[Taken(place=place, id=id_) for place, id_ in added.new.items()],
+        already=[Taken(place=place, id=id_) for place, id_ in added.already.items()],
+        refused=[FlawShown.model_validate(flaw) for flaw in added.flaws],
+    )
 
 
-def _parsed(told: Any) -> tuple[str, list[NewDocument]]:
-    if not isinstance(told, dict) or told.keys() != {"collection", "documents"}:
+def _parse_body(body: Any) -> tuple[str, list[NewDocument]]:
+    if not isinstance(body, dict) or body.keys() != {"collection", "documents"}:
         raise BadInput(say("the body has a collection and documents, and nothing else"))
-    collection, given = told["collection"], told["documents"]
+    collection, given = body["collection"], body["documents"]
     if not isinstance(collection, str) or not isinstance(given, list):
         raise BadInput(say("the body has a collection and documents, and nothing else"))
     if not 1 <= len(given) <= MOST_DOCUMENTS:
         raise BadInput(say("1 to {most} documents come at once", most=MOST_DOCUMENTS))
-    return collection, [_document(place, each) for place, each in enumerate(given)]
+    return collection, [_parse_document(place, each) for place, each in enumerate(given)]
 
 
-def _document(place: int, given: Any) -> NewDocument:
+def _parse_document(place: int, given: Any) -> NewDocument:
     if (
         not isinstance(given, dict)
         or given.keys() - {"metadata"} != {"name", "text"}

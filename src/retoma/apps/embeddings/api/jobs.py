@@ -1,17 +1,16 @@
 """The document's queue: jobs by its own names, the DLQ and its replay, its metrics."""
 
+from dataclasses import asdict
 from datetime import datetime
-from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from pydantic import Field
 
-from retoma.apps.embeddings import store
-from retoma.apps.embeddings.api.how import JobId, read, routes
-from retoma.apps.embeddings.model import KIND, JobStatus
+from retoma.apps.embeddings import service
+from retoma.apps.embeddings.api.wire import JobId, routes
+from retoma.apps.embeddings.model import JobStatus
 from retoma.apps.embeddings.store.jobs import WorkerMetrics
-from retoma.db import Transaction
 from retoma.web import AHouse, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.wire import Limit, NextPage, PageOf, Shown
@@ -72,16 +71,17 @@ async def list_jobs(
     """The newest first."""
     stamp = Cursor("embeddings_jobs", f"{status} {locked_by}")
     [before] = stamp.read(cursor, int) or [None]
-    asked: dict[str, Any] = {"status": status, "worker": locked_by, "before": before}
-    found = await read(house, partial(store.jobs.list_jobs, n=limit + 1, **asked))
-    shown = [QueueJobShown(**each) for each in found[:limit]]
+    found = await service.list_jobs(
+        house.retoma, status=status, worker=locked_by, before=before, limit=limit + 1
+    )
+    shown = [QueueJobShown.model_validate(each) for each in found[:limit]]
     return PageOf(items=shown, next=stamp.write(shown[-1].id if len(found) > limit else None))
 
 
 @routes.get("/api/embeddings/jobs/{job}")
 async def get_job(job: JobId, _: Viewer, house: AHouse) -> QueueJobShown:
     """One job, as the document's table has it; `/api/jobs/{job}` tells all that happened to it."""
-    return QueueJobShown(**await read(house, partial(store.jobs.get, job=job)))
+    return QueueJobShown.model_validate(await service.get_job(house.retoma, job))
 
 
 @routes.get("/api/embeddings/dlq")
@@ -95,11 +95,8 @@ async def list_dead(
     """Jobs that failed for good and that nobody has discarded, the newest first."""
     stamp = Cursor("embeddings_dlq", code)
     [before] = stamp.read(cursor, int) or [None]
-    dead = await house.retoma.dead(kind=KIND, code=code, before=before, limit=limit)
-    causes = await house.retoma.dead_causes([each.id for each in dead])
-    found = await read(house, partial(store.jobs.these, jobs=[each.id for each in dead]))
-    said = {job: cause.message for job, cause in causes.items()}
-    shown = [DeadShown(**each, message=said.get(each["id"], "")) for each in found]
+    dead = await service.list_dead_jobs(house.retoma, code=code, before=before, limit=limit)
+    shown = [DeadShown(**asdict(job), message=message) for job, message in dead]
     return PageOf(items=shown, next=stamp.write(shown[-1].id if len(dead) == limit else None))
 
 
@@ -107,17 +104,13 @@ async def list_dead(
 async def replay(job: JobId, who: Operator, house: AHouse) -> ReplayedShown:
     """A new generation, with all its attempts; chunks that have their vectors are not embedded again.
     409 for a job that has not failed for good."""
-    await read(house, partial(store.jobs.get, job=job))
-    again = await house.retoma.retry(job, only_dead=True, actor=who.name)
-    return ReplayedShown(id=again.id, generation=again.generation)
+    return ReplayedShown.model_validate(
+        await service.replay_job(house.retoma, job, actor=who.name)
+    )
 
 
 @routes.get("/api/embeddings/metrics")
 async def get_metrics(_: Viewer, house: AHouse) -> MetricsShown:
     """`jobsClaimed` and the others, as the document lists them: equal to the fold of events."""
 
-    def look(tx: Transaction) -> tuple[WorkerMetrics, dict[str, WorkerMetrics]]:
-        return store.jobs.metrics(tx), store.jobs.per_worker(tx)
-
-    total, workers = await read(house, look)
-    return MetricsShown(total=total, workers=workers)
+    return MetricsShown.model_validate(await service.get_metrics(house.retoma))

@@ -4,9 +4,10 @@ from typing import Annotated
 
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
-from retoma.apps.embeddings.api.how import routes, tools_of
+from retoma.apps.embeddings import service
+from retoma.apps.embeddings.api.wire import routes
 from retoma.apps.embeddings.model import MOST_PAIRS, MetadataValue, checked_name
-from retoma.apps.embeddings.vectors import Mode, Question, Searcher
+from retoma.apps.embeddings.vectors import Mode, Question
 from retoma.engine.rules.errors import Transient
 from retoma.web import AHouse, Refusal, Viewer
 from retoma.web.wire import LARGEST, Body, Shown
@@ -85,9 +86,9 @@ async def search(body: Search, who: Viewer, house: AHouse) -> FoundShown:
         metadata=body.metadata,
         least=body.min_score,
     )
-    searcher = tools_of(house).one(Searcher)
     try:
-        return FoundShown.model_validate(await searcher.find(question, actor=who.name))
+        found = await service.search_collection(house.retoma, question, actor=who.name)
     except Transient as error:
         said = say("who makes vectors of texts does not answer now: ask again later")
         raise Refusal("provider_away", said) from error
+    return FoundShown.model_validate(found)

@@ -2,40 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import Depends, Path, Request
 from starlette.responses import Response
 
-from retoma.access import Person
-from retoma.apps.embeddings import store
-from retoma.apps.embeddings.model import STATUS, JobStatus
-from retoma.apps.embeddings.pages.looks import (
+from retoma.apps.embeddings import service
+from retoma.apps.embeddings.pages.presenters import (
+    COLORS,
     CONCERN,
     DEAD,
-    LOOKS,
     PAGE,
     SEARCH,
     address,
-    led,
-    progress_given,
-    read,
-    tools_of,
+    present_progress,
+    redirect_to,
+    status_of,
 )
-from retoma.apps.embeddings.providers import build_provider
-from retoma.apps.embeddings.steps import model_of
-from retoma.apps.embeddings.store.collections import Collection, Progress
-from retoma.db import Transaction
 from retoma.engine.rules.states import State
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
-from retoma.words import Said, say
+from retoma.words import say
 
 routes = page_router()
 
@@ -44,17 +37,6 @@ ROWS: Final = 50  # documents
 CollectionName = Annotated[str, Path(max_length=100)]
 EmbeddedOf = Annotated[bool | None, Blank]
 After = Annotated[Number | None, Blank]
-
-
-def status_of(document: dict[str, Any]) -> JobStatus:
-    """Of a document, in the document's words: what it has counts, not what its job says."""
-    if document["embedded"]:
-        return JobStatus.COMPLETED
-    if document["state"] is None:
-        return JobStatus.FAILED
-    status = STATUS[State(document["state"])]
-    # Its job has ended, and not for what its collection wants now.
-    return JobStatus.FAILED if status is JobStatus.COMPLETED else status
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +58,27 @@ class CollectionScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        collection, progress, found = await read(self.pages.house, self._look)
+        retoma = self.pages.house.retoma
+        collection, progress = await service.get_collection(retoma, self.name)
+        found = await service.list_documents(
+            retoma, self.name, embedded=self.embedded, after=self.after or 0, limit=ROWS + 1
+        )
         head = self.pages.render(
             "embeddings/collection_head.html",
             self.view,
             collection=collection,
             home=PAGE,
             dead=DEAD,
-            **progress_given(progress),
+            **present_progress(progress),
         )
         rows = {
-            f"document-{each['id']}": self.pages.render(
+            f"document-{each.id}": self.pages.render(
                 "embeddings/document_row.html",
                 self.view,
                 document=each,
                 status=status_of(each),
-                look=LOOKS[status_of(each)],
-                parked=each["state"] == State.PARKED and not each["embedded"],
+                look=COLORS[status_of(each)],
+                parked=each.state == State.PARKED and not each.embedded,
             )
             for each in found[:ROWS]
         }
@@ -104,7 +90,7 @@ class CollectionScreen:
             empty=not rows,
             nothing=say("No document is like that now."),
             way=(say("Clear"), address(self.name)),
-            following=self.link(after=found[ROWS - 1]["id"]) if more else None,
+            following=self.link(after=found[ROWS - 1].id) if more else None,
             first=self.link() if self.after else None,
             by_age=False,
         )
@@ -113,13 +99,6 @@ class CollectionScreen:
             drawn("rows", table, rows),
             turns,
         ]
-
-    def _look(self, tx: Transaction) -> tuple[Collection, Progress, list[dict[str, Any]]]:
-        collection = store.collections.get(tx, self.name)
-        found = store.documents.list_documents(
-            tx, collection.id, embedded=self.embedded, after=self.after or 0, n=ROWS + 1
-        )
-        return collection, store.collections.progress(tx, collection), found
 
     def link(self, after: int | None = None) -> str:
         embedded = None if self.embedded is None else int(self.embedded)
@@ -155,34 +134,14 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 @routes.post("/embeddings/colecao/{name}/{verb}")
 async def steer(name: CollectionName, verb: str, actor: Operator, who: ALooker) -> Response:
     """ "Refazer os vetores", "Apagar"."""
+    retoma = who.house.retoma
     match verb:
         case "refazer":
-            return did(who, who.view.tell(await _made_anew(who, name, actor)), address(name))
+            started = await service.reembed_collection(retoma, name, actor=actor.name)
+            said = say("{n} documents are embedded anew", n=started.jobs)
+            return did(who, who.view.tell(said), address(name))
         case "apagar":
-            await _removed(who, name, actor)
-            return led(who, PAGE)
+            await service.remove_collection(retoma, name, actor=actor.name)
+            return redirect_to(who, PAGE)
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))
-
-
-async def _made_anew(who: Looker, name: str, actor: Person) -> Said:
-    """By the model of this process; what is as its collection wants it already is left alone."""
-    retoma, tools = who.house.retoma, tools_of(who.house)
-    model = model_of(tools.one(build_provider))
-    follow = tools.settings.embeddings_webhook is not None
-    await retoma.write(
-        lambda tx: store.collections.change(tx, name, model, None, actor=actor.name)
-    )
-    _, n = await retoma.write(
-        lambda tx: store.collections.reembed(tx, name, actor=actor.name, follow=follow)
-    )
-    return say("{n} documents are embedded anew", n=n)
-
-
-async def _removed(who: Looker, name: str, actor: Person) -> None:
-    retoma = who.house.retoma
-    gone = False
-    while not gone:
-        gone = await retoma.write(
-            lambda tx: store.collections.remove_some(tx, name, actor=actor.name)
-        )

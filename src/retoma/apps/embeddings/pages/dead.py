@@ -1,6 +1,5 @@
 """The dead letters of embeddings (the document's DLQ), each with its cause and *retry*; the parked documents with *resume*."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final
@@ -8,13 +7,9 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.apps.embeddings.model import CODES, KIND, meaning_of
-from retoma.apps.embeddings.pages.looks import CONCERN, DEAD, address, read
-from retoma.apps.embeddings.store.rows import verb
-from retoma.db import Transaction
-from retoma.engine.query import Search
-from retoma.engine.rules.errors import NotFound
-from retoma.engine.rules.states import State
+from retoma.apps.embeddings import service
+from retoma.apps.embeddings.model import CODES
+from retoma.apps.embeddings.pages.presenters import CONCERN, DEAD, present_job
 from retoma.engine.store import Verb
 from retoma.web.house import AVisit
 from retoma.web.many import do_where
@@ -29,7 +24,6 @@ from retoma.words import say
 
 routes = page_router()
 
-DOCUMENTS_OF_JOBS: Final = verb("documents_of_jobs")
 ROWS: Final = 50
 NOTHING_FAILED: Final = say(
     "No dead letters. A document whose text cannot be embedded appears here."
@@ -37,16 +31,6 @@ NOTHING_FAILED: Final = say(
 NO_SUCH_FAILURE: Final = say("Nothing failed by this error.")
 
 Before = Annotated[Number | None, Blank]
-
-
-@dataclass(frozen=True, slots=True)
-class DeadDocument:
-    """Whose job it was; the document may be gone."""
-
-    id: int
-    name: str
-    collection: str
-    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +51,20 @@ class DeadScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        retoma = self.pages.house.retoma
-        search = letters(self.code)
-        page = await retoma.search(search, before=self.before, limit=ROWS)
-        causes = await retoma.dead_causes([job.id for job in page.jobs])
-        documents = await self._documents([job.id for job in page.jobs])
+        found = await service.search_jobs(
+            self.pages.house.retoma,
+            service.select_dead(self.code),
+            before=self.before,
+            limit=ROWS,
+        )
         rows = {
-            f"dead-{job.id}": self.pages.render(
-                "embeddings/dead_row.html",
-                self.view,
-                job=job,
-                message=causes[job.id].message,
-                meaning=meaning_of(job.code, self.view.language),
-                document=documents.get(job.id),
-                page=DEAD,
+            f"dead-{each.job.id}": self.pages.render(
+                "embeddings/dead_row.html", self.view, page=DEAD, **present_job(each, self.view)
             )
-            for job in page.jobs
-            if job.id in causes
+            for each in found.jobs
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        count = await retoma.count(search)
-        head = self.pages.render("embeddings/dead_head.html", self.view, count=count)
+        head = self.pages.render("embeddings/dead_head.html", self.view, count=found.count)
         waiting = await self._parked_region()
         turns = pager(
             self.pages,
@@ -95,50 +72,27 @@ class DeadScreen:
             empty=not rows,
             nothing=NOTHING_FAILED if self.code is None else NO_SUCH_FAILURE,
             way=None if self.code is None else (say("Clear"), DEAD),
-            following=self._link(page.next) if page.next else None,
+            following=self._link(found.next) if found.next else None,
             first=self._link() if self.before else None,
         )
         return [drawn("dead-head", head), waiting, drawn("rows", table, rows), turns]
 
     async def _parked_region(self) -> Region:
         """The newest parked documents, and how many there are."""
-        retoma = self.pages.house.retoma
-        search = parked(self.code)
-        page = await retoma.search(search, before=None, limit=ROWS)
-        documents = await self._documents([job.id for job in page.jobs])
+        found = await service.search_jobs(
+            self.pages.house.retoma, service.select_parked(self.code), limit=ROWS
+        )
         html = self.pages.render(
             "embeddings/parked.html",
             self.view,
-            count=await retoma.count(search),
-            jobs=[
-                (job, meaning_of(job.code, self.view.language), documents.get(job.id))
-                for job in page.jobs
-            ],
+            count=found.count,
+            jobs=[present_job(each, self.view) for each in found.jobs],
             page=DEAD,
         )
         return drawn("parked", html)
 
-    async def _documents(self, jobs: Sequence[int]) -> dict[int, DeadDocument]:
-        def look(tx: Transaction) -> dict[int, DeadDocument]:
-            return {
-                int(job): DeadDocument(int(id_), name, collection, address(collection))
-                for job, id_, name, collection in tx.all(
-                    DOCUMENTS_OF_JOBS, jobs=json.dumps([*jobs])
-                )
-            }
-
-        return await read(self.pages.house, look) if jobs else {}
-
     def _link(self, before: int | None = None) -> str:
         return DEAD + query_of({"erro": self.code, "antes": before})
-
-
-def letters(code: str | None) -> Search:
-    return Search(letters=True, kind=KIND, code=code)
-
-
-def parked(code: str | None) -> Search:
-    return Search(state=State.PARKED, kind=KIND, code=code)
 
 
 def dead_screen(who: ALooker, erro: CodeOf = None, antes: Before = None) -> DeadScreen:
@@ -167,7 +121,7 @@ async def replay_all(
     """ "Repetir todas"."""
     command = await who.house.retoma.command(Verb.RETRY, actor=actor.name)
     done = await do_where(
-        who.house, command, letters(erro), None, visit, Response(), dry_run=False
+        who.house, command, service.select_dead(erro), None, visit, Response(), dry_run=False
     )
     if done.job is not None:
         said = say("retrying {n} documents", n=done.matching)
@@ -185,7 +139,7 @@ async def resume_all(
     """ "Continuar todos"."""
     command = await who.house.retoma.command(Verb.RESUME, actor=actor.name)
     done = await do_where(
-        who.house, command, parked(erro), None, visit, Response(), dry_run=False
+        who.house, command, service.select_parked(erro), None, visit, Response(), dry_run=False
     )
     if done.job is not None:
         said = say("resuming {n} documents", n=done.matching)
@@ -199,16 +153,12 @@ async def resume_all(
 @routes.post("/embeddings/falhas/{job}/continuar")
 async def resume(job: Number, actor: Operator, who: ALooker) -> Response:
     """ "Continuar": in the same generation, once its cause is removed."""
-    if (await who.house.retoma.get(job)).kind != KIND:
-        raise NotFound(say("there is no job {job} of embeddings", job=job))
-    await who.house.retoma.resume(job, actor=actor.name)
+    await service.resume_job(who.house.retoma, job, actor=actor.name)
     return did(who, who.view.tell(say("job {job} is resumed", job=job)), DEAD)
 
 
 @routes.post("/embeddings/falhas/{job}/repetir")
 async def replay(job: Number, actor: Operator, who: ALooker) -> Response:
     """ "Repetir": with a fresh budget, from where it stopped."""
-    if (await who.house.retoma.get(job)).kind != KIND:
-        raise NotFound(say("there is no job {job} of embeddings", job=job))
-    await who.house.retoma.retry(job, only_dead=True, actor=actor.name)
+    await service.replay_job(who.house.retoma, job, actor=actor.name)
     return did(who, who.view.tell(say("job {job} is tried again", job=job)), DEAD)

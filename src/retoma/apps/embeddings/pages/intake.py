@@ -11,9 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 from starlette.responses import JSONResponse, Response
 
-from retoma.access import Person
-from retoma.apps.embeddings import store
-from retoma.apps.embeddings.files import UnreadableFile, text_of
+from retoma.apps.embeddings import service
 from retoma.apps.embeddings.model import (
     LONGEST_NAME,
     MOST_BYTES,
@@ -23,15 +21,11 @@ from retoma.apps.embeddings.model import (
     SIZES,
     NewDocument,
     checked_name,
-    checked_rule,
 )
-from retoma.apps.embeddings.pages.looks import NEW, address, led, read, tools_of
+from retoma.apps.embeddings.pages.presenters import NEW, address, redirect_to
 from retoma.apps.embeddings.pages.search import MOST
-from retoma.apps.embeddings.providers import build_provider
-from retoma.apps.embeddings.steps import model_of
 from retoma.apps.embeddings.store.documents import Added
 from retoma.engine.rules.errors import BadInput
-from retoma.engine.run.transaction import Transaction
 from retoma.toolkit.uploads import in_thread, spooled
 from retoma.web.pages.asked import Blank, Name
 from retoma.web.pages.kit import ALooker, Looker
@@ -65,9 +59,7 @@ class TextsSaid(BaseModel):
 async def show(
     _: Viewer, who: ALooker, colecao: Annotated[Name | None, Blank] = None
 ) -> Response:
-    known = await read(
-        who.house, lambda tx: store.collections.list_collections(tx, after="", n=MOST)
-    )
+    known = await service.list_collections(who.house.retoma, limit=MOST)
     return who.answer(
         "embeddings/new.html",
         page=NEW,
@@ -84,14 +76,15 @@ async def show(
 async def take(actor: Operator, who: ALooker, request: Request) -> Response:
     """Some files; what became of each is the answer."""
     wanted = _read(await json_of(request))
-    added = await _added(
-        who,
-        actor,
+    added = await service.add_documents(
+        who.house.retoma,
         wanted.colecao,
-        (wanted.tamanho, wanted.sobreposicao),
         [NewDocument(each.nome, each.texto) for each in wanted.documentos],
+        size=wanted.tamanho,
+        overlap=wanted.sobreposicao,
+        actor=actor.name,
     )
-    return JSONResponse(_told(who, wanted.colecao, added), status_code=201)
+    return JSONResponse(_present(who, wanted.colecao, added), status_code=201)
 
 
 @routes.post("/embeddings/nova/arquivo")
@@ -111,16 +104,16 @@ async def take_file(
         size = file.seek(0, SEEK_END)
         file.seek(0)
         async with house.room.hold(size):
-            content = await in_thread(file.read)
-            try:
-                text = await text_of(house.retoma.isolate, content, nome)
-            except UnreadableFile as error:
-                refused = [{"nome": nome, "mensagem": who.view.tell(error.why)}]
-                nothing = {"address": address(colecao), "novos": 0, "ja": 0}
-                return JSONResponse({**nothing, "recusados": refused}, status_code=201)
-    rule = (tamanho, sobreposicao)
-    added = await _added(who, actor, colecao, rule, [NewDocument(nome, text)])
-    return JSONResponse(_told(who, colecao, added), status_code=201)
+            added = await service.add_file(
+                house.retoma,
+                colecao,
+                nome,
+                await in_thread(file.read),
+                size=tamanho,
+                overlap=sobreposicao,
+                actor=actor.name,
+            )
+    return JSONResponse(_present(who, colecao, added), status_code=201)
 
 
 @routes.post("/embeddings/nova/texto")
@@ -129,33 +122,15 @@ async def paste(actor: Operator, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
     name, text = form.one("nome") or "", form.one("texto") or ""
     collection = form.one("colecao") or ""
-    added = await _added(who, actor, collection, (SIZE, OVERLAP), [NewDocument(name, text)])
+    added = await service.add_documents(
+        who.house.retoma, collection, [NewDocument(name, text)], actor=actor.name
+    )
     for flaw in added.flaws:
         raise BadInput(flaw.message)
-    return led(who, address(collection))
+    return redirect_to(who, address(collection))
 
 
-async def _added(
-    who: Looker,
-    actor: Person,
-    collection: str,
-    rule: tuple[int, int],
-    given: list[NewDocument],
-) -> Added:
-    name, cut = checked_name(collection), checked_rule(*rule)
-    tools = tools_of(who.house)
-    model = model_of(tools.one(build_provider))
-    follow = tools.settings.embeddings_webhook is not None
-
-    def add(tx: Transaction) -> Added:
-        store.collections.find_or_add(tx, name, model, cut, actor=actor.name)
-        locked = store.collections.lock(tx, name)
-        return store.documents.add(tx, locked.id, name, given, actor=actor.name, follow=follow)
-
-    return await who.house.retoma.write(add)
-
-
-def _told(who: Looker, collection: str, added: Added) -> dict[str, Any]:
+def _present(who: Looker, collection: str, added: Added) -> dict[str, Any]:
     """What became of some files, as the page's own script reads it."""
     return {
         "address": address(collection),

@@ -6,10 +6,10 @@ from fastapi import Query
 from pydantic import Field
 from starlette.responses import Response
 
-from retoma.apps.embeddings import store
+from retoma.apps.embeddings import service
 from retoma.apps.embeddings.model import parse_pairs
-from retoma.apps.embeddings.pages.looks import SEARCH, address, read, tools_of
-from retoma.apps.embeddings.vectors import Found, Mode, Question, Searcher
+from retoma.apps.embeddings.pages.presenters import SEARCH, address
+from retoma.apps.embeddings.vectors import Found, Mode, Question
 from retoma.apps.embeddings.vectors.search import LONGEST
 from retoma.apps.embeddings.vectors.spans import pieces_of
 from retoma.engine.rules.errors import Refused, Transient
@@ -44,9 +44,7 @@ async def show(
     modo: How = None,
     metadados: Pairs = None,
 ) -> Response:
-    known = await read(
-        who.house, lambda tx: store.collections.list_collections(tx, after="", n=MOST)
-    )
+    known = await service.list_collections(who.house.retoma, limit=MOST)
     names = [each.name for each in known]
     chosen = colecao or (names[0] if names else "")
     found, why = None, None
@@ -81,11 +79,10 @@ async def _found(
     who: Looker, actor: str, collection: str, wanted: dict[str, object], metadata: str
 ) -> tuple[Found | None, str | None]:
     """What was found, or why nothing could be looked for."""
-    searcher = tools_of(who.house).one(Searcher)
     try:
         pairs = parse_pairs(metadata.split(","))
         question = Question(collection=collection, metadata=pairs, **wanted)  # type: ignore[arg-type]
-        return await searcher.find(question, actor=actor), None
+        return await service.search_collection(who.house.retoma, question, actor=actor), None
     except Refused as error:
         return None, who.view.tell(error.args[0])
     except Transient:

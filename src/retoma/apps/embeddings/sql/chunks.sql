@@ -1,6 +1,6 @@
 -- name: export_chunks
 -- Chunks of a collection with their vectors, as they are now, in the order they came; a page at a time.
-SELECT d.id, k.ordinal, d.name, d.metadata, k.begins, k.ends, k.text, v.model, v.version, v.dims, v.vector
+SELECT d.id, k.ordinal, d.name, d.metadata, k.begins, k.ends, k.text, v.model, v.version, v.vector
 FROM embeddings_documents d
 JOIN embeddings_chunks k ON k.document = d.id AND k.edition = d.edition
 JOIN embeddings_vectors v ON v.hash = k.hash

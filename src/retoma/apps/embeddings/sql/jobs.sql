@@ -30,7 +30,9 @@ SELECT id FROM (
 -- What the index (status, lockExpiresAt) was for: jobs whose lock has expired, by the few runners whose lease is over.
 WITH over AS MATERIALIZED (
     SELECT boot FROM runners WHERE state = 'lost' OR (state IN ('alive', 'leaving') AND lease_until < (SELECT clock())))
-SELECT j.id FROM over o JOIN jobs j ON j.runner = o.boot WHERE j.kind = 'embeddings.document';
+SELECT j.id FROM over o
+CROSS JOIN jobs j  -- SQLite reads the runners first: the index by status would be read from end to end
+WHERE j.runner = o.boot AND j.kind = 'embeddings.document';
 
 -- name: sum_events
 -- What ever happened to jobs of a kind, how often and for how long; added up to this instant.
@@ -56,3 +58,21 @@ SELECT d.id, c.name, d.name, d.text
 FROM jobs j JOIN embeddings_documents d ON d.id = CAST(j.payload ->> 'document' AS bigint)
 JOIN embeddings_collections c ON c.id = d.collection
 WHERE j.id = :job;
+
+-- name: runner_throughput
+-- What each runner has done to the jobs of a kind, those that beat last first.
+SELECT r.name, r.boot, r.state, r.since, r.beat_at, (SELECT clock()), r.lease_until < (SELECT clock()), e.done,
+       e.retried, e.failed, e.recovered, e.ms
+FROM runners r JOIN (
+    SELECT boot,
+           sum(CASE WHEN event IN ('done', 'skipped') THEN n ELSE 0 END) AS done,
+           sum(CASE WHEN event = 'failed' THEN n ELSE 0 END) AS retried,
+           sum(CASE WHEN event IN ('buried', 'poisoned') THEN n ELSE 0 END) AS failed,
+           sum(CASE WHEN event = 'lost' THEN n ELSE 0 END) AS recovered,
+           sum(CASE WHEN event = 'done' THEN ms ELSE 0 END) AS ms
+    FROM (SELECT boot, event, n, ms FROM runner_kinds WHERE kind = :kind
+          UNION ALL
+          SELECT runner, event, n, coalesce(ms, 0) FROM tallies
+          WHERE kind = :kind AND event IS NOT NULL AND runner IS NOT NULL) counted
+    GROUP BY boot) e ON e.boot = r.boot
+ORDER BY r.beat_at DESC, r.boot LIMIT :n;

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retoma.apps.embeddings.chunks import Chunk
-from retoma.apps.embeddings.model import Model
+from retoma.apps.embeddings.model import MetadataValue, Model
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Row
 from retoma.db import Transaction as Reading
@@ -31,6 +31,22 @@ TIDY_FLIGHTS = verb("tidy_flights")
 TIDY_VECTORS = verb("tidy_vectors")
 
 BITE = 500  # vectors deleted in one transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedChunk:
+    """A chunk with its vector. `start` and `end`: where the text stands in its document."""
+
+    document: int
+    name: str
+    metadata: dict[str, MetadataValue]
+    ordinal: int
+    start: int
+    end: int
+    text: str
+    model: str
+    version: str
+    vector: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +212,26 @@ def _keep_of(tx: Transaction, model: Model, made: Sequence[Keeping]) -> None:
     )
 
 
-def export(tx: Reading, collection: int, *, after: tuple[int, int], n: int) -> list[Row]:
+def export(
+    tx: Reading, collection: int, *, after: tuple[int, int], n: int
+) -> list[ExportedChunk]:
     """Chunks with their vectors, after that document and ordinal."""
     document, ordinal = after
-    return tx.all(EXPORT_CHUNKS, collection=collection, document=document, ordinal=ordinal, n=n)
+    asked = {"collection": collection, "document": document, "ordinal": ordinal, "n": n}
+    return [_read_chunk(row) for row in tx.all(EXPORT_CHUNKS, **asked)]
+
+
+def _read_chunk(row: Row) -> ExportedChunk:
+    document, ordinal, name, metadata, start, end, text, model, version, vector = row
+    return ExportedChunk(
+        document=document,
+        name=name,
+        metadata=json.loads(metadata),
+        ordinal=ordinal,
+        start=start,
+        end=end,
+        text=text,
+        model=model,
+        version=version,
+        vector=bytes(vector),
+    )

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from retoma.apps.embeddings.chunks import Rule
-from retoma.apps.embeddings.model import KIND, Ask, Model
+from retoma.apps.embeddings.model import KIND, Ask, Model, NewDocument, Origin
+from retoma.apps.embeddings.store import documents
 from retoma.apps.embeddings.store.documents import (
     FIRST_DOCUMENTS,
     NAME_JOBS,
+    Added,
     follow_batch,
     remove,
 )
@@ -80,6 +82,21 @@ def find_or_add(
     return add(tx, name, model, rule, actor=actor) if row is None else _read(row)
 
 
+def add_documents(
+    tx: Transaction,
+    name: str,
+    model: Model,
+    rule: Rule,
+    given: Sequence[NewDocument],
+    *,
+    follow: bool = False,
+    **origin: Unpack[Origin],
+) -> Added:
+    """Add documents to the collection of that name; make it by this model and rule where there is none."""
+    find_or_add(tx, name, model, rule, actor=origin["actor"])
+    return documents.add(tx, lock(tx, name).id, name, given, follow=follow, **origin)
+
+
 def get(tx: Reading | Transaction, name: str) -> Collection:
     row = tx.one(GET_COLLECTION, name=name)
     if row is None:
@@ -128,13 +145,7 @@ def change(
 
 
 def reembed(
-    tx: Transaction,
-    name: str,
-    *,
-    actor: str,
-    correlation: str | None = None,
-    traceparent: str | None = None,
-    follow: bool = False,
+    tx: Transaction, name: str, *, follow: bool = False, **origin: Unpack[Origin]
 ) -> tuple[int | None, int]:
     """Have all documents embedded that are not as their collection wants it, as one batch; how many.
 
@@ -147,8 +158,8 @@ def reembed(
     if not left:
         return None, 0
     title = f"{name} {collection.edition}"
-    came: dict[str, Any] = {"correlation": correlation, "traceparent": traceparent}
-    batch = tx.submit_many(KIND, left, name=title, actor=actor, **came)
+    actor = origin["actor"]
+    batch = tx.submit_many(KIND, left, name=title, **origin)
     tx.run(NAME_JOBS, batch=batch.id)
     if follow:
         follow_batch(tx, batch.id, name, actor=actor)

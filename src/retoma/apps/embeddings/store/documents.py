@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final, Unpack
 
 from retoma.apps.embeddings.chunks import Rule
 from retoma.apps.embeddings.model import (
     COMPLETION,
     KIND,
+    STATUS,
     Ask,
     Flaw,
+    JobStatus,
+    MetadataValue,
     Model,
     NewDocument,
+    Origin,
     flaw_of,
     metadata_pairs,
 )
@@ -22,10 +27,12 @@ from retoma.db import Row
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound
+from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
 ADD_DOCUMENTS = verb("add_documents")
+DOCUMENTS_OF_JOBS = verb("documents_of_jobs")
 FIND_NAMED = verb("find_named")
 FIRST_DOCUMENTS = verb("first_documents")
 GET_WANTED = verb("get_wanted")
@@ -36,10 +43,44 @@ NAME_JOBS = verb("name_jobs")
 REMOVE_DOCUMENT = verb("remove_document")
 SHOW_DOCUMENT = verb("show_document")
 
-COLUMNS: Final = (
-    *("id", "collection", "name", "sha256", "characters", "chunks", "edition", "embedded"),
-    *("job", "state", "code", "created_by", "created_at", "embedded_at", "metadata"),
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A document without its text. `embedded`: as its collection wants it now; `state`, `code`: of its job,
+    None once that job is deleted."""
+
+    id: int
+    collection: str
+    name: str
+    sha256: str
+    characters: int
+    chunks: int
+    edition: int
+    embedded: bool
+    job: int | None
+    state: State | None
+    code: str | None
+    created_by: str
+    created_at: datetime | None
+    embedded_at: datetime | None
+    metadata: dict[str, MetadataValue]
+
+    @property
+    def status(self) -> JobStatus | None:
+        """The state of its job, as the document of this application calls it."""
+        return None if self.state is None else STATUS[self.state]
+
+
+COLUMNS: Final = tuple(each.name for each in fields(Document))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """A document by its name, and the name of its collection."""
+
+    id: int
+    name: str
+    collection: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +114,12 @@ def add(
     name: str,
     given: Sequence[NewDocument],
     *,
-    actor: str,
-    correlation: str | None = None,
-    traceparent: str | None = None,
     follow: bool = False,
+    **origin: Unpack[Origin],
 ) -> Added:
-    """Take what can be taken, as one batch; `follow`: whether a webhook is told of its end. The same name and text again is the document that is there;
-    the same name with another text takes its place. The collection is locked by whoever calls."""
+    """Add the documents that have no flaw, as one batch; `follow`: notify the webhook of its end. The same
+    name and text again is the document that is there; the same name with another text replaces it. The caller
+    has locked the collection."""
     flaws = [flaw for n, each in enumerate(given) if (flaw := flaw_of(n, each)) is not None]
     bad = {flaw.place for flaw in flaws}
     fit = {n: each for n, each in enumerate(given) if n not in bad}
@@ -93,11 +133,10 @@ def add(
     new = {n: each for n, each in fit.items() if n not in already}
     for each in new.values():
         if each.name in there:
-            remove(tx, there[each.name][0], actor=actor)
-    how = {"actor": actor, "correlation": correlation, "traceparent": traceparent}
-    batch, ids = _submitted(tx, collection, name, [*new.values()], how)
+            remove(tx, there[each.name][0], actor=origin["actor"])
+    batch, ids = _submitted(tx, collection, name, [*new.values()], origin)
     if follow and batch is not None:
-        follow_batch(tx, batch, name, actor=actor)
+        follow_batch(tx, batch, name, actor=origin["actor"])
     taken = dict(zip(new, ids, strict=True))
     _keep_metadata(tx, collection, {id_: fit[n] for n, id_ in (taken | already).items()})
     return Added(batch, taken, already, [*flaws, *twice])
@@ -126,7 +165,7 @@ def _once(fit: dict[int, NewDocument]) -> tuple[dict[int, NewDocument], list[Fla
     for place, each in fit.items():
         seen.setdefault(each.name, place)
     first = {place: each for place, each in fit.items() if seen[each.name] == place}
-    said = str(say("another document of this submission has the same name"))
+    said = say("another document of this submission has the same name")
     twice = [
         Flaw(place, each.name, "twice", said)
         for place, each in fit.items()
@@ -147,18 +186,18 @@ def _submitted(
     collection: int,
     name: str,
     new: Sequence[NewDocument],
-    how: Mapping[str, Any],
+    origin: Origin,
 ) -> tuple[int | None, list[int]]:
     if not new:
         return None, []
     rows = [
         {"name": each.name, "sha256": _sha256(each.text), "text": each.text} for each in new
     ]
-    asked = {"collection": collection, "actor": how["actor"]}
+    asked = {"collection": collection, "actor": origin["actor"]}
     found = tx.all(ADD_DOCUMENTS, rows=json.dumps(rows), **asked)
     ids = [int(id_) for (id_,) in found]
     asks = [Ask(id_) for id_ in ids]
-    batch = tx.submit_many(KIND, asks, name=name, **how)
+    batch = tx.submit_many(KIND, asks, name=name, **origin)
     tx.run(NAME_JOBS, batch=batch.id)
     return batch.id, ids
 
@@ -181,19 +220,25 @@ def _wanted(row: Row) -> Wanted:
     return Wanted(id_, name, text, has, edition, by, Rule(size, overlap), bool(is_cut))
 
 
-def show(tx: Reading | Transaction, document: int) -> dict[str, Any]:
+def get(tx: Reading | Transaction, document: int) -> Document:
     row = tx.one(SHOW_DOCUMENT, document=document)
     if row is None:
         raise NotFound(say("there is no document {document}", document=document))
-    return _seen(row)
+    return _read_document(row)
+
+
+def of_jobs(tx: Reading, jobs: Sequence[int]) -> dict[int, NamedDocument]:
+    """Return the documents of these jobs, by job; those that were deleted are not among them."""
+    rows = tx.all(DOCUMENTS_OF_JOBS, jobs=json.dumps([*jobs]))
+    return {int(job): NamedDocument(int(id_), name, of) for job, id_, name, of in rows}
 
 
 def list_documents(
     tx: Reading, collection: int, *, embedded: bool | None, after: int, n: int
-) -> list[dict[str, Any]]:
+) -> list[Document]:
     told = None if embedded is None else int(embedded)
     rows = tx.all(LIST_DOCUMENTS, collection=collection, embedded=told, after=after, n=n)
-    return [_seen(row) for row in rows]
+    return [_read_document(row) for row in rows]
 
 
 def remove(tx: Transaction, document: int, *, actor: str) -> None:
@@ -220,10 +265,11 @@ def _sha256(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _seen(row: Row) -> dict[str, Any]:
-    told = named(COLUMNS, row)
-    told["embedded"] = bool(told["embedded"])
-    told["metadata"] = json.loads(told["metadata"])
-    for name in ("created_at", "embedded_at"):
-        told[name] = time_of(told[name])
-    return told
+def _read_document(row: Row) -> Document:
+    read = named(COLUMNS, row)
+    read["embedded"] = bool(read["embedded"])
+    read["metadata"] = json.loads(read["metadata"])
+    read["state"] = None if read["state"] is None else State(read["state"])
+    return Document(
+        **read | {name: time_of(read[name]) for name in ("created_at", "embedded_at")}
+    )

@@ -1,9 +1,10 @@
-"""Jobs as the document's `queue_jobs` has them, and its metrics: sums that are exact at every instant."""
+"""Jobs as the document's `queue_jobs` has them, and its metrics, in total and by runner: sums that are exact at every instant."""
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from datetime import datetime
 from heapq import nlargest
 from typing import Any, Final
 
@@ -18,16 +19,39 @@ GET_QUEUE_JOB = verb("get_queue_job")
 JOBS_LOCKED_BY = verb("jobs_locked_by")
 NEXT_JOBS = verb("next_jobs")
 QUEUE_JOBS_OF = verb("queue_jobs_of")
+RUNNER_THROUGHPUT = verb("runner_throughput")
 STUCK_JOBS = verb("stuck_jobs")
 SUM_EVENTS = verb("sum_events")
 SUM_WORKERS = verb("sum_workers")
 TEXT_OF_JOB = verb("text_of_job")
 
-COLUMNS: Final = (
-    *("id", "jobType", "status", "attempts", "maxAttempts", "lockedBy", "lockedAt"),
-    *("lockExpiresAt", "lastHeartbeatAt", "processingStartedAt", "processedAt", "createdAt"),
-    *("runAt", "documentId", "errorCode", "correlationId"),
-)
+RUNNERS: Final = 20  # that did the last work
+SHORTEST: Final = 1.0  # seconds of work from which a throughput is computed
+
+
+@dataclass(frozen=True, slots=True)
+class QueueJob:
+    """A row of the document's table, as it was when it was read."""
+
+    id: int
+    jobType: str  # noqa: N815 — the document's names
+    status: JobStatus
+    attempts: int
+    maxAttempts: int  # noqa: N815
+    lockedBy: str | None  # noqa: N815
+    lockedAt: datetime | None  # noqa: N815
+    lockExpiresAt: datetime | None  # noqa: N815
+    lastHeartbeatAt: datetime | None  # noqa: N815
+    processingStartedAt: datetime | None  # noqa: N815
+    processedAt: datetime | None  # noqa: N815
+    createdAt: datetime | None  # noqa: N815
+    runAt: datetime | None  # noqa: N815
+    documentId: int  # noqa: N815
+    errorCode: str | None  # noqa: N815
+    correlationId: str | None  # noqa: N815
+
+
+COLUMNS: Final = tuple(each.name for each in fields(QueueJob))
 TIMES: Final = tuple(name for name in COLUMNS if name.endswith("At"))
 
 
@@ -43,15 +67,28 @@ class WorkerMetrics:
     avgJobDurationMs: int = 0  # noqa: N815
     stuckJobCount: int = 0  # noqa: N815
 
-    def told(self) -> dict[str, int]:
-        return asdict(self)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerThroughput:
+    """What a runner has done since it started. `per_minute`: documents; None unless it is alive."""
+
+    name: str
+    boot: str
+    state: str
+    heartbeat_at: datetime | None
+    done: int
+    retried: int
+    failed: int
+    recovered: int
+    average_seconds: float | None  # of a document
+    per_minute: float | None
 
 
-def get(tx: Transaction, job: int) -> dict[str, Any]:
+def get(tx: Transaction, job: int) -> QueueJob:
     row = tx.one(GET_QUEUE_JOB, job=job)
     if row is None:
         raise NotFound(say("there is no job {job} of embeddings", job=job))
-    return _seen(row)
+    return _read_job(row)
 
 
 def list_jobs(
@@ -61,7 +98,7 @@ def list_jobs(
     status: JobStatus | None = None,
     worker: str | None = None,
     before: int | None = None,
-) -> list[dict[str, Any]]:
+) -> list[QueueJob]:
     """The newest first. By status they come by their states, each by the index that is short for it."""
     if worker is not None:
         held = [int(id_) for (id_,) in tx.all(JOBS_LOCKED_BY, worker=worker)]
@@ -83,13 +120,13 @@ def list_jobs(
     return [
         each
         for each in these(tx, jobs)
-        if status is None or worker is None or each["status"] == status
+        if status is None or worker is None or each.status == status
     ]
 
 
-def these(tx: Transaction, jobs: Sequence[int]) -> list[dict[str, Any]]:
+def these(tx: Transaction, jobs: Sequence[int]) -> list[QueueJob]:
     """The newest first."""
-    return [_seen(row) for row in tx.all(QUEUE_JOBS_OF, jobs=json.dumps([*jobs]))]
+    return [_read_job(row) for row in tx.all(QUEUE_JOBS_OF, jobs=json.dumps([*jobs]))]
 
 
 def stuck(tx: Transaction) -> list[int]:
@@ -119,11 +156,36 @@ def metrics(tx: Transaction, worker: str | None = None) -> WorkerMetrics:
 
 def per_worker(tx: Transaction) -> dict[str, WorkerMetrics]:
     """By the names of runners; of one that ended long ago nothing is known any more."""
-    late = Counter(each["lockedBy"] for each in these(tx, stuck(tx)))
+    late = Counter(each.lockedBy for each in these(tx, stuck(tx)))
     found: dict[str, list[Any]] = {}
     for name, *row in tx.all(SUM_WORKERS, kind=KIND):
         found.setdefault(name, []).append(row)
     return {name: _summed(rows, late[name]) for name, rows in sorted(found.items())}
+
+
+def list_runner_throughput(tx: Transaction) -> list[RunnerThroughput]:
+    """What each runner has done, those that sent a heartbeat last first."""
+    return [_read_throughput(row) for row in tx.all(RUNNER_THROUGHPUT, kind=KIND, n=RUNNERS)]
+
+
+def _read_throughput(row: Row) -> RunnerThroughput:
+    name, boot, state, since, beat, now, late, done, retried, failed, recovered, ms = row
+    began, until = time_of(since), time_of(now)
+    seconds = None
+    if state == "alive" and not late and began is not None and until is not None:
+        seconds = max((until - began).total_seconds(), SHORTEST)
+    return RunnerThroughput(
+        name=name,
+        boot=boot,
+        state="silent" if late and state in ("alive", "leaving") else state,
+        heartbeat_at=time_of(beat),
+        done=int(done),
+        retried=int(retried),
+        failed=int(failed),
+        recovered=int(recovered),
+        average_seconds=float(ms) / 1000 / int(done) if done else None,
+        per_minute=None if seconds is None else int(done) * 60 / seconds,
+    )
 
 
 def _summed(rows: Sequence[Any], late: int) -> WorkerMetrics:
@@ -141,6 +203,7 @@ def _summed(rows: Sequence[Any], late: int) -> WorkerMetrics:
     )
 
 
-def _seen(row: Row) -> dict[str, Any]:
-    told = named(COLUMNS, row)
-    return told | {name: time_of(told[name]) for name in TIMES}
+def _read_job(row: Row) -> QueueJob:
+    read = named(COLUMNS, row)
+    times = {name: time_of(read[name]) for name in TIMES}
+    return QueueJob(**read | times | {"status": JobStatus(read["status"])})
