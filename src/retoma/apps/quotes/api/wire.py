@@ -1,30 +1,82 @@
-"""What all the rooms of this API need."""
+"""The quotes application on the wire: what a request may say, and what an answer says."""
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from typing import Annotated, Final
 
 from fastapi import Path
-from pydantic import Field, PlainSerializer
+from pydantic import (
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    StrictStr,
+    field_validator,
+)
 
-from retoma.apps.quotes.model import PERCENT, ProcessingCheckpoint, QuoteStatus, money_of
-from retoma.apps.quotes.store import parked_by_code, time_told
-from retoma.db import Transaction
-from retoma.library import Retoma
+from retoma.apps.quotes import store
+from retoma.apps.quotes.model import ProcessingCheckpoint, QuoteKind, QuoteStatus
+from retoma.apps.quotes.service.tables import LONGEST, MOST
 from retoma.web import router
-from retoma.web.wire import LARGEST, Shown
-from retoma.words import Language, Said, say, tell
+from retoma.web.money import BudgetShown, CostsShown, budget_shown, costs_shown
+from retoma.web.wire import LARGEST, Body, Name, Shown
+from retoma.words import say
 
-T = TypeVar("T")
 routes = router("quotes")
 
-LONGEST: Final = 10_000  # characters of a description
+NAMED: Final = 1_000  # quotes that a clean-up names
 
 # A JSON number: two places of at most twelve digits are written as they are.
 Reais = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
+Costs = Annotated[CostsShown, BeforeValidator(costs_shown)]
+Budget = Annotated[BudgetShown, BeforeValidator(budget_shown)]
 QuoteId = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a quote.")]
 LoteId = Annotated[int, Path(ge=1, le=LARGEST, description="The number of a lote.")]
+
+
+class NewQuote(Body):
+    """What is to be quoted."""
+
+    descricao: Annotated[StrictStr, Field(min_length=1, max_length=LONGEST["descricao"])]
+    tipo: QuoteKind = QuoteKind.AUTO
+    codigo: Annotated[StrictStr, Field(min_length=1, max_length=LONGEST["codigo"])] | None = (
+        None
+    )
+
+    @field_validator("descricao")
+    @classmethod
+    def _says_something(cls, value: str) -> str:
+        if not value.strip() or "\0" in value:
+            raise ValueError(say("says nothing"))
+        return value.strip()
+
+    @field_validator("codigo")
+    @classmethod
+    def _can_be_kept(cls, value: str | None) -> str | None:
+        if value is not None and "\0" in value:
+            raise ValueError(say("has a NUL character"))
+        return value
+
+    def wanted(self) -> store.NewQuote:
+        return store.NewQuote(self.descricao, self.tipo, self.codigo)
+
+
+class NewLote(Body):
+    """Quotes that belong together, all of them or none."""
+
+    nome: Name | None = None
+    quotes: Annotated[list[NewQuote], Field(min_length=1, max_length=MOST)]
+    orcamento: Annotated[StrictStr, Field(max_length=50, examples=["25 USD"])] | None = None
+
+    @field_validator("quotes")
+    @classmethod
+    def _each_code_once(cls, quotes: list[NewQuote]) -> list[NewQuote]:
+        met: set[str] = set()
+        for each in quotes:
+            if each.codigo in met:
+                raise ValueError(say("name the codigo {code} twice", code=each.codigo))
+            met |= {each.codigo} if each.codigo else set()
+        return quotes
 
 
 class WaitingFor(Shown):
@@ -34,46 +86,6 @@ class WaitingFor(Shown):
     quotes: int
     message: str | None = Field(description="What was said when the newest of them stopped.")
     cure: str
-
-
-# How what stopped a quote is put right. In the answer it stands in the language of whoever asks.
-CURES: Final[Mapping[str, Said]] = {
-    "no_key": say(
-        "Set the key that is named (`RETOMA_ANTHROPIC_KEY` or `RETOMA_SERPAPI_KEY`) and start the runners"
-        " again; then resume."
-    ),
-    "unauthorized": say(
-        "The service refused the key: give the runners one that is good and start them again; then resume."
-    ),
-    "wrong_address": say(
-        "There is no such service or no such model: correct `RETOMA_ANTHROPIC_MODEL` or the address of the"
-        " service and start the runners again; then resume."
-    ),
-    "rejected": say(
-        "The service rejected the request: put right what it says (the credit of the account, or"
-        " `RETOMA_ANTHROPIC_MODEL`) and start the runners again; then resume."
-    ),
-    "config": say(
-        "Put right the setting or the key that it names and start the runners again; then resume."
-    ),
-    "budget": say("Add credit at the service, or raise the budget; then resume."),
-}
-LOOK: Final = say("Put right what it says; then resume.")
-
-
-async def waiting_told(
-    house: "Has", language: Language | None, lote: int | None = None
-) -> list[WaitingFor]:
-    """Of one lote, or of all."""
-    found = await read(house, lambda tx: parked_by_code(tx, lote))
-    return [waiting_for(*each, language) for each in found]
-
-
-def waiting_for(
-    code: str, quotes: int, message: str | None, language: Language | None
-) -> WaitingFor:
-    cure = tell(CURES.get(code, LOOK), language)
-    return WaitingFor(code=code, quotes=quotes, message=message, cure=cure)
 
 
 class QuoteLine(Shown):
@@ -97,35 +109,60 @@ class QuoteLine(Shown):
     created_at: datetime | None
 
 
-def line_told(told: dict[str, Any]) -> dict[str, Any]:
-    """What a list says of a quote."""
-    result = told["result"] if isinstance(told["result"], dict) else {}
-    times = ("started_at", "completed_at", "created_at")
-    return {
-        "id": told["id"],
-        "lote": told["batch_request_id"],
-        **{
-            name: told[name] for name in ("codigo", "tipo", "status", "worker_id", "error_code")
-        },
-        "descricao": told["descricao"],
-        "processing_checkpoint": told["processing_checkpoint"],
-        "progress_percentage": percentage(told["processing_checkpoint"]),
-        "attempt_number": told["attempt_number"],
-        "price": money_of(result.get("price")),
-        "currency": result.get("currency"),
-        **{name: time_told(told[name]) for name in times},
-    }
+class QuoteShown(QuoteLine):
+    """All that is known of a quote."""
+
+    last_heartbeat: datetime | None
+    resume_data: JsonValue
+    claude_payload_json: JsonValue
+    google_shopping_response_json: JsonValue
+    result: JsonValue
+    error_message: str | None
+    waiting_for: WaitingFor | None = Field(
+        description="What somebody must put right before it goes on."
+    )
+    created_by: str
+    job: int | None
+    cost: Costs | None = Field(description="None: taken over as history, it has no job.")
 
 
-def percentage(checkpoint: str | None) -> int:
-    return 0 if checkpoint is None else PERCENT.get(ProcessingCheckpoint(checkpoint), 0)
+class LoteShown(Shown):
+    """A lote and how far it is."""
+
+    id: int
+    nome: str
+    total: int
+    by_status: dict[QuoteStatus, int]
+    progress_percentage: float
+    finished: bool
+    paused: bool
+    eta_seconds: float | None
+    cost: Costs
+    orcamento: Budget | None = Field(
+        description="Once it is `exhausted` nothing more is paid for, and its quotes wait."
+    )
 
 
-class Has(Protocol):
-    """Whoever has a Retoma: a site, or the tools of a command."""
+class LoteImported(LoteShown):
+    """A lote that a table became."""
 
-    retoma: Retoma
+    left_out: int = Field(description="Bad rows of the table, which were not imported.")
 
 
-async def read(house: Has, fn: Callable[[Transaction], T]) -> T:
-    return await (await house.retoma.database()).read(fn)
+class BatchStatus(LoteShown):
+    """A lote in detail."""
+
+    stuck_count: int
+    by_checkpoint: dict[ProcessingCheckpoint, int]
+    errors: dict[str, int]
+    waiting_for: list[WaitingFor] = Field(
+        description="What somebody must put right before its quotes go on, the most first."
+    )
+
+
+class Cleaned(Shown):
+    """What was marked ERROR."""
+
+    cleaned: int
+    parked: int = Field(description="How many of these were waiting for somebody.")
+    quotes: list[int] = Field(description=f"The numbers of the first {NAMED} of them.")
