@@ -35,12 +35,7 @@ async def add_lote(
     """All of them or none. With an Idempotency-Key asking again makes no second lote."""
     wanted = [each.wanted() for each in body.quotes]
     made = await lotes.add_lote(
-        house.retoma,
-        wanted,
-        actor=who.name,
-        name=body.nome,
-        budget=body.orcamento,
-        key=key,
+        house.retoma, wanted, actor=who.name, name=body.nome, budget=body.orcamento, key=key
     )
     response.status_code = 201 if made.is_new else 200
     return LoteShown.model_validate(await lotes.get_lote(house.retoma, made.id))

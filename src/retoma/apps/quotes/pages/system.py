@@ -10,7 +10,6 @@ from starlette.responses import Response
 from retoma.apps.quotes.model import ProcessingCheckpoint, meanings_in, percentage
 from retoma.apps.quotes.pages.presenters import CONCERN, present_lote
 from retoma.apps.quotes.service import lotes, recovery
-from retoma.apps.quotes.service.waiting import list_waiting
 from retoma.engine.rules.errors import BadInput
 from retoma.web.pages.asked import BatchOf
 from retoma.web.pages.kit import ALooker, Pages, drawn
@@ -51,7 +50,7 @@ class StuckScreen:
         stuck = await recovery.list_stuck(retoma)
         given: dict[str, Any] = {
             "stuck": stuck,
-            "waiting": await list_waiting(retoma, language),
+            "waiting": await recovery.list_waiting(retoma, language),
             "lote": None,
             "meanings": meanings_in(language),
             "left": sum(each.lease_expired for each in stuck),

@@ -1,6 +1,6 @@
 """Lotes: quotes that are asked for together, and what came of them."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, BinaryIO, Final
@@ -8,13 +8,13 @@ from typing import Any, BinaryIO, Final
 from retoma.apps.quotes import store
 from retoma.apps.quotes.model import CODES, KIND, ProcessingCheckpoint, QuoteStatus
 from retoma.apps.quotes.service.quotes import QuoteLine, arguments_of, line_fields
-from retoma.apps.quotes.service.recovery import count_stuck
+from retoma.apps.quotes.service.recovery import WaitingFor, count_stuck, list_waiting
 from retoma.apps.quotes.service.tables import MOST_LINES, BadRows, Table, read_table
-from retoma.apps.quotes.service.waiting import WaitingFor, list_waiting
-from retoma.apps.quotes.service.writing import Created, add_once, read
+from retoma.apps.quotes.service.writing import Created, add_once, asked, read
 from retoma.engine.ops.batches import Batch, Progress
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.rules.states import State
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen
 from retoma.library import Retoma
@@ -90,14 +90,8 @@ async def add_lote(
 ) -> Created:
     """Submit quotes as a lote, all of them or none."""
     quotes = [arguments_of(each) for each in wanted]
-    return await add_once(
-        retoma,
-        lambda tx: store.add_lote(tx, wanted, name=name, budget=budget, actor=actor).lote or 0,
-        verb="add_lote",
-        actor=actor,
-        key=key,
-        arguments={"nome": name, "quotes": quotes, "orcamento": budget},
-    )
+    call = asked(actor, key, "add_lote", nome=name, quotes=quotes, orcamento=budget)
+    return await add_once(retoma, call, _adding(wanted, name, budget, actor))
 
 
 async def import_table(
@@ -125,23 +119,18 @@ async def import_table(
         table = await memory.read(read_table, text)
         if table.n_bad and not (only_good and table.quotes):
             raise BadRows(table)
-        created = await add_once(
-            retoma,
-            lambda tx: (
-                store.add_lote(tx, table.quotes, name=name, budget=budget, actor=actor).lote
-                or 0
-            ),
-            verb="import_lote",
-            actor=actor,
-            key=key,
-            arguments={
-                "nome": name,
-                "orcamento": budget,
-                "so_boas": only_good,
-                "sha256": hashed,
-            },
-        )
+        arguments = {"nome": name, "orcamento": budget, "so_boas": only_good}
+        call = asked(actor, key, "import_lote", **arguments, sha256=hashed)
+        created = await add_once(retoma, call, _adding(table.quotes, name, budget, actor))
     return created, table
+
+
+def _adding(
+    wanted: Sequence[store.NewQuote], name: str | None, budget: str | None, actor: str
+) -> Callable[[Transaction], int]:
+    return lambda tx: (
+        store.add_lote(tx, wanted, name=name, budget=budget, actor=actor).lote or 0
+    )
 
 
 def _sha256_of(file: BinaryIO) -> tuple[str, int]:
@@ -224,36 +213,22 @@ async def resume_lote(retoma: Retoma, lote: int, *, actor: str, context: Visit) 
             )
         )
     await retoma.take_back(actor=actor)
-    return await _act_on(retoma, batch, "resume", actor, context)
+    order = Order(verb="resume", actor=actor, batch=lote)
+    return await act_on_batch(retoma, batch, order, context)
 
 
 async def cancel_lote(retoma: Retoma, lote: int, *, actor: str, context: Visit) -> BatchAction:
     """Cancel every quote of a lote that has not ended."""
-    return await _act_on(retoma, await get_batch(retoma, lote), "cancel", actor, context)
+    order = Order(verb="cancel", actor=actor, batch=lote)
+    return await act_on_batch(retoma, await get_batch(retoma, lote), order, context)
 
 
 async def retry_lote(
-    retoma: Retoma,
-    lote: int,
-    codes: Sequence[str] | None = None,
-    *,
-    actor: str,
-    context: Visit,
+    retoma: Retoma, lote: int, codes: list[str] | None = None, *, actor: str, context: Visit
 ) -> BatchAction:
     """Retry the quotes of a lote that ended in ERROR, with any of these codes or with any code."""
-    return await _act_on(retoma, await get_batch(retoma, lote), "retry", actor, context, codes)
-
-
-async def _act_on(
-    retoma: Retoma,
-    batch: Batch,
-    verb: str,
-    actor: str,
-    context: Visit,
-    codes: Sequence[str] | None = None,
-) -> BatchAction:
-    order = Order(verb=verb, actor=actor, batch=batch.id, codes=[*codes] if codes else None)
-    return await act_on_batch(retoma, batch, order, context)
+    order = Order(verb="retry", actor=actor, batch=lote, codes=codes)
+    return await act_on_batch(retoma, await get_batch(retoma, lote), order, context)
 
 
 async def export_lote(retoma: Retoma, lote: int) -> AsyncIterator[list[QuoteResult]]:

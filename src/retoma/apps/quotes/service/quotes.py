@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from retoma.apps.quotes import store
 from retoma.apps.quotes.model import ProcessingCheckpoint, QuoteStatus, money_of, percentage
-from retoma.apps.quotes.service.waiting import WaitingFor, waiting_for
-from retoma.apps.quotes.service.writing import Created, add_once, read
+from retoma.apps.quotes.service.recovery import WaitingFor, waiting_for
+from retoma.apps.quotes.service.writing import Created, add_once, asked, read
 from retoma.engine.rules.states import State
 from retoma.engine.store.cost import CostSeen
 from retoma.library import Retoma
@@ -89,14 +89,8 @@ async def add_quote(
     retoma: Retoma, wanted: store.NewQuote, *, actor: str, key: str | None = None
 ) -> Created:
     """Submit one quote that belongs to no lote."""
-    return await add_once(
-        retoma,
-        lambda tx: store.add_quote(tx, wanted, actor=actor),
-        verb="add_quote",
-        actor=actor,
-        key=key,
-        arguments=arguments_of(wanted),
-    )
+    call = asked(actor, key, "add_quote", **arguments_of(wanted))
+    return await add_once(retoma, call, lambda tx: store.add_quote(tx, wanted, actor=actor))
 
 
 async def get_quote(retoma: Retoma, quote: int, language: Language | None = None) -> Quote:

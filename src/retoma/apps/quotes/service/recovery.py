@@ -1,4 +1,4 @@
-"""What the document watches and recovers: quotes at work, quotes that are stuck, quotes that are too old."""
+"""What the document watches and recovers: quotes at work, stuck quotes, quotes that wait for a person."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,11 +20,34 @@ from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
 from retoma.library import Retoma
-from retoma.words import say
+from retoma.words import Language, Said, say, tell
 
 QUIET: Final = "10m"  # without progress for so long a quote is stuck
 DAY: Final = "24h"  # over which the average is taken
 MOST_STUCK: Final = PAGE  # stuck quotes in one list
+# How a person puts right what stopped a quote.
+CURES: Final[Mapping[str, Said]] = {
+    "no_key": say(
+        "Set the key that is named (`RETOMA_ANTHROPIC_KEY` or `RETOMA_SERPAPI_KEY`) and start the runners"
+        " again; then resume."
+    ),
+    "unauthorized": say(
+        "The service refused the key: give the runners one that is good and start them again; then resume."
+    ),
+    "wrong_address": say(
+        "There is no such service or no such model: correct `RETOMA_ANTHROPIC_MODEL` or the address of the"
+        " service and start the runners again; then resume."
+    ),
+    "rejected": say(
+        "The service rejected the request: put right what it says (the credit of the account, or"
+        " `RETOMA_ANTHROPIC_MODEL`) and start the runners again; then resume."
+    ),
+    "config": say(
+        "Put right the setting or the key that it names and start the runners again; then resume."
+    ),
+    "budget": say("Add credit at the service, or raise the budget; then resume."),
+}
+OTHERWISE: Final = say("Put right what it says; then resume.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +80,16 @@ class Recovered:
 
     recovered: int
     stuck_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFor:
+    """What stopped some quotes, the message of the newest of them, and how to put it right."""
+
+    code: str
+    quotes: int
+    message: str | None
+    cure: str
 
 
 async def get_stats(retoma: Retoma) -> Stats:
@@ -100,6 +133,20 @@ async def count_stuck(retoma: Retoma, lote: int | None = None) -> int:
     held = await retoma.count_stuck(quiet=QUIET, kind=KIND, batch=lote)
     parked = await read(retoma, lambda tx: store.parked_by_code(tx, lote))
     return held + sum(each.quotes for each in parked if each.code in CONFIGURATION)
+
+
+async def list_waiting(
+    retoma: Retoma, language: Language | None, lote: int | None = None
+) -> list[WaitingFor]:
+    """List what the parked quotes of one lote, or of all, wait for; the most first."""
+    found = await read(retoma, lambda tx: store.parked_by_code(tx, lote))
+    return [waiting_for(*each, language) for each in found]
+
+
+def waiting_for(
+    code: str, quotes: int, message: str | None, language: Language | None
+) -> WaitingFor:
+    return WaitingFor(code, quotes, message, tell(CURES.get(code, OTHERWISE), language))
 
 
 async def is_recoverable(retoma: Retoma, job: Job) -> bool:

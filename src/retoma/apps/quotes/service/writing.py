@@ -1,7 +1,7 @@
 """How the verbs read and write: one transaction each; what is added under an idempotency key is added once."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -27,26 +27,22 @@ async def read(retoma: Retoma, fn: Callable[[Reading], T]) -> T:
     return await (await retoma.database()).read(fn)
 
 
+def asked(actor: str, key: str | None, verb: str, **arguments: Any) -> Asked | None:
+    """Identify a call by its idempotency key; None where the caller gave no key."""
+    if key is None:
+        return None
+    text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    return Asked(actor, key, verb, digest(f"{verb} {text}"))
+
+
 async def add_once(
-    retoma: Retoma,
-    add: Callable[[Transaction], int],
-    *,
-    verb: str,
-    actor: str,
-    key: str | None,
-    arguments: Mapping[str, Any],
+    retoma: Retoma, call: Asked | None, add: Callable[[Transaction], int]
 ) -> Created:
     """Add in one transaction, and keep the number with the key. Raises IdempotencyMismatch where the actor
     used the key for another verb or other arguments."""
-    if key is None:
+    if call is None:
         return Created(await retoma.write(add), is_new=True)
-    text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-    asked = Asked(actor, key, verb, digest(f"{verb} {text}"))
     try:
-        return Created(await retoma.write_once(asked, add, _answer_of), is_new=True)
+        return Created(await retoma.write_once(call, add, lambda id_: {"id": id_}), is_new=True)
     except Answered as earlier:
         return Created(json.loads(earlier.answer)["id"], is_new=False)
-
-
-def _answer_of(number: int) -> dict[str, int]:
-    return {"id": number}
