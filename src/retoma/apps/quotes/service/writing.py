@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from retoma.codec import digest
+from retoma.codec import decode, digest
 from retoma.db import Transaction as Reading
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Asked
@@ -45,4 +45,4 @@ async def add_once(
     try:
         return Created(await retoma.write_once(call, add, lambda id_: {"id": id_}), is_new=True)
     except Answered as earlier:
-        return Created(json.loads(earlier.answer)["id"], is_new=False)
+        return Created(decode(earlier.answer)["id"], is_new=False)
