@@ -18,10 +18,10 @@ from retoma.apps.documents.intake import read_manifest
 from retoma.apps.embeddings.providers import OpenAI
 from retoma.apps.matches.clients.parsers import draft_match, parse_match, parse_round
 from retoma.apps.matches.sites import sites
-from retoma.apps.quotes.api.lotes import read_table
 from retoma.apps.quotes.clients.reading import look_at_page, read_page
 from retoma.apps.quotes.clients.shops import LIMITS
 from retoma.apps.quotes.model import NotAPrice
+from retoma.apps.quotes.service.tables import read_table
 from retoma.dispatch.message import RUN, problem_of
 from retoma.engine.isolation.bounded_json import parse_json
 from retoma.engine.isolation.charset import charset_of, decode_text

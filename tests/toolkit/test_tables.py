@@ -9,7 +9,7 @@ from urllib.parse import quote_plus
 import pytest
 
 from retoma.apps.documents.intake import read_manifest
-from retoma.apps.quotes.api.lotes import MOST, read_table
+from retoma.apps.quotes.service.tables import MOST, read_table
 from retoma.engine.rules.errors import BadInput
 from retoma.toolkit.tables import LONGEST_ROW, plain, read_rows
 from retoma.toolkit.uploads import LONGEST, MOST_FIELDS, spooled, spooled_form

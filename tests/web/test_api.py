@@ -433,7 +433,7 @@ async def test_a_batch_is_submitted_steered_and_looked_at(database_url):
 
 
 async def test_a_verb_on_a_large_batch_is_a_job_of_its_own(database_url, monkeypatch):
-    monkeypatch.setattr(many, "FEW_IN_BATCH", 3)
+    monkeypatch.setattr(orders, "FEW_IN_BATCH", 3)
     async with world(database_url) as house:
         await house.app.submit_many("count", range(10))
 

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from functools import partial
 from tempfile import TemporaryFile
@@ -16,6 +17,7 @@ from typing import Annotated, Any, BinaryIO, Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from fastapi import Query
+from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -42,6 +44,7 @@ JSON: Final = "application/json"
 XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 MEDIA: Final = {"json": JSON, "xlsx": XLSX}  # else CSV
 ENDING: Final = {"json": "json", "xlsx": "xlsx"}
+ANY: Final = TypeAdapter[Any](Any)
 SANDBOX: Final = "sandbox; default-src 'none'"
 
 
@@ -148,13 +151,23 @@ class _Json:
 
     def add(self, page: Sequence[Any]) -> None:
         for each in page:
-            told = each.model_dump(mode="json")
-            text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+            text = json.dumps(
+                _fields_of(each), default=_plain, ensure_ascii=False, separators=(",", ":")
+            )
             self._file.write(self._before + text.encode())
             self._before = b","
 
     def end(self) -> None:
         self._file.write(b"[]" if self._before == b"[" else b"]")
+
+
+def _fields_of(line: Any) -> dict[str, Any]:
+    return line.model_dump(mode="json") if isinstance(line, BaseModel) else asdict(line)
+
+
+def _plain(value: Any) -> Any:
+    """A value of a dataclass, as a model writes it; an amount is a number."""
+    return float(value) if isinstance(value, Decimal) else ANY.dump_python(value, mode="json")
 
 
 class _Table:

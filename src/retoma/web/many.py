@@ -1,11 +1,9 @@
 """Something to be done to many jobs: how many first, then now or by a job of the house."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from fastapi import Response
-from pydantic import BaseModel
 
 from retoma.engine.ops.batches import Batch
 from retoma.engine.query import Search
@@ -13,18 +11,16 @@ from retoma.engine.store import MOVABLE, Asked, Command
 from retoma.web.house import House
 from retoma.web.orders import (
     FEW,
-    FEW_IN_BATCH,
+    BatchAction,
     Order,
+    act_on_batch,
     carry_out_now,
     order_of,
     submit_order,
-    verb_on_batch,
 )
 from retoma.web.replay import written
 from retoma.web.visit import Visit
 from retoma.web.wire import Done, LeftShown, Moved
-
-M = TypeVar("M", bound=BaseModel)
 
 CHUNK = 200  # jobs in one transaction
 
@@ -70,7 +66,7 @@ async def do_where(
     def show(job: int) -> Done:
         return Done(dry_run=False, matching=n, exact=exact, job=job)
 
-    shown = await _by_a_job(house, order, ask, visit, show, Done)
+    shown, _ = await written(house, ask, lambda tx: submit_order(tx, order, visit), show, Done)
     _accepted(response, shown.job)
     return shown
 
@@ -91,29 +87,14 @@ async def do_to_batch(
     response: Response,
 ) -> Moved:
     """One verb on all jobs of a batch."""
-    counts = await batch.counts()
-    if sum(counts.values()) <= FEW_IN_BATCH:
-        moved = await verb_on_batch(batch, order.verb, order.actor, order.codes, order.why)
-        return Moved(batch=batch.id, moved=moved)
-
-    def show(job: int) -> Moved:
-        return Moved(batch=batch.id, moved=0, job=job)
-
-    shown = await _by_a_job(house, order, None, visit, show, Moved)
-    _accepted(response, shown.job)
-    return shown
+    return moved_shown(await act_on_batch(house.retoma, batch, order, visit), response)
 
 
-async def _by_a_job(
-    house: House,
-    order: Order,
-    ask: Asked | None,
-    visit: Visit,
-    show: Callable[[int], M],
-    shape: type[M],
-) -> M:
-    shown, _ = await written(house, ask, lambda tx: submit_order(tx, order, visit), show, shape)
-    return shown
+def moved_shown(done: BatchAction, response: Response) -> Moved:
+    """Answer with what was moved; with 202 and the job's address where a job moves it."""
+    if done.job is not None:
+        _accepted(response, done.job)
+    return Moved.model_validate(done)
 
 
 def _accepted(response: Response, job: int | None) -> None:

@@ -157,6 +157,27 @@ async def _of_batch(retoma: Retoma, order: Order) -> int:
     return await verb_on_batch(batch, order.verb, order.actor, order.codes, order.why)
 
 
+@dataclass(frozen=True, slots=True)
+class BatchAction:
+    """How many jobs of a batch were moved; or, where they are many, the job that moves them."""
+
+    batch: int
+    moved: int
+    job: int | None = None
+
+
+async def act_on_batch(
+    retoma: Retoma, batch: Batch, order: Order, context: Visit
+) -> BatchAction:
+    """Carry out one verb on all jobs of a batch: at once, or by a job where they are many."""
+    counts = await batch.counts()
+    if sum(counts.values()) <= FEW_IN_BATCH:
+        moved = await verb_on_batch(batch, order.verb, order.actor, order.codes, order.why)
+        return BatchAction(batch.id, moved)
+    job = await retoma.write(lambda tx: submit_order(tx, order, context))
+    return BatchAction(batch.id, 0, job)
+
+
 async def verb_on_batch(
     batch: Batch, verb: str, actor: str, codes: Sequence[str] | None, why: str | None
 ) -> int:

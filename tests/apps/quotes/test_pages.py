@@ -14,9 +14,9 @@ import pytest
 
 from retoma.apps.quotes import APP, store
 from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteStatus
-from retoma.apps.quotes.pages.looks import CONCERN
 from retoma.apps.quotes.pages.lotes import LIST, PAGE, LoteScreen
 from retoma.apps.quotes.pages.plot import plot_of
+from retoma.apps.quotes.pages.presenters import CONCERN
 from retoma.apps.quotes.pages.system import bars_of
 from retoma.apps.quotes.pages.trail import Branch, branch_of, trail_of
 from retoma.apps.quotes.sandbox import Odd

@@ -2,45 +2,34 @@
 
 import io
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from retoma import settings
-from retoma.apps.quotes import APP, store
+from retoma.apps.quotes import APP
 from retoma.apps.quotes.adopt import Adoption
 from retoma.apps.quotes.adopt import adopt as take_over
-from retoma.apps.quotes.api.lotes import (
-    BIGGEST,
-    HEADINGS,
-    MOST_LINES,
-    BadRows,
-    Table,
-    lote_of,
-    read_table,
-    results_of,
-)
-from retoma.apps.quotes.api.system import (
-    count_stuck,
-    recover_all,
-    recover_one,
-    stats_told,
-    status_told,
-    stuck_told,
-)
+from retoma.apps.quotes.service import lotes, recovery
+from retoma.apps.quotes.service import quotes as verbs
+from retoma.apps.quotes.service.recovery import Recovered
+from retoma.apps.quotes.service.tables import BadRows, Table
+from retoma.apps.quotes.service.writing import Created
 from retoma.console.applications import ask_in, print_page, shown_cell
 from retoma.console.batch_progress import watch
 from retoma.console.exits import Exit, Stop
 from retoma.console.kit import ACTOR, clean, console, must_exist, print_json, read_secret, table
 from retoma.engine.rules.errors import BadInput
-from retoma.toolkit.tables import as_text_table
 from retoma.toolkit.tools import Tools
 from retoma.web.files import written_list
+from retoma.web.money import budget_shown, costs_shown
+from retoma.web.room import Room
 from retoma.words import say, speak, tell
 
 T = TypeVar("T")
 
+BIGGEST = 20 << 20  # bytes of a table
 STUCK = ("id", "batch_request_id", "processing_checkpoint", "worker_id", "last_progress")
 COUNTED = (
     *("found", "history", "open", "already", "left", "at_work", "renumbered"),
@@ -69,27 +58,28 @@ def submit(
     content = _content(file)
     called = name or (None if file == "-" else Path(file).stem)
 
-    async def add(tools: Tools) -> tuple[store.Added, Table]:
-        read = io.BytesIO(content)
-        async with as_text_table(read, tools.retoma.isolate, most=MOST_LINES) as text:
-            table = read_table(text)
-        if table.n_bad and not (only_good and table.quotes):
-            raise BadRows(table)
-        return await tools.retoma.write(
-            lambda tx: store.add_lote(tx, table.quotes, name=called, budget=budget, actor=ACTOR)
-        ), table
+    async def add(tools: Tools) -> tuple[Created, Table]:
+        return await lotes.import_table(
+            tools.retoma,
+            io.BytesIO(content),
+            memory=Room(),
+            actor=ACTOR,
+            name=called,
+            budget=budget,
+            only_good=only_good,
+        )
 
     try:
-        added, table = quotes(database, add)
+        created, table = quotes(database, add)
     except BadRows as error:
         _print_bad_rows(error.table, sys.stderr)
         raise
-    lote = added.lote or 0
+    lote, n = created.id, len(table.quotes)
     if not as_json:
         _print_bad_rows(table, sys.stdout)
-        print(_added(lote, len(added.quotes)))
+        print(_added(lote, n))
     elif not wait:
-        print_json({"lote": lote, "quotes": len(added.quotes), "left_out": table.n_bad})
+        print_json({"lote": lote, "quotes": n, "left_out": table.n_bad})
     if wait:
         watch(database, as_json, lote)
 
@@ -112,8 +102,8 @@ def export(database: str | None, lote: int, *, as_: str, out: Path | None) -> No
     timezone = settings.read(database_url=database).timezone
 
     async def make(tools: Tools) -> bytes:
-        await lote_of(tools, lote)
-        with await written_list(as_, HEADINGS, results_of(tools, lote), timezone) as file:
+        pages = lotes.export_lote(tools.retoma, lote)
+        with await written_list(as_, lotes.HEADINGS, pages, timezone) as file:
             return file.read()
 
     content = quotes(database, make)
@@ -145,33 +135,34 @@ def _content(file: str) -> bytes:
 
 def status(database: str | None, as_json: bool, lote: int | None) -> None:
     if lote is None:
-        print_page(quotes(database, stats_told).model_dump(mode="json"), as_json)
-    else:
-        told = quotes(database, lambda tools: status_told(tools, lote)).model_dump(mode="json")
-        print_page(told if as_json else told | _sums(told), as_json)
-
-
-def _sums(lote: Mapping[str, Any]) -> dict[str, str]:
-    """What a person asks of its money: what was spent, and of how much."""
-    spent, budget = lote["cost"]["spent"], lote["orcamento"]
-    paid = [f"{spent[each]} {each.upper()}" for each in ("usd", "brl") if float(spent[each])]
-    of = "" if budget is None else f"{budget['budget']}, {budget['share']} %"
-    return {"cost": " + ".join(paid), "orcamento": of}
+        stats = quotes(database, lambda tools: recovery.get_stats(tools.retoma))
+        print_page(asdict(stats), as_json)
+        return
+    found = quotes(database, lambda tools: lotes.get_lote_status(tools.retoma, lote))
+    cost, budget = costs_shown(found.cost), found.orcamento and budget_shown(found.orcamento)
+    document = asdict(found) | {
+        "cost": cost.model_dump(),
+        "orcamento": budget and budget.model_dump(),
+    }
+    del document["resumable"]
+    if not as_json:
+        paid = [f"{cost.spent.usd} USD", f"{cost.spent.brl} BRL"]
+        document["cost"] = " + ".join(each for each in paid if float(each.split()[0]))
+        document["orcamento"] = f"{budget.budget}, {budget.share} %" if budget else ""
+    print_page(document, as_json)
 
 
 def show(database: str | None, as_json: bool, quote: int) -> None:
-    async def look(tools: Tools) -> dict[str, Any]:
-        opened = await tools.retoma.database()
-        return await opened.read(lambda tx: store.quote_seen(tx, quote))
-
-    print_page(quotes(database, look), as_json)
+    row = quotes(database, lambda tools: verbs.get_quote_row(tools.retoma, quote))
+    print_page(row, as_json)
 
 
 # — what is stuck —
 
 
 def stuck(database: str | None, as_json: bool) -> None:
-    found = [each.model_dump() for each in quotes(database, stuck_told)]
+    stuck = quotes(database, lambda tools: recovery.list_stuck(tools.retoma))
+    found = [asdict(each) for each in stuck]
     if as_json:
         print_json(found)
     elif not found:
@@ -184,22 +175,19 @@ def stuck(database: str | None, as_json: bool) -> None:
 
 
 def recover(database: str | None, as_json: bool, quote: int | None) -> None:
-    async def go(tools: Tools) -> dict[str, int]:
-        if quote is not None:
-            await recover_one(tools, quote, ACTOR)
-            return {"recovered": 1, "stuck_count": await count_stuck(tools)}
-        return (await recover_all(tools, ACTOR)).model_dump()
+    async def go(tools: Tools) -> Recovered:
+        if quote is None:
+            return await recovery.recover_stuck(tools.retoma, actor=ACTOR)
+        await recovery.recover_quote(tools.retoma, quote, actor=ACTOR)
+        stuck = await recovery.count_stuck(tools.retoma)
+        return Recovered(recovered=1, stuck_count=stuck)
 
-    told = quotes(database, go)
+    done = quotes(database, go)
     if as_json:
-        print_json(told)
+        print_json(asdict(done))
     else:
         print(
-            speak(
-                "{n} taken up again, {stuck} stuck",
-                n=told["recovered"],
-                stuck=told["stuck_count"],
-            )
+            speak("{n} taken up again, {stuck} stuck", n=done.recovered, stuck=done.stuck_count)
         )
 
 

@@ -11,10 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from retoma.apps.quotes import APP, store
+from retoma.apps.quotes import APP
 from retoma.apps.quotes.model import KIND
 from retoma.apps.quotes.model import ProcessingCheckpoint as At
 from retoma.apps.quotes.sandbox import ANTHROPIC_KEY, SERPAPI_KEY, SIZE, Catalogue
+from retoma.apps.quotes.service.lotes import add_lote
+from retoma.apps.quotes.store import NewQuote
 from retoma.db import Transaction, verbatim
 from retoma.demo.account import Witness
 from retoma.demo.boxed_world import WHO, BoxedWorld, lines_of
@@ -88,8 +90,8 @@ class QuotesWorld(BoxedWorld):
         wanted = [self._catalogue.describe(n) for n in numbers]
         self._asked |= dict.fromkeys(wanted, PRICED)
         self.begun += len(wanted)
-        lote = [store.NewQuote(each) for each in wanted]
-        await app.write(lambda tx: store.add_lote(tx, lote, actor=WHO, name="demo"))
+        lote = [NewQuote(each) for each in wanted]
+        await add_lote(app, lote, actor=WHO, name="demo")
 
     def told(self) -> Said:
         return say("quotes: a lote of {n}, and the four services they need", n=self.size.quotes)

@@ -94,6 +94,12 @@ PERCENT: Final[Mapping[ProcessingCheckpoint, int]] = {
     _C.COMPLETED: 100,
 }
 
+
+def percentage(checkpoint: str | None) -> int:
+    """How much of a quote is done; 0 before its first checkpoint."""
+    return 0 if checkpoint is None else PERCENT[ProcessingCheckpoint(checkpoint)]
+
+
 # What may end an attempt of a quote, and what follows.
 CODES: Final = table(
     Code("bad_plan", ErrorClass.DATA, Action.RETRY, 3, "o modelo não deu um plano válido"),

@@ -5,21 +5,27 @@ from http import HTTPStatus
 from fastapi import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from retoma.apps.quotes import api
-from retoma.apps.quotes.api.lotes import MOST, BadRows, NewLote, row_read, take_table
-from retoma.apps.quotes.api.quotes import NewQuote
 from retoma.apps.quotes.model import QuoteKind
-from retoma.apps.quotes.pages.looks import KINDS
+from retoma.apps.quotes.pages.presenters import KINDS
+from retoma.apps.quotes.service import lotes, quotes
+from retoma.apps.quotes.service.tables import MOST, BadRows, read_row
+from retoma.apps.quotes.store import NewQuote
 from retoma.engine.rules.errors import BadInput
 from retoma.toolkit.uploads import in_thread, spooled_form
 from retoma.web.pages.asked import filled
 from retoma.web.pages.kit import ALooker, Looker
 from retoma.web.pages.route import form_of, page_router
 from retoma.web.sign_in import Operator, Viewer
-from retoma.web.wire import Once
+from retoma.web.wire import Body, Name, Once
 from retoma.words import say
 
 routes = page_router()
+
+
+class LoteForm(Body):
+    """The fields of a new lote beside its quotes."""
+
+    nome: Name | None = None
 
 
 @routes.get("/quotes/import")
@@ -34,10 +40,11 @@ async def take_in(
     """ "Importar": of a table with bad rows nothing is taken, unless the good ones are asked for."""
     try:
         async with spooled_form(request.stream(), "text") as (table, fields):
-            made, _ = await take_table(
-                who.house,
+            made, _ = await lotes.import_table(
+                who.house.retoma,
                 table,
-                actor,
+                memory=who.house.room,
+                actor=actor.name,
                 name=fields.get("nome") or None,
                 budget=fields.get("orcamento") or None,
                 key=key,
@@ -56,10 +63,10 @@ async def add(actor: Operator, who: ALooker, request: Request, key: Once = None)
     form = await form_of(request)
     wanted = await in_thread(_pasted, form.one("descricoes") or "", form.one("tipo"))
     if len(wanted) == 1:
-        quote = await api.quotes.add_quote(wanted[0], actor, who.house, Response(), key)
+        quote = await quotes.add_quote(who.house.retoma, wanted[0], actor=actor.name, key=key)
         return led(who, f"/quotes/{quote.id}")
-    body = filled(NewLote, {"nome": form.one("nome"), "quotes": wanted})
-    lote = await api.lotes.add_lote(body, actor, who.house, Response(), key)
+    name = filled(LoteForm, {"nome": form.one("nome")}).nome
+    lote = await lotes.add_lote(who.house.retoma, wanted, actor=actor.name, name=name, key=key)
     return led(who, f"/quotes/lotes/{lote.id}")
 
 
@@ -74,16 +81,16 @@ def _pasted(descriptions: str, kind: str | None) -> list[NewQuote]:
         raise BadInput(say("no description was given; nothing was changed"))
     if len(lines) > MOST:
         raise BadInput(say("more than {most} quotes at a time", most=MOST))
-    quotes = []
+    wanted = []
     for number, line in lines:
-        quote, bad = row_read(number, {"descricao": line, "tipo": kind or ""})
+        quote, bad = read_row(number, {"descricao": line, "tipo": kind or ""})
         if quote is None:
             [first, *_] = bad
             raise BadInput(
                 say("line {n}: {column} {why}", n=number, column=first.column, why=first.why)
             )
-        quotes.append(quote)
-    return quotes
+        wanted.append(quote)
+    return wanted
 
 
 def led(who: Looker, address: str) -> Response:

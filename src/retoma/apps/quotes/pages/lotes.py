@@ -4,19 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Path, Query, Request
 from starlette.responses import Response
 
-from retoma.access import Person
-from retoma.apps.quotes import api
-from retoma.apps.quotes.api.how import LoteId
+from retoma.apps.quotes import store
 from retoma.apps.quotes.model import QuoteStatus
-from retoma.apps.quotes.pages.looks import CONCERN, LOOKS, lote_given, quote_rows
-from retoma.engine.ops.batches import Batch
-from retoma.engine.rules.states import State
+from retoma.apps.quotes.pages.presenters import (
+    CONCERN,
+    LOOKS,
+    present_lote,
+    render_quote_rows,
+)
+from retoma.apps.quotes.service import lotes, quotes
+from retoma.apps.quotes.service.quotes import QuoteLine
+from retoma.library import Retoma
+from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
-from retoma.web.many import do_to_batch
-from retoma.web.orders import Order
+from retoma.web.orders import BatchAction
 from retoma.web.pages.asked import Blank, CursorOf
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
@@ -26,7 +30,7 @@ from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.visit import Visit
-from retoma.web.wire import Moved
+from retoma.web.wire import LARGEST
 from retoma.words import Said, say
 
 routes = page_router()
@@ -39,8 +43,8 @@ NO_LOTES: Final = say(
     "No lotes yet. Import a table, or paste what is to be quoted; in a shell: `retoma quotes submit FILE.xlsx`."
 )
 NO_QUOTES: Final = say("No quote of this lote is like that now.")
-ANYONE: Any = None  # the roles were asked for by the route
 
+LoteId = Annotated[int, Path(ge=1, le=LARGEST)]
 StatusOf = Annotated[QuoteStatus | None, Blank, Query()]
 
 
@@ -64,12 +68,15 @@ class LotesScreen:
         return Concern(kinds=CONCERN.kinds, pause=1.0)  # it asks each of them
 
     async def draw(self) -> Sequence[Region]:
-        page = await api.lotes.list_lotes(ANYONE, self.pages.house, self.cursor, LIST)
+        stamp = Cursor("lotes", None)
+        [before] = stamp.read(self.cursor, int) or [None]
+        found, last = await lotes.list_lotes(self.pages.house.retoma, limit=LIST, before=before)
+        following = stamp.write(last)
         rows = {
             f"lote-{each.id}": self.pages.render(
-                "quotes/lote_row.html", self.view, **lote_given(each, self.view)
+                "quotes/lote_row.html", self.view, **present_lote(each, self.view)
             )
-            for each in page.items
+            for each in found
         }
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         turns = pager(
@@ -78,7 +85,7 @@ class LotesScreen:
             empty=not rows,
             nothing=NO_LOTES,
             way=(say("Import a table"), "/quotes/import"),
-            following=page.next and LOTES + query_of({"cursor": page.next}),
+            following=following and LOTES + query_of({"cursor": following}),
             first=self.cursor and LOTES,
         )
         return [drawn("rows", table, rows), turns]
@@ -123,13 +130,13 @@ class LoteScreen:
         return Concern(batch=self.lote)
 
     async def draw(self) -> Sequence[Region]:
-        house = self.pages.house
-        told = await api.system.status_told(house, self.lote, self.view.language)
-        batch = await house.retoma.batch(self.lote)
+        lote = await lotes.get_lote_status(
+            self.pages.house.retoma, self.lote, self.view.language
+        )
         given: dict[str, Any] = {
-            **lote_given(told, self.view),
-            "resumable": await _resumable(batch, told),
-            "costs": await house.retoma.costs.of_batch(self.lote),
+            **present_lote(lote, self.view),
+            "resumable": lote.resumable,
+            "costs": lote.cost,
             "chosen": self.status,
             "link": self._link,
         }
@@ -142,15 +149,10 @@ class LoteScreen:
         ] + await self._quotes()
 
     async def _quotes(self) -> list[Region]:
-        page = await api.quotes.list_quotes(
-            ANYONE,
-            self.pages.house,
-            lote=self.lote,
-            status=self.status,
-            cursor=self.cursor,
-            limit=PAGE,
+        found, following = await list_page(
+            self.pages.house.retoma, self.cursor, lote=self.lote, status=self.status
         )
-        rows = quote_rows(self.pages, self.view, page.items)
+        rows = render_quote_rows(self.pages, self.view, found)
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         turns = pager(
             self.pages,
@@ -158,7 +160,7 @@ class LoteScreen:
             empty=not rows,
             nothing=NO_QUOTES,
             way=(say("Clear"), self._link(None)),
-            following=page.next and self._link(self.status, page.next),
+            following=following and self._link(self.status, following),
             first=self.cursor and self._link(self.status),
         )
         return [drawn("rows", table, rows), turns]
@@ -167,12 +169,20 @@ class LoteScreen:
         return f"{LOTES}/{self.lote}{query_of({'status': status, 'cursor': cursor})}"
 
 
-async def _resumable(batch: Batch, told: api.system.BatchStatus) -> bool:
-    """Whether it was interrupted: paused, waiting for a person, or left by its runners."""
-    if told.finished:
-        return False
-    counts = await batch.counts()
-    return told.paused or bool(told.stuck_count or counts.get(State.PARKED))
+async def list_page(
+    retoma: Retoma, cursor: str | None, *, lote: int | None, status: QuoteStatus | None
+) -> tuple[list[QuoteLine], str | None]:
+    """List one page of quotes. Return the cursor of the next page too, where there is one."""
+    stamp = Cursor("quotes", [lote, status, None])
+    place = stamp.read(cursor, int, int)
+    found, end = await quotes.list_quotes(
+        retoma,
+        limit=PAGE,
+        lote=lote,
+        status=status,
+        before=store.Place(*place) if place else None,
+    )
+    return found, end and stamp.write(*end)
 
 
 def lote_screen(
@@ -186,7 +196,7 @@ AScreen = Annotated[LoteScreen, Depends(lote_screen)]
 
 @routes.get("/quotes/lotes/{lote}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    batch = await api.lotes.lote_of(who.house, screen.lote)
+    batch = await lotes.get_batch(who.house.retoma, screen.lote)
     return await who.page(
         screen,
         "quotes/lote.html",
@@ -209,34 +219,33 @@ async def steer(
 ) -> Response:
     """ "Pausar", "Retomar lote", "Cancelar", "Recuperar"."""
     form = await form_of(request)
-    said = await _steered(who, lote, verb, form, actor, visit)
-    return did(who, who.view.tell(said), f"{LOTES}/{lote}")
+    message = await _steer(who, lote, verb, form, actor.name, visit)
+    return did(who, who.view.tell(message), f"{LOTES}/{lote}")
 
 
-async def _steered(
-    who: Looker, lote: int, verb: str, form: Form, actor: Person, visit: Visit
+async def _steer(
+    who: Looker, lote: int, verb: str, form: Form, actor: str, context: Visit
 ) -> Said:
-    batch = await api.lotes.lote_of(who.house, lote)
+    retoma = who.house.retoma
     match verb:
         case "pause":
-            await batch.pause(actor=actor.name)
+            await lotes.pause_lote(retoma, lote, actor=actor)
             return say("lote {lote} is paused: what runs ends", lote=lote)
         case "resume":
-            await api.system.resume_batch(lote, actor, who.house, visit, Response())
+            await lotes.resume_lote(retoma, lote, actor=actor, context=context)
             return say("lote {lote} goes on", lote=lote)
         case "cancel":
-            return _outcome(
-                await api.lotes.cancel_lote(lote, actor, who.house, visit, Response())
-            )
+            return _outcome(await lotes.cancel_lote(retoma, lote, actor=actor, context=context))
         case "retry":
             codes = form.all("code") or None
-            order = Order(verb="retry", actor=actor.name, batch=lote, codes=codes)
-            return _outcome(await do_to_batch(who.house, batch, order, visit, Response()))
+            return _outcome(
+                await lotes.retry_lote(retoma, lote, codes, actor=actor, context=context)
+            )
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))
 
 
-def _outcome(moved: Moved) -> Said:
-    if moved.job is not None:
-        return say("they are many: job {job} does it", job=moved.job)
-    return say("{moved} moved", moved=moved.moved)
+def _outcome(done: BatchAction) -> Said:
+    if done.job is not None:
+        return say("they are many: job {job} does it", job=done.job)
+    return say("{moved} moved", moved=done.moved)

@@ -2,33 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 from starlette.responses import Response
 
-from retoma.apps.quotes import api
-from retoma.apps.quotes.api.how import QuoteId
-from retoma.apps.quotes.api.quotes import QuoteShown
 from retoma.apps.quotes.model import QuoteStatus, meanings_in
-from retoma.apps.quotes.pages.looks import (
+from retoma.apps.quotes.pages.lotes import StatusOf, list_page
+from retoma.apps.quotes.pages.plot import Plot, plot_of
+from retoma.apps.quotes.pages.presenters import (
     CONCERN,
     FIELDS,
     KINDS,
     LOOKS,
     METHODS,
-    money,
-    quote_rows,
-    reais,
+    format_price,
+    format_spent,
+    render_quote_rows,
 )
-from retoma.apps.quotes.pages.lotes import ANYONE, PAGE, StatusOf
-from retoma.apps.quotes.pages.plot import Plot, plot_of
 from retoma.apps.quotes.pages.sources import WHY, Source, sources_of
 from retoma.apps.quotes.pages.trail import branch_of, trail_of
+from retoma.apps.quotes.service import quotes, recovery
+from retoma.apps.quotes.service.quotes import Quote
 from retoma.engine.query import PAGE as MOST
 from retoma.engine.query import EvidenceSeen, JobSeen
 from retoma.engine.rules.states import State
-from retoma.engine.store.cost import CostSeen
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.job import BAD, PICTURES
 from retoma.web.pages.jobs import query_of
@@ -37,10 +36,12 @@ from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.sign_in import Operator, Viewer
+from retoma.web.wire import LARGEST
 from retoma.words import say
 
 routes = page_router()
 
+QuoteId = Annotated[int, Path(ge=1, le=LARGEST)]
 QUOTES: Final = "/quotes"
 OPEN: Final = (QuoteStatus.PENDING, QuoteStatus.PROCESSING)
 
@@ -66,10 +67,10 @@ class QuotesScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        page = await api.quotes.list_quotes(
-            ANYONE, self.pages.house, status=self.status, cursor=self.cursor, limit=PAGE
+        found, following = await list_page(
+            self.pages.house.retoma, self.cursor, lote=None, status=self.status
         )
-        rows = quote_rows(self.pages, self.view, page.items, mixed=True)
+        rows = render_quote_rows(self.pages, self.view, found, mixed=True)
         table = self.pages.render("rows.html", self.view, rows=rows.values())
         nothing, *way = self._nothing()
         turns = pager(
@@ -78,7 +79,7 @@ class QuotesScreen:
             empty=not rows,
             nothing=nothing,
             way=(way[0], way[1]),
-            following=page.next and address(self.status, page.next),
+            following=following and address(self.status, following),
             first=self.cursor and address(self.status),
         )
         return [drawn("rows", table, rows), turns]
@@ -138,20 +139,20 @@ class QuoteScreen:
         return Concern(job=self.job or 0)
 
     async def draw(self) -> Sequence[Region]:
-        house = self.pages.house
-        quote = await api.quotes.shown(house, self.quote, self.view.language)
-        seen, evidence, costs = await self._of_job()
+        retoma = self.pages.house.retoma
+        quote = await quotes.get_quote(retoma, self.quote, self.view.language)
+        seen, evidence = await self._of_job()
         sources = sources_of(quote, evidence)
         given: dict[str, Any] = {
             "quote": quote,
             "look": LOOKS[quote.status],
-            "price": None if quote.price is None else reais(self.view, quote.price),
-            "spent": quote.cost and money(self.view, quote.cost.spent),
-            "costs": costs,
+            "price": None if quote.price is None else format_price(self.view, quote.price),
+            "spent": format_spent(self.view, quote.cost or ()),
+            "costs": quote.cost or (),
             "seen": seen,
-            "names": {each.boot: each.name for each in await house.retoma.runners()},
+            "names": {each.boot: each.name for each in await retoma.runners()},
             "failure": _failure(quote, seen),
-            "recoverable": await self._recoverable(seen),
+            "recoverable": seen is not None and await recovery.is_recoverable(retoma, seen.job),
             "open": quote.status in OPEN and not (seen and seen.job.cancel_at),
             "trail": _trail(quote, seen),
             "said": _said(quote),
@@ -161,7 +162,7 @@ class QuoteScreen:
             "meanings": meanings_in(self.view.language),
             "sources": sources,
             "why": WHY,
-            "reais": lambda price: reais(self.view, price),
+            "reais": partial(format_price, self.view),
             "plot": _plot(quote, sources),
             "pictures": PICTURES,
         }
@@ -174,29 +175,14 @@ class QuoteScreen:
             for part in parts
         ]
 
-    async def _of_job(
-        self,
-    ) -> tuple[JobSeen | None, Sequence[EvidenceSeen], Sequence[CostSeen]]:
-        retoma = self.pages.house.retoma
+    async def _of_job(self) -> tuple[JobSeen | None, Sequence[EvidenceSeen]]:
         if self.job is None:
-            return None, [], []
-        return (
-            await retoma.see(self.job, limit=MOST),
-            await retoma.evidence(self.job),
-            await retoma.costs.of_job(self.job),
-        )
-
-    async def _recoverable(self, seen: JobSeen | None) -> bool:
-        """Whether the verb would find something to do: it refuses where a runner is at it."""
-        if seen is None:
-            return False
-        if seen.job.state is State.RUNNING:
-            stuck = await api.system.stuck_of(self.pages.house)
-            return any(each.job == seen.job.id and each.orphan for each in stuck)
-        return seen.job.state in (State.DEAD, State.PARKED)
+            return None, ()
+        retoma = self.pages.house.retoma
+        return await retoma.see(self.job, limit=MOST), await retoma.evidence(self.job)
 
 
-def _failure(quote: QuoteShown, seen: JobSeen | None) -> tuple[str, str] | None:
+def _failure(quote: Quote, seen: JobSeen | None) -> tuple[str, str] | None:
     """By what it ended or was parked, or the last attempt failed: code and message."""
     if quote.waiting_for is not None:
         return quote.waiting_for.code, quote.waiting_for.message or ""
@@ -209,7 +195,7 @@ def _failure(quote: QuoteShown, seen: JobSeen | None) -> tuple[str, str] | None:
     return None
 
 
-def _trail(quote: QuoteShown, seen: JobSeen | None) -> list[Any]:
+def _trail(quote: Quote, seen: JobSeen | None) -> list[Any]:
     at = quote.processing_checkpoint
     return trail_of(
         quote.status,
@@ -221,7 +207,7 @@ def _trail(quote: QuoteShown, seen: JobSeen | None) -> list[Any]:
     )
 
 
-def _said(quote: QuoteShown) -> Mapping[str, Any] | None:
+def _said(quote: Quote) -> Mapping[str, Any] | None:
     """What the analysis says, as it said it."""
     payload = quote.claude_payload_json
     if not isinstance(payload, dict):
@@ -230,7 +216,7 @@ def _said(quote: QuoteShown) -> Mapping[str, Any] | None:
     return {"tool": payload.get("tool"), **(said if isinstance(said, dict) else payload)}
 
 
-def _plot(quote: QuoteShown, sources: Sequence[Source]) -> Plot | None:
+def _plot(quote: Quote, sources: Sequence[Source]) -> Plot | None:
     if quote.price is None:
         return None
     prices = [
@@ -240,8 +226,8 @@ def _plot(quote: QuoteShown, sources: Sequence[Source]) -> Plot | None:
 
 
 async def quote_screen(quote: QuoteId, who: ALooker) -> QuoteScreen:
-    told = await api.quotes.shown(who.house, quote)
-    return QuoteScreen(who.pages, who.view, quote, told.job)
+    found = await quotes.get_quote(who.house.retoma, quote)
+    return QuoteScreen(who.pages, who.view, quote, found.job)
 
 
 AScreen = Annotated[QuoteScreen, Depends(quote_screen)]
@@ -260,7 +246,7 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 @routes.post("/quotes/{quote}/recover")
 async def recover(quote: QuoteId, actor: Operator, who: ALooker) -> Response:
     """ "Recuperar"."""
-    await api.system.recover_quote(quote, actor, who.house)
+    await recovery.recover_quote(who.house.retoma, quote, actor=actor.name)
     said = say("quote {quote} goes on where it stopped", quote=quote)
     return did(who, who.view.tell(said), f"{QUOTES}/{quote}")
 
@@ -268,8 +254,8 @@ async def recover(quote: QuoteId, actor: Operator, who: ALooker) -> Response:
 @routes.post("/quotes/{quote}/cancel")
 async def cancel(quote: QuoteId, actor: Operator, who: ALooker) -> Response:
     """ "Cancelar"."""
-    told = await api.quotes.cancel_quote(quote, actor, who.house)
-    if told.status is QuoteStatus.CANCELED:
+    found = await quotes.cancel_quote(who.house.retoma, quote, actor=actor.name)
+    if found.status is QuoteStatus.CANCELED:
         said = say("quote {quote} is canceled", quote=quote)
     else:
         said = say("quote {quote} was asked to end", quote=quote)

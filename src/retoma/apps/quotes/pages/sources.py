@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from retoma.apps.quotes.api.quotes import QuoteShown
 from retoma.apps.quotes.model import money_of
+from retoma.apps.quotes.service.quotes import Quote
 from retoma.engine.query import EvidenceSeen
 from retoma.words import Said, say
 
@@ -49,7 +49,7 @@ class Source:
     no_picture: str | None = None  # why
 
 
-def sources_of(quote: QuoteShown, evidence: Sequence[EvidenceSeen]) -> list[Source]:
+def sources_of(quote: Quote, evidence: Sequence[EvidenceSeen]) -> list[Source]:
     """Those with a price first, the lowest first."""
     result = quote.result if isinstance(quote.result, dict) else {}
     decided = {str(each.get("url")): each for each in _dicts(result.get("sources"))}

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.apps.quotes import api
-from retoma.apps.quotes.api.how import percentage
-from retoma.apps.quotes.model import ProcessingCheckpoint, meanings_in
-from retoma.apps.quotes.pages.looks import CONCERN, lote_given
+from retoma.apps.quotes.model import ProcessingCheckpoint, meanings_in, percentage
+from retoma.apps.quotes.pages.presenters import CONCERN, present_lote
+from retoma.apps.quotes.service import lotes, recovery
 from retoma.engine.rules.errors import BadInput
 from retoma.web.pages.asked import BatchOf
 from retoma.web.pages.kit import ALooker, Pages, drawn
@@ -47,15 +46,15 @@ class StuckScreen:
         return CONCERN
 
     async def draw(self) -> Sequence[Region]:
-        house, language = self.pages.house, self.view.language
-        stuck = await api.system.stuck_told(house)
+        retoma, language = self.pages.house.retoma, self.view.language
+        stuck = await recovery.list_stuck(retoma)
         given: dict[str, Any] = {
             "stuck": stuck,
-            "waiting": await api.how.waiting_told(house, language),
+            "waiting": await recovery.list_waiting(retoma, language),
             "lote": None,
             "meanings": meanings_in(language),
             "left": sum(each.lease_expired for each in stuck),
-            "most": api.system.MOST,
+            "most": recovery.MOST_STUCK,
         }
         return [
             drawn(name, self.pages.render(f"quotes/{name}.html", self.view, **given))
@@ -83,7 +82,7 @@ async def live_stuck(_: Viewer, who: ALooker, request: Request, screen: AStuck) 
 @routes.post("/quotes/stuck/all")
 async def recover_all(actor: Operator, who: ALooker) -> Response:
     """ "Recuperar todas"."""
-    done = await api.system.recover_stuck(actor, who.house)
+    done = await recovery.recover_stuck(who.house.retoma, actor=actor.name)
     said = say("recovered: {n}; still stuck: {left}", n=done.recovered, left=done.stuck_count)
     return did(who, who.view.tell(said), STUCK)
 
@@ -94,7 +93,7 @@ async def recover_one(actor: Operator, who: ALooker, request: Request) -> Respon
     given = (await form_of(request)).one("quote") or ""
     if not (given.isascii() and given.isdigit() and len(given) < 19):
         raise BadInput(say("no quote is named; nothing was changed"))
-    await api.system.recover_quote(int(given), actor, who.house)
+    await recovery.recover_quote(who.house.retoma, int(given), actor=actor.name)
     said = say("quote {quote} goes on where it stopped", quote=given)
     return did(who, who.view.tell(said), STUCK)
 
@@ -129,14 +128,14 @@ class StatsScreen:
         return Concern(kinds=CONCERN.kinds, batch=self.lote, pause=1.0)
 
     async def draw(self) -> Sequence[Region]:
-        house = self.pages.house
-        stats = await api.system.stats_told(house)
+        retoma = self.pages.house.retoma
+        stats = await recovery.get_stats(retoma)
         given: dict[str, Any] = {"stats": stats, "many": MANY, "slow": SLOW, "lote": None}
         by = stats.by_checkpoint
         if self.lote is not None:
-            told = await api.system.status_told(house, self.lote)
-            given |= lote_given(told, self.view)
-            by = told.by_checkpoint
+            lote = await lotes.get_lote_status(retoma, self.lote)
+            given |= present_lote(lote, self.view)
+            by = lote.by_checkpoint
         given["bars"] = bars_of(by)
         return [
             drawn(

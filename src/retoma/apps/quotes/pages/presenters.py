@@ -1,16 +1,16 @@
-"""What the pages of quotes have in common: what moves them, how a status looks, what a form says."""
+"""How the pages of quotes present rows: the colour of a status, labels, bars, money."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
 from markupsafe import Markup
 
-from retoma.apps.quotes.api.how import QuoteLine
-from retoma.apps.quotes.api.lotes import LoteShown
 from retoma.apps.quotes.model import KIND, METHOD, QuoteStatus, meanings_in
-from retoma.engine.store.cost import Total
-from retoma.web.money import TotalShown
+from retoma.apps.quotes.service.lotes import Lote
+from retoma.apps.quotes.service.quotes import QuoteLine
+from retoma.engine.rules.money import NANOS, Currency, Money
+from retoma.engine.store.cost import CostSeen, Total
 from retoma.web.pages.bars import parts_of
 from retoma.web.pages.kit import Pages
 from retoma.web.pages.live import Concern
@@ -62,26 +62,25 @@ PARTS: Final = (
 )
 
 
-def lote_given(lote: LoteShown, view: View) -> dict[str, Any]:
-    """What a template says of a lote."""
+def present_lote(lote: Lote, view: View) -> dict[str, Any]:
+    """Return what the templates of a lote show."""
+    budget = lote.orcamento
     return {
         "lote": lote,
         "looks": LOOKS,
-        "bar": bar_of(lote),
+        "bar": parts_of(((LOOKS[each], lote.by_status[each]) for each in PARTS), lote.total),
         "share": lote.progress_percentage / 100,
-        "spent": money(view, lote.cost.spent),
-        "saved": money(view, lote.cost.saved),
-        "state": lote_state(lote),
-        "budget": lote.orcamento and sum_told(view, lote.orcamento.budget),
-        "uncounted": lote.orcamento
-        and lote.orcamento.unconverted
-        and sum_told(view, lote.orcamento.unconverted),
+        "spent": format_spent(view, lote.cost),
+        "saved": view.money(Total.sum(each.saved for each in lote.cost)),
+        "state": _look_of(lote),
+        "budget": budget and _format_money(view, budget.budget.money),
+        "uncounted": budget and budget.unconverted and _format_money(view, budget.unconverted),
         "meanings": meanings_in(view.language),
     }
 
 
-def lote_state(lote: LoteShown) -> str:
-    """Its colour."""
+def _look_of(lote: Lote) -> str:
+    """The colour of a lote."""
     if lote.finished:
         if lote.by_status[QuoteStatus.ERROR]:
             return "dead"
@@ -89,32 +88,25 @@ def lote_state(lote: LoteShown) -> str:
     return "paused" if lote.paused else "running"
 
 
-def bar_of(lote: LoteShown) -> list[tuple[str, float, float]]:
-    """Its parts: the look of each, where it begins, how wide it is."""
-    return parts_of(((LOOKS[each], lote.by_status[each]) for each in PARTS), lote.total)
-
-
-def money(view: View, total: TotalShown) -> str:
+def format_spent(view: View, costs: Sequence[CostSeen]) -> str:
     """In the currencies it was paid in; nothing, where nothing was paid."""
-    return view.money(Total(usd=Decimal(total.usd), brl=Decimal(total.brl)))
+    return view.money(Total.sum(each.spent for each in costs))
 
 
-def sum_told(view: View, amount: str) -> str:
-    """Of `25.00 BRL`."""
-    number, currency = amount.split()
-    paid = Decimal(number)
-    return view.money(Total(brl=paid) if currency == "BRL" else Total(usd=paid))
+def _format_money(view: View, money: Money) -> str:
+    amount = Decimal(money.nanos) / NANOS
+    is_real = money.currency is Currency.BRL
+    return view.money(Total(brl=amount) if is_real else Total(usd=amount))
 
 
-def reais(view: View, price: Decimal) -> str:
-    """What a thing costs."""
+def format_price(view: View, price: Decimal) -> str:
     return view.money(Total(brl=price))
 
 
-def quote_rows(
-    pages: Pages, view: View, quotes: list[QuoteLine], *, mixed: bool = False
+def render_quote_rows(
+    pages: Pages, view: View, quotes: Sequence[QuoteLine], *, mixed: bool = False
 ) -> dict[str, Markup]:
-    """Of each quote its row, whichever page it stands on; its lote too where they are mixed."""
+    """Render the row of each quote; with its lote where a page mixes lotes."""
     return {
         f"quote-{each.id}": pages.render(
             "quotes/quote_row.html",
@@ -124,7 +116,7 @@ def quote_rows(
             mixed=mixed,
             kinds=KINDS,
             meanings=meanings_in(view.language),
-            price=None if each.price is None else reais(view, each.price),
+            price=None if each.price is None else format_price(view, each.price),
         )
         for each in quotes
     }
