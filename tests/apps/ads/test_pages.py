@@ -12,8 +12,8 @@ import httpx2
 from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.control import ControlScreen
-from retoma.apps.ads.pages.looks import CONCERN, path_of
 from retoma.apps.ads.pages.missions import PAGE, MissionScreen
+from retoma.apps.ads.pages.presenters import CONCERN, path_of
 from retoma.apps.ads.pages.things import PAGE as THINGS
 from retoma.engine.query.tail import Slice
 from retoma.web.pages.live import changes
