@@ -188,6 +188,8 @@ def _offer_changes(sort: Sort) -> None:
     async def change(id_: str, actor: Admin, who: ALooker, request: Request) -> Response:
         given = _told(await form_of(request), CHANGED[sort].model_fields)
         kept = {name: value for name, value in given.items() if name not in SECRETS or value}
+        if kept.get("username") == STARS:  # as the form shows it: left as it is
+            del kept["username"]
         entered = shaped(CHANGED[sort], kept)
         await resources.change_resource(who.house.retoma, sort, id_, entered, actor=actor.name)
         return did(who, who.view.tell(say("{id} is changed", id=id_)), here)
