@@ -111,7 +111,7 @@ async def _orchestrate(
 ) -> dict[str, float]:
     from retoma import Retoma
     from retoma.apps.ads import APP, store
-    from retoma.apps.ads.model import MediaType
+    from retoma.apps.ads.model import MediaType, NewMission
     from retoma.outbound import Outbound
     from retoma.secret import Secret
     from retoma.toolkit.tools import Tools
@@ -125,7 +125,7 @@ async def _orchestrate(
         await app.knobs.set("ads.polling_job", poll)
         secrets = store.Secrets(await (await tools.vault()).sealer(), "bench")
         day = date(2025, 1, 15)
-        wanted = [store.NewMission(day, day, MediaType.ALL, ("pt",))] * missions
+        wanted = [NewMission(day, day, MediaType.ALL, ("pt",))] * missions
 
         def begin(tx: Any) -> None:
             for n in range(workers):

@@ -30,7 +30,7 @@ MODULES: Final = (
 )
 # A door whose families feed the module.
 COVERED: Final[Mapping[str, str]] = {
-    "apps/ads/intake.py": "what is pasted",
+    "apps/ads/service/intake.py": "what is pasted",
     "apps/documents/clients/archives.py": "an archive",
     "toolkit/readers/docx.py": "a document, DOCX",
     "apps/documents/clients/multipart.py": "a form with files",
@@ -88,7 +88,12 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
         *("programs/worker/session.py", "demo/boxed_world.py", "web/workbook.py"),
     ),
     "what the operator sets, or names on the command line": (
-        *("apps/ads/adopt.py", "apps/quotes/adopt.py", "db/postgres.py", "db/sqlite.py"),
+        *(
+            "apps/ads/service/adoption.py",
+            "apps/quotes/adopt.py",
+            "db/postgres.py",
+            "db/sqlite.py",
+        ),
         *("engine/rules/price.py", "settings.py", "shelves.py", "vault/keys.py"),
         *("apps/matches/sites.py", "programs/writer/desk.py"),
     ),

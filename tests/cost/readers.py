@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from retoma.apps.ads.clients.passed_over import Without
-from retoma.apps.ads.intake import Intake
-from retoma.apps.ads.intake import read as read_pasted
+from retoma.apps.ads.service.intake import Intake
+from retoma.apps.ads.service.intake import read as read_pasted
 from retoma.apps.documents.clients.archives import Archive
 from retoma.apps.documents.clients.multipart import events_of
 from retoma.apps.documents.intake import read_manifest

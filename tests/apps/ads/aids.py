@@ -9,7 +9,7 @@ from typing import Any
 
 from retoma import Retoma
 from retoma.apps.ads import APP, store
-from retoma.apps.ads.model import MediaType
+from retoma.apps.ads.model import MediaType, NewMission
 from retoma.db import adhoc
 from retoma.outbound import Outbound
 from retoma.secret import Secret
@@ -63,9 +63,7 @@ class World:
         await drain(self.app)
 
     async def add(self, n: int = 1) -> list[str]:
-        wanted = store.NewMission(
-            date(2025, 1, 15), date(2025, 1, 15), MediaType.VIDEO, ("pt",)
-        )
+        wanted = NewMission(date(2025, 1, 15), date(2025, 1, 15), MediaType.VIDEO, ("pt",))
         return await self.app.write(lambda tx: store.add_missions(tx, [wanted] * n, actor=WHO))
 
     async def queue(self, *missions: str) -> None:

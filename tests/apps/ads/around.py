@@ -23,7 +23,7 @@ import httpx2
 
 from retoma import Retoma, db
 from retoma.apps.ads import APP, store
-from retoma.apps.ads.model import MediaType
+from retoma.apps.ads.model import MediaType, NewMission
 from retoma.apps.ads.sandbox import Library, Wanted
 from retoma.db import Database, Transaction, adhoc, moment, verbatim
 from retoma.engine.query import RunnerSeen
@@ -244,7 +244,7 @@ class House:
     async def add(self, *missions: Asked) -> list[str]:
         """Queued, the orchestrator started; what they will find joins what is expected."""
         wanted = [
-            store.NewMission(first, last, MediaType.ALL, tuple(languages))
+            NewMission(first, last, MediaType.ALL, tuple(languages))
             for first, last, languages in missions
         ]
         ids = await self.app.write(lambda tx: store.add_missions(tx, wanted, actor=WHO))

@@ -10,7 +10,7 @@ import apsw
 import psycopg
 import pytest
 
-from retoma.apps.ads.adopt import Adoption, adopt
+from retoma.apps.ads.service.adoption import Adoption, adopt_database
 from retoma.engine.rules.errors import BadInput
 from tests.apps.ads.aids import World, world
 
@@ -47,7 +47,7 @@ def copied(dump: str, folder: Path) -> str:
 
 
 async def taken(house: World, url: str, **how: Any) -> Adoption:
-    return await adopt(house.app.tools["ads"], url, actor="ana", schema=SCHEMA, **how)
+    return await adopt_database(house.app, url, actor="ana", schema=SCHEMA, **how)
 
 
 def numbers(told: Adoption) -> dict[str, tuple[int, ...]]:

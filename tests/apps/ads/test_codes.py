@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpcore2
 
 from retoma.apps.ads import store
-from retoma.apps.ads.model import ERRORS, Event, MediaType
+from retoma.apps.ads.model import ERRORS, Event, MediaType, NewMission
 from retoma.apps.ads.store import json_of
 from retoma.testing import drain
 from tests.apps.ads.aids import WHO, World, world
@@ -238,7 +238,7 @@ def cause(row: dict[str, Any], wanted: str | None) -> str | None:
 
 def _added(tx: Any) -> list[str]:
     day = date(2025, 1, 15)
-    wanted = [store.NewMission(day, day, MediaType.ALL, (script,)) for script in ENDS]
+    wanted = [NewMission(day, day, MediaType.ALL, (script,)) for script in ENDS]
     return store.add_missions(tx, wanted, actor=WHO)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests.apps.ads.test_adopt import copied
-from tests.cli.conftest import Said, with_app
+from tests.cli.conftest import Said, nothing_is_logged, url, verb, with_app
+
+__all__ = ["nothing_is_logged", "url", "verb"]  # fixtures, for this module too
 
 W = ("--url", "http://127.0.0.1:9", "--api-key", "env:KEY", "--storage-domain", "127.0.0.1:8")
 

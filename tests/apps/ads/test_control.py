@@ -6,7 +6,7 @@ import re
 from retoma import Retoma
 from retoma.apps.ads import APP, store
 from retoma.apps.ads.pages.control import ControlScreen
-from retoma.apps.ads.pages.looks import concern_of
+from retoma.apps.ads.pages.presenters import concern_of
 from retoma.engine.ports import Clock
 from retoma.web.broadcast import nobody_asks
 from retoma.web.pages.live import Screens

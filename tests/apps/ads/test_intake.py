@@ -2,7 +2,7 @@
 
 import pytest
 
-from retoma.apps.ads.intake import LONGEST, MOST, Intake, read
+from retoma.apps.ads.service.intake import LONGEST, MOST, Intake, read
 from retoma.engine.rules.errors import BadInput
 
 WHOLE = {"host": "h.example.org", "port": "8080", "username": "u", "password": "p:w"}

@@ -15,7 +15,7 @@ import pytest
 
 from retoma import State
 from retoma.apps.ads import store
-from retoma.apps.ads.model import MediaType
+from retoma.apps.ads.model import MediaType, NewMission
 from retoma.apps.ads.steps.hands import UNKNOWN
 from retoma.secret import Secret
 from tests import nursery
@@ -286,8 +286,7 @@ async def test_m1_by_the_workers_own_logs_no_scrape_is_live_twice_and_none_is_le
         for name in ("one", "two"):
             found.orchestrator(name)
         wanted = [
-            store.NewMission(_day(n), _day(n), MediaType.VIDEO, ("pt",))
-            for n in range(missions)
+            NewMission(_day(n), _day(n), MediaType.VIDEO, ("pt",)) for n in range(missions)
         ]
         ids = await house.app.write(lambda tx: store.add_missions(tx, wanted, actor=WHO))
         await house.queue(*ids)

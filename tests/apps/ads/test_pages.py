@@ -12,8 +12,8 @@ import httpx2
 from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.control import ControlScreen
-from retoma.apps.ads.pages.looks import CONCERN, path_of
 from retoma.apps.ads.pages.missions import PAGE, MissionScreen
+from retoma.apps.ads.pages.presenters import CONCERN, path_of
 from retoma.apps.ads.pages.things import PAGE as THINGS
 from retoma.engine.query.tail import Slice
 from retoma.web.pages.live import changes
@@ -519,6 +519,21 @@ async def test_an_admin_adds_a_worker_a_proxy_and_a_writer(database_url, tmp_pat
         both: dict[str, Any] = {"id": ["WRK-000001"], "verb": "delete"}
         told(await posted(browser, "/ads/workers/orders", csrf, **both))
         assert "W9" not in text_of(await browser.get("/ads/workers", headers=PT))
+        await browser.aclose()
+
+
+async def test_a_proxy_that_is_only_renamed_keeps_its_user_name(database_url, tmp_path):
+    async with site_of(database_url, tmp_path, proxies=0) as site:
+        browser, csrf = await signed_in(site, "admin")
+        proxy = {"host": "p.example.org", "port": "3128", "username": "u", "password": KEY}
+        told(await posted(browser, "/ads/proxies", csrf, **proxy))
+
+        shown = text_of(await browser.get("/ads/proxies/PRX-000001", headers=PT))
+        form = dict(re.findall(r'<input name="(\w+)"[^>]* value="([^"]*)"', shown))
+        told(await posted(browser, "/ads/proxies/PRX-000001", csrf, **{**form, "name": "new"}))
+
+        assert {"host", "port", "name", "username", "vendor"} == form.keys()
+        assert [("new", "u")] == await site.house.rows("SELECT name, username FROM proxies")
         await browser.aclose()
 
 

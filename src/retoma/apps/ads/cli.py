@@ -350,7 +350,7 @@ def import_(
 ) -> None:
     """Add what a file says line by line; first a dry run: what is new, double or wrong."""
     from retoma.apps.ads.commands import import_ as take
-    from retoma.apps.ads.intake import Intake
+    from retoma.apps.ads.service.intake import Intake
 
     take(database, json, Intake(what), file, apply=apply, test=test)
 

@@ -2,24 +2,33 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from retoma.apps.ads import APP, store
-from retoma.apps.ads.adopt import Adoption
-from retoma.apps.ads.adopt import adopt as take_over
-from retoma.apps.ads.api import generate as generator
-from retoma.apps.ads.api.how import secrets_by
-from retoma.apps.ads.api.missions import NewMission, mission_told
-from retoma.apps.ads.api.onboarding import Taken, Verdict, take, take_lines
-from retoma.apps.ads.api.things import CHANGED, NULLABLE, change
-from retoma.apps.ads.intake import LONGEST, Intake, Line
-from retoma.apps.ads.store import reports
-from retoma.apps.ads.store.rows import Sort
+from retoma.apps.ads import APP
+from retoma.apps.ads.service import (
+    missions,
+    orchestrator,
+    reports,
+    resources,
+)
+from retoma.apps.ads.service import recurrences as schedules
+from retoma.apps.ads.service.adoption import adopt_database
+from retoma.apps.ads.service.imports import Verdict, explain_wrong, import_lines
+from retoma.apps.ads.service.inputs import (
+    CHANGED,
+    NULLABLE,
+    Generate,
+    NewMission,
+    Recur,
+    list_flaws,
+)
+from retoma.apps.ads.service.intake import LONGEST, Intake, Line
+from retoma.apps.ads.service.intake import read as read_lines
+from retoma.apps.ads.store import RECORDS, MissionSearch, OrchestratorState, Sort
 from retoma.console.applications import ask_in
 from retoma.console.exits import Exit, Stop
 from retoma.console.kit import (
@@ -32,17 +41,16 @@ from retoma.console.kit import (
     read_secret,
     table,
 )
-from retoma.db import Transaction, adhoc, quoted
 from retoma.engine.rules.errors import BadInput
-from retoma.engine.run.transaction import Transaction as Lent
-from retoma.toolkit.tools import Tools
-from retoma.web.flaws import flaws_of
+from retoma.library import Retoma
 from retoma.words import say, speak, tell
 
 T = TypeVar("T")
 B = TypeVar("B", bound=BaseModel)
 
+MOST = 1_000_000  # workers, proxies or writers in one list
 SHOWN = ("id", "status", "checkpoint", "date_start", "date_end", "media_type", "languages")
+RECURRENCE = TypeAdapter(schedules.Recurrence)
 NAMES: dict[Sort, tuple[str, ...]] = {
     Sort.WORKERS: ("id", "name", "url", "storage_domain", "status", "active", "last_test_ok"),
     Sort.PROXIES: ("id", "name", "host", "port", "username", "active", "fail_count"),
@@ -50,56 +58,44 @@ NAMES: dict[Sort, tuple[str, ...]] = {
 }
 
 
-def ads(database: str | None, verb: Callable[[Tools], Awaitable[T]]) -> T:
-    """One verb on a database that has the ads application in it."""
-    return ask_in(APP, database, verb)
-
-
-def read(database: str | None, fn: Callable[[Transaction], T]) -> T:
-    async def asked(tools: Tools) -> T:
-        return await (await tools.retoma.database()).read(fn)
-
-    return ads(database, asked)
-
-
-def write(database: str | None, fn: Callable[[Lent], T]) -> T:
-    return ads(database, lambda tools: tools.retoma.write(fn))
+def ads(database: str | None, verb: Callable[[Retoma], Awaitable[T]]) -> T:
+    """Run one verb on a database that has the ads application in it."""
+    return ask_in(APP, database, lambda tools: verb(tools.retoma))
 
 
 # — missions —
 
 
 def missions_list(
-    database: str | None, as_json: bool, search: store.MissionSearch, before: str | None, n: int
+    database: str | None, as_json: bool, search: MissionSearch, before: str | None, n: int
 ) -> None:
-    rows = read(database, lambda tx: store.list_missions(tx, search, before=before, n=n))
-    show([mission_told(row) for row in rows], as_json, SHOWN, say("no missions"))
+    found = ads(
+        database, lambda app: missions.list_missions(app, search, before=before, limit=n)
+    )
+    rows = [{**asdict(each), "retry_count": each.retry_count} for each in found]
+    show(rows, as_json, SHOWN, say("no missions"))
 
 
 def missions_add(
-    database: str | None, as_json: bool, told: dict[str, Any], *, queue: bool
+    database: str | None, as_json: bool, given: dict[str, Any], *, queue: bool
 ) -> None:
-    body = checked(NewMission, told)
-    wanted = store.NewMission(
-        body.date_start, body.date_end, body.media_type, tuple(body.languages)
+    mission = checked(NewMission, given).mission
+    made(
+        ads(
+            database,
+            lambda app: missions.add_missions(app, [mission], actor=ACTOR, queue=queue),
+        ),
+        as_json,
     )
 
-    def add(tx: Lent) -> list[str]:
-        ids = store.add_missions(tx, [wanted], actor=ACTOR)
-        if queue:
-            store.queue_missions(tx, ids, actor=ACTOR)
-        return ids
 
-    made(write(database, add), as_json)
-
-
-def missions_queue(database: str | None, as_json: bool, missions: Sequence[str]) -> None:
-    write(database, lambda tx: store.queue_missions(tx, missions, actor=ACTOR))
-    made(missions, as_json)
+def missions_queue(database: str | None, as_json: bool, ids: Sequence[str]) -> None:
+    ads(database, lambda app: missions.queue_missions(app, ids, actor=ACTOR))
+    made(ids, as_json)
 
 
 def missions_cancel(database: str | None, as_json: bool, mission: str) -> None:
-    status = write(database, lambda tx: store.cancel_mission(tx, mission, actor=ACTOR))
+    status = ads(database, lambda app: missions.cancel_mission(app, mission, actor=ACTOR))
     if as_json:
         print_json({"id": mission, "status": status})
     else:
@@ -110,98 +106,98 @@ def missions_cancel(database: str | None, as_json: bool, mission: str) -> None:
         )
 
 
-def missions_delete(database: str | None, as_json: bool, missions: Sequence[str]) -> None:
-    write(database, lambda tx: store.delete_missions(tx, missions, actor=ACTOR))
-    made(missions, as_json)
+def missions_delete(database: str | None, as_json: bool, ids: Sequence[str]) -> None:
+    ads(database, lambda app: missions.delete_missions(app, ids, actor=ACTOR))
+    made(ids, as_json)
 
 
-def missions_resend(database: str | None, as_json: bool, missions: Sequence[str]) -> None:
-    def resend(tx: Lent) -> None:
-        for mission in missions:
-            store.resend_failed(tx, mission, actor=ACTOR)
-
-    write(database, resend)
-    made(missions, as_json)
+def missions_resend(database: str | None, as_json: bool, ids: Sequence[str]) -> None:
+    ads(database, lambda app: missions.resend_missions(app, ids, actor=ACTOR))
+    made(ids, as_json)
 
 
 def missions_timeline(database: str | None, as_json: bool, mission: str) -> None:
-    told = read(database, lambda tx: reports.timeline(tx, mission))
-    show(told, as_json, ("timestamp", "event", "details"), say("nothing has happened yet"))
+    happened = ads(database, lambda app: missions.get_timeline(app, mission))
+    rows = [asdict(each) for each in happened]
+    show(rows, as_json, ("timestamp", "event", "details"), say("nothing has happened yet"))
 
 
 # — workers, proxies, writers —
 
 
 def things_list(database: str | None, as_json: bool, sort: str) -> None:
-    names = NAMES[Sort(sort)]
-    asked = adhoc(f"SELECT {', '.join(names)} FROM {quoted(sort)} ORDER BY id")  # noqa: S608
-    rows = read(database, lambda tx: tx.all(asked))
-    show([dict(zip(names, row, strict=True)) for row in rows], as_json, names, say("none yet"))
+    record, names = RECORDS[Sort(sort)], NAMES[Sort(sort)]
+    found = ads(database, lambda app: resources.list_records(app, record, limit=MOST))
+    rows = [{name: getattr(each, name) for name in names} for each in found]
+    show(rows, as_json, names, say("none yet"))
 
 
-def things_add(database: str | None, as_json: bool, sort: str, told: dict[str, Any]) -> None:
-    """As one line that was read already."""
+def things_add(database: str | None, as_json: bool, sort: str, given: dict[str, Any]) -> None:
+    """Import the values as one line that was read already."""
     line = Line(
-        1, {name: str(value) for name, value in told.items() if value not in (None, "")}
+        1, {name: str(value) for name, value in given.items() if value not in (None, "")}
     )
-    taken = ads(
+    done = ads(
         database,
-        lambda tools: take_lines(tools, Intake(sort), [line], actor=ACTOR, dry_run=False),
+        lambda app: import_lines(app, Intake(sort), [line], actor=ACTOR, dry_run=False),
     )
-    for each in taken.lines:
+    for each in done.lines:
         if each.verdict is not Verdict.NEW:
             why = "; ".join(tell(why) for why in each.why)
             raise Stop(
                 Exit.USAGE if each.verdict is Verdict.WRONG else Exit.FAILED,
                 say("{why}; nothing was added", why=why),
             )
-    made(taken.ids, as_json)
+    made(done.ids, as_json)
 
 
 def things_switch(
     database: str | None, as_json: bool, sort: str, ids: Sequence[str], *, on: bool
 ) -> None:
-    verb = store.activate if on else store.deactivate
-    write(database, lambda tx: verb(tx, Sort(sort), ids, actor=ACTOR))
+    verb = resources.activate_resources if on else resources.deactivate_resources
+    ads(database, lambda app: verb(app, Sort(sort), ids, actor=ACTOR))
     made(ids, as_json)
 
 
 def things_change(
-    database: str | None, as_json: bool, sort: str, id_: str, told: dict[str, Any]
+    database: str | None, as_json: bool, sort: str, id_: str, given: dict[str, Any]
 ) -> None:
-    """What is None stays as it is; what is an empty text is taken away."""
-    named = {name: value for name, value in told.items() if value is not None}
-    given_ = {
-        name: None if name in NULLABLE and not value else value for name, value in named.items()
+    """Change what is given: None stays as it is, an empty text is taken away."""
+    changes = {
+        name: None if name in NULLABLE and not value else value
+        for name, value in given.items()
+        if value is not None
     }
-    if not given_:
+    if not changes:
         raise BadInput(say("say what is to be changed; nothing was changed"))
-    body = checked(CHANGED[Sort(sort)], given_, empty=True)
-    ads(database, lambda tools: change(tools, Sort(sort), id_, body, ACTOR))
+    entered = checked(CHANGED[Sort(sort)], changes, empty=True)
+    ads(
+        database,
+        lambda app: resources.change_resource(app, Sort(sort), id_, entered, actor=ACTOR),
+    )
     made([id_], as_json)
 
 
 def things_delete(database: str | None, as_json: bool, sort: str, ids: Sequence[str]) -> None:
-    async def delete(tools: Tools) -> None:
-        secrets = await secrets_by(tools, ACTOR)
-        await tools.retoma.write(lambda tx: store.delete(tx, Sort(sort), ids, secrets))
-
-    ads(database, delete)
+    ads(database, lambda app: resources.delete_resources(app, Sort(sort), ids, actor=ACTOR))
     made(ids, as_json)
 
 
 def worker_reset(database: str | None, as_json: bool, worker: str) -> None:
-    write(database, lambda tx: store.reset_worker(tx, worker, actor=ACTOR))
+    ads(database, lambda app: resources.reset_worker(app, worker, actor=ACTOR))
     made([worker], as_json)
 
 
 def worker_relocate(database: str | None, as_json: bool, worker: str) -> None:
-    write(database, lambda tx: store.relocate(tx, worker, actor=ACTOR))
+    ads(database, lambda app: resources.relocate_worker(app, worker, actor=ACTOR))
     made([worker], as_json)
 
 
 def things_test(database: str | None, as_json: bool, sort: str, ids: Sequence[str]) -> None:
-    n = write(database, lambda tx: store.ask_tests(tx, Sort(sort), ids or None, actor=ACTOR))
+    n = ads(
+        database,
+        lambda app: resources.request_tests(app, Sort(sort), ids or None, actor=ACTOR),
+    )
     if as_json:
         print_json({"tests": n})
     else:
@@ -214,8 +210,14 @@ def things_test(database: str | None, as_json: bool, sort: str, ids: Sequence[st
 def import_(
     database: str | None, as_json: bool, what: Intake, file: str, *, apply: bool, test: bool
 ) -> None:
-    taken = _taken(database, what, _text(file), dry_run=not apply, test=test)
-    counts = {str(each): taken.count(each) for each in Verdict}
+    lines_in = read_lines(what, _text(file))
+    done = ads(
+        database,
+        lambda app: import_lines(
+            app, what, lines_in, actor=ACTOR, dry_run=not apply, test=test
+        ),
+    )
+    counts = {str(each): done.count(each) for each in Verdict}
     lines = [
         {
             "line": each.number,
@@ -223,10 +225,10 @@ def import_(
             "what": each.what,
             "why": "; ".join(tell(why) for why in each.why),
         }
-        for each in taken.lines
+        for each in done.lines
     ]
     if as_json:
-        print_json({"dry_run": not apply, **counts, "ids": taken.ids, "lines": lines})
+        print_json({"dry_run": not apply, **counts, "ids": done.ids, "lines": lines})
     else:
         show(lines, False, ("line", "verdict", "what", "why"), say("none yet"))
         told = speak(
@@ -237,21 +239,7 @@ def import_(
         )
         print(told if apply else f"{speak('Dry run: nothing was added.')} {told}")
     if counts["wrong"] and apply:
-        raise Stop(
-            Exit.FAILED,
-            say("1 line is wrong; nothing was added")
-            if counts["wrong"] == 1
-            else say("{n} lines are wrong; nothing was added", n=counts["wrong"]),
-        )
-
-
-def _taken(
-    database: str | None, what: Intake, text: str, *, dry_run: bool, test: bool
-) -> Taken:
-    return ads(
-        database,
-        lambda tools: take(tools, what, text, actor=ACTOR, dry_run=dry_run, test=test),
-    )
+        raise Stop(Exit.FAILED, explain_wrong(counts["wrong"]))
 
 
 def _text(file: str) -> str:
@@ -266,39 +254,38 @@ def _text(file: str) -> str:
         ) from None
 
 
-def generate(database: str | None, as_json: bool, told: dict[str, Any]) -> None:
-    body = checked(generator.Generate, told)
-    result = ads(database, lambda tools: generator.generated(tools.retoma, body, ACTOR))
+def generate(database: str | None, as_json: bool, given: dict[str, Any]) -> None:
+    rule = checked(Generate, given)
+    done = ads(database, lambda app: schedules.generate_missions(app, rule, actor=ACTOR))
     if as_json:
-        print_json(result.model_dump(mode="json"))
+        shown = ("dry_run", "wanted", "new", "duplicate", "ids")
+        print_json({name: getattr(done, name) for name in shown})
         return
-    counts = {"wanted": result.wanted, "new": result.new, "known": result.duplicate}
-    if result.dry_run:
+    counts = {"wanted": done.wanted, "new": done.new, "known": done.duplicate}
+    if done.dry_run:
         print(speak("{wanted} missions: {new} new, {known} there already", **counts))
     else:
         print(speak("missions made: {new}; there already: {known}", **counts))
 
 
-def recur(database: str | None, as_json: bool, told: dict[str, Any]) -> None:
-    body = checked(generator.Recur, told)
-    result = ads(database, lambda tools: generator.recurring(tools.retoma, body, ACTOR))
+def recur(database: str | None, as_json: bool, given: dict[str, Any]) -> None:
+    rule = checked(Recur, given)
+    added = ads(database, lambda app: schedules.add_recurrence(app, rule, actor=ACTOR))
     if as_json:
-        print_json(result.model_dump(mode="json"))
+        print_json(RECURRENCE.dump_python(added, mode="json"))
     else:
-        print(
-            speak("{name}: next run at {at}", name=result.name, at=f"{at(result.next_at)} UTC")
-        )
+        print(speak("{name}: next run at {at}", name=added.name, at=f"{at(added.next_at)} UTC"))
 
 
 def recurrences(database: str | None, as_json: bool) -> None:
-    found = ads(database, lambda tools: generator.recurrences(tools.retoma))
+    found = ads(database, schedules.list_recurrences)
     names = ("name", "cron", "timezone", "languages", "media_types", "back", "next_at")
-    shown = [each.model_dump(mode="json") for each in found]
-    show(shown, as_json, names, say("No schedules."))
+    rows = [RECURRENCE.dump_python(each, mode="json") for each in found]
+    show(rows, as_json, names, say("No schedules."))
 
 
 def forget(database: str | None, as_json: bool, name: str) -> None:
-    ads(database, lambda tools: generator.forget(tools.retoma, name, ACTOR))
+    ads(database, lambda app: schedules.remove_recurrence(app, name, actor=ACTOR))
     if as_json:
         print_json({"name": name, "removed": True})
     else:
@@ -309,31 +296,31 @@ def forget(database: str | None, as_json: bool, name: str) -> None:
 
 
 def start(database: str | None, as_json: bool) -> None:
-    write(database, lambda tx: store.start(tx, actor=ACTOR))
-    status(database, as_json)
+    state = ads(database, lambda app: orchestrator.start_orchestrator(app, actor=ACTOR))
+    print_state(state, as_json)
 
 
 def stop(database: str | None, as_json: bool, *, now: bool = False) -> None:
-    verb = store.stop_now if now else store.stop
-    write(database, lambda tx: verb(tx, actor=ACTOR))
-    status(database, as_json)
+    state = ads(database, lambda app: orchestrator.stop_orchestrator(app, actor=ACTOR, now=now))
+    print_state(state, as_json)
 
 
 def status(database: str | None, as_json: bool) -> None:
-    row = read(database, lambda tx: tx.one(store.COUNT_MISSIONS)) or ()
-    names = ("wish", "changed_by", "queued_count", "running_count", "session_count")
-    told = dict(zip(names, row, strict=False))
+    print_state(ads(database, orchestrator.get_orchestrator), as_json)
+
+
+def print_state(state: OrchestratorState, as_json: bool) -> None:
     if as_json:
-        print_json(told)
+        print_json(asdict(state))
         return
     print(
         speak(
             "the orchestrator is {wish}; in the queue: {queued}, under way: {running}, sessions:"
             " {sessions}",
-            wish=speak("started") if told["wish"] == "started" else speak("stopped"),
-            queued=told["queued_count"],
-            running=told["running_count"],
-            sessions=told["session_count"],
+            wish=speak("started") if state.wish == "started" else speak("stopped"),
+            queued=state.queued_count,
+            running=state.running_count,
+            sessions=state.session_count,
         )
     )
 
@@ -342,21 +329,23 @@ def status(database: str | None, as_json: bool) -> None:
 
 
 def report_failures(database: str | None, as_json: bool, hours: int, code: str | None) -> None:
-    told = read(database, lambda tx: reports.failures(tx, hours * reports.HOUR, code))
+    found = ads(database, lambda app: reports.list_failures(app, hours, code))
     names = ("id", "failed_at", "error_code", "error_message", "retry_count", "status")
-    show(told, as_json, names, say("No mission failed in this period."))
+    rows = [asdict(each) for each in found]
+    show(rows, as_json, names, say("No mission failed in this period."))
 
 
 def report_workers(database: str | None, as_json: bool, days: int) -> None:
-    told = read(database, lambda tx: reports.performance(tx, days * reports.DAY))
+    found = ads(database, lambda app: reports.list_worker_results(app, days))
     names = ("worker_name", "completed_count", "failed_count", "avg_duration_ms", "ads_count")
-    show(told, as_json, names, say("No worker completed a mission in this period."))
+    rows = [asdict(each) for each in found]
+    show(rows, as_json, names, say("No worker completed a mission in this period."))
 
 
 def report_proxies(database: str | None, as_json: bool, days: int) -> None:
-    told = read(database, lambda tx: reports.proxies(tx, days * reports.DAY))
+    found = ads(database, lambda app: reports.list_proxy_failures(app, days))
     names = ("name", "active", "fail_count", "session_failures", "rotations", "last_failed_at")
-    show(told, as_json, names, say("none yet"))
+    show([asdict(each) for each in found], as_json, names, say("none yet"))
 
 
 # — adoption —
@@ -374,11 +363,12 @@ def adopt(
     url = read_secret(dsn) or ""
     must_exist(url)
 
-    def go(tools: Tools) -> Awaitable[Adoption]:
-        how: dict[str, Any] = {"apply": apply, "schema": schema, "source": source}
-        return take_over(tools, url, actor=ACTOR, **how)
-
-    told = ads(database, go)
+    told = ads(
+        database,
+        lambda app: adopt_database(
+            app, url, actor=ACTOR, apply=apply, schema=schema, source=source
+        ),
+    )
     if as_json:
         print_json(asdict(told))
         return
@@ -416,8 +406,7 @@ def checked(shape: type[B], told: dict[str, Any], *, empty: bool = False) -> B:
     try:
         return shape.model_validate(given_)
     except ValidationError as error:
-        flaws = flaws_of(RequestValidationError(error.errors()))
-        why = "; ".join(f"{each.path} {tell(each.why)}" for each in flaws)
+        why = "; ".join(f"{each.path} {tell(each.why)}" for each in list_flaws(error))
         raise BadInput(say("{why}", why=why)) from None
 
 
@@ -428,18 +417,17 @@ def made(ids: Sequence[str], as_json: bool) -> None:
         print("\n".join(ids))
 
 
-def show(rows: Sequence[Any], as_json: bool, names: Sequence[str], nothing: str) -> None:
-    plain = [
-        asdict(row) if is_dataclass(row) and not isinstance(row, type) else row for row in rows
-    ]
+def show(
+    rows: Sequence[dict[str, Any]], as_json: bool, names: Sequence[str], nothing: str
+) -> None:
     if as_json:
-        print_json(plain)
+        print_json(rows)
         return
-    if not plain:
+    if not rows:
         console().print(tell(nothing))
         return
     page = table(*names)
-    for row in plain:
+    for row in rows:
         page.add_row(*(_cell(row[name]) for name in names))
     console().print(page)
 

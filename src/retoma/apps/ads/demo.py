@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from retoma import db, settings
 from retoma.apps.ads import APP, store
-from retoma.apps.ads.model import MediaType
+from retoma.apps.ads.model import MediaType, NewMission
 from retoma.apps.ads.sandbox import Library, Wanted
 from retoma.apps.ads.store import EXTRACTION
 from retoma.bootstrap import build_tools
@@ -223,7 +223,7 @@ class AdsWorld(BoxedWorld):
         missions = await (await app.database()).read(_missions)
         last = max((each.day for each in missions), default=FIRST_DAY - ONE_DAY)
         days = [last + ONE_DAY * (each + 1) for each in range(self.size.missions)]
-        wanted = [store.NewMission(each, each, MediaType.ALL, LANGUAGES) for each in days]
+        wanted = [NewMission(each, each, MediaType.ALL, LANGUAGES) for each in days]
         ids = await app.write(lambda tx: store.add_missions(tx, wanted, actor=WHO))
         await app.write(lambda tx: store.queue_missions(tx, ids, actor=WHO))
         await app.write(start_unless_stopped)
@@ -315,8 +315,8 @@ def _worker(n: int) -> str:
 
 
 def start_unless_stopped(tx: Writing) -> None:
-    wish, who, *_ = tx.one(store.COUNT_MISSIONS) or ("stopped", WHO)
-    if wish == "started" or who in (NOBODY, WHO):
+    state = store.get_state(tx)
+    if state.wish == "started" or state.changed_by in (NOBODY, WHO):
         store.start(tx, actor=WHO)
 
 

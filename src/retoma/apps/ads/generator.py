@@ -1,11 +1,11 @@
 """Missions by rule: days cut into windows, for each language and media type one mission. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-from retoma.apps.ads.model import MediaType
+from retoma.apps.ads.model import MediaType, NewMission
 from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
@@ -21,16 +21,6 @@ class Pattern:
     days: int = 1  # in one mission
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """One of them."""
-
-    date_start: date
-    date_end: date
-    media_type: MediaType
-    languages: tuple[str, ...]
-
-
 def windows(first: date, last: date, days: int) -> Iterator[tuple[date, date]]:
     """The days in order, so many at a time; the last window may be shorter."""
     while first <= last:
@@ -39,7 +29,7 @@ def windows(first: date, last: date, days: int) -> Iterator[tuple[date, date]]:
         first = end + timedelta(days=1)
 
 
-def generate(first: date, last: date, pattern: Pattern) -> Sequence[Wanted]:
+def generate(first: date, last: date, pattern: Pattern) -> list[NewMission]:
     """Each combination once, day by day."""
     each_day = len(set(pattern.languages)) * len(set(pattern.media_types))
     n = -(-((last - first).days + 1) // pattern.days) * each_day
@@ -52,7 +42,7 @@ def generate(first: date, last: date, pattern: Pattern) -> Sequence[Wanted]:
             )
         )
     return [
-        Wanted(begin, end, media, (language,))
+        NewMission(begin, end, media, (language,))
         for begin, end in windows(first, last, pattern.days)
         for language in dict.fromkeys(pattern.languages)
         for media in dict.fromkeys(pattern.media_types)

@@ -284,6 +284,16 @@ class Mission:
 
 
 @dataclass(frozen=True, slots=True)
+class NewMission:
+    """A mission that somebody adds to the Banco de Missões."""
+
+    date_start: date
+    date_end: date
+    media_type: MediaType
+    languages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Worker:
     """A remote scraping service."""
 

@@ -1,22 +1,22 @@
 """The ads orchestrator over the API, in the document's words."""
 
 from retoma.apps.ads.api import (
-    generate,
+    imports,
     missions,
-    onboarding,
     operate,
     orchestrator,
+    recurrences,
     reports,
     things,
 )
-from retoma.apps.ads.api.how import routes
+from retoma.apps.ads.api.wire import routes
 
 __all__ = [
-    "generate",
+    "imports",
     "missions",
-    "onboarding",
     "operate",
     "orchestrator",
+    "recurrences",
     "reports",
     "routes",
     "things",

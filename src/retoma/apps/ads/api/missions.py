@@ -1,70 +1,26 @@
 """Missions over the API."""
 
-import re
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Path, Query, Response
-from pydantic import AfterValidator, Field, JsonValue, StrictStr, model_validator
+from fastapi import Query, Response
+from pydantic import Field, JsonValue
 
 from retoma.apps.ads import store
-from retoma.apps.ads.api.how import Made, named, read, routes, time_told
+from retoma.apps.ads.api.wire import Made, MissionId, routes
 from retoma.apps.ads.model import Checkpoint, Event, MediaType, Status
-from retoma.apps.ads.store import reports
-from retoma.db import Row
-from retoma.engine.rules.errors import NotFound
+from retoma.apps.ads.service import missions
+from retoma.apps.ads.service.inputs import LANGUAGE, MOST_MISSIONS, NewMission, Ticked
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor
 from retoma.web.replay import asked, written
 from retoma.web.wire import Body, Day, Limit, NextPage, Once, PageOf, Shown
-from retoma.words import say
-
-MOST = 1_000  # missions in one body
-LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z]{2,4})?$"
-MissionId = Annotated[
-    str, Path(min_length=1, max_length=100, description="The id of a mission.")
-]
-
-
-def language(value: str) -> str:
-    if re.fullmatch(LANGUAGE, value) is None:
-        raise ValueError(say("is no language such as pt or pt-BR"))
-    return value
-
-
-Tongue = Annotated[
-    StrictStr, AfterValidator(language), Field(json_schema_extra={"pattern": LANGUAGE})
-]
-
-
-class NewMission(Body):
-    """What is to be scraped."""
-
-    date_start: Day
-    date_end: Day
-    media_type: MediaType = MediaType.ALL
-    languages: Annotated[list[Tongue], Field(min_length=1, max_length=50)]
-
-    @model_validator(mode="after")
-    def _in_order(self) -> "NewMission":
-        if self.date_end < self.date_start:
-            raise ValueError(say("date_end is before date_start"))
-        return self
 
 
 class NewMissions(Body):
     """Missions for the Banco de Missões, all of them or none."""
 
-    missions: Annotated[list[NewMission], Field(min_length=1, max_length=MOST)]
-
-
-class Ticked(Body):
-    """Missions by their ids."""
-
-    missions: Annotated[
-        list[Annotated[StrictStr, Field(min_length=1, max_length=100)]],
-        Field(min_length=1, max_length=MOST),
-    ]
+    missions: Annotated[list[NewMission], Field(min_length=1, max_length=MOST_MISSIONS)]
 
 
 class MissionShown(Shown):
@@ -143,11 +99,9 @@ async def list_missions(
     )
     stamp = Cursor("missions", search.asked())
     [before] = stamp.read(cursor, str) or [None]
-    rows = await read(
-        house, lambda tx: store.list_missions(tx, search, before=before, n=limit + 1)
-    )
-    shown = [_mission(row) for row in rows[:limit]]
-    return PageOf(items=shown, next=stamp.write(shown[-1].id if len(rows) > limit else None))
+    found = await missions.list_missions(house.retoma, search, before=before, limit=limit + 1)
+    shown = [MissionShown.model_validate(each) for each in found[:limit]]
+    return PageOf(items=shown, next=stamp.write(shown[-1].id if len(found) > limit else None))
 
 
 @routes.post("/api/missions", status_code=201, responses={200: {"model": Made}})
@@ -155,10 +109,7 @@ async def add_missions(
     body: NewMissions, who: Operator, house: AHouse, response: Response, key: Once = None
 ) -> Made:
     """Into the Banco de Missões; nobody takes them up before they are queued."""
-    wanted = [
-        store.NewMission(each.date_start, each.date_end, each.media_type, tuple(each.languages))
-        for each in body.missions
-    ]
+    wanted = [each.mission for each in body.missions]
     made, new = await written(
         house,
         asked(key, who, "missions", body),
@@ -173,23 +124,21 @@ async def add_missions(
 @routes.post("/api/missions/queue")
 async def queue_missions(body: Ticked, who: Operator, house: AHouse) -> Made:
     """ "Adicionar à fila": all of them or none; one that has ended begins a new generation."""
-    await house.retoma.write(lambda tx: store.queue_missions(tx, body.missions, actor=who.name))
+    await missions.queue_missions(house.retoma, body.missions, actor=who.name)
     return Made(ids=body.missions)
 
 
 @routes.post("/api/missions/delete")
 async def delete_missions(body: Ticked, who: Operator, house: AHouse) -> Made:
     """Out of the Banco: all of them or none, and only those nobody is at; their log stays."""
-    await house.retoma.write(
-        lambda tx: store.delete_missions(tx, body.missions, actor=who.name)
-    )
+    await missions.delete_missions(house.retoma, body.missions, actor=who.name)
     return Made(ids=body.missions)
 
 
 @routes.delete("/api/missions/{mission}", status_code=204)
 async def delete_mission(mission: MissionId, who: Operator, house: AHouse) -> None:
     """Out of the Banco, if nobody is at it; its log stays."""
-    await house.retoma.write(lambda tx: store.delete_missions(tx, [mission], actor=who.name))
+    await missions.delete_missions(house.retoma, [mission], actor=who.name)
 
 
 @routes.get("/api/missions/{mission}")
@@ -201,7 +150,7 @@ async def get_mission(mission: MissionId, _: Viewer, house: AHouse) -> MissionSh
 @routes.post("/api/missions/{mission}/cancel")
 async def cancel_mission(mission: MissionId, who: Operator, house: AHouse) -> MissionShown:
     """ "Cancelar", in whatever state it is (§5.4); asked twice it answers the same."""
-    await house.retoma.write(lambda tx: store.cancel_mission(tx, mission, actor=who.name))
+    await missions.cancel_mission(house.retoma, mission, actor=who.name)
     return await _shown(house, mission)
 
 
@@ -209,63 +158,23 @@ async def cancel_mission(mission: MissionId, who: Operator, house: AHouse) -> Mi
 async def resend_failed(mission: MissionId, who: Operator, house: AHouse) -> MissionShown:
     """Its ads go to a writer once more: of a mission some of whose ads were refused, or that has
     failed there. What is stored already is only written again."""
-    await house.retoma.write(lambda tx: store.resend_failed(tx, mission, actor=who.name))
+    await missions.resend_missions(house.retoma, [mission], actor=who.name)
     return await _shown(house, mission)
 
 
 @routes.get("/api/missions/{mission}/failed-items")
 async def failed_items(mission: MissionId, _: Viewer, house: AHouse) -> list[FailedItemShown]:
     """Its ads that a writer refused, the first of them, each with the reason."""
-    await _shown(house, mission)
-    return await failed_items_shown(house, mission, store.MOST_ITEMS)
-
-
-async def failed_items_shown(house: House, mission: str, n: int) -> list[FailedItemShown]:
-    asked_for = {"mission": mission, "after": -1, "n": n}
-    rows = await read(house, lambda tx: tx.all(store.LIST_FAILED_ITEMS, **asked_for))
-    return [
-        FailedItemShown(index=place, data=store.json_of(data), error=error)
-        for place, data, error in rows
-    ]
+    found = await missions.list_failed_items(house.retoma, mission)
+    return [FailedItemShown.model_validate(each) for each in found]
 
 
 @routes.get("/api/missions/{mission}/timeline")
 async def mission_timeline(mission: MissionId, _: Viewer, house: AHouse) -> list[LogShown]:
     """What happened to it, in order (§10.3)."""
-    told = await read(house, lambda tx: reports.timeline(tx, mission))
-    return [LogShown.model_validate(each) for each in told]
+    happened = await missions.get_timeline(house.retoma, mission)
+    return [LogShown.model_validate(each) for each in happened]
 
 
 async def _shown(house: House, mission: str) -> MissionShown:
-    row = await read(house, lambda tx: tx.one(store.GET_MISSION, mission=mission))
-    if row is None:
-        raise NotFound(say("there is no mission {mission}", mission=mission))
-    return _mission(row)
-
-
-COLUMNS = (
-    *("id", "date_start", "date_end", "media_type", "languages", "status", "checkpoint"),
-    *("generation", "extraction", "storage", "session", "worker_id", "worker_job_id"),
-    *("worker_data_url", "proxy_used", "writer_id", "writer_job_id", "ads_count"),
-    *("success_count", "failed_count", "error_code", "error_message", "session_retries"),
-    *("scrape_retries", "writer_retries", "created_by", "queued_by", "canceled_by"),
-    *("created_at", "queued_at", "started_at", "finished_at"),
-)
-
-
-TIMES = ("created_at", "queued_at", "started_at", "finished_at")
-RETRIES = ("session_retries", "scrape_retries", "writer_retries")
-
-
-def _mission(row: Row) -> MissionShown:
-    told = mission_told(row)
-    return MissionShown(**{name: told[name] for name in MissionShown.model_fields})
-
-
-def mission_told(row: Row) -> dict[str, Any]:
-    """All that a row of a mission tells, by name."""
-    told: dict[str, Any] = named(COLUMNS, row)
-    told |= {name: time_told(told[name]) for name in TIMES}
-    told["retry_count"] = sum(told[name] for name in RETRIES)
-    told["languages"] = store.json_of(told["languages"])
-    return told
+    return MissionShown.model_validate(await missions.get_mission(house.retoma, mission))

@@ -7,11 +7,10 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query, Response
 from pydantic import Field
 
-from retoma.apps.ads.api.how import read, routes
-from retoma.apps.ads.api.missions import MissionId
-from retoma.apps.ads.store import reports
+from retoma.apps.ads.api.wire import MissionId, routes
+from retoma.apps.ads.service import missions, reports
 from retoma.codec import encode
-from retoma.web import AHouse, House, Viewer
+from retoma.web import AHouse, Viewer
 from retoma.web.files import csv_file, csv_of
 from retoma.web.wire import Shown
 
@@ -71,8 +70,8 @@ class TroubleShown(Shown):
 )
 async def timeline_csv(mission: MissionId, _: Viewer, house: AHouse) -> Response:
     """What happened to it, as a table for a spreadsheet."""
-    told = await read(house, lambda tx: reports.timeline(tx, mission))
-    rows = [(each.timestamp, each.event, encode(each.details)) for each in told]
+    happened = await missions.get_timeline(house.retoma, mission)
+    rows = [(each.timestamp, each.event, encode(each.details)) for each in happened]
     return csv_file(f"{_word(mission)}.csv", ("timestamp", "event", "details"), rows)
 
 
@@ -81,7 +80,7 @@ async def failures(
     _: Viewer, house: AHouse, hours: Hours = 24, code: CodeOf = None
 ) -> list[FailureShown]:
     """Missions that failed in the last 24 hours, or in others (§10.3), the newest first."""
-    return _shown(FailureShown, await failures_told(house, hours, code))
+    return _shown(FailureShown, await reports.list_failures(house.retoma, hours, code))
 
 
 @routes.get(
@@ -91,13 +90,15 @@ async def failures_csv(
     _: Viewer, house: AHouse, hours: Hours = 24, code: CodeOf = None
 ) -> Response:
     """The same as a table for a spreadsheet."""
-    return _table("failures.csv", FailureShown, await failures_told(house, hours, code))
+    return _table(
+        "failures.csv", FailureShown, await reports.list_failures(house.retoma, hours, code)
+    )
 
 
 @routes.get("/api/ads/reports/workers")
 async def workers(_: Viewer, house: AHouse, days: Days = 7) -> list[PerformanceShown]:
     """Performance per worker in the last 7 days, or in others (§10.3)."""
-    return _shown(PerformanceShown, await workers_told(house, days))
+    return _shown(PerformanceShown, await reports.list_worker_results(house.retoma, days))
 
 
 @routes.get(
@@ -105,13 +106,15 @@ async def workers(_: Viewer, house: AHouse, days: Days = 7) -> list[PerformanceS
 )
 async def workers_csv(_: Viewer, house: AHouse, days: Days = 7) -> Response:
     """The same as a table for a spreadsheet."""
-    return _table("workers.csv", PerformanceShown, await workers_told(house, days))
+    return _table(
+        "workers.csv", PerformanceShown, await reports.list_worker_results(house.retoma, days)
+    )
 
 
 @routes.get("/api/ads/reports/proxies")
 async def proxies(_: Viewer, house: AHouse, days: Days = 7) -> list[TroubleShown]:
     """Problem proxies of the last 7 days, or of others (§10.3), the worst first."""
-    return _shown(TroubleShown, await proxies_told(house, days))
+    return _shown(TroubleShown, await reports.list_proxy_failures(house.retoma, days))
 
 
 @routes.get(
@@ -119,21 +122,9 @@ async def proxies(_: Viewer, house: AHouse, days: Days = 7) -> list[TroubleShown
 )
 async def proxies_csv(_: Viewer, house: AHouse, days: Days = 7) -> Response:
     """The same as a table for a spreadsheet."""
-    return _table("proxies.csv", TroubleShown, await proxies_told(house, days))
-
-
-async def failures_told(
-    house: House, hours: int, code: str | None = None
-) -> list[reports.Failure]:
-    return await read(house, lambda tx: reports.failures(tx, hours * reports.HOUR, code))
-
-
-async def workers_told(house: House, days: int) -> list[reports.Performance]:
-    return await read(house, lambda tx: reports.performance(tx, days * reports.DAY))
-
-
-async def proxies_told(house: House, days: int) -> list[reports.Trouble]:
-    return await read(house, lambda tx: reports.proxies(tx, days * reports.DAY))
+    return _table(
+        "proxies.csv", TroubleShown, await reports.list_proxy_failures(house.retoma, days)
+    )
 
 
 def _shown(shape: type[T], told: Iterable[Any]) -> list[T]:

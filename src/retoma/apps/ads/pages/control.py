@@ -1,8 +1,7 @@
 """Mission Control of the document: what workers, missions and proxies do now; "Iniciar" and "Parar"."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from datetime import datetime
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -10,15 +9,23 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from retoma import panel
-from retoma.apps.ads import api, store
-from retoma.apps.ads.api.how import time_told
-from retoma.apps.ads.api.orchestrator import OrchestratorShown
-from retoma.apps.ads.api.things import ProxyShown, WorkerShown, WriterShown
 from retoma.apps.ads.model import WorkerStatus
-from retoma.apps.ads.pages.looks import CONCERN, concern_of, knob, path_of, read, worker_rows
+from retoma.apps.ads.pages.presenters import (
+    CONCERN,
+    concern_of,
+    read_setting,
+    running_rows,
+    worker_rows,
+)
 from retoma.apps.ads.pages.words import field_name
-from retoma.apps.ads.store.watch import watch
-from retoma.db import Row
+from retoma.apps.ads.service import missions, orchestrator, resources
+from retoma.apps.ads.store import (
+    EXTRACTION,
+    OrchestratorState,
+    ProxyRecord,
+    WorkerRecord,
+    WriterRecord,
+)
 from retoma.engine.query import RunnerSeen
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
@@ -37,31 +44,12 @@ SHOWN_KNOBS: Final = ("session_limit", "max_retries")
 
 
 @dataclass(frozen=True, slots=True)
-class UnderWay:
-    """A mission in somebody's hands."""
-
-    id: str
-    checkpoint: str | None
-    worker_id: str | None
-    worker: str | None
-    proxy: str | None
-    ads_count: int | None
-    retries: int
-    canceled_by: str | None
-    started_at: datetime | None
-    job: int | None
-    state: str | None  # of the job
-    progress: float | None
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Here:
     """What there is to work with; each property: why nothing, or nothing new, can go on."""
 
-    workers: Sequence[WorkerShown]
-    proxies: Sequence[ProxyShown]
-    writers: Sequence[WriterShown]
+    workers: Sequence[WorkerRecord]
+    proxies: Sequence[ProxyRecord]
+    writers: Sequence[WriterRecord]
     runners: Sequence[RunnerSeen]
 
     @property
@@ -86,14 +74,14 @@ class Here:
         return not any(each.active for each in self.writers)
 
     @property
-    def writers_away(self) -> list[WriterShown]:
+    def writers_away(self) -> list[WriterRecord]:
         return [each for each in self.writers if each.active and each.away_since is not None]
 
 
 def _works_here(runner: RunnerSeen) -> bool:
     """Whether it lives, and does our jobs."""
     kinds = {each.partition("@")[0] for each in runner.knows}  # each with its version
-    return runner.living and store.EXTRACTION in kinds
+    return runner.living and EXTRACTION in kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +97,19 @@ class ControlScreen:
         return self
 
     async def draw(self) -> Sequence[Region]:
-        house = self.pages.house
-        state = await api.orchestrator.orchestrator_shown(house)
-        workers = await api.things.workers_shown(house)
-        proxies = await api.things.proxies_shown(house)
-        writers = await api.things.writers_shown(house)
-        runners = [each for each in await house.retoma.runners() if _works_here(each)]
-        knobs = {name: await knob(self.pages, name) for name in SHOWN_KNOBS}
+        retoma = self.pages.house.retoma
+        state = await orchestrator.get_orchestrator(retoma)
+        workers = await resources.list_records(retoma, WorkerRecord)
+        proxies = await resources.list_records(retoma, ProxyRecord)
+        writers = await resources.list_records(retoma, WriterRecord)
+        runners = [each for each in await retoma.runners() if _works_here(each)]
+        knobs = {name: await read_setting(self.pages, name) for name in SHOWN_KNOBS}
         return [
             self._head(
                 state,
                 knobs,
                 Here(workers, proxies, writers, runners),
-                await read(self.pages, watch),
+                await orchestrator.find_problems(retoma),
             ),
             self._workers(workers, proxies, knobs["session_limit"]),
             await self._underway(),
@@ -141,7 +129,7 @@ class ControlScreen:
 
     def _head(
         self,
-        state: OrchestratorShown,
+        state: OrchestratorState,
         knobs: dict[str, Any],
         here: "Here",
         troubles: Mapping[str, Any],
@@ -160,7 +148,7 @@ class ControlScreen:
         return drawn("control-head", html)
 
     def _workers(
-        self, workers: Sequence[WorkerShown], proxies: Sequence[ProxyShown], limit: int
+        self, workers: Sequence[WorkerRecord], proxies: Sequence[ProxyRecord], limit: int
     ) -> Region:
         names = {each.id: each.name for each in proxies}
         rows = worker_rows(self.pages, self.view, workers, names, limit)
@@ -176,7 +164,7 @@ class ControlScreen:
         return drawn("workers", html, rows)
 
     def _programs(
-        self, writers: Sequence[WriterShown], runners: Sequence[RunnerSeen]
+        self, writers: Sequence[WriterRecord], runners: Sequence[RunnerSeen]
     ) -> Region:
         """Who stores ads, and who runs all this."""
         html = self.pages.render(
@@ -185,21 +173,14 @@ class ControlScreen:
         return drawn("control-programs", html)
 
     async def _underway(self) -> Region:
-        found = await read(self.pages, lambda tx: tx.all(store.LIST_UNDERWAY, n=MOST))
-        missions = [_underway(row) for row in found]
-        rows = {
-            f"underway-{each.id}": self.pages.render(
-                "ads/underway_row.html",
-                self.view,
-                mission=each,
-                path=path_of(each.checkpoint, "running"),
-            )
-            for each in missions
-        }
+        found = await missions.list_running_missions(self.pages.house.retoma, MOST)
+        rows = running_rows(self.pages, self.view, found)
         html = self.pages.render("ads/underway_card.html", self.view, rows=rows.values())
         return drawn("underway", html, rows)
 
-    def _proxies(self, proxies: Sequence[ProxyShown], workers: Sequence[WorkerShown]) -> Region:
+    def _proxies(
+        self, proxies: Sequence[ProxyRecord], workers: Sequence[WorkerRecord]
+    ) -> Region:
         names = {each.id: each.name for each in workers}
         html = self.pages.render(
             "ads/control_proxies.html",
@@ -210,12 +191,6 @@ class ControlScreen:
             names=names,
         )
         return drawn("proxies-in-use", html)
-
-
-def _underway(row: Row) -> UnderWay:
-    names = (each.name for each in fields(UnderWay))
-    told: dict[str, Any] = dict(zip(names, row, strict=True))
-    return UnderWay(**{**told, "started_at": time_told(told["started_at"])})
 
 
 async def control_screen(who: ALooker) -> ControlScreen:
@@ -238,14 +213,14 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Re
 @routes.post("/ads/start")
 async def start(actor: Operator, who: ALooker) -> Response:
     """ "Iniciar"."""
-    await api.orchestrator.start(actor, who.house)
+    await orchestrator.start_orchestrator(who.house.retoma, actor=actor.name)
     return did(who, who.view.tell(say("The orchestrator is started.")), BACK)
 
 
 @routes.post("/ads/stop")
 async def stop(actor: Operator, who: ALooker) -> Response:
     """ "Parar"."""
-    await api.orchestrator.stop(actor, who.house)
+    await orchestrator.stop_orchestrator(who.house.retoma, actor=actor.name)
     said = say("The orchestrator stops: what runs is finished, then the sessions end.")
     return did(who, who.view.tell(said), BACK)
 
@@ -253,6 +228,6 @@ async def stop(actor: Operator, who: ALooker) -> Response:
 @routes.post("/ads/stop-now")
 async def stop_now(actor: Operator, who: ALooker) -> Response:
     """ "Parar agora"."""
-    await api.orchestrator.stop(actor, who.house, now=True)
+    await orchestrator.stop_orchestrator(who.house.retoma, actor=actor.name, now=True)
     said = say("The orchestrator stops: what runs is canceled, then the sessions end.")
     return did(who, who.view.tell(said), BACK)

@@ -1,30 +1,38 @@
 """The Banco de Missões and one mission: looked for, ticked, queued, canceled; what happened to it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from retoma.apps.ads import api, store
-from retoma.apps.ads.api.how import time_told
-from retoma.apps.ads.api.missions import NewMission, NewMissions, Ticked, language
-from retoma.apps.ads.model import ERRORS, Checkpoint, MediaType, Status
-from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, concern_of, path_of, read
-from retoma.apps.ads.pages.words import details, event_name, field_name
+from retoma.apps.ads.model import ERRORS, MediaType, Status
+from retoma.apps.ads.pages.presenters import (
+    CONCERN,
+    MISSION_LOOKS,
+    concern_of,
+    format_json,
+    mission_rows,
+    path_of,
+    timeline_line,
+)
+from retoma.apps.ads.pages.words import field_name
+from retoma.apps.ads.service import missions
+from retoma.apps.ads.service.inputs import (
+    MOST_MISSIONS,
+    NewMission,
+    Ticked,
+    language,
+)
 from retoma.apps.ads.store import MissionSearch
-from retoma.engine.rules.errors import IllegalMove, NotFound
-from retoma.engine.rules.states import ParkReason
-from retoma.engine.run.transaction import Transaction
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Pages, drawn, pager
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, form_of, page_router, streamed
 from retoma.web.pages.view import View
@@ -51,13 +59,11 @@ HTTP_MEANS: Final = {
     "HTTP422": say("The service refuses what it was sent: see what it says, then resume."),
     "CONFIG": say("Something is set up wrong: correct it, then resume."),
 }
-OPEN: Final = (Status.QUEUED, Status.RUNNING)
-BAD: Final = ("mission_failed", "session_failed", "scrape_failed", "writer_failed")
-
 StatusOf = Annotated[Status | None, Blank, Query()]
 MediaOf = Annotated[MediaType | None, Blank, Query()]
 Language = Annotated[str, AfterValidator(language)]
 LanguageOf = Annotated[Language | None, Blank, Query()]
+MissionId = Annotated[str, Path(min_length=1, max_length=100)]
 DayOf = Annotated[date | None, Blank, Query()]
 
 
@@ -94,21 +100,10 @@ class BankScreen:
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("missions page", self.search.asked())
         [before] = stamp.read(self.cursor, str) or [None]
-        found = await read(
-            self.pages,
-            lambda tx: store.list_missions(tx, self.search, before=before, n=PAGE + 1),
-        )
-        missions = [api.missions.mission_told(row) for row in found[:PAGE]]
-        rows = {
-            f"mission-{each['id']}": self.pages.render(
-                "ads/mission_row.html",
-                self.view,
-                mission=each,
-                look=MISSION_LOOKS.get(each["status"], ""),
-            )
-            for each in missions
-        }
-        following = stamp.write(missions[-1]["id"] if len(found) > PAGE else None)
+        retoma = self.pages.house.retoma
+        found = await missions.list_missions(retoma, self.search, before=before, limit=PAGE + 1)
+        rows = mission_rows(self.pages, self.view, found[:PAGE])
+        following = stamp.write(found[PAGE - 1].id if len(found) > PAGE else None)
         filtered = self.search != MissionSearch()
         turns = pager(
             self.pages,
@@ -120,7 +115,7 @@ class BankScreen:
             first=self.cursor and address(self.search),
         )
         table = self.pages.render("rows.html", self.view, rows=rows.values())
-        counts = await read(self.pages, store.count_by_status)
+        counts = await missions.count_missions(retoma)
         tabs = self.pages.render(
             "ads/missions_tabs.html",
             self.view,
@@ -180,35 +175,6 @@ async def live_all(_: Viewer, who: ALooker, request: Request, screen: ABank) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """What happened, in one line; what is too much for that apart."""
-
-    at: datetime | None
-    event: str
-    word: str
-    said: str
-    more: str
-    bad: bool
-
-
-@dataclass(frozen=True, slots=True)
-class InHands:
-    """Who has a mission, by name, and what is said of that."""
-
-    worker: str | None
-    writer: str | None
-    job: int | None
-    parked: bool | None
-    note: str | None
-    reason: str | None  # why it is parked
-
-    @property
-    def resumable(self) -> bool:
-        """Whether it goes on once a person has seen to its cause; else the job asks what is so."""
-        return bool(self.parked) and self.reason != ParkReason.UNKNOWN_REMOTE
-
-
-@dataclass(frozen=True, slots=True)
 class MissionScreen:
     """One mission."""
 
@@ -222,31 +188,23 @@ class MissionScreen:
         return self
 
     async def draw(self) -> Sequence[Region]:
-        row = await read(self.pages, lambda tx: tx.one(store.GET_MISSION, mission=self.mission))
-        if row is None:
-            raise NotFound(say("there is no mission {mission}", mission=self.mission))
-        told = await read(
-            self.pages, lambda tx: tx.all(store.LIST_TIMELINE, mission=self.mission)
-        )
-        hands = await read(
-            self.pages, lambda tx: tx.one(store.WHO_HAS_IT, mission=self.mission)
-        )
-        mission = api.missions.mission_told(row)
-        error = ERRORS.get(mission["error_code"])
-        refused = await api.missions.failed_items_shown(self.pages.house, self.mission, ITEMS)
+        retoma = self.pages.house.retoma
+        mission = await missions.get_mission(retoma, self.mission)
+        happened = await missions.get_timeline(retoma, self.mission)
+        refused = await missions.list_failed_items(retoma, self.mission, ITEMS)
+        code = mission.error_code or ""
+        error = ERRORS.get(code)
         given: dict[str, Any] = {
             "mission": mission,
-            "hands": InHands(*(hands or [None] * 6)),
-            "means": error.means if error else HTTP_MEANS.get(mission["error_code"]),
-            "look": MISSION_LOOKS.get(mission["status"], ""),
-            "path": path_of(mission["checkpoint"], mission["status"]),
-            "open": mission["status"] in OPEN,
-            "unconfirmed": await read(
-                self.pages, lambda tx: store.stops_unseen(tx, self.mission)
-            ),
-            "resendable": _resendable(mission),
-            "refused": [(each.index, each.error, _json(each.data)) for each in refused],
-            "lines": [self._line(*each) for each in reversed(told)][:LINES],
+            "hands": await missions.get_mission_holder(retoma, self.mission),
+            "means": error.means if error else HTTP_MEANS.get(code),
+            "look": MISSION_LOOKS.get(mission.status, ""),
+            "path": path_of(mission.checkpoint, mission.status),
+            "open": mission.is_open,
+            "unconfirmed": await missions.is_cancel_unconfirmed(retoma, self.mission),
+            "resendable": mission.is_resendable,
+            "refused": [(each.index, each.error, format_json(each.data)) for each in refused],
+            "lines": [timeline_line(self.view, each) for each in happened[-LINES:][::-1]],
             "called": partial(field_name, self.view),
         }
         return [
@@ -257,36 +215,8 @@ class MissionScreen:
             for part in ("head", "facts", "refused", "timeline")
         ]
 
-    def _line(self, at: Any, event: str, said: Any) -> Line:
-        told = store.json_of(said) or {}
-        rest = {name: value for name, value in told.items() if isinstance(value, dict | list)}
-        return Line(
-            at=time_told(at),
-            event=event,
-            word=event_name(self.view, event),
-            said=details(self.view, told),
-            more=_json(rest) if rest else "",
-            bad=event in BAD,
-        )
 
-
-def _resendable(mission: dict[str, Any]) -> bool:
-    """Whether its ads may go to a writer once more."""
-    if mission["worker_data_url"] is None:
-        return False
-    if mission["status"] == Status.COMPLETED:
-        return bool(mission["failed_count"])
-    return (mission["status"], mission["checkpoint"]) == (
-        Status.FAILED,
-        Checkpoint.ARMAZENAMENTO,
-    )
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
-
-
-async def mission_screen(mission: api.missions.MissionId, who: ALooker) -> MissionScreen:
+async def mission_screen(mission: MissionId, who: ALooker) -> MissionScreen:
     return MissionScreen(who.pages, who.view, mission, await concern_of(who.pages))
 
 
@@ -310,12 +240,11 @@ async def live(_: Viewer, who: ALooker, request: Request, screen: AMission) -> R
 async def add(actor: Operator, who: ALooker, request: Request) -> Response:
     """A new mission, into the Banco de Missões."""
     form = await form_of(request)
-    told = {name: form.one(name) for name in ("date_start", "date_end", "media_type")}
+    given = {name: form.one(name) for name in ("date_start", "date_end", "media_type")}
     languages = (form.one("languages") or "").replace(",", " ").split()
-    wanted = filled(NewMission, {**told, "languages": languages})
-    body = NewMissions(missions=[wanted])
-    made = await api.missions.add_missions(body, actor, who.house, Response())
-    said = say("{mission} is in the mission bank.", mission=made.ids[0])
+    entered = filled(NewMission, {**given, "languages": languages})
+    [added] = await missions.add_missions(who.house.retoma, [entered.mission], actor=actor.name)
+    said = say("{mission} is in the mission bank.", mission=added)
     return did(who, who.view.tell(said), BANK)
 
 
@@ -330,69 +259,40 @@ async def order(actor: Operator, who: ALooker, request: Request) -> Response:
         }
         search = filled(Wanted, asked)
         meant = MissionSearch(**search.model_dump())
-        ids = await read(
-            who.pages, lambda tx: store.find_missions(tx, meant, most=api.missions.MOST)
-        )
-    ticked = filled(Ticked, {"missions": ids})
+        ids = await missions.find_missions(who.house.retoma, meant, most=MOST_MISSIONS)
+    ticked = filled(Ticked, {"missions": ids}).missions
+    retoma, by = who.house.retoma, actor.name
     match form.one("verb"):
         case "queue" | "again" as verb:
-            await who.house.retoma.write(
-                partial(
-                    store.queue_missions,
-                    missions=ticked.missions,
-                    actor=actor.name,
-                    again=verb == "again",
-                )
-            )
-            said = say("added to the queue: {n}", n=len(ticked.missions))
+            await missions.queue_missions(retoma, ticked, actor=by, again=verb == "again")
+            said = say("added to the queue: {n}", n=len(ticked))
         case "delete":
-            await api.missions.delete_missions(ticked, actor, who.house)
-            n = len(ticked.missions)
+            await missions.delete_missions(retoma, ticked, actor=by)
+            n = len(ticked)
             said = (
                 say("1 mission deleted; its log stays")
                 if n == 1
                 else say("{n} missions deleted; their log stays", n=n)
             )
         case "resume":
-            await who.house.retoma.write(
-                partial(store.resume_parked, missions=ticked.missions, actor=actor.name)
-            )
-            said = say("resumed: {n}", n=len(ticked.missions))
+            await missions.resume_missions(retoma, ticked, actor=by)
+            said = say("resumed: {n}", n=len(ticked))
         case "resend":
-            await who.house.retoma.write(
-                partial(_resent, missions=ticked.missions, actor=actor.name)
-            )
-            said = say("sent to a writer again: {n}", n=len(ticked.missions))
+            await missions.resend_missions(retoma, ticked, actor=by)
+            said = say("sent to a writer again: {n}", n=len(ticked))
         case "cancel":
-            said = await _canceled(who, ticked.missions, actor.name)
+            canceled = await missions.cancel_missions(retoma, ticked, actor=by)
+            said = _say_canceled(canceled, len(ticked))
         case _:
             raise Refusal("bad_input", say("unknown action; nothing was changed"))
     return did(who, who.view.tell(said), form.one("next") or BANK)
 
 
-def _resent(tx: Transaction, missions: Sequence[str], actor: str) -> None:
-    """All of them, or none."""
-    for mission in missions:
-        store.resend_failed(tx, mission, actor=actor)
-
-
-async def _canceled(who: Looker, missions: Sequence[str], actor: str) -> Said:
-    """Each by itself: one that has just ended keeps nobody from canceling the others."""
-    canceled = 0
-    for mission in missions:
-        try:
-            await who.house.retoma.write(
-                partial(store.cancel_mission, mission=mission, actor=actor)
-            )
-        except IllegalMove:
-            if len(missions) == 1:
-                raise
-            continue
-        canceled += 1
-    if canceled == len(missions):
+def _say_canceled(canceled: int, asked: int) -> Said:
+    if canceled == asked:
         return say("cancellation requested: {n}", n=canceled)
     return say(
         "cancellation requested: {n} of {all}; the others have nothing to cancel",
         n=canceled,
-        all=len(missions),
+        all=asked,
     )

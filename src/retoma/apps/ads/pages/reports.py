@@ -10,11 +10,10 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from retoma.apps.ads.api import reports as api
 from retoma.apps.ads.model import Checkpoint, Event
-from retoma.apps.ads.pages.looks import CONCERN, MISSION_LOOKS, read
+from retoma.apps.ads.pages.presenters import CONCERN, MISSION_LOOKS
 from retoma.apps.ads.pages.words import details, event_name
-from retoma.apps.ads.store import reports
+from retoma.apps.ads.service import missions, reports
 from retoma.apps.ads.store.reports import Failure, Happened
 from retoma.web.pages.asked import Blank
 from retoma.web.pages.jobs import query_of
@@ -157,8 +156,9 @@ class ReportsScreen:
 
     async def _failures(self) -> Region:
         hours = self.hours or 24
-        found = await api.failures_told(self.pages.house, hours, self.code)
-        now = await read(self.pages, reports.now)
+        retoma = self.pages.house.retoma
+        found = await reports.list_failures(retoma, hours, self.code)
+        now = await reports.get_database_time(retoma)
         html = self.pages.render(
             "ads/report_failures.html",
             self.view,
@@ -173,7 +173,7 @@ class ReportsScreen:
         return drawn("report-failures", html)
 
     async def _workers(self) -> Region:
-        found = await api.workers_told(self.pages.house, self.days)
+        found = await reports.list_worker_results(self.pages.house.retoma, self.days)
         most = max([each.completed_count + each.failed_count for each in found], default=1)
         html = self.pages.render(
             "ads/report_workers.html",
@@ -186,7 +186,7 @@ class ReportsScreen:
         return drawn("report-workers", html)
 
     async def _proxies(self) -> Region:
-        found = await api.proxies_told(self.pages.house, self.days)
+        found = await reports.list_proxy_failures(self.pages.house.retoma, self.days)
         bad = [each for each in found if each.bad]
         most = max([each.session_failures + each.rotations for each in bad], default=1)
         html = self.pages.render(
@@ -203,7 +203,7 @@ class ReportsScreen:
     async def _timeline(self) -> Region:
         told = []
         if self.mission:
-            told = await read(self.pages, lambda tx: reports.timeline(tx, self.mission or ""))
+            told = await missions.get_timeline(self.pages.house.retoma, self.mission)
         html = self.pages.render(
             "ads/report_timeline.html",
             self.view,

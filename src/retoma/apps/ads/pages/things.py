@@ -9,25 +9,20 @@ from fastapi import Depends, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from retoma.apps.ads import api
-from retoma.apps.ads.api.operate import MOST
-from retoma.apps.ads.api.things import (
-    SECRETS,
-    Changed,
-    ChangedProxy,
-    ChangedWorker,
-    ChangedWriter,
-    NewProxy,
-    NewWorker,
-    NewWriter,
-    ProxyShown,
-    WorkerShown,
-    WriterShown,
+from retoma.apps.ads.pages.presenters import (
+    CONCERN,
+    concern_of,
+    explain_inactive,
+    read_setting,
+    worker_rows,
 )
-from retoma.apps.ads.pages.looks import CONCERN, concern_of, knob, worker_rows
 from retoma.apps.ads.pages.words import field_name
-from retoma.apps.ads.store import Sort
-from retoma.apps.ads.store.operate import OFF_BY
+from retoma.apps.ads.service import resources
+from retoma.apps.ads.service.inputs import CHANGED, MOST, NEW, SECRETS
+from retoma.apps.ads.store import RECORDS, ProxyRecord, Record, Sort, WorkerRecord
+from retoma.library import Retoma
+from retoma.secret import STARS
+from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import CursorOf, filled, shaped
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Pages, drawn
@@ -36,7 +31,6 @@ from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Admin, Operator, Viewer
-from retoma.web.wire import Body
 from retoma.words import Said, say
 
 routes = page_router()
@@ -48,16 +42,6 @@ TITLES: Final = {
 }
 
 PAGE: Final = 50  # rows
-NEW: Final[Mapping[Sort, type[Body]]] = {
-    Sort.WORKERS: NewWorker,
-    Sort.PROXIES: NewProxy,
-    Sort.WRITERS: NewWriter,
-}
-CHANGED: Final[Mapping[Sort, type[Changed]]] = {
-    Sort.WORKERS: ChangedWorker,
-    Sort.PROXIES: ChangedProxy,
-    Sort.WRITERS: ChangedWriter,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +59,13 @@ class ThingsScreen:
         return self
 
     async def draw(self) -> Sequence[Region]:
-        house = self.pages.house
-        found, following = await api.things.page_of(house, self.sort, self.cursor, PAGE)
-        rows = await self._rows(found)
+        stamp = Cursor(self.sort, "")
+        [after] = stamp.read(self.cursor, str) or [""]
+        found = await resources.list_records(
+            self.pages.house.retoma, RECORDS[self.sort], after=after, limit=PAGE + 1
+        )
+        rows = await self._rows(found[:PAGE])
+        following = stamp.write(found[PAGE - 1].id if len(found) > PAGE else None)
         html = self.pages.render(
             f"ads/{self.sort}_card.html",
             self.view,
@@ -89,40 +77,31 @@ class ThingsScreen:
         )
         return [drawn(self.sort, html, rows)]
 
-    async def _rows(self, found: Sequence[dict[str, Any]]) -> dict[str, Markup]:
-        house = self.pages.house
-        if self.sort is Sort.WORKERS:
-            names = {each.id: each.name for each in await api.things.proxies_shown(house)}
-            limit = await knob(self.pages, "session_limit")
-            workers = [WorkerShown(**each) for each in found]
-            return worker_rows(self.pages, self.view, workers, names, limit, operated=True)
+    async def _rows(self, found: Sequence[Record]) -> dict[str, Markup]:
+        retoma = self.pages.house.retoma
         if self.sort is Sort.WRITERS:
-            return {
-                f"writer-{each['id']}": self._row(writer=WriterShown(**each)) for each in found
-            }
-        names = {each.id: each.name for each in await api.things.workers_shown(house)}
+            return {f"writer-{each.id}": self._row(writer=each) for each in found}
+        if self.sort is Sort.WORKERS:
+            proxies = await resources.list_records(retoma, ProxyRecord)
+            names = {each.id: each.name for each in proxies}
+            limit = await read_setting(self.pages, "session_limit")
+            workers = [each for each in found if isinstance(each, WorkerRecord)]
+            return worker_rows(self.pages, self.view, workers, names, limit, operated=True)
+        workers = await resources.list_records(retoma, WorkerRecord)
+        names = {each.id: each.name for each in workers}
         return {
-            f"proxy-{each['id']}": self._row(
-                proxy=ProxyShown(**each),
-                worker=names.get(each["in_use_by_worker_id"]),
-                why=_why_off(ProxyShown(**each)),
+            f"proxy-{each.id}": self._row(
+                proxy=each,
+                worker=names.get(each.in_use_by_worker_id or ""),
+                why=explain_inactive(each),
             )
             for each in found
+            if isinstance(each, ProxyRecord)
         }
 
     def _row(self, **given: Any) -> Markup:
         template = f"ads/{self.sort.one}_row.html"
         return self.pages.render(template, self.view, operated=True, **given)
-
-
-def _why_off(proxy: ProxyShown) -> Said | None:
-    """Why nobody gets it; what its pool says is for programs."""
-    reason = proxy.reason or ""
-    if proxy.active:
-        return None
-    if reason.startswith(OFF_BY):
-        return say("deactivated by {name}", name=reason.removeprefix(OFF_BY))
-    return say("failures in a row: {n}", n=proxy.fail_count) if proxy.fail_count else None
 
 
 def address(sort: Sort, cursor: str | None = None) -> str:
@@ -161,15 +140,17 @@ def _offer_orders(sort: Sort) -> None:
     @routes.post(here)
     async def add(actor: Admin, who: ALooker, request: Request) -> Response:
         form = await form_of(request)
-        given = _told(form, NEW[sort].model_fields)
-        made = await _add(sort, given, actor, who)
-        return did(who, who.view.tell(say("{id} is added", id=made)), here)
+        entered = filled(NEW[sort], _told(form, NEW[sort].model_fields))
+        id_ = await resources.add_resource(who.house.retoma, entered, actor=actor.name)
+        return did(who, who.view.tell(say("{id} is added", id=id_)), here)
 
     @routes.post(f"{here}/orders")
     async def order(actor: Admin, who: ALooker, request: Request) -> Response:
         """Activate, deactivate, test or delete what is ticked."""
         form = await form_of(request)
-        said = await _ordered(who, sort, form.one("verb"), _named(form), actor.name)
+        said = await _ordered(
+            who.house.retoma, sort, form.one("verb"), _named(form), actor.name
+        )
         return did(who, who.view.tell(said), here)
 
     @routes.post(f"{here}/test")
@@ -177,8 +158,8 @@ def _offer_orders(sort: Sort) -> None:
         """One, or all there are."""
         one = (await form_of(request)).one("id")
         ids = None if one is None else [one]
-        done = await api.operate.ask_tests(who.house, sort, ids, actor.name)
-        return did(who, who.view.tell(say("tests requested: {n}", n=done.tests)), here)
+        n = await resources.request_tests(who.house.retoma, sort, ids, actor=actor.name)
+        return did(who, who.view.tell(say("tests requested: {n}", n=n)), here)
 
 
 def _offer_changes(sort: Sort) -> None:
@@ -188,9 +169,11 @@ def _offer_changes(sort: Sort) -> None:
     @routes.get(f"{here}/{{id_}}")
     async def edit(id_: str, _: Admin, who: ALooker) -> Response:
         """What may be changed of it; secrets only go in."""
-        found = await api.things.one_of(who.house, sort, id_)
+        found = await resources.get_record(who.house.retoma, RECORDS[sort], id_)
         fields = [name for name in CHANGED[sort].model_fields if name not in SECRETS]
-        values = {name: found[name] for name in fields}
+        values = {name: getattr(found, name) for name in fields}
+        if values.get("username") is not None:
+            values["username"] = STARS
         return who.answer(
             "ads/thing.html",
             thing=found,
@@ -205,24 +188,11 @@ def _offer_changes(sort: Sort) -> None:
     async def change(id_: str, actor: Admin, who: ALooker, request: Request) -> Response:
         given = _told(await form_of(request), CHANGED[sort].model_fields)
         kept = {name: value for name, value in given.items() if name not in SECRETS or value}
-        body: Any = shaped(CHANGED[sort], kept)
-        changes: dict[Sort, Any] = {
-            Sort.WORKERS: api.things.change_worker,
-            Sort.PROXIES: api.things.change_proxy,
-            Sort.WRITERS: api.things.change_writer,
-        }
-        await changes[sort](id_, body, actor, who.house)
+        if kept.get("username") == STARS:  # as the form shows it: left as it is
+            del kept["username"]
+        entered = shaped(CHANGED[sort], kept)
+        await resources.change_resource(who.house.retoma, sort, id_, entered, actor=actor.name)
         return did(who, who.view.tell(say("{id} is changed", id=id_)), here)
-
-
-async def _add(sort: Sort, given: dict[str, Any], actor: Any, who: Any) -> str:
-    adds: dict[Sort, Any] = {
-        Sort.WORKERS: api.things.add_worker,
-        Sort.PROXIES: api.things.add_proxy,
-        Sort.WRITERS: api.things.add_writer,
-    }
-    made = await adds[sort](filled(NEW[sort], given), actor, who.house)
-    return str(made.ids[0])
 
 
 def _told(form: Form, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,20 +213,22 @@ def _named(form: Form) -> list[str]:
     return ids
 
 
-async def _ordered(who: Any, sort: Sort, verb: str | None, ids: list[str], actor: str) -> Said:
+async def _ordered(
+    retoma: Retoma, sort: Sort, verb: str | None, ids: list[str], actor: str
+) -> Said:
     match verb:
         case "on":
-            await api.operate.activate(who.house, sort, ids, actor)
+            await resources.activate_resources(retoma, sort, ids, actor=actor)
             return say("active: {names}", names=", ".join(ids))
         case "off":
-            await api.operate.deactivate(who.house, sort, ids, actor)
+            await resources.deactivate_resources(retoma, sort, ids, actor=actor)
             return say("deactivated: {names}; what runs is finished", names=", ".join(ids))
         case "delete":
-            await api.operate.delete(who.house, sort, ids, actor)
+            await resources.delete_resources(retoma, sort, ids, actor=actor)
             return say("deleted: {names}", names=", ".join(ids))
         case "test":
-            done = await api.operate.ask_tests(who.house, sort, ids, actor)
-            return say("tests requested: {n}", n=done.tests)
+            n = await resources.request_tests(retoma, sort, ids, actor=actor)
+            return say("tests requested: {n}", n=n)
         case _:
             raise Refusal("bad_input", say("nothing is named; nothing was changed"))
 
@@ -265,7 +237,7 @@ async def _ordered(who: Any, sort: Sort, verb: str | None, ids: list[str], actor
 async def reset(actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Resetar"."""
     [id_] = _named(await form_of(request))[:1]
-    await api.operate.reset(id_, actor, who.house)
+    await resources.reset_worker(who.house.retoma, id_, actor=actor.name)
     return did(who, who.view.tell(say("{id} is idle", id=id_)), "/ads/workers")
 
 
@@ -273,7 +245,7 @@ async def reset(actor: Operator, who: ALooker, request: Request) -> Response:
 async def relocate(actor: Operator, who: ALooker, request: Request) -> Response:
     """ "Worker perdido: realocar"."""
     [id_] = _named(await form_of(request))[:1]
-    await api.operate.relocate(id_, actor, who.house)
+    await resources.relocate_worker(who.house.retoma, id_, actor=actor.name)
     said = say("{id} was declared lost; its mission continues on another worker", id=id_)
     return did(who, who.view.tell(said), "/ads/workers")
 

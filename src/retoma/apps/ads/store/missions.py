@@ -3,16 +3,24 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from retoma.apps.ads.model import Event, MediaType, Mission, Status
+from retoma.apps.ads.model import Checkpoint, Event, MediaType, Mission, NewMission, Status
 from retoma.apps.ads.store.orchestrator import open_sessions, stop
-from retoma.apps.ads.store.rows import EXTRACTION, Asks, Reads, json_of, numbers, tell, verb
+from retoma.apps.ads.store.rows import (
+    EXTRACTION,
+    Asks,
+    Reads,
+    numbers,
+    read_record,
+    tell,
+    verb,
+)
 from retoma.codec import encode
-from retoma.db import Row
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
+from retoma.engine.rules.states import ParkReason, State
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import unpark
 from retoma.words import say
@@ -37,16 +45,6 @@ STOPS_UNSEEN = verb("stops_unseen")
 WHO_HAS_IT = verb("who_has_it")
 
 
-@dataclass(frozen=True, slots=True)
-class NewMission:
-    """What somebody wants to have scraped."""
-
-    date_start: date
-    date_end: date
-    media_type: MediaType
-    languages: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissionSearch:
     """Which missions somebody looks for; days: those that have one in common with them."""
@@ -64,11 +62,125 @@ class MissionSearch:
         return {name: None if value is None else str(value) for name, value in told.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissionRecord:
+    """A mission with all that its row holds."""
+
+    id: str
+    date_start: date
+    date_end: date
+    media_type: MediaType
+    languages: list[str]
+    status: Status
+    checkpoint: Checkpoint | None
+    generation: int
+    extraction: int | None  # the job that extracts its ads
+    storage: int | None  # the job that stores them
+    session: int | None
+    worker_id: str | None
+    worker_job_id: str | None
+    worker_data_url: str | None
+    proxy_used: str | None
+    writer_id: str | None
+    writer_job_id: str | None
+    ads_count: int | None
+    success_count: int | None
+    failed_count: int | None
+    error_code: str | None
+    error_message: str | None
+    session_retries: int
+    scrape_retries: int
+    writer_retries: int
+    created_by: str
+    queued_by: str | None
+    canceled_by: str | None
+    created_at: datetime
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def retry_count(self) -> int:
+        return self.session_retries + self.scrape_retries + self.writer_retries
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits in the queue or runs."""
+        return self.status in (Status.QUEUED, Status.RUNNING)
+
+    @property
+    def is_resendable(self) -> bool:
+        """Whether its ads may be sent to a writer again."""
+        if self.worker_data_url is None:
+            return False
+        if self.status is Status.COMPLETED:
+            return bool(self.failed_count)
+        return self.status is Status.FAILED and self.checkpoint is Checkpoint.ARMAZENAMENTO
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMission:
+    """A mission that runs, with its worker and the job that works at it."""
+
+    id: str
+    checkpoint: Checkpoint | None
+    worker_id: str | None
+    worker: str | None
+    proxy: str | None
+    ads_count: int | None
+    retries: int
+    canceled_by: str | None
+    started_at: datetime | None
+    job: int | None
+    state: State | None  # of the job
+    progress: float | None
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MissionHolder:
+    """The worker and the writer of a mission by name, and the job that works at it."""
+
+    worker: str | None
+    writer: str | None
+    job: int | None
+    parked: bool | None
+    note: str | None
+    reason: str | None  # why the job is parked
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a person can resume the job; of an unknown remote call the job asks what happened."""
+        return bool(self.parked) and self.reason != ParkReason.UNKNOWN_REMOTE
+
+
 def list_missions(
     tx: Reads, search: MissionSearch, *, before: str | None = None, n: int = 50
-) -> list[Row]:
+) -> list[MissionRecord]:
     """The newest first."""
-    return tx.all(LIST_MISSIONS, before=before, n=n, **search.asked())
+    rows = tx.all(LIST_MISSIONS, before=before, n=n, **search.asked())
+    return [read_record(MissionRecord, row) for row in rows]
+
+
+def list_running_missions(tx: Reads, n: int) -> list[RunningMission]:
+    return [read_record(RunningMission, row) for row in tx.all(LIST_UNDERWAY, n=n)]
+
+
+def look_up_mission(tx: Reads, mission: str) -> MissionRecord | None:
+    row = tx.one(GET_MISSION, mission=mission)
+    return None if row is None else read_record(MissionRecord, row)
+
+
+def get_mission(tx: Reads, mission: str) -> MissionRecord:
+    found = look_up_mission(tx, mission)
+    if found is None:
+        raise NotFound(say("there is no mission {mission}", mission=mission))
+    return found
+
+
+def get_mission_holder(tx: Reads, mission: str) -> MissionHolder:
+    row = tx.one(WHO_HAS_IT, mission=mission)
+    return MissionHolder(*[None] * 6) if row is None else read_record(MissionHolder, row)
 
 
 def count_by_status(tx: Reads) -> dict[str, int]:
@@ -134,7 +246,7 @@ def _check_opened(tx: Transaction, mission: str, generation: Any, *, again: bool
             say(
                 "{mission} is {status}: only one that is new or has ended can be queued",
                 mission=mission,
-                status=get_status(tx, mission),
+                status=get_mission(tx, mission).status,
             )
         )
     if generation > 1 and not again:
@@ -149,7 +261,7 @@ def _check_opened(tx: Transaction, mission: str, generation: Any, *, again: bool
 def cancel_mission(tx: Transaction, mission: str, *, actor: str) -> str:
     """ "Cancelar" (§5.4). The wish is written before anybody is asked to stop."""
     asked = _ask_to_cancel(tx, mission, actor)
-    status = get_status(tx, mission)
+    status = get_mission(tx, mission).status
     if not asked and status != "canceled":
         raise IllegalMove(
             say(
@@ -189,7 +301,7 @@ def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> No
                 say(
                     "{mission} is {status}: nothing of it waits for a person",
                     mission=mission,
-                    status=get_status(tx, mission),
+                    status=get_mission(tx, mission).status,
                 )
             )
         unpark_job = partial(unpark, job=row[0], actor=actor)
@@ -212,17 +324,10 @@ def delete_missions(tx: Transaction, missions: Sequence[str], *, actor: str) -> 
                 say(
                     "{mission} is {status}: cancel it before it is deleted",
                     mission=mission,
-                    status=get_status(tx, mission),
+                    status=get_mission(tx, mission).status,
                 )
             )
         tx.tell("ads.mission_deleted", mission, actor=actor)
-
-
-def get_status(tx: Transaction, mission: str) -> str:
-    row = tx.one(GET_MISSION, mission=mission)
-    if row is None:
-        raise NotFound(say("there is no mission {mission}", mission=mission))
-    return str(row[5])
 
 
 def stops_unseen(tx: Asks, mission: str) -> bool:
@@ -230,14 +335,7 @@ def stops_unseen(tx: Asks, mission: str) -> bool:
     return tx.one(STOPS_UNSEEN, mission=mission) is not None
 
 
-def mission_of(tx: Asks, mission: str) -> Mission:
-    row = tx.one(GET_MISSION, mission=mission)
-    if row is None:
-        raise NotFound(say("there is no mission {mission}", mission=mission))
-    return Mission(
-        row[0], _date(row[1]), _date(row[2]), MediaType(row[3]), tuple(json_of(row[4]))
-    )
-
-
-def _date(value: Any) -> date:
-    return value if isinstance(value, date) else date.fromisoformat(value)
+def mission_of(tx: Reads, mission: str) -> Mission:
+    found = get_mission(tx, mission)
+    days = (found.date_start, found.date_end)
+    return Mission(found.id, *days, found.media_type, tuple(found.languages))

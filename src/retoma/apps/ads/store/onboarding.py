@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from datetime import date
 from typing import Any
 
-from retoma.apps.ads.store.missions import NewMission
+from retoma.apps.ads.model import NewMission
 from retoma.apps.ads.store.rows import Reads, json_of, verb
 
 KNOWN_MISSIONS = verb("known_missions")

@@ -1,7 +1,18 @@
 """Whether the orchestrator is to work: a wish, and the sessions that follow from it."""
 
-from retoma.apps.ads.store.rows import SESSION, SESSIONS, Reads, seconds_between, verb
+from dataclasses import dataclass
+
+from retoma.apps.ads.store.rows import (
+    SESSION,
+    SESSIONS,
+    Reads,
+    read_record,
+    seconds_between,
+    verb,
+)
+from retoma.engine.rules.errors import BadInput
 from retoma.engine.run.transaction import Transaction
+from retoma.words import say
 
 BEGIN_SESSION = verb("begin_session")
 COUNT_MISSIONS = verb("count_missions")
@@ -12,6 +23,24 @@ OPEN_WORK = verb("open_work")
 READY_WORKERS = verb("ready_workers")
 SET_SESSION_JOB = verb("set_session_job")
 SET_WISH = verb("set_wish")
+
+
+@dataclass(frozen=True, slots=True)
+class OrchestratorState:
+    """Whether the orchestrator is to work, and what is left to do (§6.7)."""
+
+    wish: str
+    changed_by: str
+    queued_count: int
+    running_count: int
+    session_count: int
+
+
+def get_state(tx: Reads) -> OrchestratorState:
+    row = tx.one(COUNT_MISSIONS)
+    if row is None:
+        raise BadInput(say("the ads application is not installed here"))
+    return read_record(OrchestratorState, row)
 
 
 def start(tx: Transaction, *, actor: str) -> bool:

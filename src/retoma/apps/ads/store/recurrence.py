@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from retoma.apps.ads.generator import Pattern, generate
 from retoma.apps.ads.model import MediaType
-from retoma.apps.ads.store.missions import NewMission, add_missions, queue_missions
+from retoma.apps.ads.store.missions import add_missions, queue_missions
 from retoma.apps.ads.store.onboarding import unknown_missions
 from retoma.apps.ads.store.rows import verb
 from retoma.db import moment
@@ -21,10 +21,7 @@ def add_generated(
     tx: Transaction, first: date, last: date, pattern: Pattern, *, queue: bool, actor: str
 ) -> tuple[int, list[str]]:
     """Those of a rule that are not there yet; how many there are in all, and which are new."""
-    wanted = [
-        NewMission(each.date_start, each.date_end, each.media_type, each.languages)
-        for each in generate(first, last, pattern)
-    ]
+    wanted = generate(first, last, pattern)
     new = unknown_missions(tx, wanted)
     ids = add_missions(tx, new, actor=actor) if new else []
     if ids and queue:

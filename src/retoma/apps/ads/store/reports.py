@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from retoma.apps.ads.store.missions import LIST_TIMELINE
-from retoma.apps.ads.store.rows import json_of, verb
+from retoma.apps.ads.store.rows import json_of, read_record, verb
 from retoma.db import Transaction, moment
 from retoma.engine.rules.errors import NotFound
 from retoma.words import say
@@ -97,28 +97,13 @@ def failures(
 
 def performance(tx: Transaction, seconds: float = 7 * DAY) -> list[Performance]:
     """Per worker."""
-    names = Performance.__dataclass_fields__
-    made = []
-    for row in tx.all(REPORT_WORKERS, ago=-seconds):
-        told: dict[str, Any] = dict(zip(names, row, strict=True))
-        average = told["avg_duration_ms"]
-        made.append(
-            Performance(
-                **{**told, "avg_duration_ms": None if average is None else float(average)}
-            )
-        )
-    return made
+    return [read_record(Performance, row) for row in tx.all(REPORT_WORKERS, ago=-seconds)]
 
 
 def proxies(tx: Transaction, seconds: float = 7 * DAY, most: int = MOST) -> list[Trouble]:
     """The worst first."""
-    names = Trouble.__dataclass_fields__
-    made = []
-    for row in tx.all(REPORT_PROXIES, ago=-seconds, n=most):
-        told: dict[str, Any] = dict(zip(names, row, strict=True))
-        told["active"] = bool(told["active"])
-        made.append(Trouble(**{**told, "last_failed_at": moment(told["last_failed_at"])}))
-    return made
+    rows = tx.all(REPORT_PROXIES, ago=-seconds, n=most)
+    return [read_record(Trouble, row) for row in rows]
 
 
 def now(tx: Transaction) -> datetime:

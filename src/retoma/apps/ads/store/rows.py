@@ -1,17 +1,20 @@
 """What all the stores of this application need: named SQL, the log, ids people can say, times."""
 
 import json
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from datetime import date, datetime
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from functools import cache
+from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_type_hints
 
 from retoma import db
 from retoma.apps.ads.model import Event
 from retoma.codec import encode
-from retoma.db import Row, Statement, statement
+from retoma.db import Row, Statement, moment, statement
 from retoma.engine.run.transaction import Transaction
 
+R = TypeVar("R")
 PROXIES: Final = "ads.proxies"
 SESSIONS: Final = "ads.sessions"
 SESSION: Final = "ads.session"
@@ -113,3 +116,46 @@ def milliseconds(earlier: Any, later: Any) -> int | None:
 def json_of(value: Any) -> Any:
     """A json column, as either database gives it."""
     return json.loads(value) if isinstance(value, str) else value
+
+
+# — rows as records —
+
+
+def read_record(shape: type[R], row: Row) -> R:
+    """Build a dataclass from a row whose columns stand in the order of its fields, each value as its
+    field is annotated, whichever database it comes from."""
+    pairs = zip(_readers(cast("Any", shape)), row, strict=True)
+    return shape(**{name: _read(read, value) for (name, read), value in pairs})
+
+
+def _read(read: Callable[[Any], Any] | None, value: Any) -> Any:
+    return value if value is None or read is None else read(value)
+
+
+@cache
+def _readers(shape: type) -> Sequence[tuple[str, Callable[[Any], Any] | None]]:
+    hints = get_type_hints(shape)
+    return [(each.name, _reader(hints[each.name])) for each in fields(shape)]
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    """How a value of this type is read; None: it comes from both databases as it is."""
+    for each in (hint, *get_args(hint)):
+        if each in READERS:
+            return READERS[each]
+        if isinstance(each, type) and issubclass(each, StrEnum):
+            return each
+    return None
+
+
+def read_date(value: Any) -> date:
+    return value if isinstance(value, date) else date.fromisoformat(value)
+
+
+READERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
+    bool: bool,
+    date: read_date,
+    datetime: moment,
+    float: lambda value: value if isinstance(value, int) else float(value),
+    list[str]: json_of,
+}

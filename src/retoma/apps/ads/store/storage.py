@@ -7,8 +7,17 @@ from typing import Any, Final
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.extraction import SET_STORAGE
 from retoma.apps.ads.store.failures import tell_of_failure
-from retoma.apps.ads.store.missions import GET_MISSION, get_status
-from retoma.apps.ads.store.rows import STORAGE, Asks, lasted, milliseconds, tell, verb
+from retoma.apps.ads.store.missions import get_mission, look_up_mission
+from retoma.apps.ads.store.rows import (
+    STORAGE,
+    Asks,
+    Reads,
+    json_of,
+    lasted,
+    milliseconds,
+    tell,
+    verb,
+)
 from retoma.codec import encode
 from retoma.db import Transaction as RawTransaction
 from retoma.engine.rules.errors import IllegalMove, NotFound
@@ -81,9 +90,9 @@ def writer_away(tx: Transaction, writer: str, reason: str) -> None:
 
 def writer_silent(tx: Transaction, mission: str, code: str, message: str) -> None:
     """Its writer does not answer: told where that is new."""
-    row = tx.one(GET_MISSION, mission=mission)
-    if row is not None and row[20] != code:
-        told = {"writer_job_id": row[16], "error": message}
+    found = look_up_mission(tx, mission)
+    if found is not None and found.error_code != code:
+        told = {"writer_job_id": found.writer_job_id, "error": message}
         tell_of_failure(tx, mission, code, message, Event.WRITER_FAILED, told)
 
 
@@ -152,12 +161,27 @@ def _failed_item(place: int, item: Any) -> dict[str, Any]:
     return {"place": place, "data": told.get("data"), "error": str(told.get("error", ""))[:500]}
 
 
+@dataclass(frozen=True, slots=True)
+class FailedItem:
+    """An ad that a writer refused, and why."""
+
+    index: int
+    data: Any
+    error: str
+
+
+def list_failed_items(tx: Reads, mission: str, n: int) -> list[FailedItem]:
+    """The first of the mission's ads that a writer refused, in their order."""
+    rows = tx.all(LIST_FAILED_ITEMS, mission=mission, after=-1, n=n)
+    return [FailedItem(place, json_of(data), error) for place, data, error in rows]
+
+
 def resend_failed(tx: Transaction, mission: str, *, actor: str) -> None:
     """All its ads go to a writer once more: those it has are only written again."""
-    before = tx.one(GET_MISSION, mission=mission)
+    before = look_up_mission(tx, mission)
     row = tx.one(RESEND_MISSION, mission=mission)
     if row is None:
-        status = get_status(tx, mission)
+        status = get_mission(tx, mission).status
         raise IllegalMove(
             say(
                 "{mission} is {status}: there are no refused ads to send again",
@@ -169,6 +193,6 @@ def resend_failed(tx: Transaction, mission: str, *, actor: str) -> None:
     key = f"{mission}/{generation}/again/{resends}"
     storage = tx.submit(STORAGE, mission, key=key, actor=actor)
     tx.run(SET_STORAGE, mission=mission, job=storage.id)
-    told = {"attempt": resends, "error_code": before and before[20], "phase": "writer"}
+    told = {"attempt": resends, "error_code": before and before.error_code, "phase": "writer"}
     tell(tx, Event.RETRY_TRIGGERED, told, mission=mission)
     tx.tell("ads.resent", mission, actor=actor)

@@ -1,9 +1,14 @@
 """Workers, proxies and writers, as people handle them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeVar
 
+from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.store.orchestrator import open_sessions
-from retoma.apps.ads.store.rows import PROXIES, numbers, verb
+from retoma.apps.ads.store.rows import PROXIES, Reads, Sort, numbers, read_record, verb
+from retoma.db import Statement
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.run.transaction import Transaction
 from retoma.secret import Secret
@@ -17,10 +22,83 @@ ADD_WRITER = verb("add_writer")
 GET_PROXY = verb("get_proxy")
 GET_WORKER = verb("get_worker")
 GET_WRITER = verb("get_writer")
-LIST_PROXIES = verb("list_proxies")
-LIST_WORKERS = verb("list_workers")
-LIST_WRITERS = verb("list_writers")
 MOVE_WORKER = verb("move_worker")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRecord:
+    """A worker without its key, with its last health test and its open session."""
+
+    id: str
+    name: str
+    url: str
+    storage_domain: str | None
+    status: WorkerStatus
+    session_count: int
+    current_mission_id: str | None
+    current_proxy_id: str | None
+    active: bool
+    last_test_at: datetime | None
+    last_test_ok: bool | None
+    last_test_ms: int | None
+    last_test_error: str | None
+    rests_until: datetime | None
+    session: int | None
+    session_job: int | None
+    session_state: str | None
+    note: str | None  # what keeps its session from ending
+    silent_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRecord:
+    """A proxy without its password, with its last health test and the worker that uses it."""
+
+    id: str
+    name: str
+    host: str
+    port: int | None
+    username: str | None
+    vendor: str
+    active: bool
+    in_use_by_worker_id: str | None
+    fail_count: int
+    reason: str | None
+    last_used_at: datetime | None
+    last_test_at: datetime | None
+    last_test_ok: bool | None
+    last_test_ms: int | None
+    last_test_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriterRecord:
+    """A writer without its key, with its last health test; `away_since`: it is given no ads."""
+
+    id: str
+    name: str
+    url: str
+    active: bool
+    last_test_at: datetime | None
+    last_test_ok: bool | None
+    last_test_ms: int | None
+    last_test_error: str | None
+    away_since: datetime | None
+    away_reason: str | None
+
+
+Record = WorkerRecord | ProxyRecord | WriterRecord
+R = TypeVar("R", bound=Record)
+RECORDS: Final[Mapping[Sort, type[Record]]] = {
+    Sort.WORKERS: WorkerRecord,
+    Sort.PROXIES: ProxyRecord,
+    Sort.WRITERS: WriterRecord,
+}
+LISTS: Final[Mapping[type, Statement]] = {
+    WorkerRecord: verb("list_workers"),
+    ProxyRecord: verb("list_proxies"),
+    WriterRecord: verb("list_writers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +116,14 @@ class Secrets:
         """Nothing is left of it, if there was anything."""
         place = SecretPlace(table, column, row)
         tx.inside(lambda raw: self.sealer.remove(raw, place, actor=self.actor))
+
+
+def list_records(
+    tx: Reads, shape: type[R], *, after: str = "", id_: str | None = None, n: int
+) -> list[R]:
+    """The workers, proxies or writers after an id, in the order of their ids; or the one named."""
+    rows = tx.all(LISTS[shape], after=after, id=id_, n=n)
+    return [read_record(shape, row) for row in rows]
 
 
 def add_worker(

@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from retoma import db
 from retoma.apps.ads import store
-from retoma.apps.ads.api.missions import NewMission
-from retoma.apps.ads.api.things import NewProxy, NewWorker, NewWriter
 from retoma.apps.ads.model import Checkpoint, Event, Status
+from retoma.apps.ads.service.connections import secrets_for
+from retoma.apps.ads.service.inputs import NEW, NewMission, NewProxy, NewWorker
+from retoma.apps.ads.service.resources import insert_resource
 from retoma.apps.ads.store import adoption, onboarding
 from retoma.apps.ads.store.rows import Sort
 from retoma.db import Transaction, adhoc, quoted
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.run.transaction import Transaction as Lent
-from retoma.secret import Secret
+from retoma.library import Retoma
 from retoma.toolkit.foreign import instant, named
-from retoma.toolkit.tools import Tools
 from retoma.words import say
 
 PIECE: Final = 500  # missions, or lines of the log, in one transaction
@@ -38,12 +38,6 @@ TABLES: Final[Mapping[str, str]] = {
     " error_message retry_count created_at queued_at started_at finished_at",
     "mission_logs": "id mission_id event details timestamp",
 }
-SHAPES: Final[Mapping[Sort, type[BaseModel]]] = {
-    Sort.WORKERS: NewWorker,
-    Sort.PROXIES: NewProxy,
-    Sort.WRITERS: NewWriter,
-}
-SECRETS: Final = ("api_key", "password")
 UNDER_WAY: Final = (
     "adotada em execução no sistema anterior (job {job}): o job remoto pode ainda estar ativo;"
     " confirme antes de adicionar à fila"
@@ -75,8 +69,8 @@ class Adoption:
     notes: list[str] = field(default_factory=list)
 
 
-async def adopt(
-    tools: Tools,
+async def adopt_database(
+    retoma: Retoma,
     url: str,
     *,
     actor: str,
@@ -87,14 +81,14 @@ async def adopt(
     """Counts by default; with `apply` it is done."""
     there = db.open(url, patience=0)
     try:
-        return await _Adopter(tools, there, schema, source or named(url), actor, apply).run()
+        return await _Adopter(retoma, there, schema, source or named(url), actor, apply).run()
     finally:
         there.close()
 
 
 @dataclass(slots=True)
 class _Adopter:
-    tools: Tools
+    retoma: Retoma
     there: db.Database
     schema: str
     source: str
@@ -128,7 +122,7 @@ class _Adopter:
     async def _things(
         self, sort: Sort, rows: Sequence[Mapping[str, Any]], told: Adoption
     ) -> None:
-        sealer = await (await self.tools.vault()).sealer() if self.apply else None
+        secrets = await secrets_for(self.retoma, self.actor) if self.apply else None
 
         def take(tx: Lent) -> Counts:
             counts = Counts(found=len(rows))
@@ -149,8 +143,7 @@ class _Adopter:
                     made[old] = same
                 else:
                     counts.new += 1
-                    if sealer is not None:
-                        secrets = store.Secrets(sealer, self.actor)
+                    if secrets is not None:
                         made[old] = self._add(tx, sort, body, row, secrets)
                         here |= dict.fromkeys(_places(sort, body), made[old] or "")
                     else:
@@ -162,26 +155,19 @@ class _Adopter:
             return counts
 
         kept = list(told.notes)
-        told.counts[sort] = await self.tools.retoma.write(take)
+        told.counts[sort] = await self.retoma.write(take)
 
     def _add(
         self, tx: Lent, sort: Sort, body: Any, row: Mapping[str, Any], secrets: store.Secrets
     ) -> str:
-        given = body.model_dump()
-        given |= {each: Secret(given[each]) for each in SECRETS if given.get(each)}
-        if sort is Sort.PROXIES:
+        if isinstance(body, NewProxy):
             taken = {key for key in onboarding.known_proxies(tx) if key[0] == "name"}  # type: ignore[index]
-            called = given["name"] or (
-                given["host"] if given["port"] is None else f"{given['host']}:{given['port']}"
-            )
-            given["name"] = f"{called} ({row['id']})" if ("name", called) in taken else called
-            id_ = store.add_proxy(tx, secrets, **given)
-        elif sort is Sort.WORKERS:
-            id_ = store.add_worker(tx, secrets, **given)
-        else:
-            id_ = store.add_writer(tx, secrets, **given)
+            name = body.name or (body.host if body.port is None else f"{body.host}:{body.port}")
+            if ("name", name) in taken:
+                body = body.model_copy(update={"name": f"{name} ({row['id']})"})
+        id_ = insert_resource(tx, secrets, body)
         is_on = row.get("active") in (None, True, 1)
-        if not is_on and not (sort is Sort.WORKERS and given["storage_domain"] is None):
+        if not is_on and not (isinstance(body, NewWorker) and body.storage_domain is None):
             store.deactivate(tx, sort, [id_], actor=self.actor)
         return id_
 
@@ -190,7 +176,7 @@ class _Adopter:
     async def _missions(self, rows: Sequence[Mapping[str, Any]], told: Adoption) -> None:
         counts = told.counts["missions"]
         counts.found = len(rows)
-        database = await self.tools.retoma.database()
+        database = await self.retoma.database()
         known = await database.read(lambda tx: adoption.adopted(tx, self.source, "missions"))
         workers = await database.read(lambda tx: adoption.adopted(tx, self.source, "workers"))
         wanted: dict[str, Mapping[str, Any]] = {}
@@ -209,7 +195,7 @@ class _Adopter:
         counts.new = len(wanted)
         for piece in _pieces(list(wanted.items())):
             if self.apply:
-                await self.tools.retoma.write(
+                await self.retoma.write(
                     partial(
                         adoption.adopt_missions,
                         source=self.source,
@@ -224,7 +210,7 @@ class _Adopter:
         if not has:
             return
         counts = told.counts["mission_logs"]
-        database = await self.tools.retoma.database()
+        database = await self.retoma.database()
         ids = await database.read(lambda tx: adoption.adopted(tx, self.source, "missions"))
         after = ""
         while rows := await self.there.read(
@@ -250,7 +236,7 @@ class _Adopter:
             counts.new += len(new)
             counts.left += len(rows) - len(known) - len(new)
             if self.apply and new:
-                await self.tools.retoma.write(
+                await self.retoma.write(
                     partial(adoption.adopt_logs, source=self.source, logs=new)
                 )
 
@@ -308,7 +294,7 @@ def _told(dialect: str, column: str) -> str:
 
 
 def _body(sort: Sort, row: Mapping[str, Any]) -> tuple[Any, str]:
-    shape = SHAPES[sort]
+    shape = NEW[sort]
     given = {
         name: row.get(name) for name in shape.model_fields if row.get(name) not in (None, "")
     }

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Query, Request
 from starlette.responses import HTMLResponse, Response
 
-from retoma.apps.ads.api import generate as api
-from retoma.apps.ads.api.generate import Generate, Recur
-from retoma.apps.ads.api.how import tools_of
-from retoma.apps.ads.api.onboarding import Verdict, refuse_wrong, take
-from retoma.apps.ads.intake import COLUMNS, LONGEST, Intake
 from retoma.apps.ads.model import MediaType
+from retoma.apps.ads.service import recurrences
+from retoma.apps.ads.service.imports import Verdict, import_lines
+from retoma.apps.ads.service.inputs import Generate, Recur
+from retoma.apps.ads.service.intake import COLUMNS, LONGEST, Intake, read
 from retoma.web.pages.asked import Blank, filled
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
@@ -48,7 +47,7 @@ class ImportScreen:
         return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
-        found = await api.recurrences(self.pages.house.retoma)
+        found = await recurrences.list_recurrences(self.pages.house.retoma)
         html = self.pages.render("ads/recurrences.html", self.view, recurrences=found)
         return [drawn("recurrences", html)]
 
@@ -85,20 +84,26 @@ async def take_in(actor: Operator, who: ALooker, request: Request) -> Response:
     if what is not Intake.MISSIONS and not who.view.rules:
         raise Refusal("not_allowed", say("only an admin adds workers, proxies and writers"))
     dry_run = form.one("verb") != "apply"
-    told: dict[str, Any] = {"actor": actor.name, "dry_run": dry_run}
-    told |= {name: bool(form.one(name)) for name in ("test", "queue")}
-    taken = await take(tools_of(who.house), what, form.one("text") or "", **told)
+    done = await import_lines(
+        who.house.retoma,
+        what,
+        read(what, form.one("text") or ""),
+        actor=actor.name,
+        dry_run=dry_run,
+        test=bool(form.one("test")),
+        queue=bool(form.one("queue")),
+    )
     if not dry_run:
-        refuse_wrong(taken)
+        done.refuse_wrong()
     if not who.htmx:
         return did(who, "", BACK)
     html = who.pages.render(
         "ads/import_result.html",
         who.view,
         dry_run=dry_run,
-        counts={str(each): taken.count(each) for each in Verdict},
-        lines=taken.lines[:SHOWN],
-        more=max(len(taken.lines) - SHOWN, 0),
+        counts={str(each): done.count(each) for each in Verdict},
+        lines=done.lines[:SHOWN],
+        more=max(len(done.lines) - SHOWN, 0),
         looks=LOOKS,
     )
     return HTMLResponse(html, headers={"Cache-Control": "no-store"})
@@ -121,7 +126,7 @@ async def generate(actor: Operator, who: ALooker, request: Request) -> Response:
     days = {name: form.one(name) for name in ("date_start", "date_end")}
     dry_run = form.one("verb") != "apply"
     body = filled(Generate, {**days, **_rule(form), "dry_run": dry_run})
-    made = await api.generated(who.house.retoma, body, actor.name)
+    made = await recurrences.generate_missions(who.house.retoma, body, actor=actor.name)
     counts = {"wanted": made.wanted, "new": made.new, "known": made.duplicate}
     if dry_run:
         said = say("{wanted} missions: {new} new, {known} there already", **counts)
@@ -135,7 +140,7 @@ async def recur(actor: Operator, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
     told = {"name": form.one("name"), "cron": form.one("cron"), "back": _number(form, "back")}
     body = filled(Recur, {**told, **_rule(form)})
-    made = await api.recurring(who.house.retoma, body, actor.name)
+    made = await recurrences.add_recurrence(who.house.retoma, body, actor=actor.name)
     said = say("{name}: next run at {at}", name=made.name, at=who.view.when(made.next_at))
     return did(who, who.view.tell(said), BACK)
 
@@ -143,7 +148,7 @@ async def recur(actor: Operator, who: ALooker, request: Request) -> Response:
 @routes.post("/ads/recurrences/remove")
 async def remove(actor: Operator, who: ALooker, request: Request) -> Response:
     name = (await form_of(request)).one("name") or ""
-    await api.forget(who.house.retoma, name, actor.name)
+    await recurrences.remove_recurrence(who.house.retoma, name, actor=actor.name)
     return did(who, who.view.tell(say("schedule {name} was removed", name=name)), BACK)
 
 
