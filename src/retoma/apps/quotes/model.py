@@ -79,6 +79,9 @@ NEXT: Final[Mapping[ProcessingCheckpoint, frozenset[ProcessingCheckpoint]]] = {
     _C.COMPLETED: frozenset(),
 }
 
+# Begins the key of a step that draws a picture. Its name is FINALIZATION: a picture is no checkpoint.
+PICTURE: Final = "picture/"
+
 # How much of a quote is done at each, in percent.
 PERCENT: Final[Mapping[ProcessingCheckpoint, int]] = {
     _C.INIT: 0,
@@ -200,7 +203,7 @@ class Tested:
     code: str | None = None
     message: str | None = None
     evidence: str | None = None  # what the page and its picture are called, before the dot
-    no_picture: str | None = None  # why, where one was wanted
+    no_picture: str | None = None  # why, where no step of its own says it
     away: bool = False  # the shop did not answer: asked again it may
 
 
