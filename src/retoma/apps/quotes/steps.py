@@ -29,6 +29,7 @@ from retoma.apps.quotes.model import (
     ProcessingCheckpoint,
     Tested,
     Vehicle,
+    no_key,
     result_of,
 )
 from retoma.codec import digest
@@ -318,7 +319,7 @@ def _before(wanted: store.Wanted) -> Before:
 
 def _key(key: Any, name: str) -> Secret:
     if key is None:
-        raise Permanent(f"RETOMA_{name}_KEY says nothing", code="no_key")
+        raise Permanent(str(no_key(f"RETOMA_{name}_KEY")), code="no_key")
     return Secret(key.get_secret_value())
 
 

@@ -8,7 +8,13 @@ from typing import Annotated, Any, Final, Protocol, TypeVar
 from fastapi import Path
 from pydantic import Field, PlainSerializer
 
-from retoma.apps.quotes.model import PERCENT, ProcessingCheckpoint, QuoteStatus, money_of
+from retoma.apps.quotes.model import (
+    PERCENT,
+    ProcessingCheckpoint,
+    QuoteStatus,
+    message_in,
+    money_of,
+)
 from retoma.apps.quotes.store import parked_by_code, time_told
 from retoma.db import Transaction
 from retoma.library import Retoma
@@ -73,7 +79,8 @@ def waiting_for(
     code: str, quotes: int, message: str | None, language: Language | None
 ) -> WaitingFor:
     cure = tell(CURES.get(code, LOOK), language)
-    return WaitingFor(code=code, quotes=quotes, message=message, cure=cure)
+    told = message_in(language, code, message)
+    return WaitingFor(code=code, quotes=quotes, message=told, cure=cure)
 
 
 class QuoteLine(Shown):
