@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from retoma.apps.embeddings.model import CODES, KIND, meaning_of
 from retoma.apps.embeddings.pages.looks import CONCERN, DEAD, address, read
+from retoma.apps.embeddings.store.jobs import parked_by_code
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Transaction
 from retoma.engine.query import Search
@@ -113,6 +114,11 @@ class DeadScreen:
             jobs=[
                 (job, meaning_of(job.code, self.view.language), documents.get(job.id))
                 for job in page.jobs
+            ],
+            waiting=[
+                (each, meaning_of(each.code, self.view.language))
+                for each in await read(self.pages.house, parked_by_code)
+                if self.code in (None, each.code)
             ],
             page=DEAD,
         )
