@@ -25,6 +25,7 @@ def verb(name: str) -> Statement:
 
 
 ADD_QUOTES = verb("add_quotes")
+AVERAGE_DURATION = verb("average_duration")
 COUNT_BEGUN = verb("count_begun")
 EXPIRE_OLD = verb("expire_old")
 EXPIRE_PARKED = verb("expire_parked")
@@ -203,6 +204,12 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
         text = say("{n} quotes wait for configuration: {why}", n=n, why=why)
     found = {**stored(text), "quotes": n}
     return {"waiting_for_configuration": found | {each.code: each.quotes for each in waiting}}
+
+
+def average_duration(tx: Reading, last: Any) -> float | None:
+    """Seconds that quotes took from their first start to DONE, of those that ended within `last`."""
+    row = tx.one(AVERAGE_DURATION, seconds=seconds(last))
+    return None if row is None or row[0] is None else float(row[0])
 
 
 def quote_seen(tx: Reading, quote: int) -> dict[str, Any]:

@@ -227,12 +227,12 @@ async def stats_told(house: Has) -> Stats:
     by: dict[ProcessingCheckpoint, int] = {}
     for each in stands:
         by[_at(each.checkpoint)] = by.get(_at(each.checkpoint), 0) + each.jobs
-    took = await house.retoma.durations(last=DAY, kind=KIND)
+    took = await read(house, lambda tx: store.average_duration(tx, DAY))
     return Stats(
         total_processing=sum(by.values()),
         stuck_count=await count_stuck(house),
         by_checkpoint=by,
-        avg_processing_time_seconds=round(took[0].mean, 2) if took else None,
+        avg_processing_time_seconds=None if took is None else round(took, 2),
     )
 
 
