@@ -9,6 +9,12 @@ FROM (SELECT code, count(*) AS n, max(id) AS newest FROM jobs
       GROUP BY code) p
 ORDER BY p.n DESC, p.code;
 
+-- name: follower_of
+-- The job that tells the webhook of the batch of a document, and its state.
+SELECT c.id, c.state FROM jobs d JOIN jobs c ON c.kind = 'embeddings.completion'
+     AND c.key = 'batch-' || CAST(d.batch AS text)
+WHERE d.id = :job;
+
 -- name: get_queue_job
 -- One job, as the document's table has it.
 SELECT q.id, q."jobType", q.status, q.attempts, q."maxAttempts", q."lockedBy", q."lockedAt",
