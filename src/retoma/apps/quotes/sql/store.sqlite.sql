@@ -8,8 +8,8 @@ RETURNING id;
 
 -- name: average_duration
 -- Seconds from the first start of a quote to its end, on average, of those that came to DONE within so many seconds.
--- Reads those alone, by the index of when they ended; of one that was claimed once its own start is the first.
 -- Twin: an instant is a timestamp there, a number of microseconds here.
+-- Reads those alone, by the index of when they ended; of one that was claimed once its own start is the first.
 SELECT avg((j.ended_at - CASE WHEN j.epoch = 1 THEN j.started_at ELSE coalesce((
     SELECT e.at FROM events e WHERE e.job = j.id AND e.type = 'claimed' ORDER BY e.seq LIMIT 1),
     j.started_at) END) / 1e6)
