@@ -14,6 +14,7 @@ from retoma.manifest import Application
 from retoma.settings import Settings, read
 from retoma.web.bounds import Bound
 from retoma.web.broadcast import Broadcaster
+from retoma.web.repeats import Repeats
 from retoma.web.room import Room
 from retoma.web.visit import VISIT, Visit
 
@@ -81,10 +82,12 @@ class House:
     named: frozenset[str] = frozenset()  # addresses that are routes as they stand
     room: Room = field(default_factory=Room)  # for bodies that are large
     broadcaster: Broadcaster = field(init=False)  # asks nobody until somebody listens
+    repeats: Repeats = field(init=False)
     _access: Access | None = None
 
     def __post_init__(self) -> None:
         self.broadcaster = Broadcaster(self.retoma.database, self.retoma.clock)
+        self.repeats = Repeats(self.retoma.clock)
 
     async def access(self) -> Access:
         """Who may come in; made when the database is first needed."""

@@ -5,13 +5,10 @@ only moves what is in a state to be moved, and a crash may let it be asked again
 it is known (`answered_once`).
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
-from weakref import WeakValueDictionary
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -34,8 +31,6 @@ LARGEST_KEPT: Final = 256 * 1024  # bytes of an answer; a larger one is made ane
 # By these a page goes on: an answer without them leads nowhere.
 KEPT_HEADERS: Final = ("content-type", "cache-control", "location", "hx-redirect")
 KEYS: Final = TypeAdapter[str](OnceKey)
-
-_turns: "WeakValueDictionary[tuple[str, str], _Turn]" = WeakValueDictionary()
 
 
 def asked(key: str | None, who: Person, what: str, body: BaseModel | None) -> Asked | None:
@@ -86,48 +81,50 @@ async def answered_once(
 ) -> Response:
     """Answer, or say again what was answered under the same key.
 
-    `keeps`: for whoever asks later, in the database. Else only those are answered alike who ask while the
-    first is being answered: what a page says may be a secret that is shown once, and kept nowhere.
+    `keeps`: for whoever asks later, in the database. Else only those are answered alike who ask within
+    half a minute, by the memory of this process: what a page says may be a secret that is shown once, and
+    is written down nowhere.
     """
     key = request.headers.get(ONCE)
     if key is None:
         return await answer(request)
     asked = await _asked_of(request, who, _checked(key))
-    turn = _turns.setdefault((who.name, key), _Turn())
-    async with turn.lock:  # pressed twice, the second press waits for the answer to the first
-        if not keeps:
-            return await turn.answer(asked, lambda: answer(request))
-        house = house_of(request)
-        database = await house.retoma.database()
-        before = await database.read(lambda tx: find_answer(tx, asked))
-        if before is not None:
-            return _response_of(json.loads(before))
-        response = await answer(request)
-        kept = _kept_of(response)
-        if kept is None:
+    house = house_of(request)
+    repeat = house.repeats.enter(who.name, key)
+    try:
+        async with repeat.lock:  # the second press waits for the answer to the first
+            if keeps:
+                return await _answered(request, house, asked, answer)
+            if repeat.given is not None and repeat.asked is not None:
+                check_same(asked, repeat.asked.what, repeat.asked.hash)
+                return _response_of(repeat.given)
+            response = await answer(request)
+            repeat.asked, repeat.given = asked, _kept_of(response)
             return response
-        try:
-            await house.retoma.write_once(asked, lambda _: None, lambda _: kept)
-        except Answered as first_answer:
-            return _response_of(json.loads(first_answer.answer))
+    finally:
+        house.repeats.leave(repeat)
+
+
+async def _answered(
+    request: Request,
+    house: House,
+    asked: Asked,
+    answer: Callable[[Request], Awaitable[Response]],
+) -> Response:
+    """Answer and keep that in the database; or say again what is kept there."""
+    database = await house.retoma.database()
+    before = await database.read(lambda tx: find_answer(tx, asked))
+    if before is not None:
+        return _response_of(json.loads(before))
+    response = await answer(request)
+    kept = _kept_of(response)
+    if kept is None:
         return response
-
-
-@dataclass(slots=True, weakref_slot=True)
-class _Turn:
-    """Requests under one key that are here at the same time; forgotten with the last of them."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    asked: Asked | None = None
-    given: dict[str, Any] | None = None
-
-    async def answer(self, asked: Asked, answer: Callable[[], Awaitable[Response]]) -> Response:
-        if self.given is not None and self.asked is not None:
-            check_same(asked, self.asked.what, self.asked.hash)
-            return _response_of(self.given)
-        response = await answer()
-        self.asked, self.given = asked, _kept_of(response)
-        return response
+    try:
+        await house.retoma.write_once(asked, lambda _: None, lambda _: kept)
+    except Answered as first_answer:
+        return _response_of(json.loads(first_answer.answer))
+    return response
 
 
 async def _asked_of(request: Request, who: Person, key: str) -> Asked:

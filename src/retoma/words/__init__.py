@@ -58,15 +58,26 @@ def say(template: str, /, **values: Any) -> Said:
 
 
 def stored(said: Said) -> dict[str, Any]:
-    """A sentence as plain values, to be stored and told later by `restored`, in whatever language."""
-    return {"text": str(said), "template": said.template, "values": dict(said.values)}
+    """A sentence as plain values, to be stored and told later by `restored`, in whatever language.
+
+    A sentence that stands in it is stored in the same way.
+    """
+    values = {
+        name: stored(value) if isinstance(value, Said) else value
+        for name, value in said.values.items()
+    }
+    return {"text": str(said), "template": said.template, "values": values}
 
 
 def restored(told: Mapping[str, Any]) -> str:
     """What `stored` has kept; of values that were stored without a template, their `text`."""
     template, values = told.get("template"), told.get("values")
     if isinstance(template, str) and isinstance(values, dict):
-        return say(template, **values)
+        whole = {
+            name: restored(value) if isinstance(value, Mapping) else value
+            for name, value in values.items()
+        }
+        return say(template, **whole)
     return str(told.get("text", ""))
 
 

@@ -16,6 +16,7 @@ from retoma.engine.ops.alerts import application_chores
 from retoma.engine.store import alerts
 from retoma.engine.store.alerts import Rule
 from retoma.toolkit.readers.reading import Read
+from retoma.words import Language, restored, tell
 from tests.apps.documents.aids import RULES, WHO, House, house, paper
 from tests.apps.people import people
 from tests.engine.aids import eventually, running
@@ -168,6 +169,10 @@ async def test_it_is_told_by_the_api_and_raises_an_alert_until_it_goes_on(
             await looked(there)
             [alert] = await there.app.alerts()
             assert "User not found." in str(alert.details["text"])
+            text = restored(alert.details)
+            assert " waits for configuration: " in text
+            assert " espera por configuração: " in tell(text, Language.PT_BR)
+            assert "service" not in tell(text, Language.PT_BR)
 
             model.bad = "none"
             went = (await who["operator"].post(f"{at}/retomar")).json()

@@ -186,7 +186,8 @@ async def test_parked_documents_are_listed_with_what_failed_and_resumed_one_by_o
 ):
     async with site_of(database_url) as site:
         provider = site.house.provider
-        provider.fails = [Permanent("no key", code="other_model") for _ in range(3)]
+        said = "openai: 404 The model 'nada' does not exist"
+        provider.fails = [Permanent(said, code="wrong_address") for _ in range(3)]
         provider.most = 1
         for name in ("a.txt", "b.txt", "c.txt"):
             await site.house.add((name, f"uma laranja {name}"))
@@ -195,7 +196,8 @@ async def test_parked_documents_are_listed_with_what_failed_and_resumed_one_by_o
         jobs = [int(each) for each in re.findall(r'id="parked-(\d+)"', seen)]
         assert 3 == len(jobs)
         assert "3 documentos estacionados" in seen
-        assert "other_model" in seen
+        assert "wrong_address" in seen
+        assert "3 documentos · não há tal serviço, ou modelo: openai: 404 The model" in seen
         browser, csrf = await signed_in(site)
 
         one = await posted(browser, f"{DEAD}/{jobs[0]}/continuar", csrf)

@@ -203,6 +203,31 @@ async def test_where_all_are_refused_the_halving_ends() -> None:
     assert len(there.log.read(0)) <= 15
 
 
+@pytest.mark.parametrize("n", [1, 2, 256])
+async def test_a_service_that_refuses_every_request_rejects_them_and_blames_no_text(
+    n: int,
+) -> None:
+    """What it says is of a text of ours: it quotes nobody's."""
+    there = build_service()
+    await arm(there, trouble="status", status=400, times=None)
+    async with openai(there) as provider:
+        with pytest.raises(Permanent) as told:
+            await provider.embed([f"segredo {place}" for place in range(n)])
+
+    assert ("rejected", "openai: 400 Invalid request.") == (told.value.code, str(told.value))
+    assert len(there.log.read(0)) <= 4
+
+
+async def test_a_lone_text_is_blamed_only_where_the_service_takes_another() -> None:
+    there = build_service()
+    async with openai(there) as provider:
+        told = await provider.embed([marked("mau", Odd.REFUSED)])
+
+    assert ["refused"] == codes(told)
+    assert 2 == told.used.calls == len(there.log.read(0))
+    assert told.used.input_tokens > 0
+
+
 async def test_of_more_texts_to_blame_than_can_be_found_nobody_else_is_blamed() -> None:
     there = build_service()
     texts = [f"texto {n}" for n in range(256)]
@@ -224,7 +249,10 @@ async def test_of_more_texts_to_blame_than_can_be_found_nobody_else_is_blamed() 
         ({"status": 500}, Transient, "transient", None),
         ({"status": 502}, Transient, "transient", None),
         ({"status": 503, "retry_after": 3}, Transient, "transient", 3.0),
-        ({"status": 404}, Permanent, "config", None),
+        ({"status": 401}, Permanent, "unauthorized", None),
+        ({"status": 402}, Permanent, "budget", None),
+        ({"status": 403}, Permanent, "unauthorized", None),
+        ({"status": 404}, Permanent, "wrong_address", None),
     ],
 )
 async def test_a_call_that_came_to_nothing_is_raised(
@@ -244,8 +272,8 @@ async def test_a_wrong_key_and_a_used_up_quota_want_a_person() -> None:
     async with openai(key="wrong") as provider:
         with pytest.raises(Permanent) as told:
             await provider.embed(["a"])
-        assert "config" == told.value.code
-        assert "wrong" not in str(told.value)
+        assert "unauthorized" == told.value.code
+        assert "openai: 401 Incorrect API key provided." == str(told.value)
     async with openai() as provider:
         with pytest.raises(Permanent) as told:
             await provider.embed(["a", marked("b", Odd.QUOTA)])

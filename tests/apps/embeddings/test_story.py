@@ -3,13 +3,20 @@
 import asyncio
 from typing import Any
 
+import httpx2
 import pytest
 
 from retoma.apps.embeddings import store
 from retoma.apps.embeddings.batcher import AT_ONCE
 from retoma.apps.embeddings.model import KIND, MOST_BYTES, NewDocument, flaw_of
+from retoma.apps.embeddings.providers import OpenAI
+from retoma.apps.embeddings.sandbox import DIMS, KEY, MODEL, Odd, build_service, marked
 from retoma.engine.rules.errors import Throttled, Transient
 from retoma.engine.rules.states import State
+from retoma.outbound import Outbound
+from retoma.sandbox.faults import Fault, Trouble
+from retoma.secret import Secret
+from retoma.words import Language, restored, tell
 from tests.apps.embeddings.aids import Counting, House, house, long_text
 from tests.engine.aids import eventually, running
 
@@ -404,6 +411,55 @@ async def test_other_rules_cost_nothing_for_texts_that_stay_the_same(database_ur
         assert 2 == (await there.progress()).embedded
         assert there.provider.asked.total() > old
         assert 1 == there.provider.asked["curto"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, "rejected"),
+        (401, "unauthorized"),
+        (402, "budget"),
+        (403, "unauthorized"),
+        (404, "wrong_address"),
+    ],
+)
+async def test_a_request_that_the_service_rejects_fails_no_document(database_url, status, code):
+    """The key, the credit, the model: documents wait, an alert says why, and resumed they are embedded."""
+    box = build_service()
+    transport = httpx2.ASGITransport(app=box)
+    async with Outbound(transport=transport) as out:
+        provider: Any = OpenAI(out, "https://embeddings.test/v1", Secret(KEY), MODEL, DIMS)
+        async with house(database_url, provider) as there:
+            box._faults.arm(Fault(trouble=Trouble.STATUS, status=status, times=None))
+            await there.add(*((f"{n}.txt", f"texto rejeitado {n}") for n in range(5)))
+            await there.drained()
+            assert {("parked", code)} == {*(await states(there)).values()}
+            [waiting] = await there.read(store.jobs.parked_by_code)
+            assert (code, 5) == (waiting.code, waiting.documents)
+            assert waiting.message.startswith(f"openai: {status} ")
+            assert "texto" not in waiting.message
+            alert = (await there.read(store.jobs.watch))["waiting_for_configuration"]
+            assert "5 documents wait for configuration: " in restored(alert)
+            assert "5 documentos esperam" in tell(restored(alert), Language.PT_BR)
+
+            box._faults.clear()
+            for each in (await there.documents()).values():
+                await there.app.resume(each["job"])
+            await there.drained()
+            assert {("done", None)} == {*(await states(there)).values()}
+            assert {} == await there.read(store.jobs.watch)
+
+
+async def test_a_text_that_the_service_does_not_take_is_its_own_document(database_url):
+    box = build_service()
+    async with Outbound(transport=httpx2.ASGITransport(app=box)) as out:
+        provider: Any = OpenAI(out, "https://embeddings.test/v1", Secret(KEY), MODEL, DIMS)
+        async with house(database_url, provider) as there:
+            await there.add(("a.txt", marked("mau", Odd.REFUSED)), ("b.txt", "bom"))
+            await there.drained()
+            assert {"a.txt": ("dead", "refused"), "b.txt": ("done", None)} == await states(
+                there
+            )
 
 
 async def test_a_collection_of_another_model_waits_for_a_person(database_url):

@@ -1,14 +1,23 @@
 """What quotes and lotes cost: by the price list, call by call; a budget stops a lote where everybody sees it."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import Any
 
-from retoma.apps.quotes import APP
+import pytest
+
+from retoma.apps.quotes import APP, store
+from retoma.apps.quotes.model import KIND
 from retoma.apps.quotes.sandbox import Odd
 from retoma.engine.rules.price import in_force, shipped
-from retoma.testing import drain
+from retoma.sandbox.faults import Fault, Trouble
+from retoma.testing import FakeClock, drain
 from tests.apps.people import people
 from tests.apps.quotes.aids import world
+from tests.db.test_plans import ANALYZE, Explaining
+from tests.engine.aids import change, submit
+from tests.engine.test_meter import as_any
 
 SEARCH = Decimal("0.015")
 
@@ -24,6 +33,14 @@ def analysis(units: dict[str, int]) -> Decimal:
     return sum(
         (each[unit].amount * n / each[unit].per for unit, n in units.items()), Decimal(0)
     )
+
+
+def lasted(seen: dict[str, Any]) -> float:
+    """Seconds from the first start of a quote to its end."""
+    began, ended = map(store.time_told, (seen["started_at"], seen["completed_at"]))
+    assert began is not None
+    assert ended is not None
+    return (ended - began).total_seconds()
 
 
 async def test_a_quote_costs_its_calls_and_a_lote_its_quotes(database_url, tmp_path):
@@ -119,6 +136,50 @@ async def test_a_budget_that_is_none_is_refused_and_makes_no_lote(database_url, 
             assert 422 == table.status_code
 
         assert [(0,)] == await there.rows("SELECT count(*) FROM quotes")
+
+
+async def test_the_average_is_of_whole_quotes_with_their_waits(database_url, tmp_path):
+    """From the first start to the end: an attempt that parked it and the wait after that belong to it."""
+    async with (
+        world(database_url, tmp_path) as there,
+        people(there.app, APP, database_url) as who,
+    ):
+        faults = there.services.boxes["anthropic"]._faults
+        faults.arm(Fault(trouble=Trouble.STATUS, status=404))
+        quotes = [await there.quote(1)]
+        await there.drained()
+        clock = there.app.clock
+        assert isinstance(clock, FakeClock)
+        clock.advance(600)  # it is parked, until somebody resumes it
+        await there.app.resume((await there.seen(quotes[0]))["job"])
+        quotes.append(await there.quote(2))
+        await there.drained()
+        seen = [await there.seen(quote) for quote in quotes]
+        took = [lasted(each) for each in seen]
+        told = (await who["viewer"].get("/api/system/processing-stats")).json()
+
+        assert took[0] >= 600 > took[1]
+        expected = sum(took) / len(took)
+        assert expected == pytest.approx(told["avg_processing_time_seconds"], abs=0.02)
+
+
+async def test_the_average_walks_the_index_of_the_day(database_url, tmp_path):
+    async with world(database_url, tmp_path) as there:
+        database = await there.app.database()
+        await submit(database, 4_000, kind=KIND)
+        await change(
+            database,
+            "UPDATE jobs SET state = 'done', turn = NULL, epoch = 1, started_at = clock_in(-172801),"
+            " ended_at = clock_in(CASE WHEN id % 100 = 0 THEN -10 ELSE -172800 END)",
+        )
+        await database.write(lambda tx: tx.run(ANALYZE), verb="test")
+        plans: dict[str, list[str]] = defaultdict(list)
+        took = await database.read(
+            lambda tx: store.average_duration(as_any(Explaining(tx, plans)), "24h")
+        )
+
+        assert 172_791 == pytest.approx(took, abs=1)
+        assert "quotes_ended" in str(plans["average_duration"])
 
 
 async def test_averages_are_of_the_last_24_hours(database_url, tmp_path, test_clock):

@@ -1,5 +1,6 @@
 """Pictures of accepted pages, by a real Chromium: nothing is run or fetched for them, and none costs a quote."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -11,7 +12,9 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from retoma.apps.quotes.model import ProcessingCheckpoint as At
 from retoma.chromium import MOST_HTML, Painter
+from retoma.testing import crash_at
 from tests.apps.quotes.aids import World, serving, world
 from tests.apps.quotes.test_story import number
 from tests.services.chromium import chromium_path
@@ -142,8 +145,67 @@ async def test_a_picture_that_fails_is_told_and_the_page_is_kept(database_url, t
         kept = await shown(there, seen["job"])
 
         assert {"text/html"} == {*kept.values()}
-        for each in seen["resume_data"]["tested_products"]:
-            assert (each["price"] is not None) == bool(each["no_picture"])
+        assert all(each["no_picture"] for each in seen["result"]["sources"])
+
+
+async def test_a_picture_that_hangs_delays_no_page_and_after_a_crash_nothing_is_fetched_again(
+    database_url, tmp_path
+):
+    """When the browser starts, all pages and the price are saved already; the next runner reads them back."""
+    begun, hanging = tmp_path / "begun", tmp_path / "hanging"
+    hanging.write_text(f"#!/bin/sh\n: > {begun}\nexec sleep 600\n")
+    hanging.chmod(0o755)
+    told = {"screenshots": "auto", "chromium": str(hanging)}
+    async with world(database_url, tmp_path, told=told) as there:
+        quote = await there.quote(number(there, vehicle=False))
+        running = asyncio.create_task(there.app.run(until_idle=True))
+        async with asyncio.timeout(60):
+            while not begun.exists():  # noqa: ASYNC110 — another process makes it
+                await asyncio.sleep(0.05)
+        seen = await there.seen(quote)
+        saved = {each.name for each in await there.app.steps(seen["job"]) if each.saved_at}
+        pages = len(there.services.log("shops"))
+        running.cancel()
+        await asyncio.wait({running})
+
+        assert "PROCESSING" == seen["status"]
+        assert At.PRICE_EXTRACTION_DONE in saved
+        assert pages == len(seen["resume_data"]["tested_products"])
+        assert (1, 1) == (there.calls("anthropic"), there.calls("serpapi"))
+    told = {"screenshots": "auto", "chromium": str(tmp_path / "nothing")}
+    async with world(database_url, tmp_path, told=told) as there:
+        await there.drained()
+        seen = await there.seen(quote)
+
+        assert "DONE" == seen["status"]
+        assert all(each["no_picture"] for each in seen["result"]["sources"])
+        for service in ("anthropic", "serpapi", "shops"):
+            assert 0 == there.calls(service)
+
+
+@pytest.mark.parametrize("point", ["step.before_function", "step.after_function"])
+async def test_a_crash_around_a_picture_costs_neither_the_page_nor_a_second_drawing(
+    database_url, tmp_path, chromium, point
+):
+    """Five steps, three pages and the price come before the tenth step, a picture."""
+    told = {"screenshots": "auto", "chromium": chromium}
+    async with world(database_url, tmp_path, told=told) as there:
+        await there.app.knobs.set("quotes.max_products", 3)
+        (await there.app.tools["quotes"].painter()).longest = 600.0  # of a machine that is busy
+        with crash_at(point, "exception", 10):
+            seen = await done(there)
+        attached = [
+            each.details["name"]
+            for each in await there.app.events(seen["job"])
+            if each.type == "evidence"
+        ]
+
+        assert 2 == seen["attempt_number"]
+        names = {each["evidence"] for each in seen["resume_data"]["tested_products"]} - {None}
+        assert sorted(f"{name}.{kind}" for name in names for kind in ("html", "png")) == sorted(
+            attached
+        )
+        assert (1, 1, 3) == tuple(map(there.calls, ("anthropic", "serpapi", "shops")))
 
 
 async def test_without_a_chromium_a_picture_says_how_to_get_one(tmp_path, monkeypatch):
@@ -163,4 +225,4 @@ async def test_without_the_extra_the_page_alone_is_kept(database_url, tmp_path, 
         seen = await done(there)
 
         assert {"text/html"} == {*(await shown(there, seen["job"])).values()}
-        assert {None} == {each["no_picture"] for each in seen["resume_data"]["tested_products"]}
+        assert not any("no_picture" in each for each in seen["result"]["sources"])

@@ -5,8 +5,11 @@ from pydantic import SecretStr
 
 from retoma.apps.quotes import APP, store
 from retoma.sandbox.faults import Fault, Trouble
+from retoma.words import Language, restored, tell
 from tests.apps.people import people
 from tests.apps.quotes.aids import world
+
+PT = {"Accept-Language": "pt-BR", "Accept": "text/html"}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,13 @@ async def test_quotes_that_wait_for_a_key_are_counted_and_say_so(
         found = await database.read(store.watch)
         alert = found["waiting_for_configuration"]
         assert (2, 2) == (alert["quotes"], alert[code])
-        assert "2 cotações esperam configuração" in alert["text"]
+        text = restored(alert)
+        assert "2 quotes wait for configuration: the key of the service" in text
+        assert "2 cotações esperam configuração: " in tell(text, Language.PT_BR)
+        assert "the key" not in tell(text, Language.PT_BR)
+        lote_page = await vera.get(f"/quotes/lotes/{lote}", headers=PT)
+        assert "não está definida onde os executores rodam" in lote_page.text or key
+        assert "is not set" not in lote_page.text
 
 
 async def test_what_was_resumed_waits_for_nobody(database_url, tmp_path):

@@ -8,6 +8,7 @@ APP = Application(
     title=say("Embeddings"),
     submits=False,
     stories="retoma.apps.embeddings.kinds:stories",
+    watch="retoma.apps.embeddings.store.jobs:watch",
     checks="retoma.apps.embeddings.checks:check",
     router="retoma.apps.embeddings.api:routes",
     pages="retoma.apps.embeddings.pages:routes",

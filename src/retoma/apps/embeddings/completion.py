@@ -1,6 +1,7 @@
 """Tell the operator's webhook that a submission is over: every document of it is embedded, or has failed.
 
-One job follows each batch. It waits as a row between its looks, and posts under a key of its own, so that a
+One job follows each batch. Documents that are retried later have it tell again, under another key, once all
+has ended again. It waits as a row between its looks, and posts under a key of its own, so that a
 receiver knows a second delivery for what it is.
 """
 
@@ -75,4 +76,5 @@ async def _tell(ctx: Context, tools: Tools, followed: Followed) -> Any:
         )
         return answer.status
 
-    return await ctx.step("notify", posted, once=True, unknown=Unknown.REPEAT)
+    at = str(ctx.generation)  # what was told of an earlier end is not the answer to this one
+    return await ctx.step("notify", posted, key=at, once=True, unknown=Unknown.REPEAT)

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, Required, TypedDict
 
 from retoma.apps.embeddings.chunks import Rule
-from retoma.engine.rules.errors import Action, BadInput, Code, ErrorClass, table
+from retoma.engine.rules.errors import ENGINE_CODES, Action, BadInput, Code, ErrorClass, table
 from retoma.engine.rules.states import State
 from retoma.words import Language, Said, say
 
@@ -67,6 +67,15 @@ CODES: Final = table(
         None,
         "a coleção é de outro modelo: refaça-a, ou volte ao modelo dela",
     ),
+    Code(
+        "wrong_address", ErrorClass.CONFIG, Action.PARK, None, "não há tal serviço, ou modelo"
+    ),
+    Code(
+        "unauthorized", ErrorClass.CONFIG, Action.PARK, None, "a chave do serviço foi recusada"
+    ),
+    Code("rejected", ErrorClass.CONFIG, Action.PARK, None, "o serviço rejeitou o pedido"),
+    replace(ENGINE_CODES["config"], meaning="uma configuração ou uma chave está errada"),
+    replace(ENGINE_CODES["budget"], meaning="o crédito ou o orçamento acabou"),
 )
 
 # The same for whoever reads English.
@@ -82,7 +91,20 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "other_model": say(
         "the collection is of another model: embed it anew, or go back to its model"
     ),
+    "wrong_address": say("there is no such service, or no such model"),
+    "unauthorized": say("the key of the service was refused"),
+    "rejected": say("the service rejected the request"),
+    "config": say("a setting or a key is wrong"),
+    "budget": say("the credit or the budget is spent"),
 }
+
+
+# Documents that these have parked go on once somebody has put the configuration right and resumes them.
+CONFIGURATION: Final = frozenset(
+    code
+    for code, each in CODES.items()
+    if each.error_class is ErrorClass.CONFIG or code == "budget"
+)
 
 
 def meaning_of(code: str | None, language: Language | None) -> str | None:

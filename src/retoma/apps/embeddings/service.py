@@ -356,6 +356,12 @@ def select_parked(code: str | None) -> Search:
     return Search(state=State.PARKED, kind=KIND, code=code)
 
 
+async def list_parked(retoma: Retoma, code: str | None = None) -> list[store.jobs.Parked]:
+    """List what parked documents wait for, the most first; `code`: only that."""
+    found = await _read(retoma, store.jobs.parked_by_code)
+    return [each for each in found if code in (None, each.code)]
+
+
 async def search_jobs(
     retoma: Retoma, search: Search, *, before: int | None = None, limit: int
 ) -> JobsOfDocuments:

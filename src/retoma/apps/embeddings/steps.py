@@ -47,6 +47,7 @@ KEEP: Final = "guardar"
 TIDY: Final = "embeddings.tidy"
 TRIES: Final = Retry(attempts=ATTEMPTS, base=2.0, cap=300.0)
 LOOKS: Final = (0.1, 2.0)  # seconds between two looks at texts that others have in hand
+BEING_TOLD: Final = 1.0  # seconds until a retried document looks whether the webhook was told
 GONE: Final = Skip("the document was deleted")
 PASSED: Final = Skip("the document was embedded anew meanwhile")
 LONG: Final = 200_000  # characters: cutting more than that would keep the loop from others
@@ -75,6 +76,8 @@ def kinds_of(tools: Tools, documents: "Documents") -> list[Kind]:
         timeout="15m",
     )
     async def document(ctx: Context, ask: Ask) -> Any:
+        if ctx.generation > 1:
+            await documents.follow_again(ctx)
         return await documents.tell(ctx, ask.document)
 
     @job(name=TIDY, application="embeddings")
@@ -115,6 +118,13 @@ class Documents:
                 code="other_model",
             )
         return await _Telling(self, ctx, wanted, provider).tell()
+
+    async def follow_again(self, ctx: Context) -> None:
+        """Have the webhook told again once the batch of this document, which was retried, has ended."""
+        actor = f"job {ctx.job}"
+        follow = partial(store.documents.follow_again, job=ctx.job, actor=actor)
+        if not await self._tools.retoma.write(follow):
+            raise Unwound(Snooze(BEING_TOLD))
 
     def _made(self) -> Provider:
         return self._provider or self._tools.one(build_provider)

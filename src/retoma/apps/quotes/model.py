@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, Final
 
 from retoma.engine.rules.errors import ENGINE_CODES, Action, Code, ErrorClass, table
-from retoma.words import Language, Said, say
+from retoma.words import Language, Said, say, tell
 
 KIND: Final = "quotes.quote"
 CURRENCY: Final = "BRL"
@@ -79,6 +79,9 @@ NEXT: Final[Mapping[ProcessingCheckpoint, frozenset[ProcessingCheckpoint]]] = {
     _C.COMPLETED: frozenset(),
 }
 
+# Begins the key of a step that draws a picture. Its name is FINALIZATION: a picture is no checkpoint.
+PICTURE: Final = "picture/"
+
 # How much of a quote is done at each, in percent.
 PERCENT: Final[Mapping[ProcessingCheckpoint, int]] = {
     _C.INIT: 0,
@@ -140,6 +143,8 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "budget": say("the credit or the budget is spent"),
 }
 
+SETTING: Final = re.compile(r"RETOMA_[A-Z_]+")
+
 # Quotes that these have parked go on once somebody has put the configuration right and resumes them.
 CONFIGURATION: Final = frozenset(
     code
@@ -154,6 +159,17 @@ def meanings_in(language: Language | None) -> dict[str, str]:
         code: each.meaning if language is not Language.EN else str(MEANINGS[code])
         for code, each in CODES.items()
     }
+
+
+def no_key(setting: str) -> Said:
+    """What a quote that waits for a key says: which setting is missing."""
+    return say("{setting} is not set where the runners run", setting=setting)
+
+
+def message_in(language: Language | None, code: str, message: str | None) -> str | None:
+    """What was written down of a failure, for whoever reads this language; what a service said stays."""
+    setting = SETTING.match(message) if message and code == "no_key" else None
+    return message if setting is None else tell(no_key(setting[0]), language)
 
 
 # — what an analysis says —
@@ -206,7 +222,7 @@ class Tested:
     code: str | None = None
     message: str | None = None
     evidence: str | None = None  # what the page and its picture are called, before the dot
-    no_picture: str | None = None  # why, where one was wanted
+    no_picture: str | None = None  # why, where no step of its own says it
     away: bool = False  # the shop did not answer: asked again it may
 
 

@@ -4,12 +4,13 @@ The names of the steps are the document's checkpoints. What is paid for is begun
 do so is committed, and never done again once its answer is.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from retoma.apps.quotes import store
 from retoma.apps.quotes.before import Before, Unreadable, read_before
@@ -22,22 +23,28 @@ from retoma.apps.quotes.model import (
     CURRENCY,
     KIND,
     PERCENT,
+    PICTURE,
     Offer,
     Plan,
     ProcessingCheckpoint,
     Tested,
     Vehicle,
+    no_key,
     result_of,
 )
 from retoma.codec import digest
+from retoma.db import DatabaseError
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
 from retoma.engine.isolation.off_loop import off_loop
-from retoma.engine.rules.errors import Permanent, Transient
+from retoma.engine.rules.errors import LeaseLost, Permanent, Transient
 from retoma.engine.rules.outcome import Unknown
 from retoma.engine.rules.retry import Retry
 from retoma.secret import Secret
 from retoma.toolkit.tools import Tools
+
+if TYPE_CHECKING:  # an extra
+    from retoma.chromium import Painter
 
 T = TypeVar("T")
 At = ProcessingCheckpoint
@@ -46,6 +53,8 @@ SERPAPI: Final = "quotes.serpapi"
 FIPE: Final = "quotes.fipe"
 RECOVER: Final = "recover_stuck_quotes"
 CLEAN_UP: Final = "cleanup_old_processing"
+# Seconds for one picture, its wait for the browser included: a third of what an attempt may take.
+DRAWING: Final = 300.0
 
 
 def stories(tools: Tools) -> list[Kind]:
@@ -188,7 +197,7 @@ class Quotes:
             page = await shops.test(offer)
             if page.tested.price is None or page.html is None:
                 return page.tested
-            return await self._shown(ctx, names[offer.url], page)
+            return await _with_page(ctx, names[offer.url], page)
 
         tested = await self._rounds(ctx, chosen, test, at_once)
         found: dict[str, Any] | None = await ctx.step(At.PRICE_EXTRACTION_DONE, _found, tested)
@@ -198,7 +207,7 @@ class Quotes:
             raise Permanent(
                 f"none of {len(tested)} pages says a price: {said}", code="no_price"
             )
-        return found
+        return await self._with_pictures(ctx, tested, found)
 
     async def _rounds(
         self,
@@ -225,19 +234,58 @@ class Quotes:
             turn += 1
         return [told[each.url] for each in chosen]
 
-    async def _shown(self, ctx: Context, name: str, page: Page) -> Tested:
-        """What a price was read from, to look at; a picture that fails harms no quote."""
-        tested, size = page.tested, len(page.html or b"")
-        html = await off_loop(size, page.text)
-        await ctx.attach(f"{name}.html", await off_loop(size, html.encode), "text/html")
+    # — pictures of the pages —
+
+    async def _with_pictures(
+        self, ctx: Context, tested: Sequence[Tested], found: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Draw each page that named a price, once every page and the price are saved; add to each
+        source why it has no picture. A picture that fails or hangs costs the quote nothing else."""
         painter = await self._tools.painter()
-        if painter is None:
-            return replace(tested, evidence=name)
-        picture = await painter.draw(html)
+        names = {each.url: each.evidence for each in tested if each.evidence is not None}
+        if painter is None or not names:
+            return found
+
+        async def draw(name: str) -> str | None:
+            try:
+                async with asyncio.timeout(DRAWING):
+                    return await self._draw(ctx, painter, name)
+            except (DatabaseError, LeaseLost):
+                raise
+            except TimeoutError:
+                return f"not drawn within {DRAWING:g} s"
+            except Exception as error:  # noqa: BLE001 — no picture is worth an attempt of the quote
+                return str(error).partition("\n")[0][:200]
+
+        drawn = await ctx.each(
+            At.FINALIZATION,
+            names.values(),
+            draw,
+            key=lambda name: f"{PICTURE}{digest(name)}",
+            concurrency=len(names),
+        )
+        failed = {url: why for url, why in zip(names, drawn, strict=True) if why is not None}
+        sources = [
+            {**each, "no_picture": failed[each["url"]]} if each["url"] in failed else each
+            for each in found["sources"]
+        ]
+        return {**found, "sources": sources}
+
+    async def _draw(self, ctx: Context, painter: "Painter", name: str) -> str | None:
+        """Draw a page as it was kept, without asking its shop again; say why there is no picture."""
+        retoma = self._tools.retoma
+        kept = {each.name: each for each in await retoma.evidence(ctx.job)}
+        if f"{name}.png" in kept:
+            return None  # drawn by an attempt that ended before it could save this step
+        page = kept.get(f"{name}.html")
+        if page is None:
+            return "the page was not kept"
+        html = await retoma.evidence_bytes(page.sha256)
+        picture = await painter.draw(await off_loop(len(html), html.decode, "utf-8", "replace"))
         if isinstance(picture, str):
-            return replace(tested, evidence=name, no_picture=picture)
+            return picture
         await ctx.attach(f"{name}.png", picture, "image/png")
-        return replace(tested, evidence=name)
+        return None
 
     # — how —
 
@@ -271,8 +319,16 @@ def _before(wanted: store.Wanted) -> Before:
 
 def _key(key: Any, name: str) -> Secret:
     if key is None:
-        raise Permanent(f"RETOMA_{name}_KEY says nothing", code="no_key")
+        raise Permanent(str(no_key(f"RETOMA_{name}_KEY")), code="no_key")
     return Secret(key.get_secret_value())
+
+
+async def _with_page(ctx: Context, name: str, page: Page) -> Tested:
+    """Keep the page that a price was read from, to look at and to draw."""
+    size = len(page.html or b"")
+    html = await off_loop(size, page.text)
+    await ctx.attach(f"{name}.html", await off_loop(size, html.encode), "text/html")
+    return replace(page.tested, evidence=name)
 
 
 async def _branch_of(tool: str) -> str:

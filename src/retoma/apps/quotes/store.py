@@ -4,10 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
-from retoma.apps.quotes.model import CODES, CONFIGURATION, KIND, QuoteKind, QuoteStatus
+from retoma.apps.quotes.model import CONFIGURATION, KIND, MEANINGS, QuoteKind, QuoteStatus
 from retoma.db import Row, Statement, statement
 from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
@@ -16,7 +17,7 @@ from retoma.engine.rules.duration import seconds
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
-from retoma.words import say
+from retoma.words import say, stored
 
 
 def verb(name: str) -> Statement:
@@ -24,6 +25,7 @@ def verb(name: str) -> Statement:
 
 
 ADD_QUOTES = verb("add_quotes")
+AVERAGE_DURATION = verb("average_duration")
 COUNT_BEGUN = verb("count_begun")
 EXPIRE_OLD = verb("expire_old")
 EXPIRE_PARKED = verb("expire_parked")
@@ -192,10 +194,22 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
     if not waiting:
         return {}
     n = sum(each.quotes for each in waiting)
-    why = "; ".join(CODES[each.code].meaning for each in waiting)
-    text = f"{n} cotações esperam" if n > 1 else "1 cotação espera"
-    found = {"text": f"{text} configuração: {why}", "quotes": n}
+    why = reduce(
+        lambda some, more: say("{some}; {more}", some=some, more=more),
+        [MEANINGS[each.code] for each in waiting],
+    )
+    if n == 1:
+        text = say("1 quote waits for configuration: {why}", why=why)
+    else:
+        text = say("{n} quotes wait for configuration: {why}", n=n, why=why)
+    found = {**stored(text), "quotes": n}
     return {"waiting_for_configuration": found | {each.code: each.quotes for each in waiting}}
+
+
+def average_duration(tx: Reading, last: Any) -> float | None:
+    """Seconds that quotes took from their first start to DONE, of those that ended within `last`."""
+    row = tx.one(AVERAGE_DURATION, seconds=seconds(last))
+    return None if row is None or row[0] is None else float(row[0])
 
 
 def quote_seen(tx: Reading, quote: int) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from typing import Any, Final
 from retoma.apps.documents.model import (
     CERTAIN,
     KIND,
+    MEANINGS,
     MOST_DOCUMENTS,
     STATUS,
     TERMINAL,
     DocumentStatus,
     ExecutionStatus,
     ProjectRules,
-    meaning_of,
 )
 from retoma.apps.documents.store import contents
 from retoma.apps.documents.store.projects import project_of
@@ -33,7 +33,7 @@ from retoma.engine import store as engine
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
-from retoma.words import chosen, say, speak
+from retoma.words import Said, say, stored
 
 ADD_DOCUMENTS = verb("add_documents")
 ADD_EXECUTION = verb("add_execution")
@@ -484,31 +484,31 @@ def watch_over(tx: Transaction, *, actor: str) -> int:
 def watch(tx: Reading) -> dict[str, dict[str, Any]]:
     """What somebody should know of: an execution that does not move, or that the service rejects."""
     blocked = {
-        f"execucao {id_} {code}": {
-            "text": speak(
+        f"execucao {id_} {code}": stored(
+            say(
                 "execution {name} waits for configuration: {why}",
                 name=name,
                 why=_why(code, words),
             )
-        }
+        )
         for id_, name, code, words in tx.all(FIND_BLOCKED, n=MOST_STUCK)
     }
     return blocked | {
-        f"execucao {each.id}": {
-            "text": speak(
+        f"execucao {each.id}": stored(
+            say(
                 "execution {name} does not move; it was resumed {n} of {most} times",
                 name=each.name,
                 n=each.resumes,
                 most=each.most_resumes,
             )
-        }
+        )
         for each in find_stuck(tx)
     }
 
 
-def _why(code: str, words: str | None) -> str:
-    meaning = meaning_of(code, chosen())
-    return f"{meaning}: {words}" if words else meaning
+def _why(code: str, words: str | None) -> Said:
+    meaning = MEANINGS[code]
+    return say("{meaning}: {words}", meaning=meaning, words=words) if words else meaning
 
 
 def _tell(tx: Transaction, what: str, execution: int, actor: str, **details: Any) -> None:

@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from retoma.apps.embeddings import service
-from retoma.apps.embeddings.model import CODES
+from retoma.apps.embeddings.model import CODES, meaning_of
 from retoma.apps.embeddings.pages.presenters import CONCERN, DEAD, present_job
 from retoma.engine.store import Verb
 from retoma.web.house import AVisit
@@ -87,6 +87,10 @@ class DeadScreen:
             self.view,
             count=found.count,
             jobs=[present_job(each, self.view) for each in found.jobs],
+            waiting=[
+                (each, meaning_of(each.code, self.view.language))
+                for each in await service.list_parked(self.pages.house.retoma, self.code)
+            ],
             page=DEAD,
         )
         return drawn("parked", html)

@@ -1,7 +1,8 @@
 """Services that make vectors over HTTP: many texts in one request, each judged alone.
 
 What one service wants to be asked and how it answers is in a file of its own. What comes back is believed row by row. A request that is refused as a whole (400) is sent in halves until
-the text that is to blame stands alone: its neighbours get their vectors.
+the text that is to blame stands alone: its neighbours get their vectors. Before any text is blamed the service
+has taken another one: a service that refuses every request rejects the key, the model or a setting, not texts.
 """
 
 import base64
@@ -31,6 +32,7 @@ from retoma.engine.rules.errors import Permanent, Throttled, Transient, Unsure
 from retoma.manifest import ServiceCheck
 from retoma.outbound import Answer, Outbound, Policy, Sort
 from retoma.secret import Secret
+from retoma.toolkit.readers.cutting import clean_text
 from retoma.toolkit.service_checks import check_service, no_key
 
 DEADLINE: Final = 60.0
@@ -39,13 +41,21 @@ MOST_BYTES: Final = 64 << 20  # 256 vectors of 3,072 numbers as text are 16 MiB
 MOST_VALUES: Final = 1_000_000  # numbers of those, and what stands between them
 MOST_CALLS: Final = 64  # for one batch: to find four texts to blame among 256
 MOST_REFUSED: Final = 15  # calls of which none went well: then it is not the texts
+REFUSED_IN_A_ROW: Final = 3  # requests, before a text of ours is tried
+PROBE: Final = "retoma"  # a text that every service takes
+LONGEST_WORDS: Final = 300  # characters of what a service says about a request
 BLAMED: Final = (400, 413, 422)  # for what one of the texts is
+# What a service says of the key, the account or the model: it concerns every text, which waits for a person.
+REJECTIONS: Final[Mapping[int, str]] = {
+    401: "unauthorized",
+    402: "budget",
+    403: "unauthorized",
+    404: "wrong_address",  # no such model, or no such address
+}
 THROTTLED: Final = 429
 NO_MONEY: Final = "insufficient_quota"  # said with a 429, and no waiting helps
 AWAY: Final = Sort(Transient, "transient")  # nothing was made, and nothing is charged
 ANSWERS: Final[Mapping[int, Sort]] = {
-    403: Sort(Permanent, "config"),
-    404: Sort(Permanent, "config"),  # no such model, or no such address
     500: AWAY,
     502: AWAY,
     504: AWAY,
@@ -62,6 +72,17 @@ class _Batch:
     usd: float | None = None
     calls: int = 0
     left: list[list[int]] = field(default_factory=list)  # places that were not asked for yet
+    probed: bool = False  # the service has taken a text of ours
+
+    @property
+    def went_well(self) -> bool:
+        return self.probed or any(isinstance(each, bytes) for each in self.items)
+
+    def pay(self, tokens: Any, cost: Any) -> None:
+        """Add what an answer says that it cost."""
+        self.tokens += _count(tokens)
+        if isinstance(cost, int | float) and 0 <= cost < 1 << 20:
+            self.usd = (self.usd or 0.0) + float(cost)
 
     def embedded(self) -> Embedded:
         missing = ItemRefused.by(Refusal.MISSING_ROW)
@@ -112,7 +133,7 @@ class HttpProvider:
         self.most_tokens = most_tokens or self.usual_tokens
         self._out = out
         self._base = url.rstrip("/")
-        self._has_key = key is not None
+        self._key = key
         self._url = f"{url.rstrip('/')}{self.path}"
         self._headers = {} if key is None else {"authorization": _bearer(key)}
         self._policy = Policy.toward(
@@ -141,7 +162,7 @@ class HttpProvider:
     async def check(self) -> ServiceCheck | None:
         """Ask whether it takes our key and has our model; None: it does not say that for free."""
         setting = "RETOMA_EMBEDDINGS_KEY"
-        if not self._has_key and self._base == self.home.rstrip("/"):
+        if self._key is None and self._base == self.home.rstrip("/"):
             return no_key(self.name, setting)
         if self.model_path is None:
             return None
@@ -183,6 +204,9 @@ class HttpProvider:
             answer = await self._answer([texts[place] for place in places], input_type)
             batch.calls += 1
             if answer.status in BLAMED:
+                alone = len(places) == 1 or batch.calls >= REFUSED_IN_A_ROW
+                if alone and not batch.went_well:
+                    await self._probe(batch, input_type)
                 _blame(batch, places)
             else:
                 size = len(answer.body)
@@ -193,6 +217,16 @@ class HttpProvider:
                 )
         return batch.embedded()
 
+    async def _probe(self, batch: _Batch, input_type: InputType) -> None:
+        """Ask for a text of ours. Permanent `rejected` where the service does not take that either."""
+        answer = await self._answer([PROBE], input_type)
+        batch.calls += 1
+        if answer.status in BLAMED:
+            raise self._rejection(answer, "rejected")
+        batch.probed = True
+        tokens, cost = self._read(answer, 1).usage
+        batch.pay(tokens, cost)
+
     async def _answer(self, texts: Sequence[str], input_type: InputType) -> Answer:
         try:
             answer = await self._out.post(
@@ -200,20 +234,27 @@ class HttpProvider:
                 self._url,
                 headers=self._headers,
                 json=self.request(texts, input_type),
-                accept=(*BLAMED, THROTTLED),
+                accept=(*BLAMED, *REJECTIONS, THROTTLED),
             )
         except Unsure as error:
             code = "bad_answer" if error.code == "too_large" else error.code
             raise Transient(str(error), code=code) from None
         if answer.status == THROTTLED:
             raise _throttled(answer, self._out.asked_wait(answer.headers))
+        if answer.status in REJECTIONS:
+            raise self._rejection(answer, REJECTIONS[answer.status])
         return answer
 
+    def _rejection(self, answer: Answer, code: str) -> Permanent:
+        """In the service's own words, as far as it has any; never with our key in them."""
+        words = _words(answer)
+        if self._key is not None:
+            words = words.replace(self._key.reveal(), "…")
+        said = f"{self.name}: {answer.status} {words}".rstrip()
+        return Permanent(said, code=code)
+
     def _take(self, batch: _Batch, places: Sequence[int], said: _Said) -> None:
-        tokens, cost = said.usage
-        batch.tokens += _count(tokens)
-        if isinstance(cost, int | float) and 0 <= cost < 1 << 20:
-            batch.usd = (batch.usd or 0.0) + float(cost)
+        batch.pay(*said.usage)
         for place, item in said.items.items():
             batch.items[places[place]] = item
 
@@ -294,6 +335,19 @@ def _throttled(answer: Answer, wait: float | None) -> Transient | Permanent:
     if code == NO_MONEY:
         return Permanent(f"{answer.where}: the quota is used up", code="budget")
     return Throttled(f"{answer.where}: answered {THROTTLED}", retry_after=wait)
+
+
+def _words(answer: Answer) -> str:
+    """What the service says went wrong, wherever its maker puts that."""
+    try:
+        told = parse_json(answer.body[:SMALL])
+    except ValueError:
+        return ""
+    told = told if isinstance(told, dict) else {}
+    error = told.get("error")
+    found = (error.get("message") if isinstance(error, dict) else error, told.get("message"))
+    said = next((each for each in (*found, told.get("detail")) if isinstance(each, str)), "")
+    return clean_text(said)[:LONGEST_WORDS]
 
 
 def indexed_rows(told: Mapping[str, Any], asked: int) -> dict[int, Any] | None:

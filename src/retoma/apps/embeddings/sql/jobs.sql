@@ -1,3 +1,20 @@
+-- name: parked_by_code
+-- What parked documents wait for: by code, how many, and what the newest of them said.
+SELECT p.code, p.n,
+       (SELECT e.details ->> 'why' FROM events e WHERE e.job = p.newest AND e.type = 'parked'
+        ORDER BY e.seq DESC LIMIT 1)
+FROM (SELECT code, count(*) AS n, max(id) AS newest FROM jobs
+      WHERE kind = 'embeddings.document' AND state = 'parked'
+        AND state IN ('parked', 'skipped', 'dead', 'canceled')
+      GROUP BY code) p
+ORDER BY p.n DESC, p.code;
+
+-- name: follower_of
+-- The job that tells the webhook of the batch of a document, and its state.
+SELECT c.id, c.state FROM jobs d JOIN jobs c ON c.kind = 'embeddings.completion'
+     AND c.key = 'batch-' || CAST(d.batch AS text)
+WHERE d.id = :job;
+
 -- name: get_queue_job
 -- One job, as the document's table has it.
 SELECT q.id, q."jobType", q.status, q.attempts, q."maxAttempts", q."lockedBy", q."lockedAt",

@@ -35,6 +35,7 @@ ADD_DOCUMENTS = verb("add_documents")
 DOCUMENTS_OF_JOBS = verb("documents_of_jobs")
 FIND_NAMED = verb("find_named")
 FIRST_DOCUMENTS = verb("first_documents")
+FOLLOWER_OF = verb("follower_of")
 GET_WANTED = verb("get_wanted")
 JOB_OF_DOCUMENT = verb("job_of_document")
 KEEP_METADATA = verb("keep_metadata")
@@ -206,6 +207,23 @@ def follow_batch(tx: Transaction, batch: int, collection: str, *, actor: str) ->
     """Have the webhook told once its documents have ended."""
     told = {"batch": batch, "collection": collection}
     tx.submit(COMPLETION, told, key=f"batch-{batch}", actor=actor)
+
+
+def follow_again(tx: Transaction, job: int, *, actor: str) -> bool:
+    """Have the webhook told again of the batch of a document that was retried.
+
+    False: it may be told right now, of what was before; ask again once that has ended.
+    """
+    row = tx.one(FOLLOWER_OF, job=job)
+    if row is None:
+        return True
+    follower, state = int(row[0]), State(row[1])
+    if state in (State.DONE, State.DEAD, State.SKIPPED):
+        try:
+            tx.inside(lambda inner: engine.again(inner, follower, actor=actor))
+        except IllegalMove:  # another document of its batch was quicker
+            return False
+    return state is not State.RUNNING
 
 
 def wanted_of(tx: Reading, documents: Sequence[int]) -> dict[int, Wanted]:

@@ -5,20 +5,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import reduce
 from heapq import nlargest
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from retoma.apps.embeddings.model import KIND, STATUS, JobStatus
+from retoma.apps.embeddings.model import CONFIGURATION, KIND, MEANINGS, STATUS, JobStatus
 from retoma.apps.embeddings.store.rows import named, time_of, verb
 from retoma.db import Row, Transaction
 from retoma.engine.query.jobs import ids_of
 from retoma.engine.rules.errors import NotFound
-from retoma.words import say
+from retoma.words import say, stored
 
 GET_QUEUE_JOB = verb("get_queue_job")
 JOBS_LOCKED_BY = verb("jobs_locked_by")
 NEXT_JOBS = verb("next_jobs")
 QUEUE_JOBS_OF = verb("queue_jobs_of")
+PARKED_BY_CODE = verb("parked_by_code")
 RUNNER_THROUGHPUT = verb("runner_throughput")
 STUCK_JOBS = verb("stuck_jobs")
 SUM_EVENTS = verb("sum_events")
@@ -82,6 +84,36 @@ class RunnerThroughput:
     recovered: int
     average_seconds: float | None  # of a document
     per_minute: float | None
+
+
+class Parked(NamedTuple):
+    """Documents that wait for a person, by the code of what stopped them."""
+
+    code: str
+    documents: int
+    message: str | None  # of the newest of them
+
+
+def parked_by_code(tx: Transaction) -> list[Parked]:
+    """The most first."""
+    return [Parked(code or "", int(n), said) for code, n, said in tx.all(PARKED_BY_CODE)]
+
+
+def watch(tx: Transaction) -> dict[str, dict[str, Any]]:
+    """An alert where documents wait until somebody puts the configuration right."""
+    waiting = [each for each in parked_by_code(tx) if each.code in CONFIGURATION]
+    if not waiting:
+        return {}
+    n = sum(each.documents for each in waiting)
+    why = reduce(
+        lambda some, more: say("{some}; {more}", some=some, more=more),
+        [MEANINGS[each.code] for each in waiting],
+    )
+    if n == 1:
+        text = say("1 document waits for configuration: {why}", why=why)
+    else:
+        text = say("{n} documents wait for configuration: {why}", n=n, why=why)
+    return {"waiting_for_configuration": {**stored(text), "documents": n}}
 
 
 def get(tx: Transaction, job: int) -> QueueJob:

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from retoma.apps.quotes.model import ProcessingCheckpoint, QuoteKind, QuoteStatus
+from retoma.apps.quotes.model import PICTURE, ProcessingCheckpoint, QuoteKind, QuoteStatus
 from retoma.engine.query import StepSeen
 
 At = ProcessingCheckpoint
@@ -73,7 +73,7 @@ def trail_of(
     """The checkpoints of its branch in their order; of both, while nobody knows which it takes."""
     times: dict[str, list[datetime]] = {}
     for step in steps:
-        if step.saved_at is not None:
+        if step.saved_at is not None and not step.key.startswith(PICTURE):
             times.setdefault(step.name, []).append(step.saved_at)
     if began is not None:
         times[At.INIT] = [began]

@@ -12,6 +12,7 @@ from retoma.apps.quotes.model import (
     KIND,
     ProcessingCheckpoint,
     QuoteStatus,
+    message_in,
     percentage,
 )
 from retoma.apps.quotes.service.writing import read
@@ -99,12 +100,12 @@ async def get_stats(retoma: Retoma) -> Stats:
         if each.state is State.RUNNING:
             at = _checkpoint_of(each.checkpoint)
             by[at] = by.get(at, 0) + each.jobs
-    took = await retoma.durations(last=DAY, kind=KIND)
+    took = await read(retoma, lambda tx: store.average_duration(tx, DAY))
     return Stats(
         total_processing=sum(by.values()),
         stuck_count=await count_stuck(retoma),
         by_checkpoint=by,
-        avg_processing_time_seconds=round(took[0].mean, 2) if took else None,
+        avg_processing_time_seconds=None if took is None else round(took, 2),
     )
 
 
@@ -146,7 +147,8 @@ async def list_waiting(
 def waiting_for(
     code: str, quotes: int, message: str | None, language: Language | None
 ) -> WaitingFor:
-    return WaitingFor(code, quotes, message, tell(CURES.get(code, OTHERWISE), language))
+    cure = tell(CURES.get(code, OTHERWISE), language)
+    return WaitingFor(code, quotes, message_in(language, code, message), cure)
 
 
 async def is_recoverable(retoma: Retoma, job: Job) -> bool:

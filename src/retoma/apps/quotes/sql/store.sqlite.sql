@@ -6,6 +6,17 @@ SELECT value ->> 'code', value ->> 'kind', value ->> 'description', :actor, (SEL
 FROM json_each(:rows) ORDER BY key
 RETURNING id;
 
+-- name: average_duration
+-- Seconds from the first start of a quote to its end, on average, of those that came to DONE within so many seconds.
+-- Twin: an instant is a timestamp there, a number of microseconds here.
+-- Reads those alone, by the index of when they ended; of one that was claimed once its own start is the first.
+SELECT avg((j.ended_at - CASE WHEN j.epoch = 1 THEN j.started_at ELSE coalesce((
+    SELECT e.at FROM events e WHERE e.job = j.id AND e.type = 'claimed' ORDER BY e.seq LIMIT 1),
+    j.started_at) END) / 1e6)
+FROM jobs j
+WHERE j.kind = 'quotes.quote' AND j.state = 'done'
+  AND j.ended_at >= (SELECT clock_in(-CAST(:seconds AS double precision)));
+
 -- name: quotes_by_job
 -- The quotes of these jobs, those of the newest first; only in this status and of this lote, where they are given.
 -- Twin: sets arrive by json_array_elements_text there, by json_each here.

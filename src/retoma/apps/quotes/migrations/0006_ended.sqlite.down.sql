@@ -1,0 +1,2 @@
+-- The average of a day is asked no more.
+DROP INDEX quotes_ended;
