@@ -444,7 +444,7 @@ async def test_a_request_that_the_service_rejects_fails_no_document(database_url
 
             box._faults.clear()
             for each in (await there.documents()).values():
-                await there.app.resume(each["job"])
+                await there.app.resume(each.job or 0)
             await there.drained()
             assert {("done", None)} == {*(await states(there)).values()}
             assert {} == await there.read(store.jobs.watch)
