@@ -80,7 +80,9 @@ async def test_what_waits_for_a_key_says_why_and_how_it_goes_on(database_url, tm
 
         for path in (f"/quotes/lotes/{lote}", "/quotes/1", "/quotes/stuck"):
             seen = text_of(await site.viewer.get(path, headers=PT))
-            assert "RETOMA_ANTHROPIC_KEY não está definida onde os executores rodam" in seen, path
+            assert "RETOMA_ANTHROPIC_KEY não está definida onde os executores rodam" in seen, (
+                path
+            )
             assert "Defina a chave que é citada" in seen, path
         assert "travadas: 2" in text_of(await site.viewer.get("/quotes/lotes/1", headers=PT))
 
