@@ -258,7 +258,7 @@ async def test_a_wrong_key_and_too_many_requests_are_what_they_are():
             await Voyage(out, f"{URL}/voyage/v1", Secret("no"), MODEL, DIMS).embed(["a"])
 
     assert 9.0 == told.value.retry_after
-    assert "config" == wrong.value.code
+    assert "unauthorized" == wrong.value.code
 
 
 async def test_a_date_to_wait_for_is_measured_against_their_own_clock():
@@ -294,7 +294,9 @@ async def test_a_key_that_is_named_for_one_service_goes_to_no_other(monkeypatch)
             Retoma("sqlite:///:memory:") as app,
             Outbound(transport=httpx2.MockTransport(answer)) as out,
         ):
-            await build_provider(Tools(app, out, settings=Settings())).embed(["a"])
+            provider = build_provider(Tools(app, out, settings=Settings()))
+            with pytest.raises(Permanent, match=f"{name}: 400"):
+                await provider.embed(["a"])
 
     assert sent == {
         "openai.test": "Bearer sk-openai-key",
