@@ -59,6 +59,7 @@ COVERED: Final[Mapping[str, str]] = {
 OURS: Final[Mapping[str, tuple[str, ...]]] = {
     "a column that we wrote": (
         *("apps/ads/store/rows.py", "apps/documents/store/rows.py", "apps/quotes/store.py"),
+        "apps/documents/service/database.py",
         *("apps/matches/store/rows.py", "apps/embeddings/questions.py", "codec.py"),
         *("apps/embeddings/providers/ngrams.py", "apps/embeddings/vectors/matrix.py"),
         *("apps/embeddings/store/documents.py", "apps/embeddings/vectors/pgvector.py"),

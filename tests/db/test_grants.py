@@ -78,9 +78,10 @@ def first(connection: "psycopg.Connection[tuple[object, ...]]", asked: str) -> o
 def statements() -> Iterator[tuple[str, str]]:
     """Every statement that PostgreSQL is sent, with the name of its file."""
     for package in PACKAGES:
+        owner = "engine" if package.startswith("retoma.engine.") else package.split(".")[-2]
         for name in sorted(sections(package)):
             for text in statement(package, name).postgres:
-                yield f"{package.split('.')[-2]}.{name}", text.sql
+                yield f"{owner}.{name}", text.sql
 
 
 def refused(url: str) -> set[str]:
