@@ -10,7 +10,7 @@ from starlette.responses import Response
 from retoma.apps.quotes import api
 from retoma.apps.quotes.api.how import QuoteId
 from retoma.apps.quotes.api.quotes import QuoteShown
-from retoma.apps.quotes.model import CODES, QuoteStatus
+from retoma.apps.quotes.model import QuoteStatus, meanings_in
 from retoma.apps.quotes.pages.looks import (
     CONCERN,
     FIELDS,
@@ -158,7 +158,7 @@ class QuoteScreen:
             "fields": FIELDS,
             "kinds": KINDS,
             "methods": METHODS,
-            "meanings": CODES,
+            "meanings": meanings_in(self.view.language),
             "sources": sources,
             "why": WHY,
             "reais": lambda price: reais(self.view, price),
