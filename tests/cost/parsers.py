@@ -23,10 +23,10 @@ PARSERS: Final = frozenset(
 COVERED: Final[Mapping[str, str]] = {
     "apps/ads/intake.py": "what is pasted",
     "apps/documents/clients/archives.py": "an archive",
-    "apps/documents/clients/docx.py": "a document, DOCX",
+    "apps/readers/docx.py": "a document, DOCX",
     "apps/documents/clients/multipart.py": "a form with files",
-    "apps/documents/clients/pdf.py": "a document, PDF",
-    "apps/documents/clients/plain.py": "a document, HTML",
+    "apps/readers/pdf.py": "a document, PDF",
+    "apps/readers/plain.py": "a document, HTML",
     "apps/zips.py": "an archive",
     "apps/embeddings/providers/http.py": "vectors",
     "apps/matches/clients/parsers/reading.py": "the page of a match",

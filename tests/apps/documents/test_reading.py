@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from retoma.apps.documents.clients import reading
-from retoma.apps.documents.clients.cutting import clean_text, cut_text
-from retoma.apps.documents.clients.docx import MOST_UNPACKED
-from retoma.apps.documents.clients.reading import CPU, MEMORY, Read, read_document, read_file
+from retoma.apps.readers.cutting import clean_text, cut_text
+from retoma.apps.readers.docx import MOST_UNPACKED
+from retoma.apps.readers.reading import CPU, MEMORY, Read, read_document, read_file
 from retoma.codec import decode, encode
 from retoma.engine.errors import Permanent
 from retoma.engine.isolate import ChildDied, Isolate, Limits

@@ -12,6 +12,7 @@ from retoma.engine.states import State
 from retoma.words import Language, Said, say
 
 KIND: Final = "embeddings.document"
+COMPLETION: Final = "embeddings.completion"
 ATTEMPTS: Final = 5  # the document's maxAttempts; the view queue_jobs says it too
 PROVIDER: Final = "embeddings.provider"  # its rate and its breaker
 MOST_DOCUMENTS: Final = 1_000  # of one submission

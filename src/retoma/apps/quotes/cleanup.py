@@ -22,9 +22,7 @@ async def clean_up(retoma: Retoma, *, actor: str) -> Cleanup:
     waiting = await retoma.write(lambda tx: store.expire_old(tx, OLD, actor=actor))
     parked: list[int] = []
     while True:
-        some = await retoma.write(
-            lambda tx: store.expire_parked(tx, OLD, n=SLICE, actor=actor)
-        )
+        some = await retoma.write(lambda tx: store.expire_parked(tx, OLD, n=SLICE, actor=actor))
         parked += some
         if len(some) < SLICE:
             break

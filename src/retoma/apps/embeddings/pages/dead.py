@@ -110,7 +110,10 @@ class DeadScreen:
             "embeddings/parked.html",
             self.view,
             count=await retoma.count(search),
-            jobs=[(job, meaning_of(job.code, self.view.language), documents.get(job.id)) for job in page.jobs],
+            jobs=[
+                (job, meaning_of(job.code, self.view.language), documents.get(job.id))
+                for job in page.jobs
+            ],
             page=DEAD,
         )
         return drawn("parked", html)
