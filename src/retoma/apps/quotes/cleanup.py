@@ -17,8 +17,7 @@ class Cleanup(NamedTuple):
 
 
 async def clean_up(retoma: Retoma, *, actor: str) -> Cleanup:
-    """Give up what is too old; what a living runner holds is left alone."""
-    await retoma.take_back(actor=actor)
+    """Give up what is too old and no runner holds; who calls this takes back what lost runners hold first."""
     waiting = await retoma.write(lambda tx: store.expire_old(tx, OLD, actor=actor))
     parked: list[int] = []
     while True:

@@ -68,7 +68,9 @@ def stories(tools: Tools) -> list[Kind]:
 
     @job(name=CLEAN_UP, application="quotes")
     async def cleanup_old_processing(ctx: Context) -> int:
-        done = await clean_up(tools.retoma, actor=f"job {ctx.job}")
+        actor = f"job {ctx.job}"
+        await tools.retoma.take_back(actor=actor)
+        done = await clean_up(tools.retoma, actor=actor)
         return len(done.waiting) + len(done.parked)
 
     made: list[Any] = [quote, recover_stuck_quotes, cleanup_old_processing]

@@ -216,6 +216,7 @@ async def status_told(house: Has, lote: int, language: Language | None = None) -
 @routes.post("/api/system/cleanup-old")
 async def cleanup_old(who: Operator, house: AHouse) -> Cleaned:
     """What began more than 24 hours ago is marked ERROR, also where it is parked; never where a lease is valid."""
+    await house.retoma.take_back(actor=who.name)
     done = await clean_up(house.retoma, actor=who.name)
     quotes = [*done.waiting, *done.parked]
     return Cleaned(cleaned=len(quotes), parked=len(done.parked), quotes=quotes[:NAMED])

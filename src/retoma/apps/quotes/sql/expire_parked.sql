@@ -1,5 +1,5 @@
--- Quotes that began long ago and have been parked since: their time is over once they wait again, and their
--- next claim buries them. Compare and set on the state, the epoch stays.
+-- Quotes that began long ago and are parked: their time is over once they wait again.
+-- Their next claim buries them. Compare and set on the state, the epoch stays.
 UPDATE jobs SET deadline = (SELECT clock())
 WHERE id IN (
     SELECT id FROM jobs
