@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from retoma.apps.documents.clients import pdf
+from retoma.apps.readers import pdf
 from retoma.apps.readers.ocr import Recognize
 from retoma.apps.readers.reading import Read, read_file
 

@@ -13,9 +13,9 @@ import pytest
 
 from retoma.apps.documents import service, store
 from retoma.apps.documents import steps as story
-from retoma.apps.documents.clients import ocr, pdf
 from retoma.apps.documents.model import ProjectRules
 from retoma.apps.documents.store.rows import rules_from, rules_text
+from retoma.apps.readers import ocr, pdf
 from retoma.apps.readers.ocr import Picture, Recognize
 from retoma.apps.readers.reading import read_document, read_file
 from retoma.apps.readers.rules import Ocr

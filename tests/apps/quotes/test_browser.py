@@ -169,9 +169,9 @@ def chromium() -> Iterator[Browser]:
         yield started
 
 
-def choose(page: Page, table: str) -> None:
-    """A file as a spreadsheet writes it in Windows-1252, and as the page reads it."""
-    file: Any = {"name": "maio.csv", "mimeType": "text/csv", "buffer": table.encode("cp1252")}
+def choose(page: Page, table: str, encoding: str = "cp1252") -> None:
+    """A file as a spreadsheet writes it, and as the page reads it."""
+    file: Any = {"name": "maio.csv", "mimeType": "text/csv", "buffer": table.encode(encoding)}
     page.locator("#import input[type=file]").set_input_files(file)
     last = table.strip().rpartition("\n")[2]
     expect(page.locator("#import textarea")).to_have_value(re.compile(re.escape(last)))
@@ -218,7 +218,7 @@ def _imports(page: Page, there: House) -> None:
     """A table with mistakes of every kind says each with its line; nothing of it is taken."""
     page.goto(f"{there.origin}/quotes/import")
     expect(page.locator("#checks p")).to_have_count(0)  # the keys and the model are good
-    choose(page, bad_table())
+    choose(page, bad_table(), "utf-8")
     page.get_by_role("button", name="Importar", exact=True).click()
     said = page.locator("#import-result")
     expect(said).to_contain_text(f"{len(SPOILED)} linhas de {len(SPOILED) + 1} não podem")

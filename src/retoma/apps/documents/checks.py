@@ -1,5 +1,6 @@
 """Whether OpenRouter takes our key and has the models of the projects, asked before an execution is started."""
 
+from functools import partial
 from typing import Final
 
 from retoma.apps.documents import store
@@ -18,8 +19,8 @@ async def check(tools: Tools) -> list[ServiceCheck]:
         return [no_key(name, "RETOMA_OPENROUTER_KEY")]
     base = settings.openrouter_url.rstrip("/")
     headers = {"authorization": Secret(f"Bearer {settings.openrouter_key.get_secret_value()}")}
-    about = {"headers": headers, "key": "RETOMA_OPENROUTER_KEY"}
-    found = [await check_service(tools.out, name, f"{base}/key", **about)]
+    ask = partial(check_service, tools.out, name, headers=headers, key="RETOMA_OPENROUTER_KEY")
+    found = [await ask(f"{base}/key")]
     if found[0].standing is not Standing.READY:
         return found
     database = await tools.retoma.database()
@@ -27,5 +28,5 @@ async def check(tools: Tools) -> list[ServiceCheck]:
     for model in sorted({settings.openrouter_model, *models})[:MOST_MODELS]:
         where = "RETOMA_OPENROUTER_MODEL" if model == settings.openrouter_model else "modelo"
         url = f"{base}/models/{model}/endpoints"
-        found.append(await check_service(tools.out, name, url, model=(model, where), **about))
+        found.append(await ask(url, model=(model, where)))
     return found

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -67,9 +68,8 @@ async def exported(retoma: Retoma, collection: int) -> AsyncIterator[list[ChunkE
     database = await retoma.database()
     after = (0, -1)
     while True:
-        rows = await database.read(
-            lambda tx, after=after: store.chunks.export(tx, collection, after=after, n=PAGE)
-        )
+        page = partial(store.chunks.export, collection=collection, after=after, n=PAGE)
+        rows = await database.read(page)
         yield [_row(row) for row in rows]
         if len(rows) < PAGE:
             return

@@ -86,7 +86,7 @@ class QuotesScreen:
     def _nothing(self) -> tuple[str, str, str]:
         """Why the list is empty; what to do about it, and where."""
         if self.status is None:
-            why = say("No quotes yet. Import a CSV, or paste what is to be quoted.")
+            why = say("No quotes yet. Import a table, or paste what is to be quoted.")
             return why, say("New quote"), "/quotes/import#new"
         why = say("No quote is {status} now.", status=self.status)
         return why, say("Clear"), QUOTES
