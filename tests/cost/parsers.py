@@ -53,6 +53,7 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
         *("apps/matches/store/rows.py", "apps/embeddings/questions.py", "codec.py"),
         *("apps/embeddings/providers/ngrams.py", "apps/embeddings/vectors/matrix.py"),
         *("apps/embeddings/store/documents.py", "apps/embeddings/vectors/pgvector.py"),
+        "apps/embeddings/export.py",
         *("apps/embeddings/vectors/search.py", "engine/checker/__init__.py", "engine/cost.py"),
         *("engine/store/evidence.py", "engine/store/filling.py", "engine/store/look.py"),
         *("engine/store/reuse.py", "engine/store/schedules.py", "cli/desk.py", "cli/jobs.py"),
