@@ -106,7 +106,7 @@ def pool(folder: str) -> dict[str, float]:
 
 
 def _read(path: str) -> Any:
-    from retoma.apps.documents.clients.reading import read_file
+    from retoma.apps.readers.reading import read_file
 
     return read_file(path, Path(path).name)
 
@@ -116,9 +116,9 @@ def isolate(folder: str) -> dict[str, float]:
 
 
 async def _isolate(folder: str) -> dict[str, float]:
-    from retoma.apps.documents.clients.reading import MEMORY, read_file
     from retoma.apps.documents.contents import SMALL_AT_HAND
     from retoma.apps.documents.steps import PROCESSOR, READING
+    from retoma.apps.readers.reading import MEMORY, read_file
     from retoma.engine.isolate import Isolate, Limits
 
     children, room = Isolate(), asyncio.Semaphore(SMALL_AT_HAND)

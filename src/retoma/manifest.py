@@ -8,19 +8,37 @@ import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, NamedTuple
 
 from retoma.engine.errors import BadInput
 from retoma.engine.kind import Kind
 from retoma.engine.knob import Knob
 from retoma.engine.states import State
-from retoma.words import say
+from retoma.words import Said, say
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,49}")
 ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 PATH = re.compile(r"(/[a-z0-9_-]+)+")
 GROUP = "retoma.apps"  # of entry points: a package names its applications there
+
+
+class Standing(StrEnum):
+    """How a service answered."""
+
+    READY = "ready"
+    UNKNOWN = "unknown"  # no key here, or no answer: jobs may still go well elsewhere, or later
+    REFUSED = "refused"  # every job would wait for a person
+
+
+class ServiceCheck(NamedTuple):
+    """One service: how it answered, and what to do about it."""
+
+    name: str
+    standing: Standing
+    found: Said
+    todo: Said | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,8 @@ class Application:
     )
     # Whether the server may do the repairs too, where no runner lives: they need the database alone.
     watched_by_server: bool = False
+    # Whether its services take our keys and know our models: async (Tools) -> [ServiceCheck]. `retoma doctor` asks.
+    checks: str | None = None
     router: str | None = None  # its routes, a fastapi.APIRouter
     pages: str | None = None  # its pages of Mission Control, likewise
     templates: str | None = None  # the package whose folder `templates` they are drawn from
@@ -75,7 +95,10 @@ class Application:
                     name=self.name,
                 )
             )
-        named = (self.stories, self.watch, self.mend, self.router, self.pages, self.commands)
+        named = (
+            *(self.stories, self.watch, self.mend, self.checks),
+            *(self.router, self.pages, self.commands),
+        )
         for where in named:
             if where is not None and not ADDRESS.fullmatch(where):
                 raise BadInput(

@@ -528,6 +528,13 @@ class Settings(BaseSettings):
         validation_alias="RETOMA_EMBEDDINGS_MEMORY",
         description=say("Bytes of vectors that search may keep in memory, in each process."),
     )
+    embeddings_webhook: SecretStr | None = Field(
+        None,
+        validation_alias="RETOMA_EMBEDDINGS_WEBHOOK",
+        description=say(
+            "Where it is posted that all documents of a submission have ended; it may hold a key."
+        ),
+    )
     document_folders: str = Field(
         "",
         max_length=2_000,

@@ -270,3 +270,18 @@ def test_deep_compares_with_a_ledger(worked, verb, tmp_path):
 
     assert 1 == said.code
     assert "job 999: it was accepted and is not there" in said.out
+
+
+def test_it_asks_the_services_of_the_applications(database_url, verb, monkeypatch):
+    """A key that is missing is a warning: runners may have it; the others are theirs alone."""
+    monkeypatch.setenv("RETOMA_APPLICATIONS", "quotes,documents")
+    booted(database_url)
+
+    said = verb("doctor", "--database", database_url, "--json")
+
+    told = {each["check"]: each for each in json.loads(said.out)["checks"]}
+    assert {"warn"} == {
+        told[name]["verdict"] for name in ("Anthropic", "SerpAPI", "OpenRouter")
+    }
+    assert "RETOMA_SERPAPI_KEY is not set here" == told["SerpAPI"]["found"]
+    assert told["SerpAPI"]["todo"].startswith("set it where the runners run")

@@ -14,7 +14,6 @@ from retoma.apps.ads.intake import Intake
 from retoma.apps.ads.intake import read as read_pasted
 from retoma.apps.documents.clients.archives import Archive
 from retoma.apps.documents.clients.multipart import events_of
-from retoma.apps.documents.clients.reading import read_document
 from retoma.apps.documents.intake import read_manifest
 from retoma.apps.embeddings.providers import OpenAI
 from retoma.apps.matches.clients.parsers import draft_match, parse_match, parse_round
@@ -23,6 +22,7 @@ from retoma.apps.quotes.api.lotes import read_table
 from retoma.apps.quotes.clients.reading import look_at_page, read_page
 from retoma.apps.quotes.clients.shops import LIMITS
 from retoma.apps.quotes.model import NotAPrice
+from retoma.apps.readers.reading import read_document
 from retoma.apps.spreadsheets import read_sheet
 from retoma.dispatch.message import RUN, problem_of
 from retoma.engine.bounded_json import parse_json

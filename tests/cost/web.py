@@ -211,13 +211,15 @@ def _of(
     key: str | None = ROOT_KEY,
     who: str = "",
     in_gate: bool = True,
+    asked: str = "",
 ) -> Iterator[Family]:
+    """`asked`: the query, without which the address refuses every body."""
     for name, make in inputs.items():
         yield Family(
             door=f"{method} {path}{who}",
             name=name,
             make=make,
-            read=_sent(method, path, media, key=key),
+            read=_sent(method, path + asked, media, key=key),
             cost=cost,
             limit=limit,
             in_gate=in_gate,
@@ -240,6 +242,11 @@ TABLE: Final = {
     "separators": lambda n: b"descricao" + b"," * n,
 }
 # By the path that takes them; a path that is in no manifest has none.
+# What a PDF, a DOCX or a page costs its child is measured at the readers.
+WORDS: Final[Mapping[str, Callable[[int], bytes]]] = {
+    "words": lambda n: b"palavra " * (n // 8),
+    "no text": lambda n: b"\xff" * n,
+}
 FILES: Final[Mapping[str, tuple[str, Mapping[str, Callable[[int], bytes]], Cost]]] = {
     "/quotes/import": (AS_FORM, FORM, CHECKED),
     "/api/lotes/import": ("text/csv", TABLE, TABLES),
@@ -248,11 +255,19 @@ FILES: Final[Mapping[str, tuple[str, Mapping[str, Callable[[int], bytes]], Cost]
         {"lines": lambda n: b"\r\n" * (n // 2), "boundaries": lambda n: b"--b\r\n" * (n // 5)},
         CHECKED,
     ),
+    "/api/embeddings/files": ("application/octet-stream", WORDS, CHECKED),
+    "/embeddings/nova/arquivo": ("application/octet-stream", WORDS, CHECKED),
+}
+ASKED: Final[Mapping[str, str]] = {
+    "/api/embeddings/files": "?collection=c&name=a.txt",
+    "/embeddings/nova/arquivo": "?colecao=c&nome=a.txt",
 }
 FILE_SIZES: Final[Mapping[str, int]] = {
     "/quotes/import": 20 * MEBIBYTE,
     "/api/lotes/import": 20 * MEBIBYTE,
     "/classificador/arquivos": 2048 * MEBIBYTE,
+    "/api/embeddings/files": 50 * MEBIBYTE,
+    "/embeddings/nova/arquivo": 50 * MEBIBYTE,
 }
 MUCH_JSON: Final[Mapping[str, int]] = {
     "/api/lotes": 16 * MEBIBYTE,
@@ -352,7 +367,15 @@ def _families() -> Iterator[Family]:
         in_gate = path == "/embeddings/nova"
         yield from _of("POST", path, AS_JSON, JSON, CHECKED, limit=limit, in_gate=in_gate)
     for path, (media, inputs, cost) in FILES.items():
-        yield from _of("POST", path, media, inputs, cost, limit=min(FILE_SIZES[path], 16 << 20))
+        yield from _of(
+            "POST",
+            path,
+            media,
+            inputs,
+            cost,
+            limit=min(FILE_SIZES[path], 16 << 20),
+            asked=ASKED.get(path, ""),
+        )
     yield from _heads()
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from retoma.apps.documents import APP
 from retoma.apps.documents import steps as story
-from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.model import MOST_RETRIES, Label, ProjectRules
+from retoma.apps.readers.reading import Read
 from retoma.db import moment
 from retoma.db.migrations import ENGINE, Room
 from tests.apps.documents.aids import RULES, House, house, paper

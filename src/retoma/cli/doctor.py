@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from retoma import db, settings
+from retoma.bootstrap import application_of, build_tools
 from retoma.cli.desk import clean, console, must_exist, print_json, shown, table
 from retoma.cli.exits import Exit, Stop, code_of
 from retoma.codec import decode
@@ -23,7 +24,8 @@ from retoma.engine.ledger import read_ledger
 from retoma.engine.ports import Clock, Ids
 from retoma.engine.states import State
 from retoma.engine.store import budget
-from retoma.library import can_write
+from retoma.library import Retoma, can_write
+from retoma.manifest import Standing, load
 from retoma.settings import Settings
 from retoma.words import Said, say, speak, tell
 
@@ -47,6 +49,13 @@ class Verdict(StrEnum):
     OK = "ok"
     WARN = "warn"
     FAIL = "fail"
+
+
+VERDICTS = {
+    Standing.READY: Verdict.OK,
+    Standing.UNKNOWN: Verdict.WARN,
+    Standing.REFUSED: Verdict.FAIL,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,7 @@ async def _examine(
         note = checks.append  # at once: what was seen before a failure is told too
         async for check in _look(opened, chosen):
             note(check)
+        checks += await _services(chosen)
         if deep and not any(check.name == "schema" and check.todo for check in checks):
             checks += await _deep(opened, ledger)
     finally:
@@ -185,6 +195,26 @@ async def _children() -> Check:
         ),
         say("use Linux 5.13 or later, and let the container use seccomp and Landlock"),
     )
+
+
+async def _services(chosen: Settings) -> list[Check]:
+    """Whether the services of the applications take our keys and know our models."""
+    checks = []
+    async with Retoma(chosen.database_url) as app:
+        for name in filter(None, chosen.applications.split(",")):
+            where = application_of(name).checks
+            if where is None:
+                continue
+            tools = build_tools(app, chosen)
+            try:
+                found = await load(where)(tools)
+            finally:
+                await tools.close()
+            checks += [
+                Check(each.name, VERDICTS[each.standing], each.found, each.todo)
+                for each in found
+            ]
+    return checks
 
 
 def _schema(status: migrations.Status) -> Check:

@@ -18,13 +18,13 @@ from retoma.apps.documents.model import (
     ROUTE,
     DocumentStatus,
     Label,
-    Ocr,
     ProjectRules,
     meaning_of,
     message_in,
 )
 from retoma.apps.documents.store.documents import Which
 from retoma.apps.documents.store.executions import NewDocument, Stand
+from retoma.apps.readers.rules import Ocr
 from retoma.apps.tools import Tools
 from retoma.cli.apps import ask_in, bar, print_page, shown_cell
 from retoma.cli.batches import watch

@@ -1,7 +1,7 @@
 """`retoma embed` and `retoma search`: a folder becomes documents of a collection, and is found again."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -9,8 +9,8 @@ from typing import Any, Final
 from rich.text import Text
 
 from retoma.apps.embeddings import APP, store
+from retoma.apps.embeddings.files import UnreadableFile, text_of
 from retoma.apps.embeddings.model import (
-    MOST_BYTES,
     Flaw,
     NewDocument,
     checked_name,
@@ -22,11 +22,14 @@ from retoma.apps.embeddings.providers import build_provider
 from retoma.apps.embeddings.steps import model_of
 from retoma.apps.embeddings.store.documents import Added
 from retoma.apps.embeddings.vectors import Found, Hit, Mode, Question, Searcher
+from retoma.apps.readers.reading import LARGEST
 from retoma.apps.tools import Tools
+from retoma.apps.uploads import in_thread
 from retoma.cli.apps import ask_in, bar
 from retoma.cli.desk import ACTOR, clean, console, print_json, table
 from retoma.cli.exits import Exit, Stop
 from retoma.engine.errors import BadInput
+from retoma.engine.isolate import Isolate
 from retoma.engine.states import State
 from retoma.engine.transaction import Transaction
 from retoma.library import Retoma
@@ -140,29 +143,35 @@ async def _take(
     *,
     quiet: bool,
 ) -> Taken:
+    follow = tools.settings.embeddings_webhook is not None
     taken, rule, model = Taken(), checked_rule(), model_of(tools.one(build_provider))
     with bar(speak("files taken"), quiet=quiet) as came:
-        for part in _parts(folder, files, metadata, taken.flaws):
+        isolate = tools.retoma.isolate
+        async for part in _parts(isolate, folder, files, metadata, taken.flaws):
 
             def add(tx: Transaction, part: Sequence[NewDocument] = part) -> Added:
                 store.collections.find_or_add(tx, name, model, rule, actor=ACTOR)
                 there = store.collections.lock(tx, name)
-                return store.documents.add(tx, there.id, name, part, actor=ACTOR)
+                return store.documents.add(tx, there.id, name, part, actor=ACTOR, follow=follow)
 
             taken.add(await tools.retoma.write(add))
             came(taken.new + taken.already + len(taken.flaws), len(files))
     return taken
 
 
-def _parts(
-    folder: Path, files: Sequence[Path], metadata: Mapping[str, str], flaws: list[Flaw]
-) -> Iterator[list[NewDocument]]:
+async def _parts(
+    isolate: Isolate,
+    folder: Path,
+    files: Sequence[Path],
+    metadata: Mapping[str, str],
+    flaws: list[Flaw],
+) -> AsyncIterator[list[NewDocument]]:
     """As many as go together; what is no text is left out, and told of."""
     part: list[NewDocument] = []
     weight = 0
     for place, file in enumerate(files):
         name = file.relative_to(folder).as_posix()
-        read = _text_of(file)
+        read = await _text_of(isolate, file)
         if isinstance(read, str):
             part.append(NewDocument(name, read, metadata or None))
             weight += len(read)
@@ -175,17 +184,20 @@ def _parts(
         yield part
 
 
-def _text_of(file: Path) -> str | tuple[str, str]:
+async def _text_of(isolate: Isolate, file: Path) -> str | tuple[str, str]:
     """What is in it; or the code and the words of why that is none."""
-    if file.stat().st_size > MOST_BYTES:
-        said = say("a text has {most} MiB at most", most=MOST_BYTES >> 20)
-        return "too_large", str(said)
     try:
-        return file.read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        return "bad_text", str(say("it is no text in UTF-8"))
+        return await text_of(isolate, await in_thread(_content_of, file), file.name)
+    except UnreadableFile as error:
+        return error.code, str(error.why)
     except OSError as error:
         return "unreadable", str(error.strerror or error)
+
+
+def _content_of(file: Path) -> bytes:
+    """At most a byte more than is taken: a mistaken file may be endless."""
+    with file.open("rb") as opened:
+        return opened.read(LARGEST + 1)
 
 
 async def _watched(tools: Tools, taken: Taken, *, quiet: bool) -> dict[State, int]:

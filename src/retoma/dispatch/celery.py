@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from celery import Celery, signals
 from celery.exceptions import OperationalError
@@ -52,6 +53,19 @@ Find = Callable[[Transaction, int], Hint | None]
 log = get_logger("retoma.dispatch")
 
 
+class ZonedCrontab(crontab):  # type: ignore[misc]
+    """A crontab by the clock of one zone, whatever zone the Celery app is set to."""
+
+    def __init__(self, zone: str, **fields: Any) -> None:
+        super().__init__(**fields)
+        self._zone = zone
+        self._fields = fields
+        self.tz = ZoneInfo(zone)  # Celery reads its app's only where this is not set
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._fields), (self._zone,)
+
+
 class CeleryDispatcher:
     """Tells Celery of ready jobs, and runs them where a worker hears of them.
 
@@ -79,7 +93,7 @@ class CeleryDispatcher:
         self._queue = queue
         self._again = again
         self._tick = tick
-        self._knobs = {"name": "celery", **knobs}
+        self._knobs = knobs
         self._family: Family | None = None
         self._worker: Any = None
         self._inside: tuple[int, Inside] | None = None
@@ -125,7 +139,7 @@ class CeleryDispatcher:
             **dict.fromkeys((RECOVER, HINT_AGAIN, FOLD, SCHEDULES), self._tick),
             RETENTION: HOUR,
             STUCK: crontab(minute="*/5"),
-            OLD: crontab(hour="4", minute="0"),
+            OLD: ZonedCrontab(self._home.timezone, hour="4", minute="0"),
         }
         options = {"queue": self._queue, "ignore_result": True, "serializer": "json"}
         return {
@@ -228,7 +242,7 @@ class CeleryDispatcher:
     def _here(self) -> Inside:
         """The retoma of this very process."""
         if self._inside is None or self._inside[0] != os.getpid():
-            knobs = {"slots": self._slots(), **self._knobs}
+            knobs = {"slots": self._slots(), "name": self._worker_name(), **self._knobs}
             self._inside = os.getpid(), Inside(self._home, self._shared(), knobs)
         return self._inside[1]
 
@@ -236,6 +250,10 @@ class CeleryDispatcher:
         pool = getattr(self._worker, "pool_cls", "")
         name = pool if isinstance(pool, str) else pool.__module__.rpartition(".")[2]
         return int(self._worker.concurrency) if name and name not in ALONE else 1
+
+    def _worker_name(self) -> str:
+        """As Celery calls this worker (`celery@host`), so that a person finds it in both."""
+        return str(getattr(self._worker, "hostname", None) or "celery")
 
     def _ignore(self, bad: Bad, seen: str) -> None:
         """Each sort is said once by a worker, however often it comes."""

@@ -29,6 +29,7 @@ class Home(Protocol):
 
     kinds: Kinds
     dispatcher: Any
+    timezone: str
 
     @property
     def clock(self) -> Clock: ...

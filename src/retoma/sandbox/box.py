@@ -56,6 +56,7 @@ class Manner:
     notes: Callable[[Asked], Mapping[str, Any]] | None = None  # None: bodies are not read
     seconds: Callable[[Asked], float] | None = None
     paid: bool = False  # whether an answer costs money; a refusal never does
+    free: tuple[str, ...] = ()  # paths below which it never does
 
 
 def paced(
@@ -187,7 +188,8 @@ class Box:
         async def telling(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status = message["status"]
-                paid = {"paid": status == OK} if self._manner.paid else {}
+                free = str(told["path"]).startswith(self._manner.free or ("\0",))
+                paid = {"paid": status == OK and not free} if self._manner.paid else {}
                 self.log.tell(**told, **paid, status=status)
             elif cut:
                 half = message.get("body", b"")[: len(message.get("body", b"")) // 2]

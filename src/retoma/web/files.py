@@ -88,9 +88,23 @@ async def written_list(
     as_: str, headings: Sequence[str], pages: Pages, timezone: str
 ) -> BinaryIO:
     """Return a file that goes when it is closed. `timezone` is that of the times in an XLSX file."""
+    return await written_by(lambda file: _listing_of(as_, file, headings, timezone), pages)
+
+
+async def saved_list(
+    house: House, name: str, media: str, make: "Callable[[BinaryIO], Listing]", pages: Pages
+) -> Response:
+    """Return all of them in a form of the caller's own, to be saved under this name."""
+    async with house.room.hold(ROOM):
+        file = await written_by(make, pages)
+    return StoredFile(file, _headers(name, media))
+
+
+async def written_by(make: "Callable[[BinaryIO], Listing]", pages: Pages) -> BinaryIO:
+    """Return a file that goes when it is closed, with what the listing makes of the pages."""
     file: BinaryIO = await _in_thread(_new_file)
     try:
-        listing = await _in_thread(_listing_of, as_, file, headings, timezone)
+        listing = await _in_thread(make, file)
         async for page in pages:
             await _in_thread(listing.add, page)
         await _in_thread(listing.end)
@@ -105,7 +119,7 @@ def _new_file() -> BinaryIO:
     return TemporaryFile(dir=scratch())
 
 
-class _Listing(Protocol):
+class Listing(Protocol):
     """Writes a list page by page."""
 
     def add(self, page: Sequence[Any]) -> None: ...
@@ -113,7 +127,7 @@ class _Listing(Protocol):
     def end(self) -> None: ...
 
 
-def _listing_of(as_: str, file: BinaryIO, headings: Sequence[str], timezone: str) -> _Listing:
+def _listing_of(as_: str, file: BinaryIO, headings: Sequence[str], timezone: str) -> Listing:
     match as_:
         case "json":
             return _Json(file)
@@ -185,6 +199,8 @@ class StoredFile(Response):
             start = {"type": "http.response.start", "status": self.status_code}
             await send({**start, "headers": self.raw_headers})
             left = self._size
+            if not left:  # an empty body must end too
+                await send({"type": "http.response.body", "body": b""})
             while left:
                 piece = await _in_thread(self._file.read, PIECE)
                 left -= len(piece)

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from retoma.apps.documents.clients import pdf
-from retoma.apps.documents.clients.ocr import Recognize
-from retoma.apps.documents.clients.reading import Read, read_file
+from retoma.apps.readers import pdf
+from retoma.apps.readers.ocr import Recognize
+from retoma.apps.readers.reading import Read, read_file
 
 
 def read_or_die(path: str, name: str, ocr: str = "nunca") -> Read:

@@ -10,8 +10,8 @@ import pytest
 from retoma.apps.documents import APP
 from retoma.apps.documents import steps as story
 from retoma.apps.documents.clients.openrouter import Answer
-from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.model import ProjectRules
+from retoma.apps.readers.reading import Read
 from retoma.engine.errors import Transient
 from tests.apps.documents.aids import RULES, house, paper
 

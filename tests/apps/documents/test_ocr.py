@@ -13,11 +13,12 @@ import pytest
 
 from retoma.apps.documents import service, store
 from retoma.apps.documents import steps as story
-from retoma.apps.documents.clients import ocr, pdf
-from retoma.apps.documents.clients.ocr import Picture, Recognize
-from retoma.apps.documents.clients.reading import read_document, read_file
-from retoma.apps.documents.model import Ocr, ProjectRules
+from retoma.apps.documents.model import ProjectRules
 from retoma.apps.documents.store.rows import rules_from, rules_text
+from retoma.apps.readers import ocr, pdf
+from retoma.apps.readers.ocr import Picture, Recognize
+from retoma.apps.readers.reading import read_document, read_file
+from retoma.apps.readers.rules import Ocr
 from retoma.engine.errors import Permanent
 from retoma.sandbox.documents import Odd, Papers, pdf_of
 from tests.apps.documents.readers import read_by_fake_ocr

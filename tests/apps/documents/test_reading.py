@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from retoma.apps.documents.clients import reading
-from retoma.apps.documents.clients.cutting import clean_text, cut_text
-from retoma.apps.documents.clients.docx import MOST_UNPACKED
-from retoma.apps.documents.clients.reading import CPU, MEMORY, Read, read_document, read_file
+from retoma.apps.readers.cutting import clean_text, cut_text
+from retoma.apps.readers.docx import MOST_UNPACKED
+from retoma.apps.readers.reading import CPU, MEMORY, Read, read_document, read_file
+from retoma.apps.readers.rules import MOST_TEXT
 from retoma.codec import decode, encode
 from retoma.engine.errors import Permanent
 from retoma.engine.isolate import ChildDied, Isolate, Limits
@@ -76,7 +76,7 @@ def test_a_long_file_is_read_at_its_ends():
     assert read.text.startswith(lines[0])
     assert read.text.endswith(lines[-1])
     assert "omitid" in read.text
-    assert len(read.text) < reading.MOST_TEXT + 100
+    assert len(read.text) < MOST_TEXT + 100
 
 
 def test_of_pages_without_number_only_some_are_looked_at():

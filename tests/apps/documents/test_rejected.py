@@ -9,8 +9,8 @@ import pytest
 from retoma.apps.documents import APP, service, store
 from retoma.apps.documents import steps as story
 from retoma.apps.documents.clients.openrouter import Answer, Rejected
-from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.model import CERTAIN, CURES, ProjectRules
+from retoma.apps.readers.reading import Read
 from retoma.db import Transaction
 from retoma.engine import store as engine
 from retoma.engine.alerts import application_chores

@@ -13,10 +13,10 @@ from retoma import Retoma
 from retoma.apps.documents import APP, store
 from retoma.apps.documents import steps as story
 from retoma.apps.documents.clients.openrouter import Answer
-from retoma.apps.documents.clients.reading import Read
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.model import Classified, Label, ProjectRules
 from retoma.apps.documents.store.executions import NewDocument
+from retoma.apps.readers.reading import Read
 from retoma.apps.tools import Tools
 from retoma.outbound import Outbound
 from retoma.sandbox.box import Box

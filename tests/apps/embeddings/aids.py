@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from retoma import Retoma
-from retoma.apps.embeddings import APP, questions, store
+from retoma.apps.embeddings import APP, completion, questions, store
 from retoma.apps.embeddings.model import PROVIDER, Model, NewDocument, checked_rule
 from retoma.apps.embeddings.providers import Embedded, InputType, ItemRefused, NGrams, Used
 from retoma.apps.embeddings.questions import Questions
@@ -101,11 +101,15 @@ class House:
 
         return await self.app.write(add)
 
-    async def reembed(self, to: str = COLLECTION, **rule: int) -> tuple[int | None, int]:
+    async def reembed(
+        self, to: str = COLLECTION, *, follow: bool = False, **rule: int
+    ) -> tuple[int | None, int]:
         model = model_of(self.provider)
         cut = checked_rule(**rule) if rule else None
         await self.app.write(lambda tx: store.collections.change(tx, to, model, cut, actor=WHO))
-        return await self.app.write(lambda tx: store.collections.reembed(tx, to, actor=WHO))
+        return await self.app.write(
+            lambda tx: store.collections.reembed(tx, to, actor=WHO, follow=follow)
+        )
 
     def searcher(self) -> Searcher:
         """As another process would have it, with the same provider, and the patience of a busy machine."""
@@ -170,6 +174,10 @@ async def house(
 def install(app: Retoma, tools: Tools, provider: Counting) -> Documents:
     """The application as it is, with this provider in the place of the one the settings name."""
     story = Documents(tools, provider)
-    kinds = [*kinds_of(tools, story), *questions.kinds_of(Questions(tools, provider))]
+    kinds = [
+        *kinds_of(tools, story),
+        *questions.kinds_of(Questions(tools, provider)),
+        *completion.kinds_of(tools),
+    ]
     app.install(replace(APP, stories=None, kinds=kinds), tools)
     return story

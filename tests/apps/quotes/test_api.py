@@ -372,13 +372,15 @@ async def test_q6_cleaning_up_touches_nothing_that_somebody_holds(database_url, 
         await change(database, "UPDATE jobs SET started_at = clock_in(-90000)")
         await change(database, f"UPDATE jobs SET lost = {lost}")  # noqa: S608 — a number
 
-        assert {"cleaned": 0} == (await olga.post("/api/system/cleanup-old")).json()
+        assert 0 == (await olga.post("/api/system/cleanup-old")).json()["cleaned"]
         await change(
             database, "UPDATE runners SET lease_until = clock_in(-1) WHERE boot = 'dead'"
         )
         await there.app.take_back()
         await change(database, "UPDATE jobs SET turn = 1")
-        assert {"cleaned": 1} == (await olga.post("/api/system/cleanup-old")).json()
+        assert {"cleaned": 1, "parked": 0, "quotes": [held]} == (
+            await olga.post("/api/system/cleanup-old")
+        ).json()
         await there.drained()
 
         seen = await there.seen(held)

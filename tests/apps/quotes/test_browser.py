@@ -1,6 +1,8 @@
 """Quotes in a real Chromium: a lote imported, watched, paused and resumed; a stuck quote recovered."""
 
 import asyncio
+import csv
+import io
 import os
 import re
 import subprocess
@@ -32,6 +34,7 @@ from retoma.sandbox.quotes import (
 )
 from tests import nursery
 from tests.apps.quotes.aids import serving, settings_for
+from tests.apps.quotes.test_api import SPOILED
 from tests.clock import TestClock
 from tests.databases import LATER_ON_POSTGRES
 from tests.web.aids import beside, link_into, server_alone
@@ -44,7 +47,7 @@ PATIENCE = 60_000  # milliseconds, for a machine that is busy
 LEASE = 61.0  # seconds: a lease and a little
 SLOTS = 8
 CARS, THING, NONE_SUCH = (0, 1, 3), 2, 7  # of the catalogue
-BAD = "descricao;tipo\ngeladeira;product\nfogão;barco\n"
+GOOD = "geladeira;product;A-1"
 ROOMS = (
     "/quotes/lotes",
     "/quotes/lotes/1",
@@ -166,9 +169,9 @@ def chromium() -> Iterator[Browser]:
         yield started
 
 
-def choose(page: Page, table: str) -> None:
-    """A file as a spreadsheet writes it in Windows-1252, and as the page reads it."""
-    file: Any = {"name": "maio.csv", "mimeType": "text/csv", "buffer": table.encode("cp1252")}
+def choose(page: Page, table: str, encoding: str = "cp1252") -> None:
+    """A file as a spreadsheet writes it, and as the page reads it."""
+    file: Any = {"name": "maio.csv", "mimeType": "text/csv", "buffer": table.encode(encoding)}
     page.locator("#import input[type=file]").set_input_files(file)
     last = table.strip().rpartition("\n")[2]
     expect(page.locator("#import textarea")).to_have_value(re.compile(re.escape(last)))
@@ -201,13 +204,27 @@ def test_a_lote_is_imported_and_watched_a_stuck_quote_recovered_a_paused_lote_re
         assert [] == said
 
 
+def bad_table() -> str:
+    """Of every kind of bad row one, and a good one."""
+    text = io.StringIO()
+    rows = [row for row, _, _ in SPOILED]
+    csv.writer(text, delimiter=";").writerows(
+        [("descricao", "tipo", "codigo"), GOOD.split(";"), *rows]
+    )
+    return text.getvalue()
+
+
 def _imports(page: Page, there: House) -> None:
-    """A table with a mistake says its line; nothing of it is taken."""
+    """A table with mistakes of every kind says each with its line; nothing of it is taken."""
     page.goto(f"{there.origin}/quotes/import")
-    choose(page, BAD)
+    expect(page.locator("#checks p")).to_have_count(0)  # the keys and the model are good
+    choose(page, bad_table(), "utf-8")
     page.get_by_role("button", name="Importar", exact=True).click()
-    expect(page.locator("#import-result")).to_contain_text("1 linha de 2 não pode")
-    expect(page.locator("#import-result tbody tr")).to_have_text(re.compile("3.*tipo"))
+    said = page.locator("#import-result")
+    expect(said).to_contain_text(f"{len(SPOILED)} linhas de {len(SPOILED) + 1} não podem")
+    expect(said.locator("tbody tr")).to_have_count(len(SPOILED))
+    expect(said.locator("tbody tr").nth(3)).to_have_text(re.compile("6.*descricao.*#REF!"))
+    expect(said.locator("tbody tr").nth(8)).to_have_text(re.compile("11.*tipo"))
     choose(page, there.table())
     page.locator("#import input[name=nome]").fill("maio")
     page.get_by_role("button", name="Importar", exact=True).dblclick()  # one lote all the same

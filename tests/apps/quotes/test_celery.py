@@ -1,6 +1,8 @@
 """Quotes over Celery and Redis, with the document's task and its worker settings: Show 3, E26."""
 
+import pickle
 import secrets
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,6 +93,7 @@ async def compare(
         dispatcher._sender.close()
         by_celery = ends(await there.rows(ENDS))
         claims = await there.rows("SELECT count(*) FROM events WHERE type = 'claimed'")
+        names = await there.rows("SELECT DISTINCT name FROM runners WHERE name LIKE '%@%'")
         twice = {
             name: paid_twice(there.services.log(name)) for name in ("anthropic", "serpapi")
         }
@@ -105,6 +108,7 @@ async def compare(
 
     print(f"{quotes} quotes over Celery, {claims[0][0]} claims: {by_celery[:2]} …")
     assert by_runner == by_celery
+    assert 1 == len(names), "worker_id is what Celery calls its worker"
     assert quotes - len([n for n in range(quotes) if n % 6 == 0]) == sum(
         status == "DONE" for status, *_ in by_celery
     )
@@ -143,6 +147,24 @@ async def test_beat_asks_for_what_the_document_schedules(database_url, tmp_path)
         assert crontab(hour="4", minute="0") == every["cleanup_old_processing"]["schedule"]
         assert ("quotes.quote", job) == await database.read(lambda tx: find(tx, quote))
         assert await database.read(lambda tx: find(tx, 10**9)) is None
+
+
+@pytest.mark.parametrize(
+    ("zone", "at"), [("America/Sao_Paulo", 7), ("UTC", 4), ("Asia/Tokyo", 19)]
+)
+def test_beat_cleans_up_at_four_in_the_zone_that_is_configured(sqlite_url, zone, at):
+    """Whatever zone the Celery app has; a schedule that Beat has written down says the same."""
+    celery_app = fleet.make_celery("memory://")
+    planned = CeleryDispatcher(celery_app, Retoma(sqlite_url, timezone=zone))
+    schedule = planned.beat_schedule["cleanup_old_processing"]["schedule"]
+    kept = pickle.loads(pickle.dumps(schedule))  # noqa: S301 — as Beat keeps its own
+    for each in (schedule, kept):
+        each.app = celery_app
+        each.nowfun = lambda: datetime(2026, 11, 19, 20, 0, tzinfo=UTC)
+        last = datetime(2026, 11, 19, at, 0, 1, tzinfo=UTC)
+        due = each.now() + each.remaining_estimate(last)
+        assert at == due.astimezone(UTC).hour
+        assert 0 == due.astimezone(UTC).minute
 
 
 async def test_cleanup_by_beat_ends_what_was_begun_a_day_ago(

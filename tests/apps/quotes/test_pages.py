@@ -89,7 +89,7 @@ async def test_every_page_is_drawn_for_every_role_in_both_languages(database_url
     """With nothing to show it says what to do; then with words that are markup. A viewer has no buttons."""
     async with site_of(database_url, tmp_path) as site:
         seen = {path: text_of(await site.viewer.get(path, headers=PT)) for path in PLACES}
-        assert "Ainda não há lotes. Importe um CSV" in seen["/quotes/lotes"]
+        assert "Ainda não há lotes. Importe uma tabela" in seen["/quotes/lotes"]
         assert "Ainda não há cotações" in seen["/quotes"]
         assert "Nenhuma cotação está travada" in seen["/quotes/stuck"]
         assert "Nada está em processamento agora" in seen["/quotes/stats"]

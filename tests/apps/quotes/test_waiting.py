@@ -4,6 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from retoma.apps.quotes import APP, store
+from retoma.sandbox.faults import Fault, Trouble
 from tests.apps.people import people
 from tests.apps.quotes.aids import world
 
@@ -63,3 +64,42 @@ async def test_what_was_resumed_waits_for_nobody(database_url, tmp_path):
         assert ([], 0) == (status["waiting_for"], status["stuck_count"])
         database = await there.app.database()
         assert {} == await database.read(store.watch)
+
+
+@pytest.mark.parametrize(
+    ("service", "status", "code"),
+    [
+        ("anthropic", 400, "rejected"),
+        ("anthropic", 402, "budget"),
+        ("anthropic", 403, "unauthorized"),
+        ("anthropic", 404, "wrong_address"),
+        ("serpapi", 400, "rejected"),
+        ("serpapi", 401, "unauthorized"),
+        ("serpapi", 402, "budget"),
+        ("serpapi", 403, "unauthorized"),
+        ("serpapi", 404, "wrong_address"),
+    ],
+)
+async def test_a_rejection_that_concerns_every_quote_fails_none(
+    database_url, tmp_path, service, status, code
+):
+    """The credit, the key, the model: the quote waits, is counted, and goes on once it is resumed."""
+    async with (
+        world(database_url, tmp_path) as there,
+        people(there.app, APP, database_url) as who,
+    ):
+        faults = there.services.boxes[service]._faults
+        faults.arm(Fault(trouble=Trouble.STATUS, status=status))
+        quote = await there.quote(2)
+        await there.drained()
+
+        seen = (await who["viewer"].get(f"/api/quotes/{quote}")).json()
+        stats = (await who["viewer"].get("/api/system/processing-stats")).json()
+        database = await there.app.database()
+        assert ("PROCESSING", code) == (seen["status"], seen["waiting_for"]["code"])
+        assert str(status) in seen["waiting_for"]["message"]
+        assert 1 == stats["stuck_count"]
+        assert 1 == (await database.read(store.watch))["waiting_for_configuration"]["quotes"]
+        await who["operator"].post(f"/api/system/recover-quote/{quote}")
+        await there.drained()
+        assert "DONE" == (await there.seen(quote))["status"]

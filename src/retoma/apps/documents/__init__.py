@@ -11,6 +11,7 @@ APP = Application(
     watch="retoma.apps.documents.store.executions:watch",
     mend="retoma.apps.documents.steps:watch_over",
     watched_by_server=True,
+    checks="retoma.apps.documents.checks:check",
     router="retoma.apps.documents.api:routes",
     pages="retoma.apps.documents.pages:routes",
     templates="retoma.apps.documents.pages",

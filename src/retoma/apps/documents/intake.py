@@ -21,8 +21,8 @@ from typing import BinaryIO, Final, TypeVar
 
 from retoma.apps.documents.clients.archives import LITTER, MOST_FILES, Archive, BadArchive
 from retoma.apps.documents.clients.multipart import Part, events_of
-from retoma.apps.documents.clients.reading import LARGEST
 from retoma.apps.documents.contents import Contents
+from retoma.apps.readers.reading import LARGEST
 from retoma.apps.tables import plain, read_rows
 from retoma.engine.errors import BadInput
 from retoma.engine.scratch import scratch

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from retoma.apps.readers.rules import MOST_TEXT, Ocr
 from retoma.codec import digest, encode
 from retoma.engine.errors import ENGINE_CODES, Action, BadInput, Code, ErrorClass, table
 from retoma.engine.states import State
@@ -21,16 +22,8 @@ MOST_LABELS: Final = 200
 LONGEST_NAME: Final = 100  # characters of a label
 LONGEST_TEXT: Final = 2_000  # characters of a description
 MOST_CHARS: Final = 24_000  # of a document that a model is shown, where a project says nothing
-CHARS: Final = (500, 200_000)
+CHARS: Final = (500, MOST_TEXT)
 MOST_RETRIES: Final = 10
-
-
-class Ocr(StrEnum):
-    """When a page is read from its picture."""
-
-    NEVER = "nunca"
-    WITHOUT_TEXT = "sem_texto"  # where a page is a picture and says nothing, or nearly
-    ALWAYS = "sempre"
 
 
 class ExecutionStatus(StrEnum):

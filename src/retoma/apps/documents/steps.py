@@ -19,7 +19,6 @@ from retoma.apps.documents.clients.openrouter import (
     Rejected,
     Used,
 )
-from retoma.apps.documents.clients.reading import MEMORY, Read, read_file
 from retoma.apps.documents.contents import Contents
 from retoma.apps.documents.model import (
     CODES,
@@ -31,6 +30,7 @@ from retoma.apps.documents.model import (
 )
 from retoma.apps.documents.store.documents import TakenUp, Turn, Wanted
 from retoma.apps.documents.store.executions import Ask
+from retoma.apps.readers.reading import MEMORY, Read, read_file
 from retoma.apps.tools import Tools
 from retoma.codec import Undecodable, Unstorable
 from retoma.db import Full, ReplyLost

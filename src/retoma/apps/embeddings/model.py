@@ -9,9 +9,10 @@ from typing import Any, Final
 from retoma.apps.embeddings.chunks import Rule
 from retoma.engine.errors import Action, BadInput, Code, ErrorClass, table
 from retoma.engine.states import State
-from retoma.words import say
+from retoma.words import Language, Said, say
 
 KIND: Final = "embeddings.document"
+COMPLETION: Final = "embeddings.completion"
 ATTEMPTS: Final = 5  # the document's maxAttempts; the view queue_jobs says it too
 PROVIDER: Final = "embeddings.provider"  # its rate and its breaker
 MOST_DOCUMENTS: Final = 1_000  # of one submission
@@ -67,6 +68,29 @@ CODES: Final = table(
         "a coleção é de outro modelo: refaça-a, ou volte ao modelo dela",
     ),
 )
+
+# The same for whoever reads English.
+MEANINGS: Final[Mapping[str, Said]] = {
+    "empty_text": say("the text has nothing in it"),
+    "bad_text": say("the text has halves of characters in it"),
+    "too_long": say("the text is too long"),
+    "too_large": say("the document is too large"),
+    "refused": say("the service does not take this text"),
+    "wrong_dims": say("the vector came with another size"),
+    "not_finite": say("the vector came without a direction"),
+    "missing_row": say("a row of the answer was missing"),
+    "other_model": say(
+        "the collection is of another model: embed it anew, or go back to its model"
+    ),
+}
+
+
+def meaning_of(code: str | None, language: Language | None) -> str | None:
+    """What a code of ours means; None where it is none of ours."""
+    known = CODES.get(code or "")
+    if known is None:
+        return None
+    return str(MEANINGS[known.code]) if language is Language.EN else known.meaning
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ APP = Application(
     title=say("Quotes"),
     submits=False,
     stories="retoma.apps.quotes.steps:stories",
+    checks="retoma.apps.quotes.checks:check",
     router="retoma.apps.quotes.api:routes",
     pages="retoma.apps.quotes.pages:routes",
     watch="retoma.apps.quotes.store:watch",

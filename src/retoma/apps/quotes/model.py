@@ -5,13 +5,14 @@ The words are those of the document. A checkpoint is the name of the last step a
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import StrEnum
 from statistics import median
 from typing import Any, Final
 
-from retoma.engine.errors import Action, Code, ErrorClass, table
+from retoma.engine.errors import ENGINE_CODES, Action, Code, ErrorClass, table
+from retoma.words import Language, Said, say
 
 KIND: Final = "quotes.quote"
 CURRENCY: Final = "BRL"
@@ -111,12 +112,42 @@ CODES: Final = table(
     Code(
         "unauthorized", ErrorClass.CONFIG, Action.PARK, None, "a chave do serviço foi recusada"
     ),
+    Code("rejected", ErrorClass.CONFIG, Action.PARK, None, "o serviço rejeitou o pedido"),
+    replace(ENGINE_CODES["config"], meaning="uma configuração ou uma chave está errada"),
+    replace(ENGINE_CODES["budget"], meaning="o crédito ou o orçamento acabou"),
 )
 
-# Quotes that these have parked go on by themselves once the configuration is right and they are resumed.
+# The same for whoever reads English.
+MEANINGS: Final[Mapping[str, Said]] = {
+    "bad_plan": say("the model gave no valid plan"),
+    "no_results": say("the search found nothing"),
+    "no_price": say("no price was accepted"),
+    "shops_away": say("no shop answered"),
+    "no_vehicle": say("FIPE does not know this vehicle"),
+    "bad_payload": say("what was paid for already cannot be read"),
+    "moved_code": say("the code that was moved ended in an error"),
+    "no_key": say("the key of the service is missing"),
+    "wrong_address": say("there is no such service, or no such model"),
+    "unauthorized": say("the key of the service was refused"),
+    "rejected": say("the service rejected the request"),
+    "config": say("a setting or a key is wrong"),
+    "budget": say("the credit or the budget is spent"),
+}
+
+# Quotes that these have parked go on once somebody has put the configuration right and resumes them.
 CONFIGURATION: Final = frozenset(
-    code for code, each in CODES.items() if each.error_class is ErrorClass.CONFIG
+    code
+    for code, each in CODES.items()
+    if each.error_class is ErrorClass.CONFIG or code == "budget"
 )
+
+
+def meanings_in(language: Language | None) -> dict[str, str]:
+    """What each code means. What is written down, and who says no language, has Portuguese."""
+    return {
+        code: each.meaning if language is not Language.EN else str(MEANINGS[code])
+        for code, each in CODES.items()
+    }
 
 
 # — what an analysis says —

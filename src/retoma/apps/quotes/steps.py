@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from retoma.apps.quotes import store
 from retoma.apps.quotes.before import Before, Unreadable, read_before
+from retoma.apps.quotes.cleanup import clean_up
 from retoma.apps.quotes.clients import Analyst, Asked, Fipe, Shopping, Shops
 from retoma.apps.quotes.clients.shopping import chosen_of, offers_of
 from retoma.apps.quotes.clients.shops import Page, shops_policy
@@ -45,7 +46,6 @@ SERPAPI: Final = "quotes.serpapi"
 FIPE: Final = "quotes.fipe"
 RECOVER: Final = "recover_stuck_quotes"
 CLEAN_UP: Final = "cleanup_old_processing"
-OLD: Final = "24h"  # at work for so long and held by nobody, a quote ends in ERROR
 
 
 def stories(tools: Tools) -> list[Kind]:
@@ -70,7 +70,8 @@ def stories(tools: Tools) -> list[Kind]:
     async def cleanup_old_processing(ctx: Context) -> int:
         actor = f"job {ctx.job}"
         await tools.retoma.take_back(actor=actor)
-        return await tools.retoma.write(lambda tx: store.expire_old(tx, OLD, actor=actor))
+        done = await clean_up(tools.retoma, actor=actor)
+        return len(done.waiting) + len(done.parked)
 
     made: list[Any] = [quote, recover_stuck_quotes, cleanup_old_processing]
     return [each.kind for each in made]

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from retoma.apps.quotes.model import CODES, CONFIGURATION, KIND, QuoteKind, QuoteStatus
 from retoma.db import Row, Statement, statement
 from retoma.db import Transaction as Reading
+from retoma.engine import store as engine
 from retoma.engine.duration import seconds
 from retoma.engine.errors import NotFound
 from retoma.engine.insights.jobs import ids_of
@@ -25,6 +26,7 @@ def verb(name: str) -> Statement:
 ADD_QUOTES = verb("add_quotes")
 COUNT_BEGUN = verb("count_begun")
 EXPIRE_OLD = verb("expire_old")
+EXPIRE_PARKED = verb("expire_parked")
 EXPORT_QUOTES = verb("export_quotes")
 GET_QUOTE = verb("get_quote")
 GET_WANTED = verb("get_wanted")
@@ -144,12 +146,24 @@ def quotes_of(tx: Reading, jobs: Sequence[int]) -> dict[int, int]:
     return {int(job): int(quote) for job, quote in rows}
 
 
-def expire_old(tx: Transaction, age: Any, *, actor: str) -> int:
-    """How many have been at work for longer than that and are held by nobody: they end in ERROR."""
-    found = tx.all(EXPIRE_OLD, seconds=seconds(age))
-    if found:
-        tx.tell("quotes.expired", str(len(found)), [job for job, _ in found], actor=actor)
-    return len(found)
+def expire_old(tx: Transaction, age: Any, *, actor: str) -> list[int]:
+    """Let the next claim end in ERROR what began so long ago and no runner holds; return those jobs."""
+    return _expired(tx, "quotes.expired", tx.all(EXPIRE_OLD, seconds=seconds(age)), actor)
+
+
+def expire_parked(tx: Transaction, age: Any, *, n: int, actor: str) -> list[int]:
+    """As `expire_old`, for at most `n` quotes that are parked."""
+    found = tx.all(EXPIRE_PARKED, seconds=seconds(age), n=n)
+    for job, _ in found:
+        tx.inside(lambda inner, job=job: engine.unpark(inner, int(job), actor=actor))  # type: ignore[misc]
+    return _expired(tx, "quotes.parked_expired", found, actor)
+
+
+def _expired(tx: Transaction, event: str, found: Sequence[Row], actor: str) -> list[int]:
+    jobs = [int(job) for job, _ in found]
+    if jobs:
+        tx.tell(event, str(len(jobs)), jobs, actor=actor)
+    return jobs
 
 
 class Parked(NamedTuple):

@@ -5,8 +5,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 from retoma.apps.quotes import store
+from retoma.apps.quotes.cleanup import clean_up
 from retoma.apps.quotes.model import KIND
-from retoma.apps.quotes.steps import CLEAN_UP, OLD
+from retoma.apps.quotes.steps import CLEAN_UP
 from retoma.db import Transaction
 from retoma.engine.store.hints import Hint
 from retoma.library import Retoma
@@ -25,7 +26,8 @@ def export_tasks(dispatcher: Dispatcher, retoma: Retoma) -> Any:
     """The task `process_quote_request`; and Beat's daily `cleanup_old_processing` ends what is too old."""
 
     async def expire() -> int:
-        return await retoma.write(lambda tx: store.expire_old(tx, OLD, actor=CLEAN_UP))
+        done = await clean_up(retoma, actor=CLEAN_UP)
+        return len(done.waiting) + len(done.parked)
 
     dispatcher.also(CLEAN_UP, expire)
     return dispatcher.export(PROCESS, hint_of)

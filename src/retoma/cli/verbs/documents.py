@@ -47,7 +47,7 @@ def project(
     json: AsJson = False,
 ) -> None:
     """Add a project: a closed set of labels, and when each of them is right."""
-    from retoma.apps.documents.model import Ocr
+    from retoma.apps.readers.rules import Ocr
     from retoma.cli.documents import add_project
 
     retries = {"document_retries": document_retries, "execution_retries": execution_retries}

@@ -18,7 +18,8 @@ Collection = Annotated[str, typer.Option(metavar="NAME", help="The name of a col
 
 def embed(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Texts in UTF-8, at any depth.")
+        Path,
+        typer.Argument(metavar="FOLDER", help="PDF, DOCX, HTML and text files, at any depth."),
     ],
     collection: Collection,
     metadata: Metadata = None,
@@ -28,7 +29,7 @@ def embed(
     database: Database = None,
     json: AsJson = False,
 ) -> None:
-    """Have the texts of a folder embedded; here and now where no runner is at work."""
+    """Have the files of a folder embedded; here and now where no runner is at work."""
     from retoma.cli.embeddings import embed
 
     embed(database, json, folder, collection, wait=wait, metadata=metadata or ())

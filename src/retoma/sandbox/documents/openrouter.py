@@ -72,6 +72,19 @@ def build_openrouter(seed: int = 1) -> Starlette:
     async def models(_: Request) -> Response:
         return JSONResponse({"data": [_listed(id_) for id_ in MODELS]})
 
+    async def endpoints(request: Request) -> Response:
+        model = request.path_params["model"]
+        if model not in MODELS:
+            return _error(404, f"{model} is not a valid model ID")
+        return JSONResponse({"data": _listed(model)})
+
+    async def key(request: Request) -> Response:
+        try:
+            _authorised(request.headers)
+        except _Refused as no:
+            return _error(no.status, str(no))
+        return JSONResponse({"data": {"label": "sandbox", "limit": None}})
+
     async def refused(_: Request, no: Exception) -> Response:
         return _error(no.status_code if isinstance(no, HTTPException) else 500)
 
@@ -79,6 +92,8 @@ def build_openrouter(seed: int = 1) -> Starlette:
         routes=[
             Route("/api/v1/chat/completions", completions, methods=["POST"]),
             Route("/api/v1/models", models),
+            Route("/api/v1/models/{model:path}/endpoints", endpoints),
+            Route("/api/v1/key", key),
         ],
         exception_handlers={HTTPException: refused},
     )

@@ -32,5 +32,6 @@ def build_service(
             notes=openrouter.notes,
             seconds=paced(seed, pace, LATENCY),
             paid=True,
+            free=("/api/v1/models", "/api/v1/key"),
         ),
     )

@@ -92,6 +92,16 @@ def build_openai(seed: int = 1) -> Starlette:
         data = [{"id": id_, "object": "model", "owned_by": "sandbox"} for id_ in MODELS]
         return JSONResponse({"object": "list", "data": data})
 
+    async def model(request: Request) -> Response:
+        try:
+            authorise(request.headers)
+        except RequestRefused as no:
+            return error_answer(no.status, str(no), no.code)
+        name = request.path_params["model"]
+        if name not in MODELS:
+            return error_answer(404, f"The model '{name}' does not exist")
+        return JSONResponse({"id": name, "object": "model"})
+
     async def refused(_: Request, no: Exception) -> Response:
         return error_answer(no.status_code if isinstance(no, HTTPException) else 500)
 
@@ -99,6 +109,7 @@ def build_openai(seed: int = 1) -> Starlette:
         routes=[
             Route("/v1/embeddings", embeddings, methods=["POST"]),
             Route("/v1/models", models),
+            Route("/v1/models/{model}", model),
         ],
         exception_handlers={HTTPException: refused},
     )

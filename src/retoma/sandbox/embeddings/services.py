@@ -36,6 +36,7 @@ def build_service(
             notes=openai.notes,
             seconds=paced(seed, pace, LATENCY),
             paid=True,
+            free=("/v1/models",),
         ),
     )
 

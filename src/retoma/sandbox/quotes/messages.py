@@ -53,12 +53,26 @@ def build_messages(catalogue: Catalogue) -> Starlette:
         answer = _answer(catalogue, told, turns)
         return JSONResponse(answer, headers={"request-id": turns.next("req")})
 
+    async def known(request: Request) -> Response:
+        """Of a model: those that answer here are all there are."""
+        model = request.path_params["model"]
+        try:
+            _authorised(request.headers)
+        except _Refused as no:
+            return _error(no.status, str(no), turns.next("req"))
+        if not model.startswith("claude"):
+            return _error(404, f"model: {model}", turns.next("req"))
+        return JSONResponse({"type": "model", "id": model})
+
     async def refused(_: Request, no: Exception) -> Response:
         status = no.status_code if isinstance(no, HTTPException) else 500
         return _error(status, "", turns.next("req"))
 
     return Starlette(
-        routes=[Route("/v1/messages", messages, methods=["POST"])],
+        routes=[
+            Route("/v1/messages", messages, methods=["POST"]),
+            Route("/v1/models/{model}", known),
+        ],
         exception_handlers={HTTPException: refused},
     )
 

@@ -46,11 +46,22 @@ def build_search(catalogue: Catalogue) -> Starlette:
         origin = f"{request.url.scheme}://{request.headers['host']}"
         return JSONResponse(_answer(catalogue, asked, origin))
 
+    async def account(request: Request) -> Response:
+        if request.query_params.get("api_key") != KEY:
+            return _error(401)
+        return JSONResponse(
+            {"account_email": "sandbox@example.com", "plan_searches_left": 1_000}
+        )
+
     async def refused(_: Request, no: Exception) -> Response:
         return _error(no.status_code if isinstance(no, HTTPException) else 500)
 
     return Starlette(
-        routes=[Route("/search.json", search), Route("/search", search)],
+        routes=[
+            Route("/search.json", search),
+            Route("/search", search),
+            Route("/account.json", account),
+        ],
         exception_handlers={HTTPException: refused},
     )
 

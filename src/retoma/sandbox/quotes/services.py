@@ -86,6 +86,7 @@ def build_services(
                     notes=notes,
                     seconds=paced(catalogue.seed, pace, LATENCIES[name]),
                     paid=name in PAID,
+                    free=("/v1/models", "/account.json"),
                 ),
             )
             for name, (site, refusal, notes) in sites.items()

@@ -10,6 +10,7 @@ from retoma.web.pages import (
     audit,
     batches,
     board,
+    checks,
     dead,
     disk,
     entrance,
@@ -34,5 +35,5 @@ ROUTERS: Final[Sequence[APIRouter]] = (
     *(batches.routes, dead.routes, board.routes, alerts.routes),
     *(runners.routes, pools.routes, gates.routes, pauses.routes),
     *(schedules.routes, audit.routes),
-    *(people.routes, settings.routes, disk.routes),
+    *(people.routes, settings.routes, disk.routes, checks.routes),
 )

@@ -18,10 +18,10 @@ from retoma.apps.documents.model import (
     MOST_LABELS,
     MOST_RETRIES,
     Label,
-    Ocr,
     ProjectRules,
 )
 from retoma.apps.documents.store.projects import Project
+from retoma.apps.readers.rules import Ocr
 from retoma.library import Retoma
 from retoma.web import AHouse, House, Operator, Viewer
 from retoma.web.cursor import Cursor

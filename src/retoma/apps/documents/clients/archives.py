@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from retoma.apps.documents.clients.docx import BROKEN
-from retoma.apps.documents.clients.reading import LARGEST
+from retoma.apps.readers.docx import BROKEN
+from retoma.apps.readers.reading import LARGEST
 from retoma.apps.zips import TooManyEntries, open_zip
 from retoma.engine.errors import BadInput
 from retoma.words import say

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from retoma.apps.documents.clients.cutting import clean_text, cut_text
 from retoma.apps.documents.model import ProjectRules
+from retoma.apps.readers.cutting import clean_text, cut_text
 from retoma.engine.errors import Permanent, Transient, Unsure
 from retoma.outbound import Answer as OutboundAnswer
 from retoma.outbound import Outbound, Policy, Sort

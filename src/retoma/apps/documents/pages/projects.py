@@ -17,9 +17,9 @@ from retoma.apps.documents.model import (
     LONGEST_TEXT,
     MOST_CHARS,
     MOST_RETRIES,
-    Ocr,
 )
 from retoma.apps.documents.pages.looks import ANYONE, CONCERN, PAGE
+from retoma.apps.readers.rules import Ocr
 from retoma.engine.errors import BadInput
 from retoma.web import House
 from retoma.web.pages.asked import CursorOf, filled

@@ -78,6 +78,12 @@ def list_projects(tx: Reading, *, before: int | None, n: int) -> list[Project]:
     return [_project(row) for row in tx.all(LIST_PROJECTS, before=before, n=n)]
 
 
+def models_of(tx: Reading) -> set[str]:
+    """The models that the newest projects name."""
+    found = list_projects(tx, before=None, n=200)
+    return {each.rules.model for each in found if each.rules.model}
+
+
 def _project(row: Row) -> Project:
     id_, name, rules, created_by, created_at = row
     return Project(int(id_), name, rules_from(rules), created_by, created_at)

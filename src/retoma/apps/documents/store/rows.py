@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from retoma.apps.documents.model import Label, Ocr, ProjectRules
+from retoma.apps.documents.model import Label, ProjectRules
+from retoma.apps.readers.rules import Ocr
 from retoma.codec import encode
 from retoma.db import Row, Statement, statement
 

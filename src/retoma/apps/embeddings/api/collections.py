@@ -4,22 +4,25 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated
 
-from fastapi import Response
+from fastapi import Query, Response
 from pydantic import Field, StrictInt, StrictStr
 
 from retoma.apps.embeddings import store
 from retoma.apps.embeddings.api.how import (
     CollectionName,
     came_by,
+    has_webhook,
     model_now,
     read,
     routes,
 )
+from retoma.apps.embeddings.export import MEDIA, Format, exported, listing_for
 from retoma.apps.embeddings.model import OVERLAP, SIZE, SIZES, checked_name, checked_rule
 from retoma.apps.embeddings.store.collections import Collection, Progress
 from retoma.db import Transaction
 from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
+from retoma.web.files import saved_list
 from retoma.web.wire import Body, Limit, NextPage, PageOf, Shown
 
 LEAST, MOST = SIZES
@@ -122,6 +125,37 @@ async def get_collection(name: CollectionName, _: Viewer, house: AHouse) -> Coll
     return await shown(house, name)
 
 
+@routes.get(
+    "/api/embeddings/collections/{name}/export",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "One row for each chunk that has its vector.",
+            "content": {
+                media: {"schema": {"type": "string", "format": "binary"}}
+                for media in MEDIA.values()
+            },
+        }
+    },
+)
+async def export_collection(
+    name: CollectionName,
+    _: Viewer,
+    house: AHouse,
+    as_: Annotated[
+        Format,
+        Query(
+            alias="format", description="`jsonl`, or `parquet`, which needs `retoma[parquet]`."
+        ),
+    ] = Format.JSONL,
+) -> Response:
+    """Its chunks as a file: document, metadata, place, text, model and vector."""
+    found = await read(house, partial(store.collections.get, name=name))
+    make = listing_for(as_)
+    pages = exported(house.retoma, found.id)
+    return await saved_list(house, f"{name}.{as_}", MEDIA[as_], make, pages)
+
+
 @routes.post("/api/embeddings/collections/{name}/reembed")
 async def reembed(
     name: CollectionName, body: OtherRule, who: Operator, house: AHouse, visit: AVisit
@@ -136,8 +170,9 @@ async def reembed(
         lambda tx: store.collections.change(tx, name, model, rule, actor=who.name)
     )
     came = came_by(visit)
+    follow = has_webhook(house)
     batch, jobs = await house.retoma.write(
-        lambda tx: store.collections.reembed(tx, name, actor=who.name, **came)
+        lambda tx: store.collections.reembed(tx, name, actor=who.name, follow=follow, **came)
     )
     return ReembeddingShown(
         collection=await shown(house, name), changed=changed, batch=batch, jobs=jobs

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from functools import partial
+from io import SEEK_END
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
@@ -12,11 +13,14 @@ from retoma.apps.embeddings.api.how import (
     CollectionName,
     DocumentId,
     came_by,
+    has_webhook,
     model_now,
     read,
     routes,
 )
+from retoma.apps.embeddings.files import UnreadableFile, text_of
 from retoma.apps.embeddings.model import (
+    LONGEST_NAME,
     MOST_DOCUMENTS,
     MOST_PAIRS,
     STATUS,
@@ -25,14 +29,17 @@ from retoma.apps.embeddings.model import (
     NewDocument,
     checked_name,
     checked_rule,
+    parse_pairs,
 )
 from retoma.apps.embeddings.store.documents import Added
+from retoma.apps.uploads import in_thread, spooled
 from retoma.db import Transaction
 from retoma.engine.errors import BadInput
 from retoma.engine.states import State
 from retoma.engine.transaction import Transaction as Writing
-from retoma.web import AHouse, AVisit, Operator, Viewer
+from retoma.web import AHouse, AVisit, House, Operator, Viewer
 from retoma.web.cursor import Cursor
+from retoma.web.visit import Visit
 from retoma.web.wire import Limit, NextPage, PageOf, Shown
 from retoma.words import say
 
@@ -122,21 +129,76 @@ async def add_documents(
     """Each becomes a job. The same name and text again is the document that is there, the same name with
     another text takes its place; a collection that is not there is made. 200: nothing was new."""
     collection, given = _parsed(await request.json())
+    added = await _added(house, visit, collection, given, who.name)
+    response.status_code = 201 if added.new else 200
+    return added
+
+
+async def _added(
+    house: House, visit: Visit, collection: str, given: list[NewDocument], actor: str
+) -> AddedShown:
     name, model, came = checked_name(collection), model_now(house), came_by(visit)
+    follow = has_webhook(house)
 
     def add(tx: Writing) -> Added:
-        store.collections.find_or_add(tx, name, model, checked_rule(), actor=who.name)
+        store.collections.find_or_add(tx, name, model, checked_rule(), actor=actor)
         there = store.collections.lock(tx, name)
-        return store.documents.add(tx, there.id, name, given, actor=who.name, **came)
+        return store.documents.add(
+            tx, there.id, name, given, actor=actor, follow=follow, **came
+        )
 
     added = await house.retoma.write(add)
-    response.status_code = 201 if added.new else 200
     return AddedShown(
         batch=added.batch,
         new=[Taken(place=place, id=id_) for place, id_ in added.new.items()],
         already=[Taken(place=place, id=id_) for place, id_ in added.already.items()],
         refused=[FlawShown.model_validate(flaw) for flaw in added.flaws],
     )
+
+
+@routes.post(
+    "/api/embeddings/files",
+    status_code=201,
+    responses={200: {"model": AddedShown, "description": "Nothing was new."}},
+    openapi_extra={
+        "requestBody": {
+            "content": {
+                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+            },
+            "required": True,
+        }
+    },
+)
+async def add_file(
+    request: Request,
+    who: Operator,
+    house: AHouse,
+    visit: AVisit,
+    response: Response,
+    collection: Annotated[str, Query(max_length=100, description="A new name makes one.")],
+    name: Annotated[str, Query(max_length=LONGEST_NAME, description="Of the document.")],
+    metadata: Annotated[
+        list[str] | None, Query(max_length=MOST_PAIRS, description="`key=value`, each.")
+    ] = None,
+) -> AddedShown:
+    """One file as the body: PDF, DOCX, HTML, or a text in UTF-8. What it says becomes a document of the collection;
+    a file of which nothing can be read is in `refused`, with the reason."""
+    checked_name(collection)
+    pairs = parse_pairs(metadata or ()) or None
+    async with spooled(request.stream()) as file:
+        size = file.seek(0, SEEK_END)
+        file.seek(0)
+        async with house.room.hold(size):
+            content = await in_thread(file.read)
+            try:
+                text = await text_of(house.retoma.isolate, content, name)
+            except UnreadableFile as error:
+                response.status_code = 200
+                flaw = FlawShown(place=0, name=name, code=error.code, message=str(error.why))
+                return AddedShown(batch=None, new=[], already=[], refused=[flaw])
+    added = await _added(house, visit, collection, [NewDocument(name, text, pairs)], who.name)
+    response.status_code = 201 if added.new else 200
+    return added
 
 
 @routes.get("/api/embeddings/collections/{name}/documents")

@@ -32,6 +32,11 @@ def model_now(house: House) -> Model:
     return model_of(tools_of(house).one(build_provider))
 
 
+def has_webhook(house: House) -> bool:
+    """Whether the end of a submission is told."""
+    return tools_of(house).settings.embeddings_webhook is not None
+
+
 def came_by(visit: Visit) -> dict[str, Any]:
     """What a job that is submitted by this request goes on with."""
     return {"correlation": visit.correlation, "traceparent": visit.traceparent}

@@ -167,12 +167,15 @@ async def steer(name: CollectionName, verb: str, actor: Operator, who: ALooker) 
 
 async def _made_anew(who: Looker, name: str, actor: Person) -> Said:
     """By the model of this process; what is as its collection wants it already is left alone."""
-    retoma = who.house.retoma
-    model = model_of(tools_of(who.house).one(build_provider))
+    retoma, tools = who.house.retoma, tools_of(who.house)
+    model = model_of(tools.one(build_provider))
+    follow = tools.settings.embeddings_webhook is not None
     await retoma.write(
         lambda tx: store.collections.change(tx, name, model, None, actor=actor.name)
     )
-    _, n = await retoma.write(lambda tx: store.collections.reembed(tx, name, actor=actor.name))
+    _, n = await retoma.write(
+        lambda tx: store.collections.reembed(tx, name, actor=actor.name, follow=follow)
+    )
     return say("{n} documents are embedded anew", n=n)
 
 

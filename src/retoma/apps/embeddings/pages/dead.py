@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.apps.embeddings.model import CODES, KIND
+from retoma.apps.embeddings.model import CODES, KIND, meaning_of
 from retoma.apps.embeddings.pages.looks import CONCERN, DEAD, address, read
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Transaction
@@ -78,7 +78,7 @@ class DeadScreen:
                 self.view,
                 job=job,
                 message=causes[job.id].message,
-                meaning=_meaning(job.code),
+                meaning=meaning_of(job.code, self.view.language),
                 document=documents.get(job.id),
                 page=DEAD,
             )
@@ -110,7 +110,10 @@ class DeadScreen:
             "embeddings/parked.html",
             self.view,
             count=await retoma.count(search),
-            jobs=[(job, _meaning(job.code), documents.get(job.id)) for job in page.jobs],
+            jobs=[
+                (job, meaning_of(job.code, self.view.language), documents.get(job.id))
+                for job in page.jobs
+            ],
             page=DEAD,
         )
         return drawn("parked", html)
@@ -128,11 +131,6 @@ class DeadScreen:
 
     def _link(self, before: int | None = None) -> str:
         return DEAD + query_of({"erro": self.code, "antes": before})
-
-
-def _meaning(code: str | None) -> str | None:
-    known = CODES.get(code or "")
-    return None if known is None else known.meaning
 
 
 def letters(code: str | None) -> Search:

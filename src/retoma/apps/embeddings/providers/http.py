@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
+from urllib.parse import quote
 
 import numpy as np
 
@@ -24,9 +25,11 @@ from retoma.apps.embeddings.providers.provider import (
     pack_vector,
     unfit,
 )
+from retoma.apps.services import check_service, no_key
 from retoma.engine.bounded_json import parse_json
 from retoma.engine.errors import Permanent, Throttled, Transient, Unsure
 from retoma.engine.off_loop import SMALL, off_loop
+from retoma.manifest import ServiceCheck
 from retoma.outbound import Answer, Outbound, Policy, Sort
 from retoma.secret import Secret
 
@@ -85,6 +88,7 @@ class HttpProvider:
     usual_most: ClassVar[int]  # texts of one request
     usual_tokens: ClassVar[int]  # of one text
     call_tokens: ClassVar[int]  # of all texts of one request
+    model_path: ClassVar[str | None] = None  # where it says for free whether it has `{model}`
     asymmetric: ClassVar[bool] = False
     version = "1"
     paid = True
@@ -107,6 +111,8 @@ class HttpProvider:
         self.most = most or self.usual_most
         self.most_tokens = most_tokens or self.usual_tokens
         self._out = out
+        self._base = url.rstrip("/")
+        self._has_key = key is not None
         self._url = f"{url.rstrip('/')}{self.path}"
         self._headers = {} if key is None else {"authorization": _bearer(key)}
         self._policy = Policy.toward(
@@ -130,6 +136,25 @@ class HttpProvider:
             dimensions=config.dimensions,
             most=config.most,
             most_tokens=config.most_tokens,
+        )
+
+    async def check(self) -> ServiceCheck | None:
+        """Ask whether it takes our key and has our model; None: it does not say that for free."""
+        setting = "RETOMA_EMBEDDINGS_KEY"
+        if not self._has_key and self._base == self.home.rstrip("/"):
+            return no_key(self.name, setting)
+        if self.model_path is None:
+            return None
+        url = self._base + self.model_path.format(model=quote(self.model, safe=""))
+        model = (self.model, "RETOMA_EMBEDDINGS_MODEL")
+        return await check_service(
+            self._out,
+            self.name,
+            url,
+            headers=self._headers,
+            key=setting,
+            model=model,
+            certain=self._base == self.home.rstrip("/"),
         )
 
     @abstractmethod

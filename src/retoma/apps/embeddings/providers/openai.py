@@ -11,6 +11,7 @@ class OpenAI(HttpProvider):
     name = "openai"
     home = "https://api.openai.com/v1"
     path = "/embeddings"
+    model_path = "/models/{model}"
     usual_model = "text-embedding-3-small"
     usual_dims = 1536
     usual_most = 256

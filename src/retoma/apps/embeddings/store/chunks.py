@@ -13,10 +13,12 @@ from typing import Any
 from retoma.apps.embeddings.chunks import Chunk
 from retoma.apps.embeddings.model import Model
 from retoma.apps.embeddings.store.rows import verb
+from retoma.db import Row
 from retoma.db import Transaction as Reading
 from retoma.engine.job import Held
 from retoma.engine.transaction import Transaction
 
+EXPORT_CHUNKS = verb("export_chunks")
 ADD_CHUNKS = verb("add_chunks")
 CHUNKS_OF = verb("chunks_of")
 END_FLIGHTS = verb("end_flights")
@@ -192,3 +194,9 @@ def _keep_of(tx: Transaction, model: Model, made: Sequence[Keeping]) -> None:
         version=model.version,
         dims=model.dims,
     )
+
+
+def export(tx: Reading, collection: int, *, after: tuple[int, int], n: int) -> list[Row]:
+    """Chunks with their vectors, after that document and ordinal."""
+    document, ordinal = after
+    return tx.all(EXPORT_CHUNKS, collection=collection, document=document, ordinal=ordinal, n=n)

@@ -7,7 +7,12 @@ from typing import Any
 
 from retoma.apps.embeddings.chunks import Rule
 from retoma.apps.embeddings.model import KIND, Ask, Model
-from retoma.apps.embeddings.store.documents import FIRST_DOCUMENTS, NAME_JOBS, remove
+from retoma.apps.embeddings.store.documents import (
+    FIRST_DOCUMENTS,
+    NAME_JOBS,
+    follow_batch,
+    remove,
+)
 from retoma.apps.embeddings.store.rows import time_of, verb
 from retoma.db import Row
 from retoma.db import Transaction as Reading
@@ -129,6 +134,7 @@ def reembed(
     actor: str,
     correlation: str | None = None,
     traceparent: str | None = None,
+    follow: bool = False,
 ) -> tuple[int | None, int]:
     """Have all documents embedded that are not as their collection wants it, as one batch; how many.
 
@@ -144,6 +150,8 @@ def reembed(
     came: dict[str, Any] = {"correlation": correlation, "traceparent": traceparent}
     batch = tx.submit_many(KIND, left, name=title, actor=actor, **came)
     tx.run(NAME_JOBS, batch=batch.id)
+    if follow:
+        follow_batch(tx, batch.id, name, actor=actor)
     tx.run(NAME_BATCH, collection=collection.id, batch=batch.id)
     tx.tell("embeddings.reembedding", name, {"jobs": len(left)}, actor=actor)
     return batch.id, len(left)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from retoma.apps.embeddings.chunks import Rule
 from retoma.apps.embeddings.model import (
+    COMPLETION,
     KIND,
     Ask,
     Flaw,
@@ -75,8 +76,9 @@ def add(
     actor: str,
     correlation: str | None = None,
     traceparent: str | None = None,
+    follow: bool = False,
 ) -> Added:
-    """Take what can be taken, as one batch. The same name and text again is the document that is there;
+    """Take what can be taken, as one batch; `follow`: whether a webhook is told of its end. The same name and text again is the document that is there;
     the same name with another text takes its place. The collection is locked by whoever calls."""
     flaws = [flaw for n, each in enumerate(given) if (flaw := flaw_of(n, each)) is not None]
     bad = {flaw.place for flaw in flaws}
@@ -94,6 +96,8 @@ def add(
             remove(tx, there[each.name][0], actor=actor)
     how = {"actor": actor, "correlation": correlation, "traceparent": traceparent}
     batch, ids = _submitted(tx, collection, name, [*new.values()], how)
+    if follow and batch is not None:
+        follow_batch(tx, batch, name, actor=actor)
     taken = dict(zip(new, ids, strict=True))
     _keep_metadata(tx, collection, {id_: fit[n] for n, id_ in (taken | already).items()})
     return Added(batch, taken, already, [*flaws, *twice])
@@ -157,6 +161,12 @@ def _submitted(
     batch = tx.submit_many(KIND, asks, name=name, **how)
     tx.run(NAME_JOBS, batch=batch.id)
     return batch.id, ids
+
+
+def follow_batch(tx: Transaction, batch: int, collection: str, *, actor: str) -> None:
+    """Have the webhook told once its documents have ended."""
+    told = {"batch": batch, "collection": collection}
+    tx.submit(COMPLETION, told, key=f"batch-{batch}", actor=actor)
 
 
 def wanted_of(tx: Reading, documents: Sequence[int]) -> dict[int, Wanted]:

@@ -49,6 +49,14 @@ CURES: Final[Mapping[str, Said]] = {
         "There is no such service or no such model: correct `RETOMA_ANTHROPIC_MODEL` or the address of the"
         " service and start the runners again; then resume."
     ),
+    "rejected": say(
+        "The service rejected the request: put right what it says (the credit of the account, or"
+        " `RETOMA_ANTHROPIC_MODEL`) and start the runners again; then resume."
+    ),
+    "config": say(
+        "Put right the setting or the key that it names and start the runners again; then resume."
+    ),
+    "budget": say("Add credit at the service, or raise the budget; then resume."),
 }
 LOOK: Final = say("Put right what it says; then resume.")
 

@@ -19,6 +19,7 @@ from retoma.apps.quotes.api.how import (
 )
 from retoma.apps.quotes.api.lotes import LoteShown, lote_of, lote_told
 from retoma.apps.quotes.api.quotes import QuoteShown, shown
+from retoma.apps.quotes.cleanup import clean_up
 from retoma.apps.quotes.model import CONFIGURATION, KIND, ProcessingCheckpoint, QuoteStatus
 from retoma.engine.errors import IllegalMove
 from retoma.engine.insights import PAGE, Stuck
@@ -30,7 +31,8 @@ from retoma.web.wire import Moved, Shown
 from retoma.words import Language, say
 
 QUIET: Final = "10m"  # without progress for so long a quote is stuck
-OLD: Final = "24h"
+DAY: Final = "24h"  # over which the average is taken
+NAMED: Final = 1_000  # quotes that a clean-up names
 MOST: Final = PAGE  # stuck quotes that are named
 
 
@@ -73,6 +75,8 @@ class Cleaned(Shown):
     """What was marked ERROR."""
 
     cleaned: int
+    parked: int = Field(description="How many of these were waiting for somebody.")
+    quotes: list[int] = Field(description=f"The numbers of the first {NAMED} of them.")
 
 
 class BatchStatus(LoteShown):
@@ -211,10 +215,11 @@ async def status_told(house: Has, lote: int, language: Language | None = None) -
 
 @routes.post("/api/system/cleanup-old")
 async def cleanup_old(who: Operator, house: AHouse) -> Cleaned:
-    """What has been at work for more than 24 hours is marked ERROR, never where a lease is valid."""
+    """What began more than 24 hours ago is marked ERROR, also where it is parked; never where a lease is valid."""
     await house.retoma.take_back(actor=who.name)
-    old = await house.retoma.write(lambda tx: store.expire_old(tx, OLD, actor=who.name))
-    return Cleaned(cleaned=old)
+    done = await clean_up(house.retoma, actor=who.name)
+    quotes = [*done.waiting, *done.parked]
+    return Cleaned(cleaned=len(quotes), parked=len(done.parked), quotes=quotes[:NAMED])
 
 
 async def stats_told(house: Has) -> Stats:
@@ -222,7 +227,7 @@ async def stats_told(house: Has) -> Stats:
     by: dict[ProcessingCheckpoint, int] = {}
     for each in stands:
         by[_at(each.checkpoint)] = by.get(_at(each.checkpoint), 0) + each.jobs
-    took = await house.retoma.durations(last=OLD, kind=KIND)
+    took = await house.retoma.durations(last=DAY, kind=KIND)
     return Stats(
         total_processing=sum(by.values()),
         stuck_count=await count_stuck(house),

@@ -186,7 +186,8 @@ def _refused(error: Any, wait: float | None) -> NoReturn:
         raise Throttled(text, retry_after=wait) from error
     if status >= 500:
         raise Transient(text, code="server_error", retry_after=wait) from error
-    raise Permanent(text, code="refused") from error
+    # The model, the credit or how we ask: it concerns every quote, which waits for a person.
+    raise Permanent(text, code="budget" if status == 402 else "rejected") from error
 
 
 async def _sdk() -> Any:

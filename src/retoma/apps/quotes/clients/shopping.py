@@ -1,6 +1,6 @@
 """Google Shopping by SerpAPI: one paid search, its answer kept whole."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -15,6 +15,13 @@ AT_ONCE: Final = 1_000  # searches: how many there are is for slots and rates to
 LARGEST: Final = 5 << 20  # bytes
 MOST: Final = 1_000  # results that are kept; one search gives a hundred at most
 LONGEST_URL: Final = 2_000  # characters
+# They concern our key or how we ask, whatever the quote: it waits for a person.
+ANSWERS: Final[Mapping[int, Sort]] = {
+    400: Sort(Permanent, "rejected"),
+    401: Sort(Permanent, "unauthorized"),
+    403: Sort(Permanent, "unauthorized"),
+    404: Sort(Permanent, "wrong_address"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ def _policy(base: str) -> Policy:
         deadline=DEADLINE,
         most_bytes=LARGEST,
         most_unpacked=LARGEST,
-        answers={404: Sort(Permanent, "wrong_address")},
+        answers=ANSWERS,
         connections=AT_ONCE,
         paid=True,
     )

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from retoma.apps.quotes.api.how import QuoteLine
 from retoma.apps.quotes.api.lotes import LoteShown
-from retoma.apps.quotes.model import CODES, KIND, METHOD, QuoteStatus
+from retoma.apps.quotes.model import KIND, METHOD, QuoteStatus, meanings_in
 from retoma.engine.store.cost import Total
 from retoma.web.money import TotalShown
 from retoma.web.pages.bars import parts_of
@@ -76,7 +76,7 @@ def lote_given(lote: LoteShown, view: View) -> dict[str, Any]:
         "uncounted": lote.orcamento
         and lote.orcamento.unconverted
         and sum_told(view, lote.orcamento.unconverted),
-        "meanings": CODES,
+        "meanings": meanings_in(view.language),
     }
 
 
@@ -123,7 +123,7 @@ def quote_rows(
             look=LOOKS[each.status],
             mixed=mixed,
             kinds=KINDS,
-            meanings=CODES,
+            meanings=meanings_in(view.language),
             price=None if each.price is None else reais(view, each.price),
         )
         for each in quotes

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from retoma.apps.quotes import api
 from retoma.apps.quotes.api.how import QuoteId
 from retoma.apps.quotes.api.quotes import QuoteShown
-from retoma.apps.quotes.model import CODES, QuoteStatus
+from retoma.apps.quotes.model import QuoteStatus, meanings_in
 from retoma.apps.quotes.pages.looks import (
     CONCERN,
     FIELDS,
@@ -86,7 +86,7 @@ class QuotesScreen:
     def _nothing(self) -> tuple[str, str, str]:
         """Why the list is empty; what to do about it, and where."""
         if self.status is None:
-            why = say("No quotes yet. Import a CSV, or paste what is to be quoted.")
+            why = say("No quotes yet. Import a table, or paste what is to be quoted.")
             return why, say("New quote"), "/quotes/import#new"
         why = say("No quote is {status} now.", status=self.status)
         return why, say("Clear"), QUOTES
@@ -158,7 +158,7 @@ class QuoteScreen:
             "fields": FIELDS,
             "kinds": KINDS,
             "methods": METHODS,
-            "meanings": CODES,
+            "meanings": meanings_in(self.view.language),
             "sources": sources,
             "why": WHY,
             "reais": lambda price: reais(self.view, price),

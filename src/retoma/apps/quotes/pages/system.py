@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from retoma.apps.quotes import api
 from retoma.apps.quotes.api.how import percentage
-from retoma.apps.quotes.model import CODES, ProcessingCheckpoint
+from retoma.apps.quotes.model import ProcessingCheckpoint, meanings_in
 from retoma.apps.quotes.pages.looks import CONCERN, lote_given
 from retoma.engine.errors import BadInput
 from retoma.web.pages.asked import BatchOf
@@ -53,7 +53,7 @@ class StuckScreen:
             "stuck": stuck,
             "waiting": await api.how.waiting_told(house, language),
             "lote": None,
-            "meanings": CODES,
+            "meanings": meanings_in(language),
             "left": sum(each.lease_expired for each in stuck),
             "most": api.system.MOST,
         }

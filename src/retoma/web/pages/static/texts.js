@@ -4,6 +4,8 @@ import { filled, sized, takeChosen, takeDrops } from "./files.js";
 
 const A_REQUEST = 4 * 1024 * 1024; // bytes of texts, and one more where that alone is longer
 const MOST = 200; // documents in a request
+const LARGEST_FILE = 50 * 1024 * 1024; // bytes of a file that the server reads
+const READ_THERE = /\.(pdf|docx|html?)$/i; // what is more than plain text is read by the server
 const TRIES = 3;
 const PAUSE = 1_000; // milliseconds before the second
 const form = document.getElementById("texts");
@@ -26,7 +28,8 @@ function refuse(name, why) {
 function add(files) {
   const largest = Number(form.dataset.largest) * 1024 * 1024;
   for (const [name, file] of files) {
-    if (file.size > largest) refuse(name, filled(form.dataset.large, { size: sized(largest) }));
+    const most = READ_THERE.test(name) ? LARGEST_FILE : largest;
+    if (file.size > most) refuse(name, filled(form.dataset.large, { size: sized(most) }));
     else chosen.set(name, file);
   }
   const size = [...chosen.values()].reduce((sum, file) => sum + file.size, 0);
@@ -49,6 +52,7 @@ async function* groups(sent) {
   let group = [];
   let size = 0;
   for (const [nome, file] of chosen) {
+    if (READ_THERE.test(nome)) continue;
     const texto = await text(file);
     if (texto === null) {
       refuse(nome, form.dataset.unread);
@@ -67,11 +71,11 @@ async function* groups(sent) {
   if (group.length) yield group;
 }
 
-async function post(body) {
-  const headers = { "Content-Type": "application/json", "X-CSRF-Token": form.elements.csrf.value };
+async function post(body, address = form.action, type = "application/json") {
+  const headers = { "Content-Type": type, "X-CSRF-Token": form.elements.csrf.value };
   for (let tries = 1; ; tries += 1) {
     try {
-      const answer = await fetch(form.action, { method: "POST", headers, body });
+      const answer = await fetch(address, { method: "POST", headers, body });
       if (answer.status < 500 && answer.status !== 429) return { ok: answer.ok, said: await answer.json() };
     } catch {
       // tried again below: what arrived already is known by its name
@@ -89,21 +93,30 @@ async function send() {
   const bar = part("progress");
   part("[data-shown]").hidden = false;
   bar.max = all;
-  for await (const documentos of groups(sent)) {
-    const { ok, said } = await post(JSON.stringify({ ...about, documentos }));
+  const take = ({ ok, said }, documents, bytes) => {
     if (!ok) {
       refuse(colecao.value, [said.detail, ...(said.errors ?? []).map((each) => each.message)].join(" "));
-      return null;
+      return false;
     }
     for (const each of said.recusados) refuse(each.nome, each.mensagem);
-    sent.done += documentos.length;
+    sent.done += documents;
     sent.new += said.novos;
     sent.already += said.ja;
     sent.refused += said.recusados.length;
-    sent.bytes += documentos.reduce((sum, each) => sum + each.texto.length, 0);
+    sent.bytes += bytes;
     sent.address = said.address;
     bar.value = sent.done;
     tell(filled(form.dataset.progress, { ...sent, all, size: sized(sent.bytes) }));
+    return true;
+  };
+  for await (const documentos of groups(sent)) {
+    const bytes = documentos.reduce((sum, each) => sum + each.texto.length, 0);
+    if (!take(await post(JSON.stringify({ ...about, documentos })), documentos.length, bytes)) return null;
+  }
+  for (const [nome, file] of chosen) {
+    if (!READ_THERE.test(nome)) continue;
+    const address = `${form.getAttribute("action")}/arquivo?${new URLSearchParams({ ...about, nome })}`;
+    if (!take(await post(file, address, "application/octet-stream"), 1, file.size)) return null;
   }
   return sent;
 }

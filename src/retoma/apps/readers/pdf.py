@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from typing import Any, Final
 
-from retoma.apps.documents.clients.cutting import HEAD
-from retoma.apps.documents.clients.ocr import MOST_PAGES as MOST_RECOGNIZED
-from retoma.apps.documents.clients.ocr import SIDE, Picture, Recognize, recognizer
-from retoma.apps.documents.model import Ocr
+from retoma.apps.readers.cutting import HEAD
+from retoma.apps.readers.ocr import MOST_PAGES as MOST_RECOGNIZED
+from retoma.apps.readers.ocr import SIDE, Picture, Recognize, recognizer
+from retoma.apps.readers.rules import Ocr
 from retoma.engine.errors import Permanent
 
 MOST_PAGES: Final = 2_000  # looked at in one file, however little they say

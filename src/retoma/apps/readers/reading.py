@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Final
 
-from retoma.apps.documents.clients.cutting import clean_text, cut_text
-from retoma.apps.documents.clients.docx import read_docx
-from retoma.apps.documents.clients.pdf import read_pdf
-from retoma.apps.documents.clients.plain import (
+from retoma.apps.readers.cutting import clean_text, cut_text
+from retoma.apps.readers.docx import read_docx
+from retoma.apps.readers.pdf import read_pdf
+from retoma.apps.readers.plain import (
     looks_like_page,
     looks_like_text,
     read_page,
     read_text,
 )
-from retoma.apps.documents.model import CHARS, Ocr
+from retoma.apps.readers.rules import MOST_TEXT, Ocr
 from retoma.engine.errors import Permanent
 
 MIB: Final = 1 << 20
@@ -27,7 +27,6 @@ LARGEST: Final = 50 * MIB  # bytes of a file
 MEMORY: Final = 512 * MIB  # of the child, all that it has loaded included
 CPU: Final = 60.0  # seconds of its processor
 WALL: Final = 120.0  # seconds by the clock on the wall
-MOST_TEXT: Final = CHARS[1]  # characters: more than that no project shows to a model
 
 PDF_WITHIN: Final = 1_024  # bytes before which %PDF- stands, as readers allow
 OLE: Final = bytes.fromhex(
@@ -62,8 +61,10 @@ def read_file(path: str, name: str, ocr: str = Ocr.NEVER) -> Read:
     return read_document(file.read_bytes(), name, Ocr(ocr))
 
 
-def read_document(content: bytes, name: str, ocr: Ocr = Ocr.NEVER) -> Read:
-    """Permanent `empty`, `too_large`, `corrupt`, `encrypted`, `needs_ocr`, `unsupported` or
+def read_document(
+    content: bytes, name: str, ocr: Ocr = Ocr.NEVER, most: int = MOST_TEXT
+) -> Read:
+    """At most `most` characters are kept of it. Permanent `empty`, `too_large`, `corrupt`, `encrypted`, `needs_ocr`, `unsupported` or
     `wrong_extension` where there is nothing to classify; `no_ocr` where pictures are to be read and
     nothing is there to read them."""
     if not content:
@@ -71,7 +72,7 @@ def read_document(content: bytes, name: str, ocr: Ocr = Ocr.NEVER) -> Read:
     if len(content) > LARGEST:
         raise _too_large()
     kind = kind_of(content, name)
-    return _pdf(content, ocr) if kind == "pdf" else READERS[kind](content)
+    return _pdf(content, ocr, most) if kind == "pdf" else READERS[kind](content, most)
 
 
 def kind_of(content: bytes, name: str) -> str:
@@ -92,11 +93,11 @@ def kind_of(content: bytes, name: str) -> str:
     raise Permanent(f"its content is not what .{called} files have", code="wrong_extension")
 
 
-def _pdf(content: bytes, ocr: Ocr) -> Read:
-    found = read_pdf(content, MOST_TEXT, ocr)
+def _pdf(content: bytes, ocr: Ocr, most: int) -> Read:
+    found = read_pdf(content, most, ocr)
     if not found.speaks:
         raise _pictures() if found.pictures else _empty()
-    read = _read(found.text, by=found.by)
+    read = _read(found.text, most, by=found.by)
     return replace(
         read,
         pages=found.count,
@@ -105,30 +106,30 @@ def _pdf(content: bytes, ocr: Ocr) -> Read:
     )
 
 
-def _docx(content: bytes) -> Read:
-    return _read(read_docx(content), by="docx")
+def _docx(content: bytes, most: int) -> Read:
+    return _read(read_docx(content), most, by="docx")
 
 
-def _html(content: bytes) -> Read:
-    return _read(read_page(content), by="html")
+def _html(content: bytes, most: int) -> Read:
+    return _read(read_page(content), most, by="html")
 
 
-def _text(content: bytes) -> Read:
-    return _read(read_text(content), by="text")
+def _text(content: bytes, most: int) -> Read:
+    return _read(read_text(content), most, by="text")
 
 
-READERS: Final[Mapping[str, Callable[[bytes], Read]]] = {
+READERS: Final[Mapping[str, Callable[[bytes, int], Read]]] = {
     "docx": _docx,
     "html": _html,
     "text": _text,
 }
 
 
-def _read(said: str, *, by: str) -> Read:
+def _read(said: str, most: int, *, by: str) -> Read:
     whole = clean_text(said)
     if not whole:
         raise _empty()
-    text, left_out = cut_text(whole, MOST_TEXT)
+    text, left_out = cut_text(whole, most)
     return Read(text=text, cut=left_out > 0, by=by)
 
 

@@ -1,0 +1,78 @@
+"""Tell the operator's webhook that a submission is over: every document of it is embedded, or has failed.
+
+One job follows each batch. It waits as a row between its looks, and posts under a key of its own, so that a
+receiver knows a second delivery for what it is.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from retoma.apps.embeddings.model import COMPLETION
+from retoma.apps.tools import Tools
+from retoma.engine.context import Context
+from retoma.engine.kind import Kind, job
+from retoma.engine.outcome import Skip, Snooze, Unknown
+from retoma.engine.retry import Retry
+from retoma.engine.states import State
+from retoma.outbound import Policy
+from retoma.secret import Secret
+
+LOOKS: Final = (1.0, 30.0)  # seconds between two looks at a batch
+EVENT: Final = "embeddings.complete"
+NOBODY: Final = Skip("nobody is told: RETOMA_EMBEDDINGS_WEBHOOK is not set here")
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The batch, and the collection that it is of."""
+
+    batch: int
+    collection: str
+
+
+def kinds_of(tools: Tools) -> list[Kind]:
+    @job(
+        name=COMPLETION,
+        application="embeddings",
+        retry=Retry(attempts=20, base=5.0, cap=3600.0),
+    )
+    async def completion(ctx: Context, followed: Followed) -> Any:
+        return await _tell(ctx, tools, followed)
+
+    made: Any = completion
+    return [made.kind]
+
+
+async def _tell(ctx: Context, tools: Tools, followed: Followed) -> Any:
+    where = tools.settings.embeddings_webhook
+    if where is None:
+        return NOBODY
+    progress = await (await tools.retoma.batch(followed.batch)).progress()
+    if not progress.finished:
+        least, most = LOOKS
+        eta = most if progress.eta is None else progress.eta.total_seconds()
+        return Snooze(min(max(eta, least), most))
+    url = Secret(where.get_secret_value())
+    key = f"{await tools.retoma.database_id()}-embeddings-{followed.batch}-{ctx.generation}"
+    counts = progress.counts
+    told = {
+        "event": EVENT,
+        "key": key,
+        "collection": followed.collection,
+        "batch": followed.batch,
+        "documents": progress.total,
+        "embedded": counts.get(State.DONE, 0),
+        "failed": counts.get(State.DEAD, 0),
+        "canceled": counts.get(State.CANCELED, 0) + counts.get(State.SKIPPED, 0),
+    }
+
+    async def posted() -> int:
+        answer = await tools.out.post(
+            Policy.toward("embeddings webhook", url.reveal()),
+            url.reveal(),
+            headers={"Idempotency-Key": key},
+            json=told,
+        )
+        return answer.status
+
+    return await ctx.step("notify", posted, once=True, unknown=Unknown.REPEAT)
