@@ -41,7 +41,7 @@ class Walk:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
 
     def by_file(self) -> dict[str, list[str]]:
         found: dict[str, set[str]] = defaultdict(set)
