@@ -1,5 +1,6 @@
 """People at the door of an application, at its API or its pages: one client for each role."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ class Inhabited(Protocol):
 House = TypeVar("House", bound=Inhabited)
 
 
+# How Python writes a dict, an enum or an object: no text of a page.
+PYTHON = re.compile(r"\{'\w+': |<\w+\.\w+: '|<[\w.]+ object at 0x")
+
+
 @asynccontextmanager
 async def people(
     app: Retoma, application: Application, url: str
@@ -61,7 +66,10 @@ class Site(Generic[House]):
     async def seen(self, path: str, who: httpx2.AsyncClient | None = None) -> str:
         answer = await (who or self.operator).get(path, headers=PT)
         assert answer.status_code == 200, (path, answer.text)
-        return unescape(answer.text)
+        text = unescape(answer.text)
+        shown = PYTHON.search(text)
+        assert shown is None, (path, text[max(shown.start() - 200, 0) :][:400])
+        return text
 
 
 @asynccontextmanager
