@@ -63,6 +63,7 @@ REASONS: Final[Mapping[str, str]] = {
     "a file has no name": "a form without the name of a file",
     ".+ is too long: .+": "a length of time has a bound that follows from its unit",
     ".+ is too far away: from 1970 .+": "an instant has bounds that move with the clock",
+    "the layouts are .+, not .+": "which layouts there are is a setting",
     "there is no such folder .+": "which folders there are is the operator's setting",
 }  # fmt: skip
 

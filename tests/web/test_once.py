@@ -206,6 +206,13 @@ def test_every_post_of_every_application_takes_a_key(tmp_path):
 
     assert [] == without
     assert 60 < sum("post" in item for item in paths.values())
+    # A repeat under the same key answers 200 where the first answered 201.
+    created = {
+        path: item["post"]["responses"] for path, item in paths.items() if "post" in item
+    }
+    assert [] == [
+        path for path, codes in created.items() if "201" in codes and "200" not in codes
+    ]
 
 
 async def test_a_secret_that_a_page_shows_once_is_kept_nowhere(database_url):

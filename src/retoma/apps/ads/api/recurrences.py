@@ -56,7 +56,9 @@ async def list_recurrences(_: Viewer, house: AHouse) -> list[RecurrenceShown]:
     return [RecurrenceShown.model_validate(each) for each in found]
 
 
-@routes.post("/api/ads/recurrences", status_code=201)
+@routes.post(
+    "/api/ads/recurrences", status_code=201, responses={200: {"model": RecurrenceShown}}
+)
 async def add_recurrence(body: Recur, who: Operator, house: AHouse) -> RecurrenceShown:
     """Generate missions at every tick of a cron line; each tick once."""
     made = await recurrences.add_recurrence(house.retoma, body, actor=who.name)

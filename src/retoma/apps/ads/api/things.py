@@ -88,7 +88,7 @@ async def list_workers(
     return await _page(house, Sort.WORKERS, WorkerShown, cursor, limit)
 
 
-@routes.post("/api/workers", status_code=201)
+@routes.post("/api/workers", status_code=201, responses={200: {"model": Made}})
 async def add_worker(body: NewWorker, who: Admin, house: AHouse) -> Made:
     """A worker; without a storage_domain it takes nothing up."""
     return Made(ids=[await resources.add_resource(house.retoma, body, actor=who.name)])
@@ -120,7 +120,7 @@ async def list_proxies(
     return await _page(house, Sort.PROXIES, ProxyShown, cursor, limit)
 
 
-@routes.post("/api/proxies", status_code=201)
+@routes.post("/api/proxies", status_code=201, responses={200: {"model": Made}})
 async def add_proxy(body: NewProxy, who: Admin, house: AHouse) -> Made:
     """A proxy; without a name it is called by its host and port."""
     return Made(ids=[await resources.add_resource(house.retoma, body, actor=who.name)])
@@ -152,7 +152,7 @@ async def list_writers(
     return await _page(house, Sort.WRITERS, WriterShown, cursor, limit)
 
 
-@routes.post("/api/writers", status_code=201)
+@routes.post("/api/writers", status_code=201, responses={200: {"model": Made}})
 async def add_writer(body: NewWriter, who: Admin, house: AHouse) -> Made:
     """A writer."""
     return Made(ids=[await resources.add_resource(house.retoma, body, actor=who.name)])

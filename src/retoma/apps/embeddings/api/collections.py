@@ -86,7 +86,11 @@ class ReembeddingShown(Shown):
     jobs: int
 
 
-@routes.post("/api/embeddings/collections", status_code=201)
+@routes.post(
+    "/api/embeddings/collections",
+    status_code=201,
+    responses={200: {"model": CollectionShown}},
+)
 async def add_collection(body: NewCollection, who: Operator, house: AHouse) -> CollectionShown:
     """Its model is the one the settings name now; 409 where there is one of that name."""
     await service.add_collection(
