@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from retoma import manifest
 from retoma.cli import build
 from retoma.console.exits import Exit, Stop, code_of, guarded
 from retoma.db import Away, Busy, Full, ReplyLost, Unfit
@@ -154,3 +155,12 @@ def test_no_color_means_none(worked):
 
 def test_the_version_is_said(verb):
     assert verb("--version").out.startswith("retoma 0.")
+
+
+def test_an_application_that_cannot_be_loaded_takes_no_other_verb_along(monkeypatch, capsys):
+    monkeypatch.setattr(manifest, "installed", lambda: {"broken": "no_such_package:APP"})
+
+    assert {"jobs", "quotes"} <= build().commands.keys()
+    assert "the verbs of broken are left out: No module named" in capsys.readouterr().err
+    with pytest.raises(ModuleNotFoundError):
+        build(["broken"])

@@ -112,9 +112,17 @@ def _add_applications(made: Any, typed: Sequence[str]) -> None:
         {*APPLICATIONS} if typed and typed[0] in APPLICATIONS else {*APPLICATIONS, *installed()}
     )
     for name in sorted(known.intersection(typed) or known):
-        where = application_of(name).commands
-        if where is not None:
-            made.add_command(typer.main.get_group(load(where)), name)
+        try:
+            where = application_of(name).commands
+            group = None if where is None else typer.main.get_group(load(where))
+        except Exception as error:
+            if name in typed:
+                raise
+            # A package of somebody else's must not take the verbs of all others along.
+            print(f"retoma: the verbs of {name} are left out: {error}", file=sys.stderr)
+        else:
+            if group is not None:
+                made.add_command(group, name)
 
 
 def _translate(command: Any) -> None:
