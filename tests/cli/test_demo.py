@@ -287,6 +287,64 @@ def test_an_interrupted_demo_leaves_no_process_behind(tmp_path, at_once):
     wait_for(lambda: not at_work_in(tmp_path), "they are gone")
 
 
+# Stands for a runner that is stopped in the middle of a write: no other process can write until it goes on.
+HOLDER = """
+import fcntl, sys
+lock = open(sys.argv[1] + "-turn")
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+INTERRUPTED = """
+import asyncio, sys
+from asyncio.subprocess import PIPE
+from retoma.cli.stage import Stage
+from retoma.console.exits import guarded
+from retoma.console.processes import RunnerProcess
+from retoma.demo import world
+from retoma.demo.board import Board
+
+async def play(place):
+    stage = Stage(place, [], Board(None))
+    async with stage.opened():
+        await stage.app.write(lambda _: None)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", sys.argv[1], str(place.folder / "work.db"),
+            stdin=PIPE, stdout=PIPE, start_new_session=True,
+        )
+        await process.stdout.readline()
+        stage.fleet.alive["runner 9"] = frozen = RunnerProcess("runner 9", process)
+        frozen.freeze()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(5):
+                group.create_task(stage.app.write(lambda _: None))
+            await asyncio.sleep(0.5)
+            print("frozen", flush=True)
+
+def run():
+    with world.opened("demo", slots=1, anew=True) as place:
+        asyncio.run(play(place))
+
+guarded(run)
+"""
+
+
+def test_ctrl_c_ends_the_demo_while_a_frozen_runner_holds_the_database(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, HOLDER],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        assert demo.stdout is not None
+        assert "frozen\n" == demo.stdout.readline()
+        demo.send_signal(signal.SIGINT)
+        try:
+            assert 130 == demo.wait(PATIENCE / 4)
+        finally:
+            demo.kill()
+
+
 @pytest.mark.timeout(300)
 def test_up_goes_on_where_it_stopped_and_ctrl_c_drains_it(tmp_path):
     for awaited in ("quotes: a lote of 40", "of 40 go on"):

@@ -78,7 +78,13 @@ class Stage:
             self._settle()
             self._kept = asyncio.create_task(self.fleet.run(RUNNERS))
             async with self._house():
-                yield
+                try:
+                    yield
+                except BaseException:
+                    # Before the app closes: its writes would wait for a runner that is frozen while
+                    # it holds the write lock.
+                    self.kill()
+                    raise
             await stop_all(self._programs_of_all(), REST)
         finally:
             self.kill()

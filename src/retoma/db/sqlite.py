@@ -1,13 +1,11 @@
-"""SQLite through apsw: one writer thread a process, a turn between processes, readers apart.
+"""SQLite through apsw: one writer thread in each process, one process at a time, readers apart.
 
 Whatever waits when the last commit ends is committed together, each asker in a savepoint of its
-own. Between processes a blocking `flock` gives everybody a turn: SQLite's busy handler sleeps and
-starves. Whoever commits wakes the other processes by a socket for each (`wakeups.py`).
+own. Between processes a lock file decides who writes (`write_lock.py`). Whoever commits wakes the other processes by a socket for each (`wakeups.py`).
 """
 
 import asyncio
 import errno
-import fcntl
 import os
 import threading
 from collections import deque
@@ -43,12 +41,16 @@ from retoma.db.database import (
 from retoma.db.one_thread import OneThread
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.statements import Statement
-from retoma.db.wakeups import Wakeups, share_as
+from retoma.db.wakeups import Wakeups
+from retoma.db.write_lock import WriteLock
 from retoma.words import say
 
 T = TypeVar("T")
 
 BUSY_MS = 30_000  # only strangers make us wait here: our own processes take turns
+WRITE_LOCK_PATIENCE = (
+    10.0  # seconds until another process that keeps the write lock makes us say Busy
+)
 GROUP = 64  # askers that share a commit: keeps a turn short for the other processes
 CHECKPOINT_PAGES = 4_000  # 16 MB of log between checkpoints
 SYNCHRONOUS = ("full", "normal", "extra")
@@ -175,18 +177,18 @@ class Sqlite:
                     opened.close()
                     opened = None
                 if opened is None:
-                    opened = self._open(turn=True)
-                self._commit_together(opened.connection, opened.turn, asks)
+                    opened = self._open(to_write=True)
+                self._commit_together(opened, asks)
             except BaseException as error:  # noqa: BLE001 — every asker gets an answer, also the next
                 for ask in asks:
                     ask.fail(_translated(error, self._path))
         if opened is not None:
             opened.close()
 
-    def _open(self, *, turn: bool) -> "_Opened":
+    def _open(self, *, to_write: bool) -> "_Opened":
         try:
             connection = _connect(self._path, self._synchronous, self._moved)
-            lock = _open_turn(self._path) if turn else -1
+            lock = WriteLock(self._path, WRITE_LOCK_PATIENCE) if to_write else None
         except OSError as error:
             raise _refused(error, self._path) from error
         path = self._path.absolute()  # wherever this process goes from here
@@ -209,14 +211,9 @@ class Sqlite:
             size = min(GROUP, len(self._asks))
             return [self._asks.popleft() for _ in range(size)]
 
-    def _commit_together(
-        self, connection: apsw.Connection, turn: int, asks: "list[_Ask]"
-    ) -> None:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        try:
-            done = self._in_one_transaction(connection, asks)
-        finally:
-            fcntl.flock(turn, fcntl.LOCK_UN)
+    def _commit_together(self, opened: "_Opened", asks: "list[_Ask]") -> None:
+        with opened.locked():
+            done = self._in_one_transaction(opened.connection, asks)
         if done:
             self._wake_others(set().union(*(ask.topics for ask in asks)))
             for ask in asks:
@@ -224,11 +221,11 @@ class Sqlite:
         else:
             # One of them undid the others' work (no room, no memory): each on its own, then.
             for ask in asks:
-                self._alone(connection, turn, ask)
+                self._alone(opened, ask)
 
-    def _alone(self, connection: apsw.Connection, turn: int, ask: "_Ask") -> None:
+    def _alone(self, opened: "_Opened", ask: "_Ask") -> None:
         try:
-            self._commit_together(connection, turn, [ask])
+            self._commit_together(opened, [ask])
         except BaseException as error:  # noqa: BLE001 — its own answer, not its neighbours'
             ask.fail(_translated(error, self._path))
 
@@ -286,7 +283,7 @@ class Sqlite:
         if self._reading is not None and self._replaced(self._reading):
             self._close_reading()
         if self._reading is None:
-            self._reading = self._open(turn=False)
+            self._reading = self._open(to_write=False)
             self._reading.connection.execute("PRAGMA query_only = on")
         return self._reading.connection
 
@@ -316,19 +313,28 @@ class _CommitFailed(Away):
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A connection, which file it is to, and the lock that gives its process a turn."""
+    """A connection, which file it is to, and the lock of who writes."""
 
     connection: apsw.Connection
     path: Path
     file: _File | None
-    turn: int
+    lock: WriteLock | None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        assert self.lock is not None  # noqa: S101 — opened to write
+        self.lock.take()
+        try:
+            yield
+        finally:
+            self.lock.release()
 
     def close(self) -> None:
         """Close it. A last checkpoint that fails is made by whoever opens the file next."""
         with suppress(apsw.Error):
             self.connection.close()
-        if self.turn >= 0:
-            os.close(self.turn)
+        if self.lock is not None:
+            self.lock.close()
 
 
 @dataclass(slots=True)
@@ -572,23 +578,12 @@ def _keep_log(connection: apsw.Connection, path: Path) -> None:
     """Switch to WAL, one process at a time: here SQLite says busy at once, and waits for nobody."""
     if list(connection.execute("PRAGMA journal_mode")) == [("wal",)]:
         return
-    turn = _open_turn(path)
+    lock = WriteLock(path, WRITE_LOCK_PATIENCE)
     try:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+        lock.take()
         connection.execute("PRAGMA journal_mode = wal").fetchall()
     finally:
-        os.close(turn)
-
-
-def _open_turn(path: Path) -> int:
-    """The file whose lock gives a process its turn to write; for all who may write the database."""
-    turn, how = Path(f"{path}-turn"), os.O_RDWR | os.O_NOFOLLOW
-    try:
-        made = os.open(turn, how | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return os.open(turn, how)
-    share_as(path, made)
-    return made
+        lock.close()
 
 
 def _may_be_ours(connection: apsw.Connection) -> bool:
