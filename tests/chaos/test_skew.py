@@ -19,7 +19,9 @@ from tests.chaos.world import Process, World
 HOUR = 3600.0
 JOBS = 60
 PAYLOADS = [
-    {"steps": 3, "ms": 20, "each": n % 3, "fails": int(n % 4 == 0)} for n in range(JOBS)
+    # Long enough that a test process which is short of CPU time still sees the victim at work.
+    {"steps": 3, "ms": 200, "each": n % 3, "fails": int(n % 4 == 0)}
+    for n in range(JOBS)
 ]
 
 

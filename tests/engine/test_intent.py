@@ -2,9 +2,9 @@
 
 import pytest
 
-from retoma import Context, Happened, IllegalMove, Permanent, Retoma, State, Transient
+from retoma import Context, Happened, IllegalMove, Permanent, Retoma, Retry, State, Transient
 from retoma.engine.testing import drain
-from tests.engine.aids import AT_ONCE
+from tests.engine.aids import AT_ONCE, eventually, running
 
 
 async def test_e6_the_intent_is_committed_before_the_call(database_url):
@@ -78,6 +78,35 @@ async def test_e6_where_nobody_knows_it_waits_for_a_person(database_url):
         assert (State.PARKED, "unknown_remote") == (found.state, found.reason)
         assert 1 == wire.paid
         assert "nobody knows" in (await app.events(job.id))[-1].details["why"]
+
+
+async def test_e6_a_waiting_job_whose_payment_may_have_gone_through_is_not_skipped(
+    database_url,
+):
+    """Found by the simulation: it was skipped between two attempts, and the payment was forgotten."""
+    async with Retoma(database_url) as app:
+        wire = Wire()
+
+        @app.job(retry=Retry(base=3600.0, cap=3600.0))
+        async def story(ctx: Context) -> int:
+            return await ctx.step("pay", wire.pay, once=True)
+
+        batch = await app.submit_many(story, [None], name="monday")
+        [job] = await app.jobs()
+        async with running(app):
+            await eventually(lambda: failed_once(app, job.id))
+
+        with pytest.raises(IllegalMove, match="nobody has seen step pay end"):
+            await app.skip(job.id, "sold")
+        assert 0 == await batch.skip("sold", codes="exception")
+        assert State.WAITING is (await app.get(job.id)).state
+
+        await app.cancel(job.id)
+        assert State.CANCELED is (await app.get(job.id)).state
+
+
+async def failed_once(app: Retoma, job: int) -> bool:
+    return "failed" in {event.type for event in await app.events(job)}
 
 
 @pytest.mark.parametrize(("said", "paid", "result"), [("gone", 2, "2"), ("this", 1, "7")])

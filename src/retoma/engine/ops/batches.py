@@ -182,7 +182,8 @@ class Batch:
     ) -> int:
         """End one job, or all that failed with these codes, without doing them.
 
-        What is dead, parked or waiting can be skipped; what is running cannot.
+        What is dead, parked or waiting can be skipped; what is running cannot, nor what waits while
+        nobody has seen one of its steps end.
         """
         said = check_reason(why)
         if (job is None) == (codes is None):
@@ -194,7 +195,9 @@ class Batch:
             return partial(store.skip_jobs, was=was, why=said, actor=actor)
 
         wanted = _codes(codes)
-        return await self._each(SKIPPABLE, move, actor, "batch.skipped", codes=wanted)
+        return await self._each(
+            SKIPPABLE, move, actor, "batch.skipped", codes=wanted, all_seen=True
+        )
 
     async def cancel(self, *, actor: str = ACTOR) -> int:
         """End everything that is still open. What is running is asked, and ends at its next step."""
@@ -228,13 +231,14 @@ class Batch:
         *,
         codes: Sequence[str] | None = None,
         since: datetime | None = None,
+        all_seen: bool = False,
     ) -> int:
         """Move every job of these states; how many that was."""
         await self._all_moved_in()
         began = await self._database.read(self._now)
         moved = 0
         for was in states:
-            which = Which(self.id, was, since or began, codes)
+            which = Which(self.id, was, since or began, codes, all_seen)
             moved += await self._until_none_is_left(which, move(was), actor, told)
         return moved
 

@@ -57,10 +57,12 @@ class Which:
     was: State
     since: datetime  # who has moved later than this is left alone
     codes: Sequence[str] | None = None
+    all_seen: bool = False  # leave out waiting jobs with a step that nobody has seen end
 
     def parameters(self) -> dict[str, Any]:
         codes = None if self.codes is None else _keys(self.codes)
-        return {"batch": self.batch, "was": self.was, "since": self.since, "codes": codes}
+        found = {"batch": self.batch, "was": self.was, "since": self.since, "codes": codes}
+        return found if self.was in STOPPED else found | {"all_seen": int(self.all_seen)}
 
 
 class Bite(NamedTuple):
@@ -166,7 +168,7 @@ def skip_jobs(
 ) -> int:
     """Ended without being done. What is dead is opened again first: an end is left no other way.
 
-    What waits for remote work waits on: it can be canceled, which has that stopped first.
+    A waiting job with a step that nobody saw end stays as it is: its next attempt finds out, or asks a person.
     """
     anyway = int(was is not State.WAITING)
     if was is State.DEAD:

@@ -179,11 +179,16 @@ def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
         )
     picked = [Picked(job, found.code, found.queue, found.kind, found.batch)]
     if not skip_jobs(tx, picked, 0, was=found.state, why=why, actor=actor):
-        if found.state is State.WAITING and tx.one(UNKNOWN_STEPS, job=job) is not None:
+        if (
+            found.state is State.WAITING
+            and (step := tx.one(UNKNOWN_STEPS, job=job)) is not None
+        ):
             raise IllegalMove(
                 say(
-                    "job {job} waits for remote work: cancel it, that stops the work first",
+                    "job {job} cannot be skipped: nobody has seen step {step} end. Its next attempt finds"
+                    " out; `cancel` stops remote work first",
                     job=job,
+                    step=step[0],
                 )
             )
         raise IllegalMove(

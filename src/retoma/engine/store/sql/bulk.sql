@@ -55,6 +55,9 @@ WHERE j.batch = :batch AND j.state = :was
   AND j.id <= (SELECT last_job FROM batches WHERE id = :batch)
   AND (j.state NOT IN ('waiting', 'running') OR j.cancel_at IS NULL)
   AND (j.code IN (SELECT key FROM json_each(:codes)) OR CAST(:codes AS text) IS NULL)
+  AND (CAST(:all_seen AS integer) = 0 OR NOT EXISTS (
+      SELECT 1 FROM steps s WHERE s.job = j.id AND (s.state = 'begun'
+          OR s.state = 'saved' AND s.name >= 'remote:' AND s.name < 'remote;')))
   AND (SELECT e.at FROM events e WHERE e.job = j.id AND e.seq = j.seq) <= :since
 LIMIT 1;
 
@@ -77,15 +80,16 @@ RETURNING id, runner;
 
 -- name: skip_jobs
 -- Jobs nobody holds end without being done. Compare and set on the state somebody saw; their epoch stays.
--- One that waits for remote work is not ended so, unless :anyway: nobody would stop that work.
+-- One with a step that nobody saw end is not, unless :anyway: remote work would run on, and a payment that may
+-- have gone through would be forgotten.
 -- IS TRUE keeps an index of states out of it: they are found by their ids.
 UPDATE jobs SET state = 'skipped', seq = seq + 1, ended_at = (SELECT clock()), turn = NULL,
     aside = NULL, reason = NULL, code = NULL
 WHERE id IN (SELECT CAST(o.key AS bigint) FROM json_each(:jobs) o) AND (state = :was) IS TRUE
   AND (CAST(:anyway AS integer) = 1 OR NOT EXISTS (
       SELECT 1 FROM steps s
-      WHERE s.job = jobs.id AND s.name >= 'remote:' AND s.name < 'remote;'
-        AND s.state IN ('begun', 'saved')))
+      WHERE s.job = jobs.id AND (s.state = 'begun'
+          OR s.state = 'saved' AND s.name >= 'remote:' AND s.name < 'remote;')))
 RETURNING id;
 
 -- name: stop_remote
