@@ -16,6 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from retoma.engine.isolation.scratch import scratch
 from retoma.engine.log import get_logger
+from retoma.words import say
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LAUNCH: Final = 30.0  # seconds
@@ -127,14 +128,14 @@ class Painter:
     async def draw(self, html: str) -> bytes | str:
         """A PNG of its upper part; or, in words, why there is none. It never fails for a page."""
         if len(html) > MOST_HTML:
-            return "the page is too large to be drawn"
+            return say("the page is too large to be drawn")
         async with self._seats:
             try:
                 picture = await self._drawn(html)
             except Exception as error:  # noqa: BLE001 — a driver that dies raises whatever it likes
                 return _told(error)
         fits = isinstance(picture, str) or len(picture) <= MOST_BYTES
-        return picture if fits else "the picture is too large to be kept"
+        return picture if fits else say("the picture is too large to be kept")
 
     async def close(self) -> None:
         async with self._turn:
@@ -142,14 +143,14 @@ class Painter:
 
     async def _drawn(self, html: str) -> bytes | str:
         if asyncio.get_running_loop().time() < self._rests_until:
-            return "no browser starts here"
+            return say("no browser starts here")
         browser = await self._browser()
         try:
             async with asyncio.timeout(self.longest):
                 return await _drawn(browser, html)
         except TimeoutError:
             await self._drop(browser)  # whatever it is at, it does not let go
-            return f"not drawn within {self.longest:g} s"
+            return say("not drawn within {seconds:g} s", seconds=self.longest)
 
     async def _browser(self) -> Browser:
         async with self._turn:

@@ -7,6 +7,7 @@ from typing import Any
 from retoma.engine.isolation.bounded_json import parse_beside
 from retoma.engine.isolation.charset import charset_of, decode_text
 from retoma.engine.rules.errors import Transient, Unsure
+from retoma.words import say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +27,9 @@ class Answer:
             return await parse_beside(self.body)
         except ValueError:
             pass
-        text = f"{self.where}: the answer is not JSON"
+        text = say("{where}: the answer is not JSON", where=self.where)
         if self.changed:
-            raise Unsure(f"{text}; it may have happened", code="unsure")
+            raise Unsure(say("{text}; it may have happened", text=text), code="unsure")
         raise Transient(text, code="bad_answer")
 
     def text(self) -> str:

@@ -88,7 +88,7 @@ class Call:
         text = f"{self.where}: {what}"
         if self.maybe:
             code = sort.code if sort.raises is Permanent else "unsure"
-            return Unsure(f"{text}; it may have happened", code=code)
+            return Unsure(say("{text}; it may have happened", text=text), code=code)
         if issubclass(sort.raises, Transient):
             return sort.raises(text, code=sort.code, retry_after=wait)
         return Permanent(text, code=sort.code)

@@ -49,19 +49,22 @@ BLOCKED: Final = Sort(Permanent, "ssrf_blocked")
 # What ends a call, the narrower before the wider.
 FAILURES: Final[Mapping[type[Exception], tuple[Sort, str]]] = MappingProxyType(
     {
-        TooLarge: (Sort(Permanent, "too_large"), "the answer is larger than agreed"),
-        Unreadable: (BROKEN, "the answer cannot be unpacked"),
-        Unasked: (BROKEN, "the answer is not of a type it takes"),
-        NoName: (SILENCE, "no such name"),
-        httpx2.ConnectTimeout: (LATE, "no connection in time"),
-        httpx2.ConnectError: (SILENCE, "no connection"),
-        httpx2.TimeoutException: (LATE, "nothing came for too long"),
-        httpx2.LocalProtocolError: (Sort(Permanent, "bad_input"), "HTTP cannot carry that"),
-        httpx2.ProtocolError: (BROKEN, "what came is not HTTP, or broke off"),
-        httpx2.ProxyError: (SILENCE, "the proxy does not let us through"),
-        httpx2.TransportError: (SILENCE, "the connection broke"),
-        TimeoutError: (LATE, "no end within its time"),
-        OSError: (SILENCE, "the connection broke"),
+        TooLarge: (Sort(Permanent, "too_large"), say("the answer is larger than agreed")),
+        Unreadable: (BROKEN, say("the answer cannot be unpacked")),
+        Unasked: (BROKEN, say("the answer is not of a type it takes")),
+        NoName: (SILENCE, say("no such name")),
+        httpx2.ConnectTimeout: (LATE, say("no connection in time")),
+        httpx2.ConnectError: (SILENCE, say("no connection")),
+        httpx2.TimeoutException: (LATE, say("nothing came for too long")),
+        httpx2.LocalProtocolError: (
+            Sort(Permanent, "bad_input"),
+            say("HTTP cannot carry that"),
+        ),
+        httpx2.ProtocolError: (BROKEN, say("what came is not HTTP, or broke off")),
+        httpx2.ProxyError: (SILENCE, say("the proxy does not let us through")),
+        httpx2.TransportError: (SILENCE, say("the connection broke")),
+        TimeoutError: (LATE, say("no end within its time")),
+        OSError: (SILENCE, say("the connection broke")),
     }
 )
 
@@ -294,7 +297,7 @@ class Outbound:
         if sort.known and call.is_deed:
             call.maybe = False  # the deed itself was refused, not what a redirect led to
         wait = asked_wait(response.headers, self._clock.wall())
-        return call.failed(sort, f"answered {status}", wait)
+        return call.failed(sort, say("answered {status}", status=status), wait)
 
     # — which way —
 
@@ -440,7 +443,7 @@ def _length(response: httpx2.Response) -> int:
 
 def _meaning(error: Exception) -> tuple[Sort, str]:
     if isinstance(error, httpx2.ProxyError) and str(error).startswith("407"):
-        return LOCKED, "the proxy does not know us"
+        return LOCKED, say("the proxy does not know us")
     if isinstance(error, httpx2.ConnectError) and untrusted(error):
-        return SILENCE, "its certificate is not trusted"
+        return SILENCE, say("its certificate is not trusted")
     return next(meant for kind, meant in FAILURES.items() if isinstance(error, kind))

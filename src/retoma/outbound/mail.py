@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from retoma.engine.rules.errors import Permanent, Transient, Unsure
 from retoma.secret import Secret
+from retoma.words import say
 
 TIMEOUT = 30.0  # seconds without a byte
 LATER = 500  # a reply below it may be another one tomorrow
@@ -79,7 +80,7 @@ def _sorted(postbox: Postbox) -> Iterator[None]:
     except smtplib.SMTPAuthenticationError as error:
         if error.smtp_code < LATER:
             raise _refused(where, error.smtp_code) from None
-        told = f"{where}: it refused our user or password"
+        told = say("{where}: it refused our user or password", where=where)
         raise Permanent(told, code="config") from None
     except smtplib.SMTPNotSupportedError as error:
         raise Permanent(f"{where}: {error}", code="config") from None
@@ -89,16 +90,22 @@ def _sorted(postbox: Postbox) -> Iterator[None]:
     except smtplib.SMTPResponseException as error:
         raise _refused(where, error.smtp_code) from None
     except smtplib.SMTPServerDisconnected:
-        raise Unsure(f"{where}: the connection broke; it may have happened") from None
+        raise Unsure(
+            say("{where}: the connection broke; it may have happened", where=where)
+        ) from None
     except smtplib.SMTPException as error:
         raise Permanent(f"{where}: {type(error).__name__}", code="config") from None
     except ssl.SSLCertVerificationError as error:
-        told = f"{where}: its certificate is not trusted: {error.verify_message}"
+        told = say(
+            "{where}: its certificate is not trusted: {why}",
+            where=where,
+            why=error.verify_message,
+        )
         raise Permanent(told, code="config") from None
     except OSError:
-        raise Transient(f"{where}: no connection", code="no_answer") from None
+        raise Transient(say("{where}: no connection", where=where), code="no_answer") from None
 
 
 def _refused(where: str, code: int) -> Transient | Permanent:
-    told = f"{where}: answered {code}"
+    told = say("{where}: answered {status}", where=where, status=code)
     return Transient(told) if code < LATER else Permanent(told, code="permanent")

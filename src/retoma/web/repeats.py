@@ -1,6 +1,8 @@
-"""What was asked under one Idempotency-Key a moment ago, in the memory of this process alone.
+"""What a page has answered under one Idempotency-Key a moment ago, in the memory of this process alone.
 
 The second press of a button may be read when the first one is answered already: it has to be told the same.
+That it is done once is kept by the database, for all processes (`replay`); what was said is kept here, since
+it may be a secret that is shown once.
 """
 
 import asyncio

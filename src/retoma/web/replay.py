@@ -2,11 +2,13 @@
 
 What creates something keeps its answer in the transaction that creates it (`written`). Any other verb
 only moves what is in a state to be moved, and a crash may let it be asked again: its answer is kept once
-it is known (`answered_once`).
+it is known (`answered_once`). A form of a page reserves its key before it is done, whichever process a
+second press of its button comes to.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -16,11 +18,22 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from retoma.access import Person
-from retoma.codec import digest
+from retoma.codec import digest, encode
+from retoma.db import Database
 from retoma.engine.run.transaction import Transaction
-from retoma.engine.store import Asked, check_same, find_answer
+from retoma.engine.store import (
+    Asked,
+    check_same,
+    find_answer,
+    find_reserved,
+    keep_reserved_answer,
+    release_answer,
+    reserve_answer,
+)
+from retoma.engine.store.answers import ABANDONED
 from retoma.engine.writing.once import Answered
 from retoma.web.house import House, house_of
+from retoma.web.repeats import REMEMBERED
 from retoma.web.request_body import BODY, RequestBody
 from retoma.web.wire import ONCE, OnceKey
 
@@ -30,6 +43,9 @@ M = TypeVar("M", bound=BaseModel)
 LARGEST_KEPT: Final = 256 * 1024  # bytes of an answer; a larger one is made anew
 # By these a page goes on: an answer without them leads nowhere.
 KEPT_HEADERS: Final = ("content-type", "cache-control", "location", "hx-redirect")
+LEADING: Final = ("location", "hx-redirect")
+FIRST_LOOK: Final = 0.02  # seconds between looks at what another process does
+LAST_LOOK: Final = 0.5
 KEYS: Final = TypeAdapter[str](OnceKey)
 
 
@@ -72,18 +88,27 @@ def _kept(shown: BaseModel) -> Any:
 # — verbs that keep no answer of their own —
 
 
+class Keeps(StrEnum):
+    """What is kept in the database of an answer under a key."""
+
+    ANSWER = "answer"  # all of it, for whoever asks later: of the API
+    OUTCOME = (
+        "outcome"  # that it was done, and where it leads: of a page, which may show a secret
+    )
+    NOTHING = "nothing"  # of what only looks
+
+
 async def answered_once(
     request: Request,
     who: Person,
     answer: Callable[[Request], Awaitable[Response]],
-    *,
-    keeps: bool,
+    keeps: Keeps,
 ) -> Response:
     """Answer, or say again what was answered under the same key.
 
-    `keeps`: for whoever asks later, in the database. Else only those are answered alike who ask within
-    half a minute, by the memory of this process: what a page says may be a secret that is shown once, and
-    is written down nowhere.
+    What a page says may be a secret that is shown once, and is written down nowhere: requests of this
+    process are answered alike from memory for half a minute, those of another process are told only
+    where it leads.
     """
     key = request.headers.get(ONCE)
     if key is None:
@@ -93,16 +118,75 @@ async def answered_once(
     repeat = house.repeats.enter(who.name, key)
     try:
         async with repeat.lock:  # the second press waits for the answer to the first
-            if keeps:
+            if keeps is Keeps.ANSWER:
                 return await _answered(request, house, asked, answer)
             if repeat.given is not None and repeat.asked is not None:
                 check_same(asked, repeat.asked.what, repeat.asked.hash)
                 return _response_of(repeat.given)
-            response = await answer(request)
-            repeat.asked, repeat.given = asked, _kept_of(response)
+            if keeps is Keeps.NOTHING:
+                response, done = await answer(request), True
+            else:
+                response, done = await _reserved(request, house, asked, answer)
+            if done:
+                repeat.asked, repeat.given = asked, _kept_of(response)
             return response
     finally:
         house.repeats.leave(repeat)
+
+
+async def _reserved(
+    request: Request,
+    house: House,
+    asked: Asked,
+    answer: Callable[[Request], Awaitable[Response]],
+) -> tuple[Response, bool]:
+    """Answer under a key that no other process has; else, and False, tell where its answer led."""
+    database = await house.retoma.database()
+    while not await database.write(
+        lambda tx: reserve_answer(tx, asked, remembered=REMEMBERED), verb="reserve_answer"
+    ):
+        before = await _outcome(house, database, asked)
+        if before is not None:
+            return _outcome_response(json.loads(before)), False
+    try:
+        response = await answer(request)
+    except Exception:
+        await database.write(lambda tx: release_answer(tx, asked), verb="release_answer")
+        raise
+    if response.status_code >= HTTPStatus.BAD_REQUEST:
+        await database.write(lambda tx: release_answer(tx, asked), verb="release_answer")
+    else:
+        kept = encode({"status": response.status_code, "headers": _kept_headers(response)})
+        await database.write(
+            lambda tx: keep_reserved_answer(tx, asked, kept), verb="keep_reserved_answer"
+        )
+    return response, True
+
+
+async def _outcome(house: House, database: Database, asked: Asked) -> str | None:
+    """Wait for the other process to be done; None: the key is free again.
+
+    The deadline of this request ends the wait."""
+    wait = FIRST_LOOK
+    began = house.retoma.clock.now()
+    while house.retoma.clock.now() - began < ABANDONED:
+        found = await database.read(lambda tx: find_reserved(tx, asked))
+        if found is None:
+            return None
+        if found.answer is not None:
+            return found.answer
+        await house.retoma.clock.sleep(wait)
+        wait = min(2 * wait, LAST_LOOK)
+    return None
+
+
+def _outcome_response(kept: Mapping[str, Any]) -> Response:
+    """Without a place to lead to, the page stays as it is: its first answer changes it."""
+    headers = kept["headers"]
+    leads = {name: headers[name] for name in LEADING if name in headers}
+    if leads:
+        return Response(status_code=kept["status"], headers=leads)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 async def _answered(
@@ -157,10 +241,15 @@ def _kept_of(response: Response) -> dict[str, Any] | None:
         text = body.decode()
     except UnicodeDecodeError:
         return None
-    headers = {
-        name: response.headers[name] for name in KEPT_HEADERS if name in response.headers
+    return {
+        "status": response.status_code,
+        "headers": _kept_headers(response),
+        "body": text,
     }
-    return {"status": response.status_code, "headers": headers, "body": text}
+
+
+def _kept_headers(response: Response) -> dict[str, str]:
+    return {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
 
 
 def _response_of(kept: Mapping[str, Any]) -> Response:

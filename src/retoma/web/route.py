@@ -21,7 +21,7 @@ from retoma.web.bounds import UNSAFE
 from retoma.web.flaws import flaws_of
 from retoma.web.house import house_of, visit_at
 from retoma.web.problems import Flaw, Refusal
-from retoma.web.replay import answered_once
+from retoma.web.replay import Keeps, answered_once
 from retoma.web.request_body import BODY, STRANGERS, Gone, RequestBody
 from retoma.web.sign_in import admit, needs_of
 from retoma.web.wire import ONCE
@@ -74,8 +74,9 @@ class Route(APIRoute):
                 if who is None or request.method != "POST" or keeps_answers:
                     return await handle(request)
                 # What only looks keeps no answer: whoever may not write must not fill the database.
-                keeps = self.include_in_schema and role is not Role.VIEWER
-                return await answered_once(request, who, handle, keeps=keeps)
+                of_page = Keeps.ANSWER if self.include_in_schema else Keeps.OUTCOME
+                keeps = Keeps.NOTHING if role is Role.VIEWER else of_page
+                return await answered_once(request, who, handle, keeps)
             except Gone:
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)  # sent to nobody
             except Exception as error:  # noqa: BLE001 — the last door: said as a problem

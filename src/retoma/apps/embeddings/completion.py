@@ -17,10 +17,11 @@ from retoma.engine.rules.states import State
 from retoma.outbound import Policy
 from retoma.secret import Secret
 from retoma.toolkit.tools import Tools
+from retoma.words import say
 
 LOOKS: Final = (1.0, 30.0)  # seconds between two looks at a batch
 EVENT: Final = "embeddings.complete"
-NOBODY: Final = Skip("nobody is told: RETOMA_EMBEDDINGS_WEBHOOK is not set here")
+NOBODY: Final = Skip(say("nobody is told: RETOMA_EMBEDDINGS_WEBHOOK is not set here"))
 
 
 @dataclass(frozen=True, slots=True)

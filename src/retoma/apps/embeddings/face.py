@@ -261,7 +261,7 @@ class QueueClaim:
         hold = _Hold(Lone(me.id, claim.held, claim.limit_key), claim, worker)
         self._holds[job] = hold
         if claim.time_left is not None and claim.time_left <= 0:
-            why: dict[str, object] = {"message": "the job's deadline has passed"}
+            why: dict[str, object] = {"message": say("the job's deadline has passed")}
             self._end(hold, settlement.buried(DeadReason.DEADLINE, "deadline", why))
             return False
         self._log("job.claimed", hold, JobStatus.PROCESSING)

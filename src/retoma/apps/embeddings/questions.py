@@ -43,8 +43,8 @@ SLOTS: Final = 16  # questions that one process pays for at the same time
 # Seconds between two looks at a question that somebody else has in hand: some 15 in all.
 LOOKS: Final = (0.02, 0.05, 0.1, 0.2, *(0.4,) * 36)
 GATES: Final = (budget.GATE, breaker.GATE)  # behind them a question would wait for hours
-OTHER: Final = Skip("it was asked of another model")
-LATE: Final = Skip("whoever asked it waits no longer")
+OTHER: Final = Skip(say("it was asked of another model"))
+LATE: Final = Skip(say("whoever asked it waits no longer"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Questions:
             return ItemRefused.by(Refusal(told.refused))
         kept = await self._kept(asked.hash)
         if kept is None:
-            raise Transient(told.failed or "nobody has made a vector of the question")
+            raise Transient(told.failed or say("nobody has made a vector of the question"))
         return kept
 
     async def _ended(self, job: int, actor: str) -> Job:
@@ -129,7 +129,7 @@ class Questions:
             raise IllegalMove(
                 say("this question was not paid for: {gate} is shut", gate=seen.aside)
             )
-        raise Transient(failed or "nobody has asked the provider for the question yet")
+        raise Transient(failed or say("nobody has asked the provider for the question yet"))
 
     async def _failed(self, job: int) -> str | None:
         """What its call said that came to nothing; None: there was no call."""

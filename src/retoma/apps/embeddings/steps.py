@@ -41,6 +41,7 @@ from retoma.engine.run.transaction import Transaction
 from retoma.engine.traces import TRACES
 from retoma.engine.writing.coalescer import Together
 from retoma.toolkit.tools import Tools
+from retoma.words import say
 
 ASK: Final = "pedir"
 KEEP: Final = "guardar"
@@ -48,8 +49,8 @@ TIDY: Final = "embeddings.tidy"
 TRIES: Final = Retry(attempts=ATTEMPTS, base=2.0, cap=300.0)
 LOOKS: Final = (0.1, 2.0)  # seconds between two looks at texts that others have in hand
 BEING_TOLD: Final = 1.0  # seconds until a retried document looks whether the webhook was told
-GONE: Final = Skip("the document was deleted")
-PASSED: Final = Skip("the document was embedded anew meanwhile")
+GONE: Final = Skip(say("the document was deleted"))
+PASSED: Final = Skip(say("the document was embedded anew meanwhile"))
 LONG: Final = 200_000  # characters: cutting more than that would keep the loop from others
 
 
@@ -113,8 +114,12 @@ class Documents:
         provider = self._made()
         if model_of(provider) != wanted.model:
             raise Permanent(
-                f"its collection is of the model {wanted.model}, the provider is of"
-                f" {model_of(provider)}: embed the collection anew, or set the other back",
+                say(
+                    "its collection is of the model {wanted}, the provider is of {found}: embed the"
+                    " collection anew, or set the other back",
+                    wanted=wanted.model,
+                    found=model_of(provider),
+                ),
                 code="other_model",
             )
         return await _Telling(self, ctx, wanted, provider).tell()
@@ -228,7 +233,7 @@ class _Telling:
             return
         now = await self._house.wanted(self._of.document)
         if now is not None and now.has <= self._of.number:
-            raise Transient("vectors of it went away while it was embedded")
+            raise Transient(say("vectors of it went away while it was embedded"))
         self._end = GONE if now is None else PASSED
 
     # — the vectors —
@@ -327,16 +332,20 @@ def _refusal(refused: Sequence[ItemRefused], of: int) -> Transient | Permanent:
     code = refused[0].code
     known = CODES.get(code)
     again = known is not None and known.action is Action.RETRY
-    said = f"{len(refused)} of {of} chunks were refused: {refused[0].message}"
+    said = say(
+        "{n} of {of} chunks were refused: {why}", n=len(refused), of=of, why=refused[0].message
+    )
     return Transient(said, code=code) if again else Permanent(said, code=code)
 
 
 def _hashed(wanted: Wanted, input_type: InputType | None) -> list[tuple[Chunk, str]]:
     chunks = chunked(wanted.text, wanted.rule)
     if not chunks:
-        raise Permanent("the text has nothing in it", code="empty_text")
+        raise Permanent(say("the text has nothing in it"), code="empty_text")
     if len(chunks) > MOST_CHUNKS:
-        raise Permanent(f"{len(chunks)} chunks, {MOST_CHUNKS} at most", code="too_large")
+        raise Permanent(
+            say("{n} chunks, {most} at most", n=len(chunks), most=MOST_CHUNKS), code="too_large"
+        )
     model = wanted.model
     return [
         (each, content_hash(each.text, model.name, model.version, model.dims, input_type))

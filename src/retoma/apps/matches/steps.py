@@ -45,6 +45,7 @@ from retoma.engine.writing.coalescer import Together
 from retoma.outbound import Policy
 from retoma.secret import Secret
 from retoma.toolkit.tools import Tools
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -184,7 +185,8 @@ class Matches:
             raise  # told of already, or no try of this task any more
         except Exception as error:
             flaw = Transient(
-                f"{type(error).__name__}: its stack is in the timeline", code="exception"
+                say("{type}: its stack is in the timeline", type=type(error).__name__),
+                code="exception",
             )
             await self._failed(ctx, subject, flaw, None)
             raise
@@ -192,7 +194,7 @@ class Matches:
     async def _scraped(self, ctx: Context, wanted: Task, subject: Subject, way: Way) -> Any:
         site = self._site(wanted.of.league, way)
         if site.match_url(wanted.url) != wanted.url:
-            refused = Permanent("its address is none of the site's", code="OFF_SITE")
+            refused = Permanent(say("its address is none of the site's"), code="OFF_SITE")
             await self._failed(ctx, subject, refused, None)
             raise refused
         fetched = await self._fetched(ctx, subject, site, wanted.url, way)
@@ -234,11 +236,11 @@ class Matches:
         there, way = await self._looked_up(partial(store.games.kept_of, partida=asked.partida))
         site = self._site(there.of.league, way)
         if site.match_url(there.url) != there.url:
-            raise Permanent("its address is none of the site's", code="OFF_SITE")
+            raise Permanent(say("its address is none of the site's"), code="OFF_SITE")
         subject = Subject(asked.partida, store.games.note, ctx.log)
         fetched = await self._fetched(ctx, subject, site, there.url, way)
         if fetched is None:
-            raise Transient(f"{there.url}: is not published", code="NOT_PUBLISHED")
+            raise Transient(say("{url}: is not published", url=there.url), code="NOT_PUBLISHED")
         try:
             page = await read_match(
                 ctx.read_apart, site, fetched.body, wanted=there.wanted, charset=fetched.charset
@@ -247,7 +249,10 @@ class Matches:
             await self._failed(ctx, subject, refused, fetched)
             raise
         if page.status is not MatchStatus.FINISHED:
-            raise Permanent(f"its page says that it is {page.status}", code="NOT_FINISHED")
+            raise Permanent(
+                say("its page says that it is {status}", status=page.status),
+                code="NOT_FINISHED",
+            )
         changed = await ctx.write(
             REPLACED, store.games.refreshed, asked, there.revision, page, f"job {ctx.job}"
         )

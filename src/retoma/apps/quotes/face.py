@@ -282,7 +282,7 @@ class Session:
         hold = _held(quote, Lone(boot, claim.held, claim.limit_key), claim, memory)
         self._holds[quote.id] = hold
         if claim.time_left is not None and claim.time_left <= 0:
-            why: dict[str, object] = {"message": "the job's deadline has passed"}
+            why: dict[str, object] = {"message": say("the job's deadline has passed")}
             self.end(hold, settlement.buried(DeadReason.DEADLINE, "deadline", why))
             raise self._refused(quote.id, job)
         return hold

@@ -42,6 +42,7 @@ from retoma.engine.rules.outcome import Unknown
 from retoma.engine.rules.retry import Retry
 from retoma.secret import Secret
 from retoma.toolkit.tools import Tools
+from retoma.words import say
 
 if TYPE_CHECKING:  # an extra
     from retoma.chromium import Painter
@@ -105,11 +106,11 @@ class Quotes:
         await self._reached(ctx, At.AI_ANALYSIS_DONE)
         if branch == "vehicle":
             if not isinstance(meaning, Vehicle):
-                raise Permanent("the analysis names no vehicle", code="bad_plan")
+                raise Permanent(say("the analysis names no vehicle"), code="bad_plan")
             found = await self._worth(ctx, meaning)
         else:
             if not isinstance(meaning, Plan):
-                raise Permanent("the analysis is no plan", code="bad_plan")
+                raise Permanent(say("the analysis is no plan"), code="bad_plan")
             found = await self._priced(ctx, meaning, before)
         return await ctx.step(At.FINALIZATION, _final, branch, found)
 
@@ -176,7 +177,7 @@ class Quotes:
         told = await self._paid(ctx, At.SHOPPING_SEARCH_START, SERPAPI, search)
         offers = await ctx.step(At.SHOPPING_SEARCH_DONE, _offers, told, plan)
         if not offers and not before.tested:
-            raise Permanent("the search found nothing that fits", code="no_results")
+            raise Permanent(say("the search found nothing that fits"), code="no_results")
         await self._reached(ctx, At.SHOPPING_SEARCH_DONE)
         return await self._tested(ctx, offers, before)
 
@@ -205,7 +206,12 @@ class Quotes:
         if found is None:
             said = sorted({each.code or "" for each in tested})
             raise Permanent(
-                f"none of {len(tested)} pages says a price: {said}", code="no_price"
+                say(
+                    "none of {n} pages says a price: {codes}",
+                    n=len(tested),
+                    codes=", ".join(said),
+                ),
+                code="no_price",
             )
         return await self._with_pictures(ctx, tested, found)
 
@@ -225,7 +231,9 @@ class Quotes:
             name = At.PRICE_EXTRACTION_PROGRESS
             kept = all(ctx.kept(name, key=key(each)) for each in asking)
             if fresh and not kept:
-                raise Transient(f"{len(asking)} shops did not answer", code="shops_away")
+                raise Transient(
+                    say("{n} shops did not answer", n=len(asking)), code="shops_away"
+                )
             fresh = fresh or not kept
             tested = await ctx.each(name, asking, test, key=key, concurrency=at_once)
             told |= {each.url: each for each in tested}
@@ -253,7 +261,7 @@ class Quotes:
             except (DatabaseError, LeaseLost):
                 raise
             except TimeoutError:
-                return f"not drawn within {DRAWING:g} s"
+                return say("not drawn within {seconds:g} s", seconds=DRAWING)
             except Exception as error:  # noqa: BLE001 — no picture is worth an attempt of the quote
                 return str(error).partition("\n")[0][:200]
 
@@ -279,7 +287,7 @@ class Quotes:
             return None  # drawn by an attempt that ended before it could save this step
         page = kept.get(f"{name}.html")
         if page is None:
-            return "the page was not kept"
+            return say("the page was not kept")
         html = await retoma.evidence_bytes(page.sha256)
         picture = await painter.draw(await off_loop(len(html), html.decode, "utf-8", "replace"))
         if isinstance(picture, str):
@@ -313,7 +321,9 @@ def _before(wanted: store.Wanted) -> Before:
     try:
         return read_before(wanted.was)
     except Unreadable as error:
-        why = f"{error.column} was paid for before, in a shape that we do not know"
+        why = say(
+            "{column} was paid for before, in a shape that we do not know", column=error.column
+        )
         raise Permanent(why, code="bad_payload") from error
 
 

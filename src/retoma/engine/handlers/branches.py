@@ -12,6 +12,7 @@ from typing import Any, Never, cast
 
 from retoma.engine.rules.outcome import Park, Snooze
 from retoma.engine.rules.states import ParkReason
+from retoma.words import say
 
 # Seconds between two looks. Between two steps a branch is not at work and yet does not wait: only
 # where two looks find nobody at work does everybody wait.
@@ -82,7 +83,9 @@ def first_due(wishes: Iterable[Wish]) -> Snooze | Park:
     snoozes = [wish for wish in known if isinstance(wish, Snooze)]
     if snoozes:
         return min(snoozes, key=lambda snooze: snooze.after)
-    lost = "its remote work is not asked after by the story any more; somebody must say what it does"
+    lost = say(
+        "its remote work is not asked after by the story any more; somebody must say what it does"
+    )
     return next(
         (wish for wish in known if isinstance(wish, Park)),
         Park(lost, ParkReason.UNKNOWN_REMOTE),

@@ -127,8 +127,10 @@ class Remote:
     def error(self, status: Status) -> Exception:
         if self.failure is not None:
             return self.failure(status)
-        said = f": {status.note}" if status.note else ""
-        return Transient(f"the remote work ended {status.status}{said}", code="remote_failed")
+        text = say("the remote work ended {status}", status=status.status)
+        if status.note:
+            text = say("{head}: {tail}", head=text, tail=status.note)
+        return Transient(text, code="remote_failed")
 
 
 class Hands(Protocol):
@@ -273,7 +275,9 @@ class Call:
             step, encode({"error": redact_text(str(error))[:200]}), StepState.BEGUN
         )
         if self._remote.find is None:
-            return _nobody_knows(f"sent under the key {self._key(step)}: {error}")
+            return _nobody_knows(
+                say("sent under the key {key}: {error}", key=self._key(step), error=error)
+            )
         return Snooze(min(self._remote.every, SOON))
 
     async def _find_again(self, begun: SavedStep) -> None:
@@ -287,7 +291,7 @@ class Call:
         key = self._key(begun.id)
         if self._remote.find is None:
             return _nobody_knows(
-                f"its runner stopped while it was being sent under the key {key}"
+                say("its runner stopped while it was being sent under the key {key}", key=key)
             )
         found = await self._remote.find(key)
         too_early = self._remote.believed_absent - begun.age
@@ -295,7 +299,9 @@ class Call:
         if on_its_way and too_early > 0:
             return Snooze(too_early)
         if found is None or isinstance(found, Absent):
-            unknown = Absent(f"nothing is known there of what was sent under {key}")
+            unknown = Absent(
+                say("nothing is known there of what was sent under {key}", key=key)
+            )
             error = Transient((found or unknown).why, code=(found or unknown).code)
             # A runner that stopped before it knew is no failure of the job: it is sent at once.
             free = begun.value is None and on_its_way
@@ -352,7 +358,9 @@ class Call:
         except Permanent:
             raise
         except Exception as error:  # noqa: BLE001 — bounded by the timeout of the work
-            self._tell(self._hands.memory.progress, f"no answer: {error}"[:200])
+            self._tell(
+                self._hands.memory.progress, say("no answer: {error}", error=error)[:200]
+            )
             return None
         if not isinstance(status, Status):
             raise BadInput(say("ask must return a Status, not {status!r}", status=status))
@@ -397,7 +405,10 @@ class Call:
         try:
             await self._remote.stop(handle)
         except Exception as error:  # noqa: BLE001 — asked again at the next poll
-            self._tell(self._hands.memory.progress, f"it could not be stopped: {error}"[:200])
+            self._tell(
+                self._hands.memory.progress,
+                say("it could not be stopped: {error}", error=error)[:200],
+            )
         if crashpoint.live:
             crashpoint("remote.after_stop")
 
@@ -408,7 +419,8 @@ class Call:
         if edge is Edge.FAILED and late is None:
             return self._remote.error(status)
         return Transient(
-            f"the remote work ended {status.status!r}", code=late or f"remote_{edge}"
+            say("the remote work ended {status!r}", status=status.status),
+            code=late or f"remote_{edge}",
         )
 
     # — stopping what the story has left behind —
@@ -427,7 +439,9 @@ class Call:
         except (Permanent, BadInput, *BUGS) as error:
             return _nobody_knows(str(error))
         except Exception as error:  # noqa: BLE001 — no answer is no news; bounded by the timeout
-            return self._later_or_never(self._last, f"no answer: {error}"[:200])
+            return self._later_or_never(
+                self._last, say("no answer: {error}", error=error)[:200]
+            )
 
     async def _stopped(self, sent: SavedStep) -> Snooze | Park | None:
         for look in range(LOOKS):
@@ -439,7 +453,7 @@ class Call:
             if status is not None and self._remote.edge(status) is not Edge.GOING:
                 await self._end(sent, {"status": status.status, "abandoned": True})
                 return None
-        return self._later_or_never(sent, "it was not seen to end")
+        return self._later_or_never(sent, say("it was not seen to end"))
 
     def _later_or_never(self, work: SavedStep | None, why: str) -> Snooze | Park:
         late = work is not None and self._remote.overdue(work.age, 0.0) is not None
@@ -463,7 +477,10 @@ async def _not_cut_off(work: Coroutine[Any, Any, T]) -> T:
 
 def _nobody_knows(why: str) -> Park:
     return Park(
-        f"{why}; whether it still runs, somebody must say: it is gone, or it is this one",
+        say(
+            "{why}; whether it still runs, somebody must say: it is gone, or it is this one",
+            why=why,
+        ),
         ParkReason.UNKNOWN_REMOTE,
     )
 
@@ -473,10 +490,16 @@ def checked_handle(handle: Any) -> str:
     try:
         text = encode(handle)
     except Unstorable as error:
-        raise Permanent(f"the handle cannot be kept: {error}", code="bad_handle") from error
+        raise Permanent(
+            say("the handle cannot be kept: {error}", error=error), code="bad_handle"
+        ) from error
     if len(text) > HANDLE or handle is None:
         raise Permanent(
-            f"a handle is a value of at most {HANDLE} characters, not {text[:80]}",
+            say(
+                "a handle is a value of at most {most} characters, not {text}",
+                most=HANDLE,
+                text=text[:80],
+            ),
             code="bad_handle",
         )
     return text

@@ -398,7 +398,10 @@ async def _found_out(work: Work, once: Once) -> str | None:
         happened = await once.reconcile(*work.args)
         return None if happened is None else encode(happened.value, returns(work.fn))
     if once.unknown is Unknown.PARK:
-        why = f"the step {work.step.name} was begun and nobody knows whether it happened"
+        why = say(
+            "the step {step} was begun and nobody knows whether it happened",
+            step=work.step.name,
+        )
         raise Unwound(Park(why, ParkReason.UNKNOWN_REMOTE))
     return None
 

@@ -180,7 +180,10 @@ class Isolate:
                 finally:
                     self._calls.discard(call)
                     call.let_go()
-        raise Transient(f"{module}.{name}: no child process can be started", code="child_died")
+        raise Transient(
+            say("{step}: no child process can be started", step=f"{module}.{name}"),
+            code="child_died",
+        )
 
     async def read(
         self,

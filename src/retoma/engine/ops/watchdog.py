@@ -11,6 +11,7 @@ from retoma.engine.ops.leader_tasks import NEVER, Fence
 from retoma.engine.ops.loop_watchdog import HeldLoops
 from retoma.engine.ports import Process, Processes
 from retoma.engine.store import Around
+from retoma.words import say
 
 FOLD = 1.0  # seconds between two foldings while jobs move
 
@@ -80,7 +81,7 @@ class Watchdog:
         """What it wrote before it left, if it left because its loop was held."""
         stacks = self._held_loops.stacks_of(boot)
         if stacks:
-            message = "the loop of its runner was held for too long, perhaps by this job"
+            message = say("the loop of its runner was held for too long, perhaps by this job")
             store.tell_held_loop(tx, boot, encode({"message": message, "stack": stacks}))
         self._gone.append(boot)
 

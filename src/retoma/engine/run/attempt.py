@@ -47,6 +47,7 @@ from retoma.engine.writing.database_health import Trouble
 from retoma.engine.writing.evidence import Keeper
 from retoma.engine.writing.group_writer import Answer, Writer
 from retoma.secret import LONGEST, redact_text
+from retoma.words import say
 
 MESSAGE = 2_000  # characters of an error that go into the timeline
 STACK = 8_000
@@ -367,7 +368,7 @@ class Attempt:
                 min(left or 0.0, duration.LONGEST), self._time_is_up, Why.DEADLINE
             )
         else:
-            self._late = f"the attempt took longer than {timeout:g} s"
+            self._late = say("the attempt took longer than {seconds:g} s", seconds=timeout)
             timer = loop.call_later(timeout, self._time_is_up, Why.TIMEOUT)
         try:
             return await self._kind.story(context, payload)
@@ -393,7 +394,7 @@ class Attempt:
 
     def _out_of_time(self, error: BaseException | None = None) -> Settlement:
         told = {} if error is None else {**_told_of(error), **(self._seen or {})}
-        told["message"] = "the job's deadline has passed"
+        told["message"] = say("the job's deadline has passed")
         return self._given_up(DeadReason.DEADLINE, "deadline", told)
 
     def _given_up(
@@ -458,10 +459,12 @@ class Attempt:
 
     def _left_to_a_person(self, end: Settlement) -> Settlement:
         self._log(State.PARKED).warning("job.parked", end=end.event, code=end.code)
-        why = f"its story ended ({end.event}) while its remote work may still run"
+        why: str = say(
+            "its story ended ({event}) while its remote work may still run", event=end.event
+        )
         message = decode(end.details or "null")
         if isinstance(message, dict) and "message" in message:
-            why = f"{why}: {message['message']}"
+            why = say("{head}: {tail}", head=why, tail=message["message"])
         return settlement.parked(why, ParkReason.UNKNOWN_REMOTE, end.code)
 
     def _succeeded(self, value: Any) -> Settlement:
@@ -499,7 +502,7 @@ class Attempt:
             case Why.RELEASE:
                 if self.claim.released < RELEASES:
                     return settlement.RELEASED
-                message = f"given back {RELEASES} times by runners that were leaving"
+                message = say("given back {n} times by runners that were leaving", n=RELEASES)
                 return self._given_up(
                     DeadReason.EXHAUSTED, "released_too_often", {"message": message}
                 )
@@ -840,7 +843,9 @@ class Attempt:
     async def tell_stalled(self, silent: float, *, stop: bool) -> None:
         """Put where it stands into its timeline; end it there if that is wished."""
         moves, held, boot = self.moves, self.held, self._tools.boot
-        late = f"no step was saved and no progress reported for {silent:g} s"
+        late = say(
+            "no step was saved and no progress reported for {seconds:g} s", seconds=silent
+        )
         where = {"stack": _printable(self._stack(), STACK), **await self._children()}
         if self._over or moves != self.moves:
             return
@@ -903,7 +908,7 @@ def _said(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 — a story's own exception, which cannot even speak
-        return "its message could not be read"
+        return say("its message could not be read")
 
 
 def _short(details: dict[str, object]) -> dict[str, object]:

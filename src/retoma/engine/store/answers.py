@@ -3,6 +3,9 @@
 The key is taken first and the answer kept last, in the transaction that does what was asked: a crash
 in between leaves nothing, and of many that ask at once one does it and the others wait for its
 answer.
+
+Work of several transactions cannot do so. It reserves its key before it begins and keeps the answer
+when it is done; a reservation whose process died may be taken over after a while.
 """
 
 from dataclasses import dataclass
@@ -14,9 +17,13 @@ from retoma.words import say
 
 KEPT = 7 * 86_400.0  # seconds: longer than any client asks again
 BITE = 500
+ABANDONED = 120.0  # seconds after which nobody works at it: a request is cut off after 30
 FORGET_ANSWERS = verb("forget_answers")
 GET_ANSWER = verb("get_answer")
 KEEP_ANSWER = verb("keep_answer")
+KEEP_RESERVED_ANSWER = verb("keep_reserved_answer")
+RELEASE_ANSWER = verb("release_answer")
+RESERVE_ANSWER = verb("reserve_answer")
 TAKE_ANSWER = verb("take_answer")
 
 
@@ -61,6 +68,53 @@ def check_same(asked: Asked, what: str, hash_: str) -> None:
 
 def keep_answer(tx: Transaction, asked: Asked, answer: str) -> None:
     tx.run(KEEP_ANSWER, actor=asked.actor, key=asked.key, answer=answer)
+
+
+def reserve_answer(tx: Transaction, asked: Asked, *, remembered: float) -> bool:
+    """Reserve the key before the work begins; False where another request has it, or has answered it
+    within the last `remembered` seconds."""
+    row = tx.one(
+        RESERVE_ANSWER,
+        actor=asked.actor,
+        key=asked.key,
+        what=asked.what,
+        hash=asked.hash,
+        abandoned=ABANDONED,
+        remembered=remembered,
+    )
+    return row is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A key that another request has; `answer` is None while its work is under way."""
+
+    answer: str | None
+
+
+def find_reserved(tx: Transaction, asked: Asked) -> Reserved | None:
+    """Find what became of a reserved key; None where it was given back."""
+    found = tx.one(GET_ANSWER, actor=asked.actor, key=asked.key)
+    if found is None:
+        return None
+    what, hash_, answer = found
+    check_same(asked, what, hash_)
+    return Reserved(answer)
+
+
+def keep_reserved_answer(tx: Transaction, asked: Asked, answer: str) -> None:
+    tx.run(
+        KEEP_RESERVED_ANSWER,
+        actor=asked.actor,
+        key=asked.key,
+        what=asked.what,
+        answer=answer,
+    )
+
+
+def release_answer(tx: Transaction, asked: Asked) -> None:
+    """Give the key back: what was asked has failed, and may be asked again under the same key."""
+    tx.run(RELEASE_ANSWER, actor=asked.actor, key=asked.key, what=asked.what)
 
 
 def forget_answers(tx: Transaction, *, kept: float = KEPT) -> int:

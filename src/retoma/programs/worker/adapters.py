@@ -12,6 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from retoma.engine.rules.errors import Transient
 from retoma.markup import too_hard
 from retoma.programs.worker.model import Filters
+from retoma.words import say
 
 Ad = dict[str, Any]
 FIELDS: Final = (
@@ -81,11 +82,15 @@ class Layout:
 
     def read(self, text: str) -> Page:
         if too_hard(text):
-            raise Transient(f"{self.name}: no page of ads is so deep", code="bad_answer")
+            raise Transient(
+                say("{site}: no page of ads is so deep", site=self.name), code="bad_answer"
+            )
         tree = LexborHTMLParser(text)
         root = tree.root
         if root is None or root.css_first(self.frame) is None:
-            raise Transient(f"{self.name}: this is no page of ads", code="bad_answer")
+            raise Transient(
+                say("{site}: this is no page of ads", site=self.name), code="bad_answer"
+            )
         try:
             ads = [
                 {name: _value(card, self.parts[name], name) for name in FIELDS}
@@ -93,7 +98,9 @@ class Layout:
             ]
             total = None if self.total is None else int(_text(root, self.total) or "")
         except (ValueError, KeyError):
-            raise Transient(f"{self.name}: an ad is not as it was", code="bad_answer") from None
+            raise Transient(
+                say("{site}: an ad is not as it was", site=self.name), code="bad_answer"
+            ) from None
         return Page(ads=ads, next=_text(root, self.next), total=total)
 
 

@@ -19,6 +19,7 @@ from retoma.outbound import Blocked, Proxy, Sort
 from retoma.outbound.policy import revealed
 from retoma.outbound.sorting import sort_of
 from retoma.programs.worker.way import ANSWERS, BROWSER_GONE, REFUSED, Way
+from retoma.words import say
 
 LOCALE: Final = "en-US"  # else it would be the machine's, and pages would differ by machine
 ARGUMENTS: Final = (
@@ -103,7 +104,7 @@ class BrowserWay(Way):
             return await context.new_page()
         except (Error, OSError) as error:
             why = str(error).partition("\n")[0]
-        raise Permanent(f"the browser did not start: {why}", code=BROWSER_GONE)
+        raise Permanent(say("the browser did not start: {why}", why=why), code=BROWSER_GONE)
 
     async def _shown(self, tab: Page, url: str, accept: Collection[int]) -> str:
         answers: list[Response] = []
@@ -125,7 +126,7 @@ class BrowserWay(Way):
             await self._check(answers[-1], accept)
         text = await tab.content()
         if len(text) > self._policy.most_unpacked:
-            raise Permanent("site: the answer is larger than agreed", code="too_large")
+            raise Permanent(say("site: the answer is larger than agreed"), code="too_large")
         return text
 
     async def _check(self, answer: Response, accept: Collection[int]) -> None:
@@ -133,12 +134,12 @@ class BrowserWay(Way):
         try:
             self._policy.check(answer.url)
         except Blocked:
-            raise Permanent("site: it leads elsewhere") from None
+            raise Permanent(say("site: it leads elsewhere")) from None
         if 200 <= answer.status < 300 or answer.status in accept:
             return
         sort = sort_of(answer.status, ANSWERS)
         said = await answer.header_value("retry-after")
-        raise _failure(sort, f"answered {answer.status}", retry_after(said))
+        raise _failure(sort, say("answered {status}", status=answer.status), retry_after(said))
 
 
 def _told(door: str, proxy: Proxy) -> Any:
@@ -151,7 +152,7 @@ def _told(door: str, proxy: Proxy) -> Any:
 
 def _closed() -> RetomaError:
     """By us, which says nothing of the session: a worker that leaves brings it up again."""
-    return Transient("the browser of this session is closed", code="browser_closed")
+    return Transient(say("the browser of this session is closed"), code="browser_closed")
 
 
 def _meaning(error: Error) -> RetomaError:
@@ -160,8 +161,8 @@ def _meaning(error: Error) -> RetomaError:
     if found is not None:
         return _failure(NET_ERRORS.get(found[1], SILENCE), found[1])
     if isinstance(error, Late):
-        return _failure(LATE, "nothing came for too long")
-    return Permanent("the browser of this session is gone", code=BROWSER_GONE)
+        return _failure(LATE, say("nothing came for too long"))
+    return Permanent(say("the browser of this session is gone"), code=BROWSER_GONE)
 
 
 def _failure(sort: Sort, what: str, wait: float | None = None) -> RetomaError:

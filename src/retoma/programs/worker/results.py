@@ -46,7 +46,7 @@ def write_whole(parts: Path, results: Path, end: int, most: int | None) -> int:
     """All ads as {"ads": […]}, each id once; how many. The file is there whole, or not at all."""
     there = parts.stat().st_size if parts.exists() else 0
     if there < end:
-        raise Permanent("pages that were read are no longer there", code="permanent")
+        raise Permanent(say("pages that were read are no longer there"), code="permanent")
     results.parent.mkdir(parents=True, exist_ok=True)
     half = results.with_suffix(".half")
     count = 0
@@ -140,9 +140,13 @@ class Storage:
                 self._policy, "PUT", url, headers=headers, content=data, accept=range(600)
             )
         except RetomaError:
-            raise Transient("the storage does not answer", code=STORAGE) from None
+            raise Transient(say("the storage does not answer"), code=STORAGE) from None
         if answer.status in (401, 403):
-            raise Permanent(f"the storage answered {answer.status}", code=STORAGE_KEY)
+            raise Permanent(
+                say("the storage answered {status}", status=answer.status), code=STORAGE_KEY
+            )
         if answer.status >= 300:
-            raise Transient(f"the storage answered {answer.status}", code=STORAGE)
+            raise Transient(
+                say("the storage answered {status}", status=answer.status), code=STORAGE
+            )
         return url

@@ -113,7 +113,7 @@ class Way:
                 read_ads, content, self._adapter.name, limits=LIMITS
             )
         except TimeoutError:
-            raise Transient("the page takes too much to read", code="bad_answer") from None
+            raise Transient(say("the page takes too much to read"), code="bad_answer") from None
         return page
 
     async def fetch(self, url: str, accept: Collection[int] = ()) -> str:

@@ -219,7 +219,9 @@ class Worker:
             if not session.record.over:
                 raise
             why = session.record.error or session.record.state
-            raise Permanent(f"the session is over: {why}", code=SESSION_OVER) from None
+            raise Permanent(
+                say("the session is over: {why}", why=why), code=SESSION_OVER
+            ) from None
         return page
 
     def is_ready(self, order: Order) -> bool:
@@ -229,7 +231,7 @@ class Worker:
     def _session_of(self, order: Order) -> Session:
         session = self._session
         if session is None or session.record.id != order.session or session.record.over:
-            raise Permanent("the session of this scrape is over", code=SESSION_OVER)
+            raise Permanent(say("the session of this scrape is over"), code=SESSION_OVER)
         return session
 
     async def _free_session(self) -> Record:

@@ -98,10 +98,13 @@ class _Writing:
                 )
             except Broken as error:
                 await self._settled()
-                raise Transient(f"the source: {error}", code="source_broken") from None
+                raise Transient(
+                    say("the source: {why}", why=error), code="source_broken"
+                ) from None
             except NoArray:
                 raise Permanent(
-                    f"the source has no array {self._profile.json_path!r}", code="no_such_array"
+                    say("the source has no array {path!r}", path=self._profile.json_path),
+                    code="no_such_array",
                 ) from None
             finally:
                 await self._drop()

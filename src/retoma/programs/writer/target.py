@@ -30,6 +30,7 @@ from retoma.programs.writer.checks import Group, Row, shown
 from retoma.programs.writer.model import KEPT, FailedItem, Profile, Report
 from retoma.programs.writer.statements import Sql
 from retoma.secret import redact_text
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -278,11 +279,11 @@ def failure(error: Exception) -> Exception:
     """What went wrong at the target, in the words of the engine; anything else is itself."""
     match error:
         case Away() | Busy() | Full():
-            return Transient(f"the target: {_said(error)}", code="target_away")
+            return Transient(say("the target: {why}", why=_said(error)), code="target_away")
         case DatabaseError():
-            return Permanent(f"the target: {_said(error)}", code="target_schema")
+            return Permanent(say("the target: {why}", why=_said(error)), code="target_schema")
         case _ if from_driver(error):
-            return Permanent(f"the target: {_said(error)}", code="target_schema")
+            return Permanent(say("the target: {why}", why=_said(error)), code="target_schema")
         case _:
             return error
 

@@ -9,6 +9,7 @@ from xml.parsers import expat
 
 from retoma.engine.rules.errors import Permanent
 from retoma.toolkit.zips import open_zip
+from retoma.words import say
 
 MAIN: Final = "word/document.xml"
 PARTS: Final = (MAIN, "word/footnotes.xml", "word/endnotes.xml")
@@ -36,12 +37,16 @@ def read_docx(content: bytes) -> str:
         with open_zip(io.BytesIO(content)) as archive:
             entries = {each.filename: each for each in archive.infolist()[:MOST_PARTS]}
             if MAIN not in entries:
-                raise Permanent("an archive without a document of words", code="unsupported")
+                raise Permanent(
+                    say("an archive without a document of words"), code="unsupported"
+                )
             if entries[MAIN].flag_bits & LOCKED:
-                raise Permanent("this file asks for a password", code="encrypted")
+                raise Permanent(say("this file asks for a password"), code="encrypted")
             return "\n".join(_words(archive, entries[p]) for p in PARTS if p in entries)
     except (*BROKEN, expat.ExpatError) as error:
-        raise Permanent("the archive is broken, or what is in it", code="corrupt") from error
+        raise Permanent(
+            say("the archive is broken, or what is in it"), code="corrupt"
+        ) from error
 
 
 def _words(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> str:
@@ -57,7 +62,7 @@ def _words(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> str:
             while piece := file.read(PIECE):
                 unpacked += len(piece)
                 if unpacked > MOST_UNPACKED:
-                    raise Permanent("the archive unpacks to too much", code="too_large")
+                    raise Permanent(say("the archive unpacks to too much"), code="too_large")
                 parser.Parse(piece, False)
             parser.Parse(b"", True)
         except _Enough:
@@ -66,7 +71,7 @@ def _words(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> str:
 
 
 def _declares(*_: Any) -> None:
-    raise Permanent("the document declares a type of its own", code="corrupt")
+    raise Permanent(say("the document declares a type of its own"), code="corrupt")
 
 
 class _Gathered:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from retoma.engine.rules.errors import Permanent
+from retoma.words import say
 
 MOST_PAGES: Final = 20  # recognized in one file: half a second each, of the 45 s of a child
 SIDE: Final = 2_000  # pixels of the longer side: 170 dpi of an A4 page
@@ -73,4 +74,4 @@ def _library() -> Any:
 
 
 def _missing() -> Permanent:
-    return Permanent("libtesseract or its language data is not installed", code="no_ocr")
+    return Permanent(say("libtesseract or its language data is not installed"), code="no_ocr")

@@ -14,6 +14,7 @@ from retoma.toolkit.readers.cutting import HEAD
 from retoma.toolkit.readers.ocr import MOST_PAGES as MOST_RECOGNIZED
 from retoma.toolkit.readers.ocr import SIDE, Picture, Recognize, recognizer
 from retoma.toolkit.readers.rules import Ocr
+from retoma.words import say
 
 MOST_PAGES: Final = 2_000  # looked at in one file, however little they say
 LITTLE: Final = 400  # characters: a stamp in the margin of a page that is a picture
@@ -86,7 +87,7 @@ def read_pdf(content: bytes, most: int, ocr: Ocr = Ocr.NEVER) -> Pages:
             raise
         except Exception:  # noqa: BLE001, S112 — what a flaw in a file does to a reader has no end
             continue
-    raise Permanent("no reader finds a page in this file", code="corrupt")
+    raise Permanent(say("no reader finds a page in this file"), code="corrupt")
 
 
 def _gathered(count: int, page: Callable[[int], _Page], most: int, by: str) -> Pages:
@@ -214,4 +215,4 @@ def _is_little(text: str) -> bool:
 
 
 def _locked() -> Permanent:
-    return Permanent("this file asks for a password", code="encrypted")
+    return Permanent(say("this file asks for a password"), code="encrypted")

@@ -8,6 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from retoma.engine.isolation.charset import known_charset
 from retoma.engine.rules.errors import Permanent
+from retoma.words import say
 
 MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -66,7 +67,7 @@ def read_page(content: bytes) -> str:
 
     if too_hard(html):
         raise Permanent(
-            "the page is nested deeper than any, or a tag of it has too many attributes",
+            say("the page is nested deeper than any, or a tag of it has too many attributes"),
             code="corrupt",
         )
     tree = LexborHTMLParser(html)

@@ -21,6 +21,7 @@ from retoma.toolkit.readers.plain import (
     read_text,
 )
 from retoma.toolkit.readers.rules import MOST_TEXT, Ocr
+from retoma.words import say
 
 MIB: Final = 1 << 20
 LARGEST: Final = 50 * MIB  # bytes of a file
@@ -68,7 +69,7 @@ def read_document(
     `wrong_extension` where there is nothing to classify; `no_ocr` where pictures are to be read and
     nothing is there to read them."""
     if not content:
-        raise Permanent("the file has no bytes", code="empty")
+        raise Permanent(say("the file has no bytes"), code="empty")
     if len(content) > LARGEST:
         raise _too_large()
     kind = kind_of(content, name)
@@ -84,13 +85,15 @@ def kind_of(content: bytes, name: str) -> str:
     if content.startswith(b"PK\x03\x04"):
         return "docx"
     if content.startswith(OLE) and LOCKED in content:
-        raise Permanent("this file asks for a password", code="encrypted")
+        raise Permanent(say("this file asks for a password"), code="encrypted")
     words = looks_like_text(content) and not content.startswith((OLE, b"{\\rtf"))
     if words and called not in ("pdf", "docx"):
         return "html" if called == "html" or looks_like_page(content) else "text"
     if called is None:
-        raise Permanent("no PDF, DOCX, HTML or plain text", code="unsupported")
-    raise Permanent(f"its content is not what .{called} files have", code="wrong_extension")
+        raise Permanent(say("no PDF, DOCX, HTML or plain text"), code="unsupported")
+    raise Permanent(
+        say("its content is not what .{name} files have", name=called), code="wrong_extension"
+    )
 
 
 def _pdf(content: bytes, ocr: Ocr, most: int) -> Read:
@@ -134,12 +137,12 @@ def _read(said: str, most: int, *, by: str) -> Read:
 
 
 def _empty() -> Permanent:
-    return Permanent("there is no text in this file", code="empty")
+    return Permanent(say("there is no text in this file"), code="empty")
 
 
 def _pictures() -> Permanent:
-    return Permanent("its pages are pictures of text", code="needs_ocr")
+    return Permanent(say("its pages are pictures of text"), code="needs_ocr")
 
 
 def _too_large() -> Permanent:
-    return Permanent(f"a file has {LARGEST:,} bytes at most", code="too_large")
+    return Permanent(say("a file has {most:,} bytes at most", most=LARGEST), code="too_large")

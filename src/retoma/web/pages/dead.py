@@ -78,7 +78,10 @@ class DeadScreen:
         causes = await retoma.dead_causes([each.id for each in page.jobs])
         rows = {
             f"job-{job.id}": self.pages.render(
-                "dead_row.html", self.view, job=job, message=causes[job.id].message
+                "dead_row.html",
+                self.view,
+                job=job,
+                message=self.view.tell_stored(causes[job.id].message),
             )
             for job in page.jobs
             if job.id in causes

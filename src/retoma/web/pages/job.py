@@ -107,7 +107,9 @@ class JobScreen:
         details = shown_details(event.details, stacks=self.view.steers)
         told = details if isinstance(details, dict) else {}
         said = " · ".join(
-            self.view.tell(str(told[name])) if name in SENTENCES else str(told[name])
+            self.view.tell(self.view.tell_stored(str(told[name])))
+            if name in SENTENCES
+            else str(told[name])
             for name in SPOKEN
             if told.get(name) not in (None, "")
         )
@@ -123,7 +125,8 @@ class JobScreen:
         return [self._attempt(each, ends.get(each.epoch, {})) for each in seen.attempts]
 
     def _attempt(self, seen: AttemptSeen, end: dict[str, Any]) -> Attempt:
-        error = " · ".join(str(end[name]) for name in ("code", "message") if end.get(name))
+        message = self.view.tell_stored(str(end.get("message") or ""))
+        error = " · ".join(each for each in (str(end.get("code") or ""), message) if each)
         stack = str(end.get("stack") or "") if self.view.steers else ""
         return Attempt(seen, error, stack)
 

@@ -18,6 +18,7 @@ from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import BatchState, DeadReason, ParkReason, State, StepState
 from retoma.engine.store.cost import Total
 from retoma.words import Language, Said, say, tell
+from retoma.words.recall import tell_stored
 
 MINUTE: Final = 60.0
 HOUR: Final = 3_600.0
@@ -110,6 +111,10 @@ class View:
     def tell(self, text: str) -> str:
         """What code has said."""
         return tell(text, self.language)
+
+    def tell_stored(self, text: str) -> str:
+        """A message that was stored, whatever its language; words of others stay as they are."""
+        return tell_stored(text, self.language)
 
     def prose(self, text: str) -> Markup:
         """A sentence with what is to be typed in it set apart."""

@@ -183,32 +183,6 @@ def meaning(endpoint: Endpoint, code: str) -> Meaning:
         return _ASK_ADMIN if code == BLOCKED and endpoint in _OF_WORKERS else _KEY
 
 
-# What our client says of the network, in the language of the document: a mission shows it.
-IN_PORTUGUESE: Final = {
-    "the answer is larger than agreed": "a resposta é maior do que o combinado",
-    "the answer cannot be unpacked": "a resposta não pôde ser descompactada",
-    "the answer is not of a type it takes": "a resposta não é do tipo esperado",
-    "the answer is not JSON": "a resposta não é JSON",
-    "no such name": "o nome do host não existe",
-    "no connection in time": "sem conexão a tempo",
-    "no connection": "sem conexão",
-    "nothing came for too long": "nada chegou a tempo",
-    "HTTP cannot carry that": "o pedido não pôde ser enviado por HTTP",
-    "what came is not HTTP, or broke off": "a resposta não é HTTP ou foi interrompida",
-    "the proxy does not let us through": "o proxy recusou a conexão",
-    "the proxy does not know us": "o proxy recusou a senha",
-    "the connection broke": "a conexão caiu",
-    "no end within its time": "a resposta não terminou a tempo",
-    "its certificate is not trusted": "o certificado não é confiável",
-}
-
-
-def in_portuguese(text: str) -> str:
-    """Where and what was asked stay as they are; what came of it is said in Portuguese."""
-    where, colon, why = text.rpartition(": ")
-    return f"{where}{colon}{IN_PORTUGUESE.get(why, why)}"
-
-
 def in_their_words(
     endpoint: Endpoint, error: Transient | Permanent | Unsure
 ) -> Transient | Permanent | Unsure:
@@ -218,7 +192,6 @@ def in_their_words(
         return error
     text = f"{BLOCKED}: {error}" if error.code == BLOCKED else str(error)
     text = text.removeprefix("ads ").replace(": answered ", ": HTTP ")
-    text = in_portuguese(text)
     if meant.code == CONFIG or meant.error_class is ErrorClass.DATA:
         return Permanent(text, code=meant.code)
     wait = error.retry_after if isinstance(error, Transient) else None

@@ -14,6 +14,7 @@ from retoma.engine.isolation.off_loop import off_loop
 from retoma.engine.rules.errors import Permanent, Transient, Unsure
 from retoma.outbound import Answer, Outbound, Policy
 from retoma.secret import Secret, redact_text
+from retoma.words import say
 
 OK: Final = 200
 GOOD: Final = range(200, 300)
@@ -118,7 +119,9 @@ class Client:
             async for piece in pieces:
                 await off_loop(len(piece), slim.feed, piece)
                 if slim.size > MOST:
-                    text = f"{self._policy.purpose}: the answer is larger than agreed"
+                    text = say(
+                        "{where}: the answer is larger than agreed", where=self._policy.purpose
+                    )
                     raise Permanent(text, code="too_large")
         return bytes(slim.kept)
 

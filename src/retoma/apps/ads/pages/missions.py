@@ -20,7 +20,7 @@ from retoma.apps.ads.pages.presenters import (
     path_of,
     timeline_line,
 )
-from retoma.apps.ads.pages.words import field_name
+from retoma.apps.ads.pages.words import MEANINGS, field_name
 from retoma.apps.ads.service import missions
 from retoma.apps.ads.service.inputs import (
     MOST_MISSIONS,
@@ -197,7 +197,7 @@ class MissionScreen:
         given: dict[str, Any] = {
             "mission": mission,
             "hands": await missions.get_mission_holder(retoma, self.mission),
-            "means": error.means if error else HTTP_MEANS.get(code),
+            "means": MEANINGS[code] if error else HTTP_MEANS.get(code),
             "look": MISSION_LOOKS.get(mission.status, ""),
             "path": path_of(mission.checkpoint, mission.status),
             "open": mission.is_open,

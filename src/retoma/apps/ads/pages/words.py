@@ -87,6 +87,29 @@ EVENTS: Final[Mapping[str, Said]] = {
     Event.PROXY_ROTATED: say("Proxy changed"),
 }
 
+# The document's meanings of its codes for whoever reads English: the Portuguese of each is the document's own.
+MEANINGS: Final[Mapping[str, Said]] = {
+    "ERROR100": say("Generic session error"),
+    "ERROR101": say("Session timed out"),
+    "ERROR102": say("Session stuck"),
+    "ERROR103": say("Session disconnected"),
+    "ERROR104": say("Session retries exhausted"),
+    "ERROR200": say("Scrape job failed"),
+    "ERROR201": say("Job canceled"),
+    "ERROR202": say("Job timed out"),
+    "ERROR203": say("Scrape retries exhausted"),
+    "ERROR300": say("Generic writer error"),
+    "ERROR301": say("Connection refused"),
+    "ERROR302": say("Connection timed out"),
+    "ERROR303": say("Schema error"),
+    "ERROR304": say("Writer retries exhausted"),
+    "ERROR400": say("S3 or storage error"),
+    "ERROR401": say("Invalid S3 credentials"),
+    "ERROR500": say("Internal error"),
+    "ERROR501": say("No proxy available"),
+    "ERROR502": say("Worker unavailable"),
+}
+
 # Why a session ended, where that is no code.
 REASONS: Final[Mapping[str, Said]] = {
     "session_limit": say("the session had done its missions"),
@@ -123,7 +146,7 @@ def _value(view: View, name: str, value: Any) -> str:
         return view.tell(say("yes") if value else say("no"))
     if not isinstance(value, int | float):
         said = str(value)
-        return view.tell(REASONS.get(said, said)) if name == "reason" else said
+        return view.tell(REASONS[said]) if said in REASONS else view.tell_stored(said)
     if name.endswith(MILLISECONDS):
         return view.lasts(value / 1000)
     return view.percent(value / 100) if name.endswith(PERCENT) else view.number(value)

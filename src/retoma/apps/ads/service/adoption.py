@@ -19,6 +19,7 @@ from retoma.apps.ads.service.connections import secrets_for
 from retoma.apps.ads.service.inputs import NEW, NewMission, NewProxy, NewWorker
 from retoma.apps.ads.service.resources import insert_resource
 from retoma.apps.ads.store import adoption, onboarding
+from retoma.apps.ads.store.failures import in_portuguese
 from retoma.apps.ads.store.rows import Sort
 from retoma.db import Transaction, adhoc, quoted
 from retoma.engine.rules.errors import BadInput
@@ -38,10 +39,6 @@ TABLES: Final[Mapping[str, str]] = {
     " error_message retry_count created_at queued_at started_at finished_at",
     "mission_logs": "id mission_id event details timestamp",
 }
-UNDER_WAY: Final = (
-    "adotada em execução no sistema anterior (job {job}): o job remoto pode ainda estar ativo;"
-    " confirme antes de adicionar à fila"
-)
 
 
 @dataclass(slots=True)
@@ -364,7 +361,12 @@ def _mission(
         **{name: instant(row.get(name)) for name in ("started_at", "finished_at")},
     }
     if running:
-        kept |= {"error_code": "ERROR500", "error_message": UNDER_WAY.format(job=job or "—")}
+        why = say(
+            "adopted while it ran in the system before (job {job}): its remote job may still be"
+            " active; make sure before you add it to the queue",
+            job=job or "—",
+        )
+        kept |= {"error_code": "ERROR500", "error_message": in_portuguese(why)}
     if new:
         kept |= dict.fromkeys(("worker_id", "worker_job_id", "queued_at", "started_at"))
     return kept

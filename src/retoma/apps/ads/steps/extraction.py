@@ -35,7 +35,7 @@ from retoma.engine.rules.errors import Permanent, Transient
 from retoma.engine.rules.job import Scope
 from retoma.engine.rules.outcome import Park, Skip, Snooze
 from retoma.engine.rules.states import ParkReason
-from retoma.words import say
+from retoma.words import Said, say
 
 SCRAPE: Final = {
     "pending": Edge.GOING,
@@ -63,27 +63,22 @@ SCRAPE_CODES: Final = {
 }
 # What the engine says of remote work, in words.
 SAID: Final = {
-    "remote_stopped": "o worker cancelou o scrape",
-    "remote_timeout": "o scrape passou do tempo (timeout_job)",
-    "remote_stalled": "o scrape parou de avançar",
+    "remote_stopped": say("the worker canceled the scrape"),
+    "remote_timeout": say("the scrape took too long (timeout_job)"),
+    "remote_stalled": say("the scrape made no progress any more"),
 }
 CANCELED: Final = "ERROR201"
-STILL_SCRAPES: Final = "{worker} ainda faz um scrape"
-MAY_SCRAPE: Final = (
-    "a sessão de {worker} terminou, e o scrape talvez não: a próxima sessão do worker dirá"
-)
-NOT_THERE: Final = "o worker não conhece este scrape"
+NOT_THERE: Final = say("the worker does not know this scrape")
 ENGINE: Final = (
     "the remote work ended",
     "nothing is known there",
 )  # with which its words begin
-LOST_SIGHT: Final = "o worker {worker} foi dado por perdido: ninguém viu o fim do scrape"
 # What a worker says of a session that was lost in a mission's hands, in words.
 LOST: Final = {
-    "ERROR100": "o worker {worker} encerrou a sessão (terminated)",
-    "ERROR101": "a sessão do worker {worker} não ficou pronta a tempo",
-    "ERROR102": "a sessão do worker {worker} travou (stuck)",
-    "ERROR103": "a sessão do worker {worker} caiu (disconnected)",
+    "ERROR100": say("the worker {worker} ended its session (terminated)"),
+    "ERROR101": say("the session of the worker {worker} was not ready in time"),
+    "ERROR102": say("the session of the worker {worker} hangs (stuck)"),
+    "ERROR103": say("the session of the worker {worker} broke off (disconnected)"),
 }
 
 
@@ -160,7 +155,7 @@ class Extraction:
         worker = (await self.hands.worker(place.worker)).name
         lost, text = ERRORS.get(seen.lost or ""), str(error)
         if seen.given_up:
-            text = LOST_SIGHT.format(worker=worker)
+            text = _lost_sight(worker)
         elif text.startswith(ENGINE):
             text = SAID.get(error.code, NOT_THERE)
         if lost is not None and lost.phase is Phase.SESSION:
@@ -194,18 +189,32 @@ class Extraction:
 
     def _data_url(self, worker: Worker, job_id: str) -> str:
         if worker.storage_domain is None:
-            raise Permanent(f"{worker.name} has no storage_domain", code="config")
+            raise Permanent(
+                say("{worker} has no storage_domain", worker=worker.name), code="config"
+            )
         return data_url(worker.storage_domain, job_id, storage_scheme(worker))
 
 
 def _idle(worker: str, said: str | None, *, arrived: bool = True) -> Absent:
     """`said`: what the worker answered instead of an id, where it answered."""
     asked = (
-        f"{worker} não respondeu ao pedido de scrape"
+        say(
+            "{worker} did not answer the request for a scrape, and was seen without any",
+            worker=worker,
+        )
         if said is None
-        else f"{worker} respondeu ao pedido de scrape sem um id que se possa usar ({said})"
+        else say(
+            "{worker} answered the request for a scrape without an id that can be used ({said}),"
+            " and was seen without any",
+            worker=worker,
+            said=said,
+        )
     )
-    return Absent(f"{asked}, e foi visto sem nenhum", arrived=arrived)
+    return Absent(asked, arrived=arrived)
+
+
+def _lost_sight(worker: str) -> Said:
+    return say("the worker {worker} was given up: nobody saw the scrape end", worker=worker)
 
 
 class Scraping:
@@ -228,15 +237,20 @@ class Scraping:
         seen = await self._seen()
         if seen.lost is not None or seen.ended:
             # Another session may have begun at this worker: it is not ours to scrape in.
-            raise Transient(f"a sessão de {self._worker} terminou", code="ERROR100")
+            raise Transient(
+                say("the session of {worker} is over", worker=self._worker), code="ERROR100"
+            )
         if await self._hands.scrapes_on(self._worker_id, self._client):
-            raise Transient(f"{self._worker} ainda faz um scrape abandonado", code="ERROR502")
+            raise Transient(
+                say("{worker} still runs an abandoned scrape", worker=self._worker),
+                code="ERROR502",
+            )
         return await self._client.start_scrape(key, payload)
 
     async def find(self, key: str) -> str | Absent | None:
         seen = await self._seen()
         if seen.given_up:
-            return Absent(LOST_SIGHT.format(worker=self._worker), code="remote_timeout")
+            return Absent(_lost_sight(self._worker), code="remote_timeout")
         said = unusable_id(self._ctx)
         if seen.ended and seen.next_ready:
             return _idle(self._worker, said)  # another session of that worker was seen to rest
@@ -256,8 +270,16 @@ class Scraping:
         if late is not None and not seen.ended:
             session = self._session
             await self._hands.noted(self._ctx, lambda tx: store.lose_session(tx, session, late))
-        doing = STILL_SCRAPES if status == "scraping" else MAY_SCRAPE
-        raise Transient(f"{UNKNOWN}: {doing.format(worker=self._worker)}", code=UNHEARD)
+        doing = (
+            say("{worker} still scrapes", worker=self._worker)
+            if status == "scraping"
+            else say(
+                "the session of {worker} is over, its scrape perhaps not: its next session will"
+                " tell",
+                worker=self._worker,
+            )
+        )
+        raise Transient(say("{head}: {tail}", head=UNKNOWN, tail=doing), code=UNHEARD)
 
     async def _late(self) -> str | None:
         """Why a scrape that nobody can name is to be stopped: nobody wants it, or it took too long."""
@@ -276,7 +298,7 @@ class Scraping:
             await self._hands.noted(
                 self._ctx, lambda tx: store.leave_scrape(tx, worker, handle)
             )
-            return RemoteStatus("lost", note=LOST_SIGHT.format(worker=self._worker))
+            return RemoteStatus("lost", note=_lost_sight(self._worker))
         said = await self._client.scrape(handle)
         if said.status == "paused":
             said = await self._end_paused(handle, said)
@@ -341,8 +363,10 @@ def scrape_failure(status: RemoteStatus) -> Exception:
     if status.status == "lost":
         return Transient(status.note or "", code="ERROR202")
     code = (status.value or {}).get("code") or "ERROR200"
-    said = f"o worker terminou o scrape com {status.status}"
-    return Transient(status.note or f"{ERRORS[code].means} ({said})", code=code)
+    said = say("the worker ended the scrape as {status}", status=status.status)
+    return Transient(
+        status.note or say("{head}: {tail}", head=ERRORS[code].means, tail=said), code=code
+    )
 
 
 def scrape_failed(

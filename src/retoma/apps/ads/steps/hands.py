@@ -19,10 +19,10 @@ from retoma.vault import Place as SecretPlace
 from retoma.words import say
 
 T = TypeVar("T")
-UNCONFIRMED: Final = (
-    "Cancelamento não confirmado"  # asked to stop, and not seen to: asked again
-)
-UNKNOWN: Final = "Resultado desconhecido"  # of a scrape that nobody can name
+UNCONFIRMED: Final = say(
+    "Cancellation not confirmed"
+)  # asked to stop, and not seen to: asked again
+UNKNOWN: Final = say("Result unknown")  # of a scrape that nobody can name
 HTTP: Final = re.compile(r"\b(?:HTTP|answered) (\d{3})\b")
 UNHEARD: Final = "unheard"  # nobody could say what became of what was sent: asked again later
 

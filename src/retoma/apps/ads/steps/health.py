@@ -18,6 +18,7 @@ from retoma.engine.rules.errors import BadInput, NotFound, Permanent, Transient
 from retoma.engine.rules.outcome import Skip
 from retoma.outbound import Outbound, Policy
 from retoma.outbound import Proxy as Through
+from retoma.words import say
 
 DEADLINE: Final = 20.0  # seconds for a request through a proxy
 MOST: Final = 1 << 20  # bytes of its answer
@@ -53,10 +54,10 @@ class Health:
             case Sort.WORKERS:
                 client = await self.hands.worker_client(id_)
                 said = await client.session_status()
-                return None if said else "the answer has no status"
+                return None if said else say("the answer has no status")
             case Sort.WRITERS:
                 writer = WriterClient(self.hands.tools.out, await self.hands.writer(id_))
-                return None if await writer.healthy() else "it says that it is not healthy"
+                return None if await writer.healthy() else say("it says that it is not healthy")
             case Sort.PROXIES:
                 url = await self.hands.knob("proxy_test_url")
                 await through(self.hands.tools.out, await self.hands.proxy(id_), url)

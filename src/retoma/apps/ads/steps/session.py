@@ -18,7 +18,9 @@ from retoma.engine.rules.job import Scope
 from retoma.engine.rules.outcome import Skip, Snooze, Unknown, Unwound
 from retoma.words import say
 
-STOPPING: Final = "um scrape abandonado ainda roda neste worker: cancelamento pedido"
+STOPPING: Final = say(
+    "an abandoned scrape still runs on this worker: it was asked to cancel it"
+)
 WORKER_LOST: Final = 900.0  # seconds of silence after which a worker is given up
 
 

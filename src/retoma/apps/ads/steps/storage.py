@@ -42,9 +42,9 @@ WRITE_CODES: Final = {
 }
 # The same in words.
 SAID: Final = {
-    "remote_gone": "o writer não conhece este job",
-    "remote_timeout": "o writer passou do tempo (timeout_writer)",
-    "remote_stalled": "o writer parou de avançar (stall_writer)",
+    "remote_gone": say("the writer does not know this job"),
+    "remote_timeout": say("the writer took too long (timeout_writer)"),
+    "remote_stalled": say("the writer made no progress any more (stall_writer)"),
 }
 # What a writer of ours calls a request or a table that can never do, and others may call so too.
 SCHEMA: Final = ("target_schema", "unknown_profile", "no_such_array", "ERROR303")
@@ -66,7 +66,7 @@ class Storage:
         has = seen.writer if has_it(ctx, version) else None
         writer = has or await self._chosen(ctx, mission, f"{turn}.{len(ctx.remote_steps())}")
         if writer is None:
-            await ctx.progress(note="nenhum writer disponível")
+            await ctx.progress(note=say("no writer is available"))
             return Snooze(NO_WRITER)
         client = WriterClient(self.hands.tools.out, await self.hands.writer(writer))
         try:
@@ -90,7 +90,9 @@ class Storage:
             client = WriterClient(self.hands.tools.out, await self.hands.writer(writer))
             async with ctx.breaker(store.breaker_of(writer)):
                 if not await client.healthy():
-                    raise Transient(f"{writer} is not healthy", code="ERROR301")
+                    raise Transient(
+                        say("{writer} is not healthy", writer=writer), code="ERROR301"
+                    )
         return await ctx.write("writer", store.give_writer, mission, writer, key=turn)
 
     async def _written(
@@ -104,7 +106,7 @@ class Storage:
         async def send(key: str, url: Any) -> str:
             now = await self.hands.read(lambda tx: store.look_at_storage(tx, mission))
             if not now.wanted:
-                raise Permanent("it was canceled", code=UNWANTED)
+                raise Permanent(say("the mission was canceled"), code=UNWANTED)
             return await client.process(writer_payload(key, url))
 
         async def find(key: str) -> str | None:
@@ -148,7 +150,9 @@ class Storage:
     ) -> Any:
         if error.code == UNHEARD:
             await self._silent(ctx, mission, error.__cause__ or error)
-            await ctx.progress(note=f"{writer} não responde: {error}"[:200])
+            await ctx.progress(
+                note=say("{writer} does not answer: {error}", writer=writer, error=error)[:200]
+            )
             return Snooze(await self.hands.knob("polling_job"))
         if error.code == UNWANTED:
             return Skip(say("the mission was canceled before a writer had its ads"))
@@ -180,7 +184,7 @@ class Storage:
 
     async def _refused(self, ctx: Context, mission: str, found: Written, turn: str) -> Any:
         """More than chance explains: what was stored is stored, and a person looks at the rest."""
-        text = f"{found.failed} de {found.total} anúncios recusados"
+        text = say("{n} of {total} ads were refused", n=found.failed, total=found.total)
         verdict = await ctx.write(
             "refused", write_refused, mission, ctx.job, found, text, key=turn
         )

@@ -14,6 +14,8 @@ from retoma.apps.ads.model import (
 )
 from retoma.apps.ads.store.rows import tell, verb
 from retoma.engine.run.transaction import Transaction
+from retoma.words import Language
+from retoma.words.recall import tell_stored
 
 UNWANTED: Final = "unwanted"
 MESSAGE: Final = 2000  # characters of an error that are kept
@@ -48,7 +50,7 @@ def failed(
 
     `waits`: the other side has asked for time, which costs no try."""
     error = ERRORS[code]
-    text = message[:MESSAGE]
+    text = in_portuguese(message)
     tell_of_failure(tx, mission, code, text, event, told)
     if not _goes_on(tx, mission):
         return Verdict(code, again=False, action=UNWANTED)
@@ -71,14 +73,14 @@ def tell_of_failure(
     tx: Transaction, mission: str, code: str, message: str, event: Event, told: dict[str, Any]
 ) -> None:
     """A line of the log, and the last cause on the mission itself."""
-    text = message[:MESSAGE]
+    text = in_portuguese(message)
     tx.run(NOTE_FAILURE, mission=mission, code=code, message=text)
     tell(tx, event, {**told, "error_code": code, "error_message": text}, mission=mission)
 
 
 def note_refusal(tx: Transaction, mission: str, code: str, message: str) -> None:
     """Why it waits for a person, on the mission itself: no failure of the document's."""
-    tx.run(NOTE_FAILURE, mission=mission, code=code, message=message[:MESSAGE])
+    tx.run(NOTE_FAILURE, mission=mission, code=code, message=in_portuguese(message))
 
 
 def _goes_on(tx: Transaction, mission: str) -> bool:
@@ -95,7 +97,15 @@ def _used(tx: Transaction, mission: str, error: Error) -> int:
 
 
 def fail_mission(tx: Transaction, mission: str, code: str, message: str) -> None:
-    row = tx.one(FAIL_MISSION, mission=mission, code=code, message=message[:MESSAGE])
+    text = in_portuguese(message)
+    row = tx.one(FAIL_MISSION, mission=mission, code=code, message=text)
     if row is not None:
-        told = {"error_code": code, "error_message": message[:MESSAGE], "retry_count": row[0]}
+        told = {"error_code": code, "error_message": text, "retry_count": row[0]}
         tell(tx, Event.MISSION_FAILED, told, mission=mission)
+
+
+def in_portuguese(message: str) -> str:
+    """A message as a mission keeps it: in the language of the document, whose readers see it in SQL.
+
+    A page tells it in the language of its reader (`retoma.words.recall`)."""
+    return tell_stored(message, Language.PT_BR)[:MESSAGE]

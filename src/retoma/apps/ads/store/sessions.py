@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from retoma.apps.ads.model import AWAY, ERRORS, NO_PROXY, Event, WorkerStatus
+from retoma.apps.ads.store.failures import in_portuguese
 from retoma.apps.ads.store.orchestrator import open_sessions, works
 from retoma.apps.ads.store.rows import (
     PROXIES,
@@ -157,7 +158,7 @@ def lose_session(
     worker, proxy = row
     told = {"worker_id": worker, "error_code": code, "proxy_name": proxy}
     if message:
-        told["error_message"] = message[:500]
+        told["error_message"] = in_portuguese(message)[:500]
     tell(tx, Event.SESSION_FAILED, told, session=session)
     tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.ERROR))
     withdraw(tx, worker, code)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.extraction import SET_STORAGE
-from retoma.apps.ads.store.failures import tell_of_failure
+from retoma.apps.ads.store.failures import in_portuguese, tell_of_failure
 from retoma.apps.ads.store.missions import get_mission, look_up_mission
 from retoma.apps.ads.store.rows import (
     STORAGE,
@@ -92,7 +92,7 @@ def writer_silent(tx: Transaction, mission: str, code: str, message: str) -> Non
     """Its writer does not answer: told where that is new."""
     found = look_up_mission(tx, mission)
     if found is not None and found.error_code != code:
-        told = {"writer_job_id": found.writer_job_id, "error": message}
+        told = {"writer_job_id": found.writer_job_id, "error": in_portuguese(message)}
         tell_of_failure(tx, mission, code, message, Event.WRITER_FAILED, told)
 
 

@@ -20,6 +20,7 @@ from retoma.outbound import Outbound, Policy, Sort
 from retoma.outbound.sorting import sort_of
 from retoma.secret import Secret
 from retoma.toolkit.readers.cutting import clean_text, cut_text
+from retoma.words import Said, say
 
 PROMPT_VERSION: Final = (
     "1"  # another one for other words below: what was answered is then asked again
@@ -163,10 +164,10 @@ class Classifier:
             told = await answer.json()
         except Unsure as error:
             if error.code == "too_large":
-                raise _useless("more than anybody reads") from None
+                raise _useless(say("openrouter: the answer is larger than agreed")) from None
             raise
         if not isinstance(told, dict):
-            raise _useless("no object")
+            raise _useless(say("openrouter: the answer is no object"))
         return told
 
 
@@ -240,7 +241,7 @@ def _rejection(status: int, error: Mapping[str, Any], shown: str) -> Permanent:
     """What the service says about one document is that document's alone: it was moderated."""
     metadata = error.get("metadata")
     if isinstance(metadata, dict) and {"flagged_input", "reasons"} & metadata.keys():
-        return Permanent("openrouter: the document was moderated", code="refused")
+        return Permanent(say("openrouter: the document was moderated"), code="refused")
     said = error.get("message")
     words = clean_text(said)[:LONGEST_WORDS] if isinstance(said, str) else ""
     return Rejected("" if _quotes(words, shown) else words, code=REJECTIONS[status])
@@ -269,7 +270,7 @@ def _check_no_error(told: Mapping[str, Any], shown: str) -> None:
 def _choice(told: Mapping[str, Any]) -> Mapping[str, Any]:
     choices = told.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise _useless("no choice")
+        raise _useless(say("openrouter: the answer has no choice"))
     return choices[0]
 
 
@@ -294,19 +295,21 @@ def _said(told: Mapping[str, Any], project: ProjectRules) -> _Said:
     choice = _choice(told)
     # Also where the model failed at it: some text may fail it always, and is no outage to wait out.
     if choice.get("finish_reason") in BROKEN_OFF or isinstance(choice.get("error"), dict):
-        raise Transient("openrouter: the answer breaks off", code="truncated")
+        raise Transient(say("openrouter: the answer breaks off"), code="truncated")
     message = choice.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if not isinstance(content, str) or len(content) > LONGEST:
-        raise _useless("no text of a size that may be one")
+        raise _useless(say("openrouter: the answer has no text of a size that may be one"))
     try:
         said = _Said.model_validate(json.loads(content))
     except (ValueError, RecursionError, ValidationError):
-        raise _useless("not in the shape that was asked for") from None
+        raise _useless(
+            say("openrouter: the answer is not in the shape that was asked for")
+        ) from None
     if said.label not in project.names:
-        raise Transient("openrouter: a label of its own making", code="unknown_label")
+        raise Transient(say("openrouter: a label of its own making"), code="unknown_label")
     return said
 
 
-def _useless(what: str) -> Transient:
-    return Transient(f"openrouter: the answer has {what}", code="bad_answer")
+def _useless(why: Said) -> Transient:
+    return Transient(why, code="bad_answer")

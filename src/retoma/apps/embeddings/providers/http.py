@@ -34,6 +34,7 @@ from retoma.outbound import Answer, Outbound, Policy, Sort
 from retoma.secret import Secret
 from retoma.toolkit.readers.cutting import clean_text
 from retoma.toolkit.service_checks import check_service, no_key
+from retoma.words import say
 
 DEADLINE: Final = 60.0
 CAUTIOUS: Final = 3  # characters of a token, where many texts share a limit
@@ -264,7 +265,8 @@ class HttpProvider:
         rows = self.rows(told, asked)
         if rows is None:
             raise Transient(
-                f"{answer.where}: the answer has no list of vectors", code="bad_answer"
+                say("{where}: the answer has no list of vectors", where=answer.where),
+                code="bad_answer",
             )
         items = {place: _item(row, self.dims) for place, row in rows.items()}
         return _Said(items, self.usage(told))
@@ -322,7 +324,10 @@ def _told(answer: Answer) -> dict[str, Any]:
     except ValueError:
         told = None
     if not isinstance(told, dict):
-        raise Transient(f"{answer.where}: the answer has no list of vectors", code="bad_answer")
+        raise Transient(
+            say("{where}: the answer has no list of vectors", where=answer.where),
+            code="bad_answer",
+        )
     return told
 
 
@@ -333,8 +338,13 @@ def _throttled(answer: Answer, wait: float | None) -> Transient | Permanent:
     except (ValueError, KeyError, TypeError):
         code = None
     if code == NO_MONEY:
-        return Permanent(f"{answer.where}: the quota is used up", code="budget")
-    return Throttled(f"{answer.where}: answered {THROTTLED}", retry_after=wait)
+        return Permanent(
+            say("{where}: the quota is used up", where=answer.where), code="budget"
+        )
+    return Throttled(
+        say("{where}: answered {status}", where=answer.where, status=THROTTLED),
+        retry_after=wait,
+    )
 
 
 def _words(answer: Answer) -> str:

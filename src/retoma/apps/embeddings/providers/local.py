@@ -24,6 +24,7 @@ from retoma.apps.embeddings.providers.provider import (
 )
 from retoma.engine.rules.errors import Permanent
 from retoma.outbound.sdk import imported
+from retoma.words import say
 
 T = TypeVar("T")
 
@@ -88,8 +89,10 @@ class Local:
             fastembed = await imported("fastembed")
         except ImportError as error:
             raise Permanent(
-                "RETOMA_EMBEDDINGS_PROVIDER is local, and fastembed is not installed: install"
-                " retoma[local]",
+                say(
+                    "RETOMA_EMBEDDINGS_PROVIDER is local, and fastembed is not installed: install"
+                    " retoma[local]"
+                ),
                 code="config",
             ) from error
         make = partial(
@@ -102,8 +105,13 @@ class Local:
             return await _in_thread(make)
         except Exception as error:
             raise Permanent(
-                f"the model {self.model} could not be loaded ({type(error).__name__}: {error}):"
-                " put its files into RETOMA_EMBEDDINGS_FOLDER",
+                say(
+                    "the model {model} could not be loaded ({type}: {error}): put its files into"
+                    " RETOMA_EMBEDDINGS_FOLDER",
+                    model=self.model,
+                    type=type(error).__name__,
+                    error=error,
+                ),
                 code="config",
             ) from error
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from retoma.engine.ports import Clock
 from retoma.outbound import Outbound
 from retoma.secret import Secret
+from retoma.words import say
 
 MOST: Final = 256  # texts in one call
 A_TOKEN: Final = (
@@ -44,13 +45,17 @@ class Refusal(StrEnum):
 
 # Never the text itself: it may be what nobody else should read.
 MEANINGS: Final = {
-    Refusal.EMPTY_TEXT: "the text has nothing in it",
-    Refusal.BAD_TEXT: "the text has halves of characters in it, which nobody can send or keep",
-    Refusal.TOO_LONG: "the text is longer than the provider takes",
-    Refusal.REFUSED: "the provider does not take this text",
-    Refusal.WRONG_DIMS: "the provider's vector has not as many numbers as were asked for",
-    Refusal.NOT_FINITE: "the provider's vector has no direction: NaN, infinite, or all zeros",
-    Refusal.MISSING_ROW: "the provider's answer has no row for this text",
+    Refusal.EMPTY_TEXT: say("the text has nothing in it"),
+    Refusal.BAD_TEXT: say(
+        "the text has halves of characters in it, which nobody can send or keep"
+    ),
+    Refusal.TOO_LONG: say("the text is longer than the provider takes"),
+    Refusal.REFUSED: say("the provider does not take this text"),
+    Refusal.WRONG_DIMS: say("the provider's vector has not as many numbers as were asked for"),
+    Refusal.NOT_FINITE: say(
+        "the provider's vector has no direction: NaN, infinite, or all zeros"
+    ),
+    Refusal.MISSING_ROW: say("the provider's answer has no row for this text"),
 }
 
 

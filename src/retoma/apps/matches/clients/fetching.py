@@ -17,6 +17,7 @@ from retoma.engine.rules.errors import Permanent, Throttled, Transient
 from retoma.outbound import Answer, Policy, Proxy
 from retoma.outbound.sorting import asked_wait
 from retoma.toolkit.tools import Tools
+from retoma.words import say
 
 MIB: Final = 1 << 20
 MOST_BYTES: Final = 2 * MIB  # of a page: larger ones are none (H-44)
@@ -122,7 +123,7 @@ class Fetcher:
     def _meaning(self, site: Site, answer: Answer) -> Transient | Permanent | None:
         if answer.status < NO_SUCCESS.start:
             return None
-        text = f"{answer.where}: answered {answer.status}"
+        text = say("{where}: answered {status}", where=answer.where, status=answer.status)
         verdict = site.verdict(answer.status)
         if verdict is Verdict.FATAL:
             return Permanent(text, code="SITE_REFUSED")
@@ -143,7 +144,8 @@ class Fetcher:
 def _no_proxy() -> Transient:
     """Never what it says: it may hold a password. Another of the pool may do."""
     return Transient(
-        "an item of the pool is not an address such as http://user@host:port", code="NO_PROXY"
+        say("an item of the pool is not an address such as http://user@host:port"),
+        code="NO_PROXY",
     )
 
 

@@ -173,7 +173,7 @@ def skip(tx: Transaction, task: int) -> Stored:
     """Its match is stored already, whoever did it."""
     wanted = task_of(tx, task)
     if wanted.there is None:  # somebody has removed it by hand since
-        raise Transient("the match was there a moment ago")
+        raise Transient(say("the match was there a moment ago"))
     [stored] = _ended(tx, [(wanted, Stored(wanted.there, already=True))])
     return stored
 

@@ -158,7 +158,7 @@ def _tools(kind: QuoteKind) -> list[dict[str, Any]]:
 def _read(message: Any, model: str, kind: QuoteKind) -> Asked:
     used = [block for block in message.content if block.type == "tool_use"]
     if len(used) != 1 or used[0].name not in ALLOWED[kind]:
-        raise Permanent("the model used no tool, or not one of ours", code="bad_plan")
+        raise Permanent(say("the model used no tool, or not one of ours"), code="bad_plan")
     try:
         said = TOOLS[used[0].name].model_validate(used[0].input)
     except ValidationError as error:

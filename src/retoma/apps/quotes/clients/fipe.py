@@ -10,6 +10,7 @@ from retoma.apps.quotes.model import NotAPrice, Vehicle, VehicleKind, read_price
 from retoma.engine.rules.errors import Permanent, Transient
 from retoma.outbound import Outbound, Policy
 from retoma.text import normalize
+from retoma.words import say
 
 TABLES: Final = {
     VehicleKind.CAR: "/fipe/api/v1/carros",
@@ -40,7 +41,9 @@ class Fipe:
         year = _of_year(years, vehicle)
         told = await self._ask(vehicle.kind, f"/marcas/{brand}/modelos/{model}/anos/{year}")
         if not isinstance(told, dict):
-            raise Transient("fipe: the answer is no object", code="bad_answer")
+            raise Transient(
+                say("{where}: the answer is no object", where="fipe"), code="bad_answer"
+            )
         try:
             value = read_price(told.get("Valor"))
         except NotAPrice as error:
@@ -76,7 +79,7 @@ def _policy(base: str) -> Policy:
 def _named(told: Any) -> Mapping[str, str]:
     """Codes by name, as its lists have them; codes go into addresses and are checked."""
     if not isinstance(told, list):
-        raise Transient("fipe: the answer is no list", code="bad_answer")
+        raise Transient(say("{where}: the answer is no list", where="fipe"), code="bad_answer")
     found = {}
     for each in filter(lambda each: isinstance(each, dict), told):
         code, name = str(each.get("codigo")), each.get("nome")
@@ -93,14 +96,23 @@ def _best(known: Mapping[str, str], wanted: str) -> str:
         key=lambda each: (-len(words & _words(each[1])), len(_words(each[1])), each[0]),
     )
     if not ranked or not words & _words(ranked[0][1]):
-        raise Permanent(f"fipe: nothing like {wanted!r:.80}", code="no_vehicle")
+        raise Permanent(
+            say("fipe: nothing is called like {wanted!r:.80}", wanted=wanted), code="no_vehicle"
+        )
     return ranked[0][0]
 
 
 def _of_year(known: Mapping[str, str], vehicle: Vehicle) -> str:
     right = {code: name for code, name in known.items() if _says_year(code, name, vehicle.year)}
     if not right:
-        raise Permanent(f"fipe: no {vehicle.year} of {vehicle.model!r:.80}", code="no_vehicle")
+        raise Permanent(
+            say(
+                "fipe: there is no {year} of the model {model!r:.80}",
+                year=vehicle.year,
+                model=vehicle.model,
+            ),
+            code="no_vehicle",
+        )
     if vehicle.fuel:
         fuel = _words(vehicle.fuel)
         for code, name in right.items():

@@ -12,6 +12,7 @@ from retoma.apps.quotes.model import NotAPrice, read_price
 from retoma.engine.isolation.bounded_json import parse_json
 from retoma.engine.isolation.charset import charset_of, decode_text
 from retoma.markup import too_hard
+from retoma.words import say
 
 # What shops show prices by, where they tell machines nothing.
 SELECTORS: Final = (
@@ -56,7 +57,9 @@ def read_page(html: str) -> Found:
     if too_hard(html):
         raise NotAPrice(
             "page_too_deep",
-            "the page is nested deeper than any shop's, or a tag of it has too many attributes",
+            say(
+                "the page is nested deeper than any shop's, or a tag of it has too many attributes"
+            ),
         )
     tree = LexborHTMLParser(html)
     refused: NotAPrice | None = None
@@ -67,8 +70,8 @@ def read_page(html: str) -> Found:
             except NotAPrice as error:
                 refused = refused or error
     if len(html) < SHORT and any(word in html.casefold() for word in BLOCKED):
-        raise NotAPrice("blocked", "the page asks whether we are a robot")
-    raise refused or NotAPrice("price_missing", "the page says no price")
+        raise NotAPrice("blocked", say("the page asks whether we are a robot"))
+    raise refused or NotAPrice("price_missing", say("the page says no price"))
 
 
 Said = tuple[Any, Any]  # a price and its currency, as they stand there

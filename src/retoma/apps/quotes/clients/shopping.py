@@ -9,6 +9,7 @@ from retoma.apps.quotes.model import NotAPrice, Offer, Plan, read_price
 from retoma.engine.rules.errors import Permanent, Unsure
 from retoma.outbound import Outbound, Policy, Sort
 from retoma.secret import Secret
+from retoma.words import say
 
 DEADLINE: Final = 30.0
 AT_ONCE: Final = 1_000  # searches: how many there are is for slots and rates to say
@@ -37,7 +38,9 @@ class Shopping:
         asked = {"engine": "google_shopping", "q": plan.query, "hl": "pt-br", "gl": "br"}
         told = await self._told({**asked, "api_key": self.key})
         if not isinstance(told, dict):
-            raise Permanent("serpapi: the answer is no object", code="bad_answer")
+            raise Permanent(
+                say("{where}: the answer is no object", where="serpapi"), code="bad_answer"
+            )
         results = told.get("shopping_results")
         return {
             "error": told.get("error"),

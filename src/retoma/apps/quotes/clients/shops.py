@@ -10,6 +10,7 @@ from retoma.engine.isolation.charset import charset_of, decode_text
 from retoma.engine.isolation.isolate import ChildDied, Limits
 from retoma.engine.rules.errors import Permanent, Transient
 from retoma.outbound import Outbound, Policy, Sort
+from retoma.words import say
 
 # Calls a function at the top of a module with a file of these bytes, in a child.
 ReadApart = Callable[..., Awaitable[Any]]
@@ -78,7 +79,9 @@ class Shops:
         try:
             looked: Looked = await self.read(look_at_page, answer.body, kind, limits=LIMITS)
         except (ChildDied, TimeoutError):
-            looked = Looked(code="page_too_hard", message="the page takes too much to read")
+            looked = Looked(
+                code="page_too_hard", message=say("the page takes too much to read")
+            )
         tested = replace(
             plain,
             price=looked.price,
