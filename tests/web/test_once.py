@@ -2,19 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
 
 from retoma import Retoma
 from retoma.bootstrap import install_applications
+from retoma.db import adhoc
 from retoma.engine.rules.states import State
+from retoma.engine.store.answers import ABANDONED
 from retoma.manifest import APPLICATIONS
 from retoma.testing import FakeClock
 from retoma.web import build_site
 from tests.engine.aids import rows
-from tests.web.aids import World, code_of, set_up, world
+from tests.web.aids import World, client, code_of, set_up, world
 from tests.web.test_sign_in import FORM, signed_in
 
 SUBMIT = {"kind": "count", "payload": 1}
@@ -215,7 +218,7 @@ def test_every_post_of_every_application_takes_a_key(tmp_path):
     ]
 
 
-async def test_a_secret_that_a_page_shows_once_is_kept_nowhere(database_url):
+async def test_a_secret_that_a_page_shows_once_is_kept_nowhere(database_url, test_clock):
     """Two clicks make one key, and both are shown it, also where the second is read when the first was
     answered: a busy site gets to it late. Asked half a minute later it is another."""
     clock = FakeClock()
@@ -231,6 +234,7 @@ async def test_a_secret_that_a_page_shows_once_is_kept_nowhere(database_url):
         clock.advance(20)
         late = await made()
         clock.advance(31)
+        test_clock.jump(31)
         later = await made()
 
         shown = [
@@ -240,5 +244,85 @@ async def test_a_secret_that_a_page_shows_once_is_kept_nowhere(database_url):
         assert shown[0] == shown[1] == shown[2]
         assert shown[0] != re.findall(r"retoma_[0-9a-f]{16}_\w+", later.text)
         database = await house.app.database()
-        assert [] == await rows(database, "SELECT answer FROM answers")
+        kept = str(await rows(database, "SELECT key, what, hash, answer FROM answers"))
+        assert "/keys/create" in kept
+        assert not any(each in kept for each in (*shown[0], "retoma_", "<"))
         await browser.aclose()
+
+
+# — two processes on one database —
+
+CREATE = "/keys/create"
+
+
+@asynccontextmanager
+async def two_sites(url: str) -> AsyncIterator[tuple[World, Callable[..., Any]]]:
+    """One person whose presses of one button come to two sites in turn: the second of what is returned."""
+    async with world(url) as first, world(url) as second:
+        browser, csrf = await signed_in(first, "admin")
+        other = client(second.site, cookies=dict(browser.cookies))
+        headers = {**FORM, "HX-Request": "true", "Idempotency-Key": "k"}
+
+        def press(site: int, **form: str) -> Awaitable[httpx2.Response]:
+            given = {"csrf": csrf, "person": "Rui", "role": "viewer", **form}
+            return (browser, other)[site].post(CREATE, data=given, headers=headers)
+
+        yield first, press
+        await browser.aclose()
+        await other.aclose()
+
+
+async def keys_of(house: World, person: str = "Rui") -> int:
+    listed = (await house.admin.get("/api/keys")).json()["items"]
+    return sum(each["person"] == person for each in listed)
+
+
+async def test_a_button_pressed_twice_is_done_once_whichever_process_it_comes_to(database_url):
+    """What it shows may be a secret: only the process that did it has that. The other leaves its page as it is."""
+    async with two_sites(database_url) as (house, press):
+        answers = await asyncio.gather(*(press(site % 2) for site in range(8)))
+        late = [await press(0), await press(1)]
+
+        assert 1 == await keys_of(house)
+        shown = {each.text for each in answers if each.status_code == 200}
+        assert 1 == len(shown)
+        assert {200, 204} == {each.status_code for each in answers}
+        assert {200, 204} == {each.status_code for each in late}
+        assert {""} == {each.text for each in (*answers, *late) if each.status_code == 204}
+
+
+async def test_a_form_that_was_refused_may_be_sent_again_to_another_process(database_url):
+    async with two_sites(database_url) as (house, press):
+        refused = await press(0, role="king")
+        other = await press(1)
+
+        assert 422 == refused.status_code
+        assert 200 == other.status_code
+        assert 1 == await keys_of(house)
+
+
+async def test_another_form_under_the_same_key_is_refused_by_another_process(database_url):
+    async with two_sites(database_url) as (house, press):
+        first = await press(0)
+        other = await press(1, person="Ada")
+
+        assert [200, 409] == [first.status_code, other.status_code]
+        assert 0 == await keys_of(house, "Ada")
+
+
+async def test_a_press_whose_process_died_is_done_by_another_after_a_while(
+    database_url, test_clock
+):
+    async with two_sites(database_url) as (house, press):
+        database = await house.app.database()
+        await press(0)
+        await database.write(
+            lambda tx: tx.run(adhoc("UPDATE answers SET answer = NULL")), verb="die"
+        )
+        waiting = asyncio.ensure_future(press(1))
+        await asyncio.sleep(0.5)
+
+        assert not waiting.done()
+        test_clock.jump(ABANDONED + 1)
+        assert 200 == (await waiting).status_code
+        assert 2 == await keys_of(house)
