@@ -18,6 +18,7 @@ from retoma.web.pages.view import View
 from retoma.words import Language
 from tests.web.aids import PATIENT, ROOT_KEY, client, set_up
 from tests.web.test_pages import HTML
+from tests.words.spoken import foreign
 
 PT = {**HTML, "Accept-Language": "pt-BR"}
 EN = {**HTML, "Accept-Language": "en"}
@@ -64,8 +65,11 @@ class Site(Generic[House]):
         return View(language=language, role=role, timezone=self.app.timezone)
 
     async def seen(self, path: str, who: httpx2.AsyncClient | None = None) -> str:
-        answer = await (who or self.operator).get(path, headers=PT)
-        assert answer.status_code == 200, (path, answer.text)
+        """The page in Portuguese; in English it says no Portuguese, and no English here."""
+        for headers, language in ((EN, Language.EN), (PT, Language.PT_BR)):
+            answer = await (who or self.operator).get(path, headers=headers)
+            assert answer.status_code == 200, (path, answer.text)
+            assert [] == foreign(answer.text, language), (path, language)
         text = unescape(answer.text)
         shown = PYTHON.search(text)
         assert shown is None, (path, text[max(shown.start() - 200, 0) :][:400])

@@ -57,10 +57,15 @@ def _parts(text: str, depth: int) -> Said | None:
     """The whole of what follows a colon comes first: it may have colons of its own."""
     places = [n for n in range(len(text)) if text.startswith(": ", n)]
     for place in places:
-        tail = _sentence(text[place + 2 :], depth)
-        if tail is not None:
-            head = recall(text[:place], depth - 1)
-            return say("{head}: {tail}", head=head, tail=tail)
+        last = _sentence(text[place + 2 :], depth)
+        if last is not None:
+            return say("{head}: {tail}", head=recall(text[:place], depth - 1), tail=last)
+    if text.endswith(")") and " (" in text:
+        place = text.rindex(" (")
+        head = _sentence(text[:place], depth)
+        if head is not None:
+            tail = recall(text[place + 2 : -1], depth - 1)
+            return say("{head} ({tail})", head=head, tail=tail)
     for place in reversed(places):
         start = _sentence(text[:place], depth)
         if start is not None:

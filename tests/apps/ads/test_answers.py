@@ -10,7 +10,6 @@ import pytest
 
 from retoma.apps.ads.clients import WorkerClient, WriterClient
 from retoma.apps.ads.clients.answers import (
-    IN_PORTUGUESE,
     Endpoint,
     Met,
     in_their_words,
@@ -20,6 +19,7 @@ from retoma.apps.ads.clients.answers import (
 from retoma.apps.ads.clients.passed_over import Without
 from retoma.apps.ads.clients.services import MOST
 from retoma.apps.ads.model import Proxy, Worker, Writer
+from retoma.apps.ads.store.failures import in_portuguese
 from retoma.engine.rules.errors import ErrorClass, Permanent, Transient, Unsure
 from retoma.outbound import Outbound
 from retoma.outbound.client import FAILURES
@@ -256,13 +256,16 @@ def test_h67_only_the_value_of_that_name_is_passed_over(sent, kept, size):
         assert json.loads(slim.kept) == (sent if kept is None else kept)
 
 
-def test_what_came_of_a_request_is_said_in_the_language_of_the_document():
-    """A mission shows it in Portuguese: no English of our client stands there."""
-    known = {text for _, text in FAILURES.values()}
-    assert known <= IN_PORTUGUESE.keys()
+def test_what_came_of_a_request_is_kept_in_the_language_of_the_document():
+    """A mission keeps it in Portuguese: no English of our client stands there."""
+    for text in {str(text) for _, text in FAILURES.values()}:
+        assert text != in_portuguese(text)
+        assert f"worker: GET http://w: {in_portuguese(text)}" == in_portuguese(
+            f"worker: GET http://w: {text}"
+        )
     error = Transient("ads writer: POST http://writer.example: no connection", code="no_answer")
     told = in_their_words(Endpoint.PROCESS, error)
-    assert (told.code, str(told)) == (
+    assert (told.code, in_portuguese(str(told))) == (
         "ERROR301",
         "writer: POST http://writer.example: sem conexão",
     )

@@ -154,7 +154,7 @@ async def test_m5_m10_a_stop_that_is_not_confirmed_is_asked_for_again_and_all_st
         mission, other = await under_way(house, 2)
         async with working_until(house, lambda: named(house, mission, "worker_job_id")):
             assert await house.cancel(mission) == "running"
-            await eventually(lambda: noted(house, store.EXTRACTION, "Cancelamento não confirm"))
+            await eventually(lambda: noted(house, store.EXTRACTION, "Cancellation not confirm"))
             await eventually(lambda: more_than(asked_to_stop, 3))
             assert await house.cancel(mission) == "running"
             assert "mission_canceled" not in await house.events(mission)
@@ -193,7 +193,7 @@ async def test_m5_m10_what_nobody_confirms_ends_with_the_word_of_a_person(
             assert await house.cancel(mission) == "running"
             await house.app.knobs.set("ads.polling_session", 300, actor=WHO)
             await house.app.knobs.set("ads.polling_job", 300, actor=WHO)
-            await eventually(lambda: noted(house, store.SESSION, "Cancelamento não confirm"))
+            await eventually(lambda: noted(house, store.SESSION, "Cancellation not confirm"))
             held = "SELECT in_use_by_worker_id FROM proxies"
             assert await house.rows(held) == [(id_,)]
             # Only a worker that was silent for 15 minutes is waited for no longer.
@@ -256,7 +256,7 @@ async def test_m5_a_writer_that_fails_a_canceled_mission_is_told_of_and_asked_no
             await house.change("UPDATE ads_writers SET active = FALSE")
         [mission] = await under_way(house)
         fact = (
-            (lambda: noted(house, store.STORAGE, "nenhum writer"))
+            (lambda: noted(house, store.STORAGE, "no writer is available"))
             if late
             else (lambda: named(house, mission, "writer_job_id"))
         )

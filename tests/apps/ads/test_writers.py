@@ -151,7 +151,9 @@ async def test_without_a_writer_the_ads_wait_where_everybody_sees_it(database_ur
     async with world(database_url, tmp_path, workers=[FakeWorker()], writers=[writer]) as house:
         await house.change("UPDATE ads_writers SET active = FALSE")
         [mission] = await under_way(house)
-        async with working_until(house, lambda: noted(house, store.STORAGE, "nenhum writer")):
+        async with working_until(
+            house, lambda: noted(house, store.STORAGE, "no writer is available")
+        ):
             row = await house.mission(mission)
             assert (row["status"], row["checkpoint"]) == ("running", "armazenamento")
             await house.change("UPDATE ads_missions SET scraped_at = clock_in(-901)")

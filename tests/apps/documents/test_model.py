@@ -19,12 +19,12 @@ from retoma.apps.documents.model import (
     ProjectRules,
     checked_rules,
     meaning_of,
-    message_in,
 )
 from retoma.apps.documents.store.rows import rules_from, rules_text
 from retoma.engine.rules.errors import ENGINE_CODES, Action, BadInput, ErrorClass
 from retoma.engine.rules.states import State
 from retoma.words import Language, tell
+from retoma.words.recall import tell_stored
 
 RULES = ProjectRules(labels=(Label("petição", "um pedido"), Label("sentença")))
 
@@ -59,12 +59,9 @@ def test_no_code_of_a_document_is_lost_on_a_bad_answer():
 def test_what_was_written_down_is_read_in_both_languages():
     died = f"{meaning_of('child_died')} (SIGSEGV)"
 
-    assert "the file brought its reader down (SIGSEGV)" == message_in(
-        Language.EN, "child_died", died
-    )
-    assert died == message_in(Language.PT_BR, "child_died", died)
-    assert "of old" == message_in(Language.EN, "child_died", "of old")
-    assert "" == message_in(Language.EN, None, None)
+    assert "the file brought its reader down (SIGSEGV)" == tell_stored(died, Language.EN)
+    assert died == tell_stored(died, Language.PT_BR)
+    assert "of old" == tell_stored("of old", Language.EN)
 
 
 def test_every_code_a_document_can_end_with_has_a_meaning_in_both_languages():

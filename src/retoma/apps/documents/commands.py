@@ -16,7 +16,6 @@ from retoma.apps.documents.model import (
     Label,
     ProjectRules,
     meaning_of,
-    message_in,
 )
 from retoma.apps.documents.service.documents import HEADINGS
 from retoma.apps.documents.service.projects import Accuracy
@@ -32,6 +31,7 @@ from retoma.toolkit.readers.rules import Ocr
 from retoma.toolkit.tools import Tools
 from retoma.web.files import cell
 from retoma.words import Said, chosen, say, speak, tell
+from retoma.words.recall import tell_stored
 
 T = TypeVar("T")
 
@@ -211,7 +211,7 @@ def errors(database: str | None, as_json: bool, execution: int) -> None:
 
 
 def _message(failed: Mapping[str, Any]) -> str:
-    return message_in(chosen(), failed["erro_codigo"], failed["erro_mensagem"])
+    return tell_stored(failed["erro_mensagem"] or "")
 
 
 def results(database: str | None, as_json: bool, execution: int, *, as_csv: bool) -> None:

@@ -227,14 +227,6 @@ def meaning_of(code: str, language: Language = Language.PT_BR) -> str:
     return CODES[code].meaning if language is Language.PT_BR else str(MEANINGS[code])
 
 
-def message_in(language: Language, code: str | None, message: str | None) -> str:
-    """What was written down of a failure, for whoever reads this language."""
-    written = meaning_of(code or "")
-    if message is None or not message.startswith(written):
-        return message or ""
-    return meaning_of(code or "", language) + message.removeprefix(written)
-
-
 @dataclass(frozen=True, slots=True)
 class Label:
     """One of a closed set: its name is the answer, its description tells the model when."""

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, Final
 
 from retoma.engine.rules.errors import ENGINE_CODES, Action, Code, ErrorClass, table
-from retoma.words import Language, Said, say, tell
+from retoma.words import Language, Said, say
 
 KIND: Final = "quotes.quote"
 CURRENCY: Final = "BRL"
@@ -143,7 +143,6 @@ MEANINGS: Final[Mapping[str, Said]] = {
     "budget": say("the credit or the budget is spent"),
 }
 
-SETTING: Final = re.compile(r"RETOMA_[A-Z_]+")
 
 # Quotes that these have parked go on once somebody has put the configuration right and resumes them.
 CONFIGURATION: Final = frozenset(
@@ -164,12 +163,6 @@ def meanings_in(language: Language | None) -> dict[str, str]:
 def no_key(setting: str) -> Said:
     """What a quote that waits for a key says: which setting is missing."""
     return say("{setting} is not set where the runners run", setting=setting)
-
-
-def message_in(language: Language | None, code: str, message: str | None) -> str | None:
-    """What was written down of a failure, for whoever reads this language; what a service said stays."""
-    setting = SETTING.match(message) if message and code == "no_key" else None
-    return message if setting is None else tell(no_key(setting[0]), language)
 
 
 # — what an analysis says —

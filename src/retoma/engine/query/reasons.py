@@ -19,6 +19,7 @@ from retoma.engine.store.budget import get_budget
 from retoma.engine.store.pauses import SCOPES, Pause
 from retoma.engine.store.verb import verb
 from retoma.words import Said, say
+from retoma.words.recall import recall
 
 EXPLAIN_JOB = sql("explain_job")
 EXPLAIN_POOL = sql("explain_pool")
@@ -448,7 +449,7 @@ def _why_dead(case: _Case) -> Said:
         "dead ({reason}, code {code}){told}: {advice}",
         reason=job.reason,
         code=job.code,
-        told=say(": {message}", message=message) if message else say(""),
+        told=say(": {message}", message=recall(message)) if message else say(""),
         advice=_advice(job),
     )
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from retoma.apps.documents.model import KIND, DocumentStatus, ExecutionStatus, message_in
+from retoma.apps.documents.model import KIND, DocumentStatus, ExecutionStatus
 from retoma.apps.documents.service.status import ExecutionDetails
 from retoma.apps.documents.store.documents import Result
 from retoma.apps.documents.store.executions import ExecutionLine
@@ -94,7 +94,7 @@ def present_result(view: View, document: Result) -> dict[str, Any]:
     return {
         "document": document,
         "look": LOOKS[document.status],
-        "failure": message_in(view.language, document.erro_codigo, document.erro_mensagem),
+        "failure": view.tell_stored(document.erro_mensagem or ""),
     }
 
 

@@ -12,7 +12,6 @@ from retoma.apps.quotes.model import (
     KIND,
     ProcessingCheckpoint,
     QuoteStatus,
-    message_in,
     percentage,
 )
 from retoma.apps.quotes.service.writing import read
@@ -22,6 +21,7 @@ from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
 from retoma.library import Retoma
 from retoma.words import Language, Said, say, tell
+from retoma.words.recall import tell_stored
 
 QUIET: Final = "10m"  # without progress for so long a quote is stuck
 DAY: Final = "24h"  # over which the average is taken
@@ -148,7 +148,8 @@ def waiting_for(
     code: str, quotes: int, message: str | None, language: Language | None
 ) -> WaitingFor:
     cure = tell(CURES.get(code, OTHERWISE), language)
-    return WaitingFor(code, quotes, message_in(language, code, message), cure)
+    told = None if message is None else tell_stored(message, language)
+    return WaitingFor(code, quotes, told, cure)
 
 
 async def is_recoverable(retoma: Retoma, job: Job) -> bool:
