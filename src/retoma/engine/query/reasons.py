@@ -400,7 +400,7 @@ def _why_parked(case: _Case) -> Said:
             return _nobody_saw(case, unknown)
     move = _last_move(case)
     who = case.job.reason if move is None else move.actor
-    told = "" if move is None else str(move.details.get("why") or "")
+    told = _said_of(move, "why")
     return say(
         "parked ({reason}) by {who}{told}: {advice}; resume or cancel it",
         reason=case.job.reason,
@@ -424,7 +424,7 @@ def _nobody_saw(case: _Case, unknown: Row) -> Said:
         " may be done again (`retoma jobs send-again {job}`), or what it gave (`retoma jobs adopt"
         " {job} JSON`), or cancel it",
         work=step,
-        told=say(" ({why})", why=move.details["why"])
+        told=say(" ({why})", why=_said_of(move, "why"))
         if move is not None and "why" in move.details
         else say(""),
         job=case.job.id,
@@ -442,14 +442,19 @@ PARKED: dict[str, Said] = {
 }
 
 
+def _said_of(move: _Move | None, name: str) -> str:
+    """What an event keeps under this name: a sentence of ours, or the words of others."""
+    return "" if move is None else recall(str(move.details.get(name) or ""))
+
+
 def _why_dead(case: _Case) -> Said:
     job, move = case.job, _last_move(case)
-    message = "" if move is None else str(move.details.get("message") or "")
+    message = _said_of(move, "message")
     return say(
         "dead ({reason}, code {code}){told}: {advice}",
         reason=job.reason,
         code=job.code,
-        told=say(": {message}", message=recall(message)) if message else say(""),
+        told=say(": {message}", message=message) if message else say(""),
         advice=_advice(job),
     )
 
@@ -486,7 +491,7 @@ def _why_over(case: _Case) -> Said:
             who="?" if move is None else move.actor,
         )
     if job.state is State.SKIPPED:
-        why = "" if move is None else str(move.details.get("why") or "")
+        why = _said_of(move, "why")
         return say(
             "skipped since {since} ({why}): only `retry` would run it again",
             since=since,
