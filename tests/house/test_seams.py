@@ -77,6 +77,7 @@ DOORS: dict[str, Door] = {
     "db/postgres.py": Door(("threads", "time"), "a thread per connection"),
     "db/one_thread.py": Door(("threads",), "the one thread that drives a connection"),
     "db/sqlite.py": Door(("threads",), "the writer thread"),
+    "db/write_lock.py": Door(("threads",), "a thread waits where another process writes"),
     "db/unfinished.py": Door(
         ("threads", "time"), "the connections of a process, each with its thread, wait for it"
     ),
