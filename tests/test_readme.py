@@ -40,7 +40,7 @@ def transcript(commands: list[str], folder: Path) -> str:
 
 
 def test_the_example_of_the_readme_works_as_shown(tmp_path):
-    [name] = set(re.findall(r"put this into `(\w+\.py)`", README))
+    [name] = set(re.findall(r"save this as `(\w+\.py)`", README))
     console = block("console")
     commands = re.findall(r"^\$ (.*)$", console, re.MULTILINE)
     (tmp_path / name).write_text(block("python"))
