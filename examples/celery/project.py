@@ -1,5 +1,5 @@
 # project.py
-"""A team's Celery project whose jobs are retoma's: what stopped goes on where it stopped."""
+"""A Celery project that runs retoma jobs: an interrupted job resumes after its last saved step."""
 
 import os
 

@@ -1,5 +1,5 @@
 # submit.py
-"""Submit a batch and wait for it; somebody else runs it."""
+"""Submit a batch and wait for it; a worker runs it."""
 
 import asyncio
 
