@@ -324,7 +324,7 @@ async def test_a_waiting_job_says_that_it_is_paused_and_by_whom(database_url, sc
 
         assert f"its {scope} {name} is paused since " in why
         assert "by ana (the vendor is away)" in why
-        assert f"`retoma resume {scope} {name}`" in why
+        assert f"`retoma pauses resume {scope} {name}`" in why
 
 
 @pytest.mark.parametrize(("scope", "name"), SCOPES)

@@ -198,7 +198,7 @@ def _paused(case: _Case) -> Said:
 def _resting(pause: Pause) -> Said:
     return say(
         "its {scope} {name} is paused since {since} by {actor}{why}: it goes on with"
-        " `retoma resume {verb} {name}`",
+        " `retoma pauses resume {verb} {name}`",
         scope=SCOPES[pause.scope],
         name=pause.name,
         since=_clock(pause.since),
