@@ -67,9 +67,9 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "runners": ("runners:runners", "Who runs jobs, and asking one of them to leave."),
     "pauses": ("pauses:pauses", "What is paused, and pausing it."),
     "schedules": ("schedules:schedules", "What is submitted by the clock."),
-    "keys": ("verbs.doors:keys", "What programs come in with."),
-    "people": ("verbs.doors:people", "Who may come in, and who is signed in."),
-    "secrets": ("verbs.doors:secrets", "Where secrets lie, never what they are."),
+    "keys": ("access:keys", "What programs come in with."),
+    "people": ("access:people", "Who may come in, and who is signed in."),
+    "secrets": ("access:secrets", "Where secrets lie, never what they are."),
     "settings": (
         "verbs.settings:settings",
         "Every setting and knob; those that change while processes run.",

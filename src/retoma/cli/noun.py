@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from retoma.console.exits import Stop
 from retoma.console.options import ARGUMENTS, OPTIONS, AsJson, Database
 from retoma.words import Said, tell
 
@@ -42,12 +43,13 @@ class Noun:
         document: Callable[[Any, SimpleNamespace], Any] | None = None,
         takes: Mapping[str, Any] | None = None,
         interrupted: Callable[[SimpleNamespace], Said] | None = None,
+        refuses: Callable[[Any], Stop | None] | None = None,
     ) -> None:
         """Add a verb over a service function.
 
         `shows`: prints the result for a person, or returns the sentence to print. `document`: what `--json` prints,
         where that is not the result. `takes`: for a parameter its type for Typer, or only its help.
-        `interrupted`: what holds after Ctrl-C.
+        `interrupted`: what holds after Ctrl-C. `refuses`: how a verb fails whose result, though shown, is no good one.
         """
         node = _functions(self.service)[function]
         typed = [*_typed(node, takes or {})]
@@ -68,6 +70,8 @@ class Noun:
                 print_json(document(result, given) if document else result)
             elif (said := shows(result, given)) is not None:
                 print(said)
+            if refuses is not None and (stop := refuses(result)) is not None:
+                raise stop
 
         common = {"database": (Database, None), "json": (AsJson, False)}
         parameters = [*typed, *(_parameter(name, *each) for name, each in common.items())]
