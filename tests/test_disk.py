@@ -5,9 +5,9 @@ from html import unescape
 
 from retoma import Context, Retoma
 from retoma.db import file_of
-from retoma.disk import disk_seen
 from retoma.engine.query.disk import disk
 from retoma.engine.testing import drain
+from retoma.services.disk import disk_seen
 from tests.db.test_plans import Explaining
 from tests.engine.test_meter import as_any, whole_tables
 from tests.web.aids import set_up, world

@@ -14,7 +14,7 @@ import httpx2
 from retoma import Retoma, settings
 from retoma.access import Role
 from retoma.engine.rules.live_settings import Knob, Source
-from retoma.panel import settings_seen
+from retoma.services.settings import settings_seen
 from retoma.settings import Settings
 from retoma.web.cursor import Cursor
 from retoma.web.pages.audit import audit_screen

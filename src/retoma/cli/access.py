@@ -57,9 +57,7 @@ keys.verb(
         none=say("no keys"),
     ),
     takes={
-        "every": Annotated[
-            bool, typer.Option("--all", help="Those that were revoked too.")
-        ]
+        "every": Annotated[bool, typer.Option("--all", help="Those that were revoked too.")]
     },
 )
 keys.verb(

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from retoma import panel, settings
+from retoma import settings
 from retoma.cli.runner import load
 from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
 from retoma.engine.rules.live_settings import KnobSeen
 from retoma.library import Retoma
 from retoma.manifest import application_of
-from retoma.panel import Setting
+from retoma.services import settings as panel
+from retoma.services.settings import Setting
 from retoma.words import say, speak, tell
 
 

@@ -95,12 +95,23 @@ class Rows:
         self._heads, self._row, self._none, self._more = heads, row, none, more
 
     def __call__(self, found: Sequence[Any], given: SimpleNamespace) -> None:
-        from retoma.console.kit import console, print_rows
+        from retoma.console.kit import console
 
         if not found and self._none is not None:
             console().print(tell(self._none))
             return
+        self.print(found)
+        self.print_more(found, given)
+
+    def print(self, found: Sequence[Any]) -> None:
+        from retoma.console.kit import print_rows
+
         print_rows(self._heads, map(self._row, found))
+
+    def print_more(self, found: Sequence[Any], given: SimpleNamespace) -> None:
+        """Say how the next page is asked for, where this one is full."""
+        from retoma.console.kit import console
+
         if self._more is not None and len(found) == given.limit:
             console().print(tell(self._more(found[-1])))
 

@@ -166,6 +166,11 @@ def cell(value: Any) -> str:
     return clean(value)
 
 
+def format_counts(counts: Mapping[Any, int]) -> str:
+    """Return the number of jobs in each state, as a line."""
+    return " · ".join(f"{n} {state}" for state, n in counts.items()) or tell(say("empty"))
+
+
 def clean(text: object) -> str:
     """What came from outside must not steer the terminal it is shown on."""
     return "".join(

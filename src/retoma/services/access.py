@@ -43,9 +43,7 @@ async def revoke_key(access: Access, key: str, *, actor: str) -> KeySeen:
     return await access.key(key)
 
 
-async def rotate_key(
-    access: Access, key: str, overlap: str = "24h", *, actor: str
-) -> NewKey:
+async def rotate_key(access: Access, key: str, overlap: str = "24h", *, actor: str) -> NewKey:
     """A new key with the rights of an old one, which ends with the overlap."""
     return await access.rotate_key(key, overlap, actor)
 

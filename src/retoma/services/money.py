@@ -48,9 +48,9 @@ async def show_costs(
             return await costs.by_application()
         case "day":
             return await costs.by_day(days)
-    raise BadInput(
-        say("costs are told by {all}, not {text!r}", all=", ".join(ACCOUNTS[:-1]), text=by)
-    )
+        case _:
+            known = ", ".join(ACCOUNTS[:-1])
+            raise BadInput(say("costs are told by {all}, not {text!r}", all=known, text=by))
 
 
 # — budgets —

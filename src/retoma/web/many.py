@@ -8,8 +8,7 @@ from fastapi import Response
 from retoma.engine.ops.batches import Batch
 from retoma.engine.query import Search
 from retoma.engine.store import MOVABLE, Asked, Command
-from retoma.web.house import House
-from retoma.web.orders import (
+from retoma.services.bulk import (
     FEW,
     BatchAction,
     Order,
@@ -18,6 +17,7 @@ from retoma.web.orders import (
     order_of,
     submit_order,
 )
+from retoma.web.house import House
 from retoma.web.replay import written
 from retoma.web.visit import Visit
 from retoma.web.wire import Done, LeftShown, Moved

@@ -10,10 +10,10 @@ from starlette.responses import Response
 from retoma.engine.ops.batches import FINISHED, Batch, Progress
 from retoma.engine.query import Search
 from retoma.engine.rules.states import BatchState, State
+from retoma.services.bulk import Order
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_batch
-from retoma.web.orders import Order
 from retoma.web.pages.asked import CodeOf, CursorOf, StateOf
 from retoma.web.pages.bars import parts_of
 from retoma.web.pages.jobs import NO_SUCH_JOB, job_rows, query_of

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma import panel
 from retoma.engine.rules.live_settings import Source
+from retoma.services import settings as panel
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed

@@ -6,10 +6,10 @@ from fastapi import Response
 
 from retoma.engine.ops.batches import Batch, Progress
 from retoma.engine.query import Search
+from retoma.services.bulk import Order
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, AVisit
 from retoma.web.many import do_to_batch
-from retoma.web.orders import Order
 from retoma.web.replay import asked, written
 from retoma.web.route import router
 from retoma.web.routes.jobs import (

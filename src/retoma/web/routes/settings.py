@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Path
 
-from retoma import panel
 from retoma.engine.rules.errors import NotFound
+from retoma.services import settings as panel
 from retoma.web.house import AHouse, House
 from retoma.web.route import router
 from retoma.web.sign_in import Admin

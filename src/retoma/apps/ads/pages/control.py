@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma import panel
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.presenters import (
     CONCERN,
@@ -27,6 +26,7 @@ from retoma.apps.ads.store import (
     WriterRecord,
 )
 from retoma.engine.query import RunnerSeen
+from retoma.services import settings as panel
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed

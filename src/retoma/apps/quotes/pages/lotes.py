@@ -18,9 +18,9 @@ from retoma.apps.quotes.pages.presenters import (
 from retoma.apps.quotes.service import lotes, quotes
 from retoma.apps.quotes.service.quotes import QuoteLine
 from retoma.library import Retoma
+from retoma.services.bulk import BatchAction
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
-from retoma.web.orders import BatchAction
 from retoma.web.pages.asked import Blank, CursorOf
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager

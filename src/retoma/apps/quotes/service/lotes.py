@@ -18,9 +18,9 @@ from retoma.engine.run.transaction import Transaction
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen
 from retoma.library import Retoma
+from retoma.services.bulk import BatchAction, Order, act_on_batch
 from retoma.toolkit.tables import as_text_table
 from retoma.toolkit.uploads import PIECE, in_thread
-from retoma.web.orders import BatchAction, Order, act_on_batch
 from retoma.web.room import Room
 from retoma.web.visit import Visit
 from retoma.words import Language, say

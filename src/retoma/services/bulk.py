@@ -7,7 +7,7 @@ has moved since it was given. So it may break off anywhere and be taken up again
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
@@ -18,13 +18,21 @@ from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Command, Verb
 from retoma.library import Retoma
-from retoma.web.visit import Visit
 from retoma.words import say
 
 KIND: Final = "retoma.order"
 FEW: Final = 500  # jobs that are moved while somebody waits
 FEW_IN_BATCH: Final = 2_000  # jobs of a batch whose verb somebody waits for
 TRIES: Final = Retry(attempts=20, base=1.0, cap=60.0)  # nothing is lost by another try
+
+
+class Origin(Protocol):
+    """The request in which something was asked for; the job that does it belongs to its trace."""
+
+    @property
+    def correlation(self) -> str: ...
+    @property
+    def traceparent(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +69,7 @@ def order_of(command: Command, search: Search, most: int | None) -> Order:
     )
 
 
-def submit_order(tx: Transaction, order: Order, visit: Visit) -> int:
+def submit_order(tx: Transaction, order: Order, visit: Origin) -> int:
     """The job that will do it, written down with who wants it."""
     made = tx.submit(
         KIND,
@@ -167,7 +175,7 @@ class BatchAction:
 
 
 async def act_on_batch(
-    retoma: Retoma, batch: Batch, order: Order, context: Visit
+    retoma: Retoma, batch: Batch, order: Order, context: Origin
 ) -> BatchAction:
     """Carry out one verb on all jobs of a batch: at once, or by a job where they are many."""
     counts = await batch.counts()
