@@ -71,7 +71,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "people": ("access:people", "Who may come in, and who is signed in."),
     "secrets": ("access:secrets", "Where secrets lie, never what they are."),
     "settings": (
-        "verbs.settings:settings",
+        "settings:settings",
         "Every setting and knob; those that change while processes run.",
     ),
     "db": ("verbs.schema:database", "The schema of the database."),

@@ -44,15 +44,19 @@ class Noun:
         takes: Mapping[str, Any] | None = None,
         interrupted: Callable[[SimpleNamespace], Said] | None = None,
         refuses: Callable[[Any], Stop | None] | None = None,
+        also: Mapping[str, Any] | None = None,
+        prepares: Callable[[Any, SimpleNamespace], None] | None = None,
     ) -> None:
         """Add a verb over a service function.
 
         `shows`: prints the result for a person, or returns the sentence to print. `document`: what `--json` prints,
         where that is not the result. `takes`: for a parameter its type for Typer, or only its help.
         `interrupted`: what holds after Ctrl-C. `refuses`: how a verb fails whose result, though shown, is no good one.
+        `also`: options that the function does not take, for `prepares`, which is called with the opened app.
         """
         node = _functions(self.service)[function]
-        typed = [*_typed(node, takes or {})]
+        extra = [_parameter(name, option, None) for name, option in (also or {}).items()]
+        typed = [*_typed(node, takes or {}), *extra]
 
         def run(*, database: str | None, json: bool, **typed: Any) -> None:
             from retoma.console.kit import ask_service, print_json
@@ -62,8 +66,9 @@ class Noun:
             result = ask_service(
                 database,
                 called,
-                typed,
+                {name: value for name, value in typed.items() if name not in (also or ())},
                 needs=GIVEN & {*_names(node)},
+                prepare=prepares and (lambda app: prepares(app, given)),
                 interrupted=interrupted and interrupted(given),
             )
             if json:

@@ -73,6 +73,7 @@ def ask_service(
     typed: Mapping[str, Any],
     *,
     needs: Set[str],
+    prepare: "Callable[[Retoma], None] | None" = None,
     interrupted: Said | None = None,
 ) -> T:
     """Call one function of a service with what was typed and with what it needs, by the names of its parameters."""
@@ -80,6 +81,8 @@ def ask_service(
 
     async def called(app: "Retoma") -> T:
         given: dict[str, Any] = {"app": app, "actor": ACTOR}
+        if prepare is not None:
+            prepare(app)
         if needs & {"chosen", "vault"}:
             given["chosen"] = settings.read(database_url=database)
         if "access" in needs:

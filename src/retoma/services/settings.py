@@ -42,21 +42,22 @@ class Setting:
         return self.live and self.source in (Source.DEFAULT, Source.DATABASE)
 
 
-async def settings_seen(retoma: Retoma, chosen: Settings) -> list[Setting]:
-    """Those of the house in the order of their reference, then those of applications."""
-    knobs = {each.name: each for each in await retoma.knobs.all()}
+async def list_settings(app: Retoma, chosen: Settings, *, every: bool = False) -> list[Setting]:
+    """What each is, where that comes from, and who changed it."""
+    knobs = {each.name: each for each in await app.knobs.all()}
     own = [_own(chosen, name, knobs.pop(name, None)) for name in type(chosen).model_fields]
-    return [*own, *(_applications(each) for each in knobs.values())]
+    seen = [*own, *(_applications(each) for each in knobs.values())]
+    return [each for each in seen if every or each.live]
 
 
-async def change(retoma: Retoma, name: str, value: object, *, actor: str) -> KnobSeen:
-    """For all processes that take it up while they run."""
-    return await retoma.knobs.set(_live(name), value, actor=actor)
+async def change_setting(app: Retoma, name: str, value: object, *, actor: str) -> KnobSeen:
+    """Change a knob for all processes, which take it up while they run."""
+    return await app.knobs.set(_live(name), value, actor=actor)
 
 
-async def reset(retoma: Retoma, name: str, *, actor: str) -> KnobSeen:
+async def reset_setting(app: Retoma, name: str, *, actor: str) -> KnobSeen:
     """Its default holds again."""
-    return await retoma.knobs.reset(_live(name), actor=actor)
+    return await app.knobs.reset(_live(name), actor=actor)
 
 
 def _live(given: str) -> str:

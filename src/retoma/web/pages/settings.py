@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from retoma.engine.rules.live_settings import Source
-from retoma.services import settings as panel
+from retoma.services import settings
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
@@ -45,7 +45,9 @@ class SettingsScreen:
         return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
-        seen = await panel.settings_seen(self.pages.house.retoma, self.pages.settings)
+        seen = await settings.list_settings(
+            self.pages.house.retoma, self.pages.settings, every=True
+        )
         return [
             drawn(
                 name,
@@ -94,7 +96,9 @@ async def change(actor: Admin, who: ALooker, request: Request) -> Response:
     """An empty value is nothing at all, where a knob may be that."""
     form = await form_of(request)
     value = form.one("value") or ""
-    changed = await panel.change(who.house.retoma, _named(form), value, actor=actor.name)
+    changed = await settings.change_setting(
+        who.house.retoma, _named(form), value, actor=actor.name
+    )
     said = say(
         "{name} is {value} from now on",
         name=changed.name,
@@ -106,7 +110,7 @@ async def change(actor: Admin, who: ALooker, request: Request) -> Response:
 @routes.post("/settings/reset")
 async def reset(actor: Admin, who: ALooker, request: Request) -> Response:
     name = _named(await form_of(request))
-    await panel.reset(who.house.retoma, name, actor=actor.name)
+    await settings.reset_setting(who.house.retoma, name, actor=actor.name)
     return did(who, who.view.tell(say("{name}: its default holds again", name=name)), BACK)
 
 

@@ -26,7 +26,7 @@ from retoma.apps.ads.store import (
     WriterRecord,
 )
 from retoma.engine.query import RunnerSeen
-from retoma.services import settings as panel
+from retoma.services import settings
 from retoma.web.pages.kit import ALooker, Pages, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, page_router, streamed
@@ -120,7 +120,9 @@ class ControlScreen:
 
     async def _settings(self) -> Region:
         """Every knob of ours by the document's name (§8)."""
-        seen = await panel.settings_seen(self.pages.house.retoma, self.pages.settings)
+        seen = await settings.list_settings(
+            self.pages.house.retoma, self.pages.settings, every=True
+        )
         own = [each for each in seen if each.name.startswith(OWN)]
         html = self.pages.render(
             "ads/control_settings.html", self.view, knobs=own, own=OWN, shown=shown
