@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from retoma.access import Role
 from retoma.engine.query import AuditLine, AuditSearch
+from retoma.web.asked import audit_spot
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Name, TextOf, Words
 from retoma.web.pages.job import text_of
@@ -22,7 +23,6 @@ from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
-from retoma.web.routes.work import spot
 from retoma.web.sign_in import Viewer
 from retoma.words import say
 
@@ -63,7 +63,7 @@ class AuditScreen:
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("audit page", self.search)
         page = await self.pages.house.retoma.audit(
-            self.search, after=spot(stamp, self.cursor), limit=PAGE
+            self.search, after=audit_spot(stamp, self.cursor), limit=PAGE
         )
         rows = {_id(each): self._row(each) for each in page.lines}
         following = None

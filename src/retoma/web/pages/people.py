@@ -8,7 +8,8 @@ from fastapi import Depends, Request
 from starlette.responses import HTMLResponse, Response
 
 from retoma.access import Role
-from retoma.web.cursor import Cursor
+from retoma.web.asked import place, spot
+from retoma.web.cursor import Cursor, cut
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
@@ -16,7 +17,6 @@ from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import Form, did, form_of, page_router, streamed
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
-from retoma.web.routes.people import after_name, after_spot, spot
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
@@ -56,17 +56,11 @@ class PeopleScreen:
         people = await access.people(after=name, limit=PAGE + 1)
         keys = await access.keys(after=spot(KEYS, self.keys), limit=PAGE + 1)
         sessions = await access.sessions(after=spot(SESSIONS, self.sessions), limit=PAGE + 1)
-        following = {
-            "people": after_name(PEOPLE, people, PAGE),
-            "keys": after_spot(KEYS, keys, PAGE),
-            "sessions": after_spot(SESSIONS, sessions, PAGE),
-        }
-        rows: dict[str, Sequence[Any]] = {
-            "people": people[:PAGE],
-            "keys": keys[:PAGE],
-            "sessions": sessions[:PAGE],
-        }
-        return [self._table(table, rows[table], following[table]) for table in rows]
+        return [
+            self._table("people", *cut(PEOPLE, people, PAGE, lambda each: [each.name])),
+            self._table("keys", *cut(KEYS, keys, PAGE, place)),
+            self._table("sessions", *cut(SESSIONS, sessions, PAGE, place)),
+        ]
 
     def _table(self, table: str, rows: Sequence[Any], following: str | None) -> Region:
         html = self.pages.render(

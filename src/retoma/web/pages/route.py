@@ -17,8 +17,7 @@ from retoma.web.pages.live import Shown, partials
 from retoma.web.problems import Refusal
 from retoma.web.request_body import ON_THE_LOOP
 from retoma.web.route import Route
-from retoma.web.routes.stream import check_room, still
-from retoma.web.stream import EventStream
+from retoma.web.stream import EventStream, check_room, still
 from retoma.words import say
 
 LIVE: Final = "/live"

@@ -7,19 +7,12 @@ from fastapi import Response
 from retoma.engine.ops.batches import Batch, Progress
 from retoma.engine.query import Search
 from retoma.services.bulk import Order
+from retoma.web.asked import CheckpointOf, CodeOf, StateOf, TextOf, page_of_jobs
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, AVisit
 from retoma.web.many import do_to_batch
 from retoma.web.replay import asked, written
 from retoma.web.route import router
-from retoma.web.routes.jobs import (
-    CheckpointOf,
-    CodeOf,
-    StateOf,
-    TextOf,
-    check_open,
-    page_of_jobs,
-)
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import (
     BatchDetails,
@@ -75,7 +68,7 @@ async def submit_batch(
     key: Once = None,
 ) -> BatchMade:
     """Submit jobs together, all or none."""
-    check_open(house, body.kind)
+    house.check_may_submit(body.kind)
 
     def write(tx: Any) -> Batch:
         made: Batch = tx.submit_many(

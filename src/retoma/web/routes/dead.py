@@ -1,20 +1,20 @@
 """`/api/dead`: what ended badly and still wants somebody's eye."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query, Response
+from fastapi import Response
 
 from retoma.access import Role
 from retoma.engine.query import Search
 from retoma.engine.rules.states import State
 from retoma.engine.store import Verb
+from retoma.web.asked import BatchOf, CodeOf, KindOf, WhichDead
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, AVisit, House
 from retoma.web.many import do_to_ids, do_where
 from retoma.web.problems import Refusal
 from retoma.web.replay import asked
 from retoma.web.route import router
-from retoma.web.routes.jobs import BatchOf, CodeOf, KindOf, TextOf
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import (
     STACKS,
@@ -41,9 +41,6 @@ from retoma.words import say, tell
 
 routes = router("dead letters")
 
-FingerprintOf = Annotated[
-    str | None, Query(pattern="^[0-9a-f]{12}$", description="Only those that died of this.")
-]
 BY_A_JOB: dict[int | str, dict[str, Any]] = {
     202: {"model": Done, "description": "They are many: a job of its own does it."}
 }
@@ -53,18 +50,11 @@ BY_A_JOB: dict[int | str, dict[str, Any]] = {
 async def list_dead(
     _: Viewer,
     house: AHouse,
-    kind: KindOf = None,
-    batch: BatchOf = None,
-    code: CodeOf = None,
-    fingerprint: FingerprintOf = None,
-    text: TextOf = None,
+    search: WhichDead,
     cursor: NextPage = None,
     limit: Limit = 50,
 ) -> PageOf[DeadLine]:
     """Dead letters that nobody has discarded, newest first."""
-    search = Search(
-        letters=True, kind=kind, batch=batch, code=code, fingerprint=fingerprint, text=text
-    )
     stamp = Cursor("dead", search)
     before = stamp.read(cursor, int)
     page = await house.retoma.search(search, before=before[0] if before else None, limit=limit)

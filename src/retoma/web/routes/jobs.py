@@ -1,9 +1,9 @@
 """`/api/jobs`: look for jobs, look at one, submit, steer one or many."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query, Response
+from fastapi import Response
 
 from retoma.access import Person, Role
 from retoma.codec import decode
@@ -11,6 +11,7 @@ from retoma.engine.query import PAGE, Search
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
+from retoma.web.asked import WhichJobs, page_of_jobs
 from retoma.web.cursor import Cursor
 from retoma.web.files import TEXT_FILE, csv_of, listed_file, text_file
 from retoma.web.house import AHouse, AVisit, House
@@ -20,7 +21,6 @@ from retoma.web.replay import asked, written
 from retoma.web.route import router
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import (
-    LARGEST,
     AttemptShown,
     Canceled,
     Done,
@@ -42,7 +42,6 @@ from retoma.web.wire import (
     Sha256,
     StepShown,
     event_shown,
-    job_line,
     job_shown,
 )
 from retoma.words import say, tell
@@ -56,70 +55,27 @@ COLUMNS = (
     *("failures", "created_at", "started_at", "ended_at", "correlation", "note"),
 )
 
-StateOf = Annotated[State | None, Query(description="Only in this state.")]
-KindOf = Annotated[
-    str | None, Query(min_length=1, max_length=100, description="Only this kind.")
-]
-BatchOf = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only of this batch.")]
-CodeOf = Annotated[str | None, Query(min_length=1, max_length=100, description="Only with it.")]
-CheckpointOf = Annotated[
-    str | None, Query(min_length=1, max_length=200, description="Only those that stand there.")
-]
-TextOf = Annotated[
-    str | None,
-    Query(
-        min_length=1,
-        max_length=200,
-        description="In its key, correlation, note, or the beginning of its payload.",
-    ),
-]
-
 
 @routes.get("/api/jobs")
 async def list_jobs(
     _: Viewer,
     house: AHouse,
-    state: StateOf = None,
-    kind: KindOf = None,
-    batch: BatchOf = None,
-    code: CodeOf = None,
-    checkpoint: CheckpointOf = None,
-    text: TextOf = None,
+    search: WhichJobs,
     cursor: NextPage = None,
     limit: Limit = 50,
 ) -> PageOf[JobLine]:
     """Newest first. A page may be short, or empty, and still have a next one: what has no index
     is looked for among so many at a time."""
-    search = Search(
-        state=state, kind=kind, batch=batch, code=code, checkpoint=checkpoint, text=text
-    )
     return await page_of_jobs(house, "jobs", search, cursor, limit)
-
-
-async def page_of_jobs(
-    house: House, name: str, search: Search, cursor: str | None, limit: int
-) -> PageOf[JobLine]:
-    stamp = Cursor(name, search)
-    before = stamp.read(cursor, int)
-    page = await house.retoma.search(search, before=before[0] if before else None, limit=limit)
-    return PageOf(items=[job_line(each) for each in page.jobs], next=stamp.write(page.next))
 
 
 @routes.get("/api/jobs.csv", response_class=Response, responses=csv_of("jobs"))
 async def export_jobs(
     _: Viewer,
     house: AHouse,
-    state: StateOf = None,
-    kind: KindOf = None,
-    batch: BatchOf = None,
-    code: CodeOf = None,
-    checkpoint: CheckpointOf = None,
-    text: TextOf = None,
+    search: WhichJobs,
 ) -> Response:
     """The newest 10,000 as a table for a spreadsheet."""
-    search = Search(
-        state=state, kind=kind, batch=batch, code=code, checkpoint=checkpoint, text=text
-    )
     return await listed_file(house, "csv", "jobs", COLUMNS, _newest(house, search))
 
 
@@ -156,7 +112,7 @@ async def submit(
     key: Once = None,
 ) -> JobShown:
     """Submit a job of a kind whose application allows it; committed when this answers."""
-    check_open(house, body.kind)
+    house.check_may_submit(body.kind)
     was_new: list[bool] = []
 
     def write(tx: Any) -> Job:
@@ -182,11 +138,6 @@ async def submit(
     if not first or was_new == [False]:
         response.status_code = 200
     return shown
-
-
-def check_open(house: House, kind: str) -> None:
-    if not house.may_submit(kind):
-        raise Refusal("unknown_kind", say("no job {kind!r} can be submitted here", kind=kind))
 
 
 # — many at once: before the routes with an id, which would take their names for one —

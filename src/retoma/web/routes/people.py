@@ -1,29 +1,18 @@
 """`/api/me`, `/api/keys`, `/api/people`, `/api/sessions`: who may come in."""
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, cast
 
 from fastapi import Path, Query, Request, Response
 
-from retoma.access import (
-    Access,
-    KeySeen,
-    NewKey,
-    PersonSeen,
-    Role,
-    Session,
-    SessionSeen,
-    Spot,
-)
-from retoma.access.model import NEWEST
+from retoma.access import Access, NewKey, Role, Session
 from retoma.db import Database
 from retoma.engine.rules.duration import seconds
 from retoma.engine.store import Asked
 from retoma.engine.writing.once import Once as OnceOn
-from retoma.web.cursor import Cursor
+from retoma.web.asked import place, spot
+from retoma.web.cursor import Cursor, cut
 from retoma.web.house import AHouse, House
-from retoma.web.problems import Refusal
 from retoma.web.replay import asked, first
 from retoma.web.route import router
 from retoma.web.sign_in import SESSION, Admin, Viewer
@@ -42,7 +31,6 @@ from retoma.web.wire import (
     Rotation,
     SessionShown,
 )
-from retoma.words import say
 
 routes = router("people")
 
@@ -73,8 +61,8 @@ async def list_keys(
     seen = await (await house.access()).keys(
         every=every, after=spot(stamp, cursor), limit=limit + 1
     )
-    shown = [KeyShown.model_validate(each) for each in seen[:limit]]
-    return PageOf(items=shown, next=after_spot(stamp, seen, limit))
+    page, following = cut(stamp, seen, limit, place)
+    return PageOf(items=[KeyShown.model_validate(each) for each in page], next=following)
 
 
 @routes.post(
@@ -152,8 +140,8 @@ async def list_people(
     stamp = Cursor("people", None)
     [after] = stamp.read(cursor, str) or [""]
     seen = await (await house.access()).people(after=after, limit=limit + 1)
-    shown = [PersonShown.model_validate(each) for each in seen[:limit]]
-    return PageOf(items=shown, next=after_name(stamp, seen, limit))
+    page, following = cut(stamp, seen, limit, lambda each: [each.name])
+    return PageOf(items=[PersonShown.model_validate(each) for each in page], next=following)
 
 
 @routes.post(
@@ -199,44 +187,14 @@ async def list_sessions(
     """Who is signed in with a browser, newest first."""
     stamp = Cursor("sessions", None)
     seen = await (await house.access()).sessions(after=spot(stamp, cursor), limit=limit + 1)
-    shown = [SessionShown.model_validate(each) for each in seen[:limit]]
-    return PageOf(items=shown, next=after_spot(stamp, seen, limit))
+    page, following = cut(stamp, seen, limit, place)
+    return PageOf(items=[SessionShown.model_validate(each) for each in page], next=following)
 
 
 @routes.delete("/api/sessions/{session}", status_code=204)
 async def end_session(session: SessionId, who: Admin, house: AHouse) -> None:
     """Sign somebody out. Asked twice it answers the same."""
     await (await house.access()).end_session(session, who.name)
-
-
-# — where a page ends and the next one begins —
-
-
-def spot(stamp: Cursor, cursor: str | None) -> Spot:
-    values = stamp.read(cursor, str, str)
-    if values is None:
-        return NEWEST
-    try:
-        at = datetime.fromisoformat(values[0])
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise Refusal("bad_cursor", say("the cursor names no instant: begin without one"))
-    return Spot(at, values[1])
-
-
-def after_spot(
-    stamp: Cursor, seen: Sequence[KeySeen] | Sequence[SessionSeen], limit: int
-) -> str | None:
-    """None unless one more was seen than the page has."""
-    if len(seen) <= limit:
-        return None
-    last = seen[limit - 1]
-    return stamp.write(cast("datetime", last.created_at).isoformat(), last.id)
-
-
-def after_name(stamp: Cursor, seen: Sequence[PersonSeen], limit: int) -> str | None:
-    return stamp.write(seen[limit - 1].name if len(seen) > limit else None)
 
 
 async def _access(house: House, ask: Asked | None, kept: object = None) -> Access:

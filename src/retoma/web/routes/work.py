@@ -2,27 +2,24 @@
 did what."""
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
-from retoma.access import Role
 from retoma.engine.query import PAGE, AuditLine, AuditSearch, Spot
 from retoma.engine.rules.job import Job
 from retoma.engine.store import Schedule
+from retoma.web.asked import WhichEvents, audit_spot
 from retoma.web.cursor import Cursor, turned
 from retoma.web.files import csv_of, listed_file
 from retoma.web.house import AHouse, House
-from retoma.web.problems import Refusal
 from retoma.web.replay import asked, written
 from retoma.web.route import router
 from retoma.web.sign_in import Admin, Operator, Viewer
 from retoma.web.wire import (
     AuditShown,
     DrainShown,
-    Instant,
     JobShown,
     Limit,
     NextPage,
@@ -33,7 +30,6 @@ from retoma.web.wire import (
     audit_shown,
     job_shown,
 )
-from retoma.words import say
 
 routes = router("work")
 
@@ -136,46 +132,18 @@ def _shown(schedule: Schedule) -> ScheduleShown:
 
 # — the audit log —
 
-ActorOf = Annotated[str | None, Query(min_length=1, max_length=200, description="Who did it.")]
-VerbOf = Annotated[
-    str | None, Query(min_length=1, max_length=100, description="What, such as `job.again`.")
-]
-SubjectOf = Annotated[
-    str | None, Query(min_length=1, max_length=500, description="To what, such as `job 7`.")
-]
-TextIn = Annotated[
-    str | None,
-    Query(min_length=1, max_length=200, description="In the subject or the details."),
-]
-Since = Annotated[Instant | None, Query(description="Not before this instant.")]
-Until = Annotated[Instant | None, Query(description="Before this instant.")]
-
 
 @routes.get("/api/events")
 async def search_events(
-    who: Viewer,
+    _: Viewer,
     house: AHouse,
-    actor: ActorOf = None,
-    verb: VerbOf = None,
-    subject: SubjectOf = None,
-    text: TextIn = None,
-    since: Since = None,
-    until: Until = None,
+    search: WhichEvents,
     cursor: NextPage = None,
     limit: Limit = 50,
 ) -> PageOf[AuditShown]:
     """Who did what, newest first; what was done to people, keys and sessions is told to admins. A page may be short, or empty, and still have a next one."""
-    search = AuditSearch(
-        actor=actor,
-        verb=verb,
-        subject=subject,
-        text=text,
-        since=since,
-        until=until,
-        access=who.role.allows(Role.ADMIN),
-    )
     stamp = Cursor("audit", search)
-    page = await house.retoma.audit(search, after=spot(stamp, cursor), limit=limit)
+    page = await house.retoma.audit(search, after=audit_spot(stamp, cursor), limit=limit)
     shown = [audit_shown(each) for each in page.lines]
     if page.next is None:
         return PageOf(items=shown)
@@ -185,25 +153,11 @@ async def search_events(
 
 @routes.get("/api/events.csv", response_class=Response, responses=csv_of("what people did"))
 async def export_events(
-    who: Viewer,
+    _: Viewer,
     house: AHouse,
-    actor: ActorOf = None,
-    verb: VerbOf = None,
-    subject: SubjectOf = None,
-    text: TextIn = None,
-    since: Since = None,
-    until: Until = None,
+    search: WhichEvents,
 ) -> Response:
     """The newest 10,000 as a table for a spreadsheet."""
-    search = AuditSearch(
-        actor=actor,
-        verb=verb,
-        subject=subject,
-        text=text,
-        since=since,
-        until=until,
-        access=who.role.allows(Role.ADMIN),
-    )
     columns = ("at", "actor", "verb", "subject", "details")
     return await listed_file(house, "csv", "events", columns, _newest(house, search))
 
@@ -216,15 +170,3 @@ async def _newest(house: House, search: AuditSearch) -> AsyncIterator[Sequence[A
         after = page.next
         if after is None:
             return
-
-
-def spot(stamp: Cursor, cursor: str | None) -> Spot | None:
-    values = stamp.read(cursor, str, int, int, int)
-    if values is None:
-        return None
-    try:
-        return Spot(datetime.fromisoformat(values[0]), *values[1:])
-    except ValueError:
-        raise Refusal(
-            "bad_cursor", say("the cursor names no instant: begin without one")
-        ) from None
