@@ -19,7 +19,7 @@ from retoma.settings import Settings
 from retoma.web.cursor import Cursor
 from retoma.web.pages.audit import audit_screen
 from retoma.web.pages.kit import Looker
-from retoma.web.pages.runners import runners_screen
+from retoma.web.pages.runners import RunnersScreen
 from retoma.web.pages.view import View
 from retoma.words import Language
 from tests.engine.aids import change
@@ -94,14 +94,14 @@ async def test_what_a_page_shows_changes_when_it_is_drawn_again(database_url):
         await ran(house)
         pages = house.site.state.pages
         answer = await house.viewer.get("/runners", headers=HTML)
-        screen = runners_screen(_looker(pages))
+        screen = RunnersScreen(pages, _looker(pages).view)
         [total, rows] = await screen.draw()
 
         assert total.html in answer.text
         assert rows.html in answer.text
         assert 1 == len(rows.rows)
         assert {"total", "rows"} == {total.id, rows.id}
-        assert screen.key == runners_screen(_looker(pages)).key
+        assert screen.key == RunnersScreen(pages, _looker(pages).view).key
 
 
 def _looker(pages: Any) -> Looker:

@@ -1,7 +1,7 @@
 """The pages of batches: how far each is, what went wrong in it, and how it goes on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -17,10 +17,9 @@ from retoma.web.many import do_to_batch
 from retoma.web.pages.asked import CodeOf, CursorOf, StateOf
 from retoma.web.pages.bars import parts_of
 from retoma.web.pages.jobs import NO_SUCH_JOB, job_rows, query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.visit import Visit
@@ -46,20 +45,10 @@ PARTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class BatchesScreen:
+class BatchesScreen(Screen):
     """The newest batches, or older ones."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     cursor: str | None = None
-
-    @property
-    def key(self) -> "BatchesScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=1.0)  # it asks each of them
 
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("batches page", None)
@@ -90,35 +79,19 @@ def batches_screen(who: ALooker, cursor: CursorOf = None) -> BatchesScreen:
     return BatchesScreen(who.pages, who.view, cursor)
 
 
-AList = Annotated[BatchesScreen, Depends(batches_screen)]
-
-
-@routes.get("/batches")
-async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
-    return await who.page(screen, "batches.html")
-
-
-@routes.get("/live/batches")
-async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/batches", batches_screen, "batches.html")
 
 
 # — one —
 
 
 @dataclass(frozen=True, slots=True)
-class BatchScreen:
+class BatchScreen(Screen):
     """One batch, and a page of its jobs."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     batch: int
     search: Search
     cursor: str | None = None
-
-    @property
-    def key(self) -> "BatchScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -211,9 +184,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     )
 
 
-@routes.get("/live/batches/{batch}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/batches/{batch}", batch_screen)
 
 
 @routes.post("/batches/{batch}/{verb}")

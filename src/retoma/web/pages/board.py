@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query
 from starlette.responses import JSONResponse, Response
 
 from retoma.engine import store
@@ -16,11 +16,10 @@ from retoma.engine.query import Durations, Minute
 from retoma.engine.rules.states import State
 from retoma.engine.store.alerts import Alert, Rule, Severity
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.rooms import Room, rooms_of
-from retoma.web.pages.route import page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import page_router, serve_screen
 from retoma.web.sign_in import Viewer
 from retoma.words import tell
 
@@ -44,16 +43,10 @@ SpanOf = Annotated[str, Query(pattern="^(1h|1d)$")]
 
 
 @dataclass(frozen=True, slots=True)
-class BoardScreen:
+class BoardScreen(Screen):
     """The house as it stands."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     last: str = "1h"
-
-    @property
-    def key(self) -> "BoardScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -154,9 +147,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "board.html", last=screen.last)
 
 
-@routes.get("/live/")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/", board_screen)
 
 
 @routes.get("/pace")

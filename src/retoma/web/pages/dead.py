@@ -1,7 +1,7 @@
 """The page of dead letters: of what they died, those alike together, and what becomes of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -14,10 +14,9 @@ from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where
 from retoma.web.pages.asked import BatchOf, CodeOf, CursorOf, FingerprintOf, KindOf, TextOf
 from retoma.web.pages.jobs import SEARCH, counted, outcome, query_of, ticked
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
@@ -33,17 +32,11 @@ FILTERS: Final = ("kind", "batch", "code", "fingerprint", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class DeadScreen:
+class DeadScreen(Screen):
     """Dead letters as somebody looked for them."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     search: Search
     cursor: str | None = None
-
-    @property
-    def key(self) -> "DeadScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -129,9 +122,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "dead.html", search=screen.search, kinds=kinds)
 
 
-@routes.get("/live/dead")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/dead", dead_screen)
 
 
 @routes.post("/dead/orders")

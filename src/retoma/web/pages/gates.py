@@ -1,46 +1,34 @@
 """The page of what may hold work back: breakers, limits and rates, each changed where it is seen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Final
+from dataclasses import dataclass
+from typing import Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from retoma.library import Retoma
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.kit import ALooker, Screen, drawn
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
-from retoma.web.sign_in import Admin, Operator, Viewer
+from retoma.web.sign_in import Admin, Operator
 from retoma.words import Said, say
 
 routes = page_router()
 
 PAGE: Final = 50  # limits
-PAUSE: Final = 1.0  # seconds between two drawings
 BACK: Final = "/gates"
 
 
 @dataclass(frozen=True, slots=True)
-class GatesScreen:
+class GatesScreen(Screen):
     """All breakers and rates, and a page of limits."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     cursor: str | None = None
-
-    @property
-    def key(self) -> "GatesScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         retoma = self.pages.house.retoma
@@ -65,17 +53,7 @@ def gates_screen(who: ALooker, cursor: CursorOf = None) -> GatesScreen:
     return GatesScreen(who.pages, who.view, cursor)
 
 
-AScreen = Annotated[GatesScreen, Depends(gates_screen)]
-
-
-@routes.get("/gates")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "gates.html")
-
-
-@routes.get("/live/gates")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/gates", gates_screen, "gates.html")
 
 
 @routes.post("/gates/breaker/{verb}")

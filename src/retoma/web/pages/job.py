@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
@@ -14,10 +14,9 @@ from retoma.engine.query import AttemptSeen, Event, EvidenceSeen, JobSeen
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.states import ParkReason, State
 from retoma.web.pages.asked import Blank, Number
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import JobId, Sha256, shown_details
@@ -62,17 +61,11 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class JobScreen:
+class JobScreen(Screen):
     """One job."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     job: int
     before: int | None = None
-
-    @property
-    def key(self) -> "JobScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -177,9 +170,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen, evidence: Shown256 = No
     return await who.page(screen, "job.html", job=screen.job, viewed=viewed)
 
 
-@routes.get("/live/jobs/{job}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/jobs/{job}", job_screen)
 
 
 # — evidence —

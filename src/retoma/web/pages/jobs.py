@@ -1,7 +1,7 @@
 """The page of all jobs: looked for, ticked, steered together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
@@ -23,9 +23,9 @@ from retoma.web.pages.asked import (
     StateOf,
     TextOf,
 )
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Looker, Pages, Screen, drawn, pager
 from retoma.web.pages.live import PAUSE, Concern, Region
-from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, streamed
+from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, serve_screen
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
@@ -45,17 +45,11 @@ NO_JOBS: Final = say(
 
 
 @dataclass(frozen=True, slots=True)
-class JobsScreen:
+class JobsScreen(Screen):
     """A page of jobs as somebody looked for them."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     search: Search
     cursor: str | None = None
-
-    @property
-    def key(self) -> "JobsScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -148,9 +142,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "jobs.html", search=screen.search, kinds=kinds, states=State)
 
 
-@routes.get("/live/jobs")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/jobs", jobs_screen)
 
 
 @routes.post("/jobs/orders")

@@ -1,7 +1,7 @@
 """The page of people and keys: who may come in, with what, and how that ends. For admins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -12,17 +12,15 @@ from retoma.web.asked import place, spot
 from retoma.web.cursor import Cursor, cut
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
 routes = page_router()
 
-PAUSE: Final = 1.0  # seconds between two drawings
 PAGE: Final = 100  # rows of each table
 PEOPLE: Final = Cursor("people page", None)
 KEYS: Final = Cursor("keys page", None)
@@ -33,22 +31,12 @@ NOTHING: Final = {"Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleScreen:
+class PeopleScreen(Screen):
     """People, browsers and keys."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     people: str | None = None  # where each table begins
     keys: str | None = None
     sessions: str | None = None
-
-    @property
-    def key(self) -> "PeopleScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         access = await self.pages.house.access()
@@ -93,9 +81,7 @@ async def show(_: Admin, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "people.html", roles=tuple(Role))
 
 
-@routes.get("/live/people")
-async def live(_: Admin, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/people", people_screen, admits=Admin)
 
 
 # — what is shown once —

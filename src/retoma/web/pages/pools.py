@@ -1,7 +1,7 @@
 """The page of pools: which things there are, who holds them, how they fare; on and off by hand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Depends, Query, Request
@@ -13,10 +13,9 @@ from retoma.engine.store.pool import ItemSeen
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Words
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, called, drawn, pager
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.kit import ALooker, Screen, called, drawn, pager
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Admin, Viewer
 from retoma.web.wire import TICKED
@@ -25,28 +24,17 @@ from retoma.words import Said, say
 routes = page_router()
 
 PAGE: Final = 100  # things
-PAUSE: Final = 1.0  # seconds between two drawings
 NO_THINGS: Final = say("Nothing is in this pool. Code declares it: `app.pools.declare`.")
 
 PoolOf = Annotated[Words | None, Blank, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class PoolsScreen:
+class PoolsScreen(Screen):
     """All pools, and the things of the one that was chosen."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     pool: str | None = None
     cursor: str | None = None
-
-    @property
-    def key(self) -> "PoolsScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         pools = await self.pages.house.retoma.pools.list()
@@ -96,9 +84,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "pools.html", pool=screen.pool)
 
 
-@routes.get("/live/pools")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/pools", pools_screen)
 
 
 @routes.post("/pools/orders")

@@ -1,45 +1,32 @@
 """The page of schedules: what is submitted by the clock, when next, and a run beside its ticks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from retoma.engine.rules.cron import Cron
 from retoma.engine.store import Schedule
 from retoma.library import Retoma
-from retoma.web.pages.kit import ALooker, Pages, called, drawn, pager
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.kit import ALooker, Screen, called, drawn, pager
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import did, form_of, page_router, plain, serve_screen
 from retoma.web.problems import Refusal
-from retoma.web.sign_in import Operator, Viewer
+from retoma.web.sign_in import Operator
 from retoma.words import Said, say
 
 routes = page_router()
 
 TICKS: Final = 3  # that are told ahead
-PAUSE: Final = 1.0  # seconds between two drawings
 NO_SCHEDULES: Final = say("No schedules. What code declares with `app.schedule` appears here.")
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulesScreen:
+class SchedulesScreen(Screen):
     """All of them, by their names."""
-
-    pages: Pages = field(compare=False, repr=False)
-    view: View
-
-    @property
-    def key(self) -> "SchedulesScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         found = await self.pages.house.retoma.schedules()
@@ -69,21 +56,7 @@ def ticks(schedule: Schedule) -> list[datetime]:
     return found
 
 
-def schedules_screen(who: ALooker) -> SchedulesScreen:
-    return SchedulesScreen(who.pages, who.view)
-
-
-AScreen = Annotated[SchedulesScreen, Depends(schedules_screen)]
-
-
-@routes.get("/schedules")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "schedules.html")
-
-
-@routes.get("/live/schedules")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/schedules", plain(SchedulesScreen), "schedules.html")
 
 
 @routes.post("/schedules/{verb}")

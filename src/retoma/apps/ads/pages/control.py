@@ -1,11 +1,10 @@
 """Mission Control of the document: what workers, missions and proxies do now; "Iniciar" and "Parar"."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import Depends, Request
 from starlette.responses import Response
 
 from retoma.apps.ads.model import WorkerStatus
@@ -27,12 +26,11 @@ from retoma.apps.ads.store import (
 )
 from retoma.engine.query import RunnerSeen
 from retoma.services import settings
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.route import did, page_router, serve_screen
 from retoma.web.pages.settings import shown
-from retoma.web.pages.view import View
-from retoma.web.sign_in import Operator, Viewer
+from retoma.web.sign_in import Operator
 from retoma.words import say
 
 routes = page_router()
@@ -85,16 +83,10 @@ def _works_here(runner: RunnerSeen) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlScreen:
+class ControlScreen(Screen):
     """All that the orchestrator does now."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     concern: Concern = CONCERN
-
-    @property
-    def key(self) -> "ControlScreen":
-        return self
 
     async def draw(self) -> Sequence[Region]:
         retoma = self.pages.house.retoma
@@ -199,17 +191,7 @@ async def control_screen(who: ALooker) -> ControlScreen:
     return ControlScreen(who.pages, who.view, await concern_of(who.pages))
 
 
-AScreen = Annotated[ControlScreen, Depends(control_screen)]
-
-
-@routes.get("/ads")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "ads/control.html")
-
-
-@routes.get("/live/ads")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/ads", control_screen, "ads/control.html")
 
 
 @routes.post("/ads/start")
