@@ -6,7 +6,7 @@ the service: `--help` must not import the engine.
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -45,7 +45,7 @@ class Noun:
         interrupted: Callable[[SimpleNamespace], Said] | None = None,
         refuses: Callable[[Any], Stop | None] | None = None,
         also: Mapping[str, Any] | None = None,
-        prepares: Callable[[Any, SimpleNamespace], None] | None = None,
+        prepares: Callable[..., None] | None = None,
     ) -> None:
         """Add a verb over a service function.
 
@@ -68,7 +68,7 @@ class Noun:
                 called,
                 {name: value for name, value in typed.items() if name not in (also or ())},
                 needs=GIVEN & {*_names(node)},
-                prepare=prepares and (lambda app: prepares(app, given)),
+                prepare=partial(prepares, given=given) if prepares else None,
                 interrupted=interrupted and interrupted(given),
             )
             if json:

@@ -1,7 +1,7 @@
 """Batches: how far jobs that were submitted together are, and what is done to all of them at once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from retoma.engine.ops.batches import FINISHED, Batch, Progress
@@ -24,8 +24,10 @@ class BatchSeen:
     ended: int
     counts: dict[State, int]
     share: float
-    rate: float  # jobs ended in a second, of late
-    eta: float | None  # seconds until the last has ended, at that rate
+    rate: float = field(metadata={"description": "Jobs ended in a second, of late."})
+    eta: float | None = field(
+        metadata={"description": "Seconds until the last has ended, at that rate."}
+    )
 
     @property
     def finished(self) -> bool:

@@ -16,9 +16,11 @@ from retoma.engine.query import PAGE, Search
 from retoma.engine.rules.retry import Retry
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
-from retoma.engine.store import Command, Verb
+from retoma.engine.store import MOVABLE, Asked, Command, Verb
 from retoma.library import Retoma
 from retoma.words import say
+
+__all__ = ["MOVABLE", "Asked", "Command", "Verb"]
 
 KIND: Final = "retoma.order"
 FEW: Final = 500  # jobs that are moved while somebody waits

@@ -29,9 +29,11 @@ async def list_pools(app: Retoma) -> Sequence[PoolSeen]:
     return await app.pools.list()
 
 
-async def show_pool(app: Retoma, name: str) -> Sequence[ItemSeen]:
+async def show_pool(
+    app: Retoma, name: str, after: str = "", limit: int = 200
+) -> Sequence[ItemSeen]:
     """The things of a pool: who holds them, how they fare. Not what they are."""
-    return await app.pools.items(name)
+    return await app.pools.items(name, after=after, limit=limit)
 
 
 async def switch_on(

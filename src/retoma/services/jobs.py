@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retoma.engine.query import (
+    PAGE,
     AttemptSeen,
     Durations,
     Event,
@@ -24,6 +25,7 @@ from retoma.library import Retoma
 from retoma.words import say
 
 __all__ = [
+    "PAGE",
     "AttemptSeen",
     "Durations",
     "Event",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,16 @@ from retoma.library import Retoma
 from retoma.settings import Settings
 from retoma.words import say
 
-__all__ = ["ACCOUNTS", "MOST_DAYS", "BudgetShown", "CostSeen", "Exchange", "Prices", "Total"]
+__all__ = [
+    "ACCOUNTS",
+    "MOST_DAYS",
+    "BudgetSeen",
+    "BudgetShown",
+    "CostSeen",
+    "Exchange",
+    "Prices",
+    "Total",
+]
 
 ACCOUNTS = ("provider", "kind", "application", "day", "all")
 LARGEST = 4 * 1024 * 1024  # bytes of a list; what is cut off there is no TOML any more
@@ -60,25 +69,27 @@ async def show_costs(
 class BudgetShown:
     """A budget, and how it stands in the period that is now."""
 
-    gate: str
+    gate: str = field(metadata={"description": "Behind which jobs wait while it is spent."})
     scope: str
     name: str
     per: str
-    budget: str
+    budget: str = field(metadata={"examples": ["25.00 USD"]})
     period: str
     until: datetime | None
     spent: str
-    share: int
+    share: int = field(metadata={"description": "Of a hundred."})
     warning: bool
     exhausted: bool
-    shut: bool
-    unconverted: str | None
+    shut: bool = field(metadata={"description": "Jobs wait for it."})
+    unconverted: str | None = field(
+        metadata={"description": "Not counted: there is no exchange rate."}
+    )
     unpriced: int
 
 
 async def list_budgets(app: Retoma, after: str = "", limit: int = 50) -> list[BudgetShown]:
     """Every budget: how much of it is spent in its period, and whether jobs wait for it."""
-    return [_budget(each) for each in await app.budgets.list(after=after, limit=limit)]
+    return [budget_shown(each) for each in await app.budgets.list(after=after, limit=limit)]
 
 
 async def set_budget(
@@ -93,7 +104,7 @@ async def set_budget(
 ) -> BudgetShown:
     """Let so much be spent, from now on; who waits goes on if something is left."""
     whose: dict[str, Any] = {"batch": batch, "provider": provider, "application": application}
-    return _budget(await app.budgets.set(amount, **whose, per=per, actor=actor))
+    return budget_shown(await app.budgets.set(amount, **whose, per=per, actor=actor))
 
 
 async def remove_budget(
@@ -110,7 +121,7 @@ async def remove_budget(
     await app.budgets.remove(**whose, per=per, actor=actor)
 
 
-def _budget(seen: BudgetSeen) -> BudgetShown:
+def budget_shown(seen: BudgetSeen) -> BudgetShown:
     budget = seen.budget
     return BudgetShown(
         gate=budget.gate,

@@ -15,6 +15,8 @@ from retoma.secret import STARS, redact_text
 from retoma.settings import Settings
 from retoma.words import say
 
+__all__ = ["KnobSeen", "Setting"]
+
 PREFIX: Final = "RETOMA_"
 LIVE: Final = frozenset(each.name for each in settings.LIVE)
 

@@ -64,11 +64,11 @@ class Cursor:
 
 def cut(
     stamp: Cursor, seen: Sequence[T], limit: int, place: Callable[[T], Sequence[int | str]]
-) -> tuple[Sequence[T], str | None]:
+) -> tuple[list[T], str | None]:
     """A page of what was read with one more than it has, and where the next begins."""
     if len(seen) <= limit:
-        return seen, None
-    return seen[:limit], stamp.write(*place(seen[limit - 1]))
+        return [*seen], None
+    return [*seen[:limit]], stamp.write(*place(seen[limit - 1]))
 
 
 def turned(

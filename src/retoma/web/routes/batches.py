@@ -1,12 +1,14 @@
 """`/api/batches`: how far each is, and what may be done with all jobs of one."""
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import Response
 
-from retoma.engine.ops.batches import Batch, Progress
-from retoma.engine.query import Search
+from retoma.services import batches
+from retoma.services.batches import Batch, BatchSeen
 from retoma.services.bulk import Order
+from retoma.services.jobs import Search
 from retoma.web.asked import CheckpointOf, CodeOf, StateOf, TextOf, page_of_jobs
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, AVisit
@@ -18,7 +20,6 @@ from retoma.web.wire import (
     BatchDetails,
     BatchId,
     BatchMade,
-    BatchShown,
     Codes,
     JobLine,
     Limit,
@@ -41,14 +42,13 @@ BY_A_JOB: dict[int | str, dict[str, Any]] = {
 @routes.get("/api/batches")
 async def list_batches(
     _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[BatchShown]:
+) -> PageOf[BatchSeen]:
     """Newest first, with how far each one is."""
     stamp = Cursor("batches", None)
     before = stamp.read(cursor, int)
-    found = await house.retoma.batches(before=before[0] if before else None, limit=limit)
-    shown = [_shown(each, await each.progress()) for each in found]
+    found = await batches.list_batches(house.retoma, before[0] if before else None, limit)
     last = found[-1].id if len(found) == limit else None
-    return PageOf(items=shown, next=stamp.write(last))
+    return PageOf(items=found, next=stamp.write(last))
 
 
 @routes.post(
@@ -97,9 +97,8 @@ async def submit_batch(
 @routes.get("/api/batches/{batch}")
 async def show_batch(batch: BatchId, _: Viewer, house: AHouse) -> BatchDetails:
     """How far it is, and by which codes its jobs died."""
-    found = await house.retoma.batch(batch)
-    shown = _shown(found, await found.progress())
-    return BatchDetails(**shown.model_dump(), codes=await house.retoma.dead_codes(batch))
+    found = await batches.show_batch(house.retoma, batch)
+    return BatchDetails(**asdict(found.batch), codes=dict(found.codes))
 
 
 @routes.get("/api/batches/{batch}/items")
@@ -177,29 +176,12 @@ async def skip(
 @routes.post("/api/batches/{batch}/pause")
 async def pause(batch: BatchId, who: Operator, house: AHouse) -> Paused:
     """Start no more of its jobs; what runs ends."""
-    found = await house.retoma.batch(batch)
-    return Paused(paused=True, changed=await found.pause(actor=who.name))
+    return Paused.model_validate(await batches.pause_batch(house.retoma, batch, actor=who.name))
 
 
 @routes.post("/api/batches/{batch}/unpause")
 async def unpause(batch: BatchId, who: Operator, house: AHouse) -> Paused:
     """Let it go on where it was paused."""
-    found = await house.retoma.batch(batch)
-    return Paused(paused=False, changed=await found.unpause(actor=who.name))
-
-
-def _shown(batch: Batch, progress: Progress) -> BatchShown:
-    eta = progress.eta
-    return BatchShown(
-        id=batch.id,
-        name=batch.name,
-        kind=batch.kind,
-        state=progress.state,
-        paused=progress.paused,
-        total=progress.total,
-        ended=progress.ended,
-        counts=progress.counts,
-        share=progress.share,
-        rate=progress.rate,
-        eta=None if eta is None else eta.total_seconds(),
+    return Paused.model_validate(
+        await batches.unpause_batch(house.retoma, batch, actor=who.name)
     )

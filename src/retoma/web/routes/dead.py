@@ -5,13 +5,14 @@ from typing import Any
 from fastapi import Response
 
 from retoma.access import Role
-from retoma.engine.query import Search
 from retoma.engine.rules.states import State
-from retoma.engine.store import Verb
+from retoma.services import dead
+from retoma.services.bulk import Verb
+from retoma.services.jobs import Search
 from retoma.web.asked import BatchOf, CodeOf, KindOf, WhichDead
 from retoma.web.cursor import Cursor
-from retoma.web.house import AHouse, AVisit, House
-from retoma.web.many import do_to_ids, do_where
+from retoma.web.house import AHouse, AVisit
+from retoma.web.many import do_to_ids, do_where, standing
 from retoma.web.problems import Refusal
 from retoma.web.replay import asked
 from retoma.web.route import router
@@ -21,7 +22,6 @@ from retoma.web.wire import (
     DeadLetter,
     DeadLine,
     Done,
-    EvidenceShown,
     GroupShown,
     GroupsShown,
     JobId,
@@ -169,9 +169,7 @@ async def show_letter(job: JobId, who: Viewer, house: AHouse, visit: AVisit) -> 
         message=cause.message,
         fingerprint=cause.fingerprint,
         error=error,
-        evidence=[
-            EvidenceShown.model_validate(each) for each in await house.retoma.evidence(job)
-        ],
+        evidence=await house.retoma.evidence(job),
     )
 
 
@@ -180,9 +178,9 @@ async def retry_one(
     job: JobId, who: Operator, house: AHouse, body: Retry | None = None
 ) -> JobShown:
     """A dead job once more, with a fresh budget."""
-    await _check_dead(house, job)
     fresh = body is not None and body.fresh
-    return job_shown(await house.retoma.retry(job, fresh=fresh, only_dead=True, actor=who.name))
+    async with standing(house, job, running="illegal_move"):
+        return job_shown(await dead.retry_dead(house.retoma, job, fresh, actor=who.name))
 
 
 @routes.post("/api/dead/{job}/discard")
@@ -191,14 +189,4 @@ async def discard_one(
 ) -> JobShown:
     """Put a dead letter away, its history kept. Asked twice it answers the same."""
     why = None if body is None else body.why
-    return job_shown(await house.retoma.discard(job, why, actor=who.name))
-
-
-async def _check_dead(house: House, job: int) -> None:
-    state = (await house.retoma.get(job)).state
-    if state is not State.DEAD:
-        raise Refusal(
-            "illegal_move",
-            say("job {job} is {state}, not dead", job=job, state=state),
-            more={"state": state},
-        )
+    return job_shown(await dead.discard_dead(house.retoma, job, why=why, actor=who.name))

@@ -1,32 +1,30 @@
 """`/api/jobs`: look for jobs, look at one, submit, steer one or many."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Response
 
 from retoma.access import Person, Role
 from retoma.codec import decode
-from retoma.engine.query import PAGE, Search
-from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
+from retoma.services import jobs
+from retoma.services.jobs import PAGE, AttemptSeen, EvidenceSeen, Explained, Search
 from retoma.web.asked import WhichJobs, page_of_jobs
 from retoma.web.cursor import Cursor
 from retoma.web.files import TEXT_FILE, csv_of, listed_file, text_file
 from retoma.web.house import AHouse, AVisit, House
-from retoma.web.many import do_to_ids, do_where
+from retoma.web.many import do_to_ids, do_where, standing
 from retoma.web.problems import Refusal
 from retoma.web.replay import asked, written
 from retoma.web.route import router
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import (
-    AttemptShown,
     Canceled,
     Done,
     EventShown,
-    EvidenceShown,
-    Explained,
     JobId,
     JobLine,
     JobShown,
@@ -92,7 +90,7 @@ async def _newest(house: House, search: Search) -> AsyncIterator[Sequence[Job]]:
 @routes.get("/api/jobs/counts")
 async def count_jobs(_: Viewer, house: AHouse) -> dict[str, dict[State, int]]:
     """How many jobs of each kind are in each state, exact at this instant."""
-    return await house.retoma.counts_by_kind()
+    return await jobs.count_jobs(house.retoma)
 
 
 @routes.post(
@@ -196,11 +194,10 @@ async def job_events(
 
 
 @routes.get("/api/jobs/{job}/attempts")
-async def job_attempts(job: JobId, _: Viewer, house: AHouse) -> list[AttemptShown]:
+async def job_attempts(job: JobId, _: Viewer, house: AHouse) -> list[AttemptSeen]:
     """Each claim of it and how that ended; the newest 200."""
     await house.retoma.get(job)
-    seen = await house.retoma.attempts(job)
-    return [AttemptShown.model_validate(each) for each in seen[-200:]]
+    return (await house.retoma.attempts(job))[-200:]
 
 
 @routes.get("/api/jobs/{job}/steps")
@@ -235,10 +232,9 @@ async def job_steps(
 
 
 @routes.get("/api/jobs/{job}/evidence")
-async def job_evidence(job: JobId, _: Viewer, house: AHouse) -> list[EvidenceShown]:
+async def job_evidence(job: JobId, _: Viewer, house: AHouse) -> list[EvidenceSeen]:
     """What its attempts have attached; the newest 200."""
-    seen = await house.retoma.evidence(job)
-    return [EvidenceShown.model_validate(each) for each in seen[-200:]]
+    return (await house.retoma.evidence(job))[-200:]
 
 
 @routes.get("/api/jobs/{job}/evidence/{sha256}", response_class=Response, responses=TEXT_FILE)
@@ -252,9 +248,8 @@ async def evidence_bytes(job: JobId, sha256: Sha256, _: Operator, house: AHouse)
 @routes.get("/api/jobs/{job}/explain")
 async def explain(job: JobId, _: Viewer, house: AHouse, visit: AVisit) -> Explained:
     """Why it is not running, in one sentence, and what would change it."""
-    found = await house.retoma.get(job)
-    why = await house.retoma.explain(job)
-    return Explained(job=job, state=found.state, why=tell(why, visit.language))
+    found = await jobs.explain_job(house.retoma, job)
+    return replace(found, why=tell(found.why, visit.language))
 
 
 @routes.post("/api/jobs/{job}/retry")
@@ -272,19 +267,16 @@ async def retry(
             ),
             more={"state": found.state},
         )
-    try:
-        return job_shown(await house.retoma.retry(job, fresh=how.fresh, actor=who.name))
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
+    async with standing(house, job):
+        found = await jobs.retry_job(house.retoma, job, how.fresh, actor=who.name)
+    return job_shown(found)
 
 
 @routes.post("/api/jobs/{job}/cancel")
 async def cancel(job: JobId, who: Operator, house: AHouse) -> Canceled:
     """End a job that has not ended. Asked twice it answers the same."""
-    try:
-        state = await house.retoma.cancel(job, actor=who.name)
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
+    async with standing(house, job):
+        state = await jobs.cancel_job(house.retoma, job, actor=who.name)
     answer = "canceled" if state is State.CANCELED else "cancel_requested"
     return Canceled(job=job, state=state, answer=answer)
 
@@ -292,38 +284,24 @@ async def cancel(job: JobId, who: Operator, house: AHouse) -> Canceled:
 @routes.post("/api/jobs/{job}/resume")
 async def resume(job: JobId, who: Operator, house: AHouse) -> JobShown:
     """A parked job goes on."""
-    try:
+    async with standing(house, job):
         return job_shown(await house.retoma.resume(job, actor=who.name))
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
 
 
 @routes.post("/api/jobs/{job}/skip")
 async def skip(job: JobId, body: Reason, who: Operator, house: AHouse) -> JobShown:
     """End a job without doing it: one that waits, is parked or is dead."""
-    try:
+    async with standing(house, job):
         return job_shown(await house.retoma.skip(job, body.why, actor=who.name))
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
 
 
 @routes.post("/api/jobs/{job}/resolve")
 async def resolve(job: JobId, body: Resolve, who: Operator, house: AHouse) -> JobShown:
     """Say what became of work that nobody has seen end."""
-    try:
+    async with standing(house, job):
         if body.outcome == "gone":
-            return job_shown(await house.retoma.send_again(job, actor=who.name))
+            return job_shown(await jobs.send_again(house.retoma, job, actor=who.name))
         return job_shown(await house.retoma.adopt(job, body.handle, actor=who.name))
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
-
-
-async def _standing(house: House, job: int, error: IllegalMove) -> Refusal:
-    """Why not, and where it stands: a running job has a runner, and its lease is good."""
-    state = (await house.retoma.get(job)).state
-    code = "lease_valid" if state is State.RUNNING else "illegal_move"
-    said = error.args[0]
-    return Refusal(code, said, more={"state": state})
 
 
 def _sees_stacks(who: Person) -> bool:

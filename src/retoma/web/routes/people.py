@@ -10,6 +10,8 @@ from retoma.db import Database
 from retoma.engine.rules.duration import seconds
 from retoma.engine.store import Asked
 from retoma.engine.writing.once import Once as OnceOn
+from retoma.services import access as doors
+from retoma.services.access import KeySeen, PersonSeen, SessionSeen
 from retoma.web.asked import place, spot
 from retoma.web.cursor import Cursor, cut
 from retoma.web.house import AHouse, House
@@ -19,7 +21,6 @@ from retoma.web.sign_in import SESSION, Admin, Viewer
 from retoma.web.wire import (
     Invitation,
     InvitationShown,
-    KeyShown,
     Limit,
     Me,
     NewKeyAsked,
@@ -27,9 +28,7 @@ from retoma.web.wire import (
     NextPage,
     Once,
     PageOf,
-    PersonShown,
     Rotation,
-    SessionShown,
 )
 
 routes = router("people")
@@ -55,14 +54,14 @@ async def list_keys(
     every: Annotated[bool, Query(description="Those that were revoked too.")] = False,
     cursor: NextPage = None,
     limit: Limit = 50,
-) -> PageOf[KeyShown]:
+) -> PageOf[KeySeen]:
     """Newest first, without what they are made of."""
     stamp = Cursor("keys", every)
     seen = await (await house.access()).keys(
         every=every, after=spot(stamp, cursor), limit=limit + 1
     )
     page, following = cut(stamp, seen, limit, place)
-    return PageOf(items=[KeyShown.model_validate(each) for each in page], next=following)
+    return PageOf(items=page, next=following)
 
 
 @routes.post(
@@ -94,11 +93,9 @@ async def create_key(
 
 
 @routes.post("/api/keys/{key}/revoke")
-async def revoke_key(key: KeyId, who: Admin, house: AHouse) -> list[KeyShown]:
+async def revoke_key(key: KeyId, who: Admin, house: AHouse) -> list[KeySeen]:
     """It opens nothing from now on. Asked twice it answers the same."""
-    access = await house.access()
-    await access.revoke_key(key, who.name)
-    return [KeyShown.model_validate(await access.key(key))]
+    return [await doors.revoke_key(await house.access(), key, actor=who.name)]
 
 
 @routes.post(
@@ -135,13 +132,13 @@ async def rotate_key(
 @routes.get("/api/people")
 async def list_people(
     _: Admin, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[PersonShown]:
+) -> PageOf[PersonSeen]:
     """Everybody who may come in, by name."""
     stamp = Cursor("people", None)
     [after] = stamp.read(cursor, str) or [""]
     seen = await (await house.access()).people(after=after, limit=limit + 1)
     page, following = cut(stamp, seen, limit, lambda each: [each.name])
-    return PageOf(items=[PersonShown.model_validate(each) for each in page], next=following)
+    return PageOf(items=page, next=following)
 
 
 @routes.post(
@@ -183,12 +180,12 @@ async def remove_person(name: PersonName, who: Admin, house: AHouse) -> None:
 @routes.get("/api/sessions")
 async def list_sessions(
     _: Admin, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[SessionShown]:
+) -> PageOf[SessionSeen]:
     """Who is signed in with a browser, newest first."""
     stamp = Cursor("sessions", None)
     seen = await (await house.access()).sessions(after=spot(stamp, cursor), limit=limit + 1)
     page, following = cut(stamp, seen, limit, place)
-    return PageOf(items=[SessionShown.model_validate(each) for each in page], next=following)
+    return PageOf(items=page, next=following)
 
 
 @routes.delete("/api/sessions/{session}", status_code=204)

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
-from retoma.engine.query import PAGE, AuditLine, AuditSearch, Spot
 from retoma.engine.rules.job import Job
-from retoma.engine.store import Schedule
+from retoma.services import runners, schedules
+from retoma.services.audit import PAGE, AuditLine, AuditSearch, Spot
+from retoma.services.schedules import ScheduleSeen
 from retoma.web.asked import WhichEvents, audit_spot
 from retoma.web.cursor import Cursor, turned
 from retoma.web.files import csv_of, listed_file
@@ -26,7 +27,6 @@ from retoma.web.wire import (
     Once,
     PageOf,
     RunnerShown,
-    ScheduleShown,
     audit_shown,
     job_shown,
 )
@@ -62,7 +62,9 @@ async def list_runners(
 async def drain_runner(boot: BootId, who: Admin, house: AHouse) -> DrainShown:
     """Ask a runner to leave as on SIGTERM: it claims nothing more, finishes or gives back what it
     has, and its process ends. Asked twice it answers the same."""
-    return DrainShown.model_validate(await house.retoma.drain_runner(boot, actor=who.name))
+    return DrainShown.model_validate(
+        await runners.drain_runner(house.retoma, boot, actor=who.name)
+    )
 
 
 # — schedules —
@@ -71,9 +73,9 @@ async def drain_runner(boot: BootId, who: Admin, house: AHouse) -> DrainShown:
 @routes.get("/api/schedules")
 async def list_schedules(
     _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[ScheduleShown]:
+) -> PageOf[ScheduleSeen]:
     """What is submitted by the clock; by their names."""
-    seen = [_shown(each) for each in await house.retoma.schedules()]
+    seen = await schedules.list_schedules(house.retoma)
     page, following = turned(Cursor("schedules", None), cursor, limit, seen, attrgetter("name"))
     return PageOf(items=page, next=following)
 
@@ -104,30 +106,15 @@ async def run_schedule(
 
 
 @routes.post("/api/schedules/{name:path}/pause")
-async def pause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleShown:
+async def pause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleSeen:
     """It ticks no more until it is unpaused."""
-    return _shown(await house.retoma.pause_schedule(name, actor=who.name))
+    return await schedules.pause_schedule(house.retoma, name, actor=who.name)
 
 
 @routes.post("/api/schedules/{name:path}/unpause")
-async def unpause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleShown:
+async def unpause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleSeen:
     """It goes on with its next tick; those of the pause are not made up for."""
-    return _shown(await house.retoma.unpause_schedule(name, actor=who.name))
-
-
-def _shown(schedule: Schedule) -> ScheduleShown:
-    plan = schedule.plan
-    return ScheduleShown(
-        name=plan.name,
-        kind=plan.kind,
-        cron=plan.cron,
-        timezone=plan.timezone,
-        missed=plan.missed,
-        paused_at=schedule.paused_at,
-        next_at=schedule.next_at,
-        last_at=schedule.last_at,
-        last_job=schedule.last_job,
-    )
+    return await schedules.unpause_schedule(house.retoma, name, actor=who.name)
 
 
 # — the audit log —
