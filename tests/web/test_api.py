@@ -6,7 +6,8 @@ from typing import Any
 
 from retoma import Context, Retoma
 from retoma.engine.rules.states import State
-from retoma.web import many, orders
+from retoma.services import bulk as orders
+from retoma.web import many
 from tests.engine.aids import boot, change, claim, eventually, running
 from tests.web.aids import World, code_of, world
 

@@ -29,11 +29,14 @@ async def list_pools(app: Retoma) -> Sequence[PoolSeen]:
     return await app.pools.list()
 
 
-async def show_pool(
-    app: Retoma, name: str, after: str = "", limit: int = 200
-) -> Sequence[ItemSeen]:
+async def show_pool(app: Retoma, name: str) -> Sequence[ItemSeen]:
     """The things of a pool: who holds them, how they fare. Not what they are."""
-    return await app.pools.items(name, after=after, limit=limit)
+    return await app.pools.items(name)
+
+
+async def list_things(app: Retoma, pool: str, after: str, limit: int) -> Sequence[ItemSeen]:
+    """A page of the things of a pool, by their names."""
+    return await app.pools.items(pool, after=after, limit=limit)
 
 
 async def switch_on(

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from retoma.access import Role
-from retoma.engine.query import AuditLine, AuditSearch
+from retoma.services.audit import AuditLine, AuditSearch
 from retoma.web.asked import audit_spot
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Name, TextOf, Words

@@ -8,9 +8,9 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from retoma.engine.ops.batches import FINISHED, Batch, Progress
-from retoma.engine.query import Search
 from retoma.engine.rules.states import BatchState, State
 from retoma.services.bulk import Order
+from retoma.services.jobs import Search
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_batch

@@ -11,10 +11,9 @@ from fastapi import Depends, Query
 from starlette.responses import JSONResponse, Response
 
 from retoma.engine import store
-from retoma.engine.ops.alerts import sentence
-from retoma.engine.query import Durations, Minute
 from retoma.engine.rules.states import State
-from retoma.engine.store.alerts import Alert, Rule, Severity
+from retoma.services.alerts import Alert, Rule, Severity, sentence
+from retoma.services.jobs import Durations, Minute
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region

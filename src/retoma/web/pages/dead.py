@@ -7,8 +7,8 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.engine.query import Search
-from retoma.engine.store import Verb
+from retoma.services.bulk import Verb
+from retoma.services.jobs import Search
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where

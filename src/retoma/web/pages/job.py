@@ -10,9 +10,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from retoma.codec import decode
-from retoma.engine.query import AttemptSeen, Event, EvidenceSeen, JobSeen
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.states import ParkReason, State
+from retoma.services.jobs import AttemptSeen, Event, EvidenceSeen, JobSeen
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.kit import ALooker, Looker, Screen, drawn
 from retoma.web.pages.live import Concern, Region

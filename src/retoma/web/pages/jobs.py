@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from fastapi import Depends, Request
 from starlette.responses import PlainTextResponse, Response
 
-from retoma.engine.query import Search
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
+from retoma.services.jobs import Search
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where

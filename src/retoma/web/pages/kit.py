@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from retoma.access import Person, Role, Session
 from retoma.codec import digest
-from retoma.engine.store.pauses import SCOPES
+from retoma.services.pauses import SCOPES
 from retoma.settings import Settings
 from retoma.web.house import House, visit_at
 from retoma.web.pages.assets import read_assets

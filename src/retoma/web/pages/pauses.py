@@ -7,7 +7,8 @@ from typing import Final
 from fastapi import Request
 from starlette.responses import Response
 
-from retoma.engine.store.pauses import SCOPES, Scope
+from retoma.services import pauses
+from retoma.services.pauses import SCOPES, Scope
 from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Region
 from retoma.web.pages.route import Form, did, form_of, page_router, plain, serve_screen
@@ -41,7 +42,7 @@ serve_screen(routes, "/pauses", plain(PausesScreen), "pauses.html")
 async def pause(actor: Operator, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
     scope, name = _named(form)
-    await who.house.retoma.pauses.pause(scope, name, form.one("why"), actor=actor.name)
+    await pauses.pause(who.house.retoma, scope, name, why=form.one("why"), actor=actor.name)
     said = say("{scope} {name} is paused: what runs ends", scope=SCOPES[scope], name=name)
     return did(who, who.view.tell(said), BACK)
 
@@ -49,7 +50,7 @@ async def pause(actor: Operator, who: ALooker, request: Request) -> Response:
 @routes.post("/pauses/resume")
 async def resume(actor: Operator, who: ALooker, request: Request) -> Response:
     scope, name = _named(await form_of(request))
-    await who.house.retoma.pauses.resume(scope, name, actor=actor.name)
+    await pauses.resume(who.house.retoma, scope, name, actor=actor.name)
     return did(
         who,
         who.view.tell(say("{scope} {name} goes on", scope=SCOPES[scope], name=name)),

@@ -14,8 +14,7 @@ from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Looker, Screen, drawn
 from retoma.web.pages.live import Region
-from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
-from retoma.web.problems import Refusal
+from retoma.web.pages.route import did, form_of, page_router, serve_screen
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
@@ -115,7 +114,9 @@ async def create_key(actor: Admin, who: ALooker, request: Request) -> Response:
 async def rotate_key(actor: Admin, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
     access = await who.house.access()
-    made = await access.rotate_key(_id(form), form.one("overlap") or OVERLAP, actor.name)
+    made = await access.rotate_key(
+        form.needed("id"), form.one("overlap") or OVERLAP, actor.name
+    )
     return _once(who, say("The new key:"), made.token)
 
 
@@ -133,14 +134,14 @@ def _once(who: Looker, said: Said, secret: str) -> Response:
 
 @routes.post("/keys/revoke")
 async def revoke_key(actor: Admin, who: ALooker, request: Request) -> Response:
-    key = _id(await form_of(request))
+    key = (await form_of(request)).needed("id")
     await (await who.house.access()).revoke_key(key, actor.name)
     return did(who, who.view.tell(say("key {key} opens nothing any more", key=key)), BACK)
 
 
 @routes.post("/sessions/end")
 async def end_session(actor: Admin, who: ALooker, request: Request) -> Response:
-    session = _id(await form_of(request))
+    session = (await form_of(request)).needed("id")
     await (await who.house.access()).end_session(session, actor.name)
     return did(who, who.view.tell(say("that browser is signed out")), BACK)
 
@@ -151,10 +152,3 @@ async def remove(actor: Admin, who: ALooker, request: Request) -> Response:
     name = (await form_of(request)).one("person") or ""
     await (await who.house.access()).remove_person(name, actor.name)
     return did(who, who.view.tell(say("{name} may not come in any more", name=name)), BACK)
-
-
-def _id(form: Form) -> str:
-    given = form.one("id")
-    if given is None:
-        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
-    return given

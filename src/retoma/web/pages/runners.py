@@ -7,7 +7,8 @@ from typing import Final
 from fastapi import Request
 from starlette.responses import Response
 
-from retoma.engine.query import RunnerSeen
+from retoma.services import runners
+from retoma.services.runners import RunnerSeen
 from retoma.web.pages.kit import ALooker, Screen, called, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.route import did, form_of, page_router, plain, serve_screen
@@ -38,7 +39,10 @@ class RunnersScreen(Screen):
         return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
-        seen = [(stands(each), each) for each in await self.pages.house.retoma.runners()]
+        seen = [
+            (stands(each), each)
+            for each in await runners.list_runners(self.pages.house.retoma, every=True)
+        ]
         seen.sort(key=lambda each: each[0] not in LIVING)
         rows = {
             called("runner", each.boot): self.pages.render(
@@ -85,6 +89,6 @@ async def drain(actor: Admin, who: ALooker, request: Request) -> Response:
     boot = (await form_of(request)).one("boot")
     if boot is None:
         raise Refusal("bad_input", say("no runner is named; nothing was changed"))
-    drained = await who.house.retoma.drain_runner(boot, actor=actor.name)
+    drained = await runners.drain_runner(who.house.retoma, boot, actor=actor.name)
     said = say("{name} was asked to leave", name=drained.name)
     return did(who, who.view.tell(said), "/runners")

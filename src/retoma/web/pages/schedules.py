@@ -9,8 +9,9 @@ from fastapi import Request
 from starlette.responses import Response
 
 from retoma.engine.rules.cron import Cron
-from retoma.engine.store import Schedule
 from retoma.library import Retoma
+from retoma.services import schedules
+from retoma.services.schedules import ScheduleSeen
 from retoma.web.pages.kit import ALooker, Screen, called, drawn, pager
 from retoma.web.pages.live import Region
 from retoma.web.pages.route import did, form_of, page_router, plain, serve_screen
@@ -29,7 +30,7 @@ class SchedulesScreen(Screen):
     """All of them, by their names."""
 
     async def draw(self) -> Sequence[Region]:
-        found = await self.pages.house.retoma.schedules()
+        found = await schedules.list_schedules(self.pages.house.retoma)
         rows = {
             called("schedule", each.name): self.pages.render(
                 "schedule_row.html",
@@ -45,11 +46,11 @@ class SchedulesScreen(Screen):
         return [drawn("rows", table, rows), turns]
 
 
-def ticks(schedule: Schedule) -> list[datetime]:
+def ticks(schedule: ScheduleSeen) -> list[datetime]:
     """The next instants at which it submits; none while it is paused."""
     if schedule.paused_at is not None:
         return []
-    cron = Cron(schedule.plan.cron, schedule.plan.timezone)
+    cron = Cron(schedule.cron, schedule.timezone)
     found = [schedule.next_at]
     while len(found) < TICKS:
         found.append(cron.after(found[-1]))
@@ -71,13 +72,13 @@ async def steer(verb: str, actor: Operator, who: ALooker, request: Request) -> R
 async def _steered(retoma: Retoma, verb: str, name: str, actor: str) -> Said:
     match verb:
         case "run":
-            job = await retoma.run_schedule(name, actor=actor)
+            job = await schedules.run_schedule(retoma, name, actor=actor)
             return say("{name}: job {job} was submitted", name=name, job=job.id)
         case "pause":
-            await retoma.pause_schedule(name, actor=actor)
+            await schedules.pause_schedule(retoma, name, actor=actor)
             return say("{name} is paused", name=name)
         case "unpause":
-            await retoma.unpause_schedule(name, actor=actor)
+            await schedules.unpause_schedule(retoma, name, actor=actor)
             return say("{name} goes on with its next tick", name=name)
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))

@@ -11,8 +11,7 @@ from retoma.engine.rules.live_settings import Source
 from retoma.services import settings
 from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Region
-from retoma.web.pages.route import Form, did, form_of, page_router, plain, serve_screen
-from retoma.web.problems import Refusal
+from retoma.web.pages.route import did, form_of, page_router, plain, serve_screen
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
@@ -70,7 +69,7 @@ async def change(actor: Admin, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
     value = form.one("value") or ""
     changed = await settings.change_setting(
-        who.house.retoma, _named(form), value, actor=actor.name
+        who.house.retoma, form.needed("name"), value, actor=actor.name
     )
     said = say(
         "{name} is {value} from now on",
@@ -82,13 +81,6 @@ async def change(actor: Admin, who: ALooker, request: Request) -> Response:
 
 @routes.post("/settings/reset")
 async def reset(actor: Admin, who: ALooker, request: Request) -> Response:
-    name = _named(await form_of(request))
+    name = (await form_of(request)).needed("name")
     await settings.reset_setting(who.house.retoma, name, actor=actor.name)
     return did(who, who.view.tell(say("{name}: its default holds again", name=name)), BACK)
-
-
-def _named(form: Form) -> str:
-    name = form.one("name")
-    if name is None:
-        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
-    return name

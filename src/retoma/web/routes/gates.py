@@ -55,7 +55,7 @@ async def list_things(
     """The things of a pool by name: who holds them, how they fare."""
     stamp = Cursor("things", pool)
     [after] = stamp.read(cursor, str) or [""]
-    seen = await gates.show_pool(house.retoma, pool, after=after, limit=limit + 1)
+    seen = await gates.list_things(house.retoma, pool, after, limit + 1)
     page, following = cut(stamp, seen, limit, lambda each: [each.name])
     return PageOf(items=[ThingShown.model_validate(each) for each in page], next=following)
 

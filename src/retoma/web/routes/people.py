@@ -1,21 +1,18 @@
 """`/api/me`, `/api/keys`, `/api/people`, `/api/sessions`: who may come in."""
 
 from datetime import timedelta
-from typing import Annotated, cast
+from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from retoma.access import Access, NewKey, Role, Session
-from retoma.db import Database
+from retoma.access import NewKey, Role, Session
 from retoma.engine.rules.duration import seconds
-from retoma.engine.store import Asked
-from retoma.engine.writing.once import Once as OnceOn
 from retoma.services import access as doors
 from retoma.services.access import KeySeen, PersonSeen, SessionSeen
 from retoma.web.asked import place, spot
 from retoma.web.cursor import Cursor, cut
-from retoma.web.house import AHouse, House
-from retoma.web.replay import asked, first
+from retoma.web.house import AHouse
+from retoma.web.replay import access_once, asked, first
 from retoma.web.route import router
 from retoma.web.sign_in import SESSION, Admin, Viewer
 from retoma.web.wire import (
@@ -75,7 +72,7 @@ async def create_key(
     body: NewKeyAsked, who: Admin, house: AHouse, response: Response, key: Once = None
 ) -> NewKeyShown:
     """A key for a person. Its token is in this answer, and nowhere else."""
-    access = await _access(house, asked(key, who, "create_key", body))
+    access = await access_once(house, asked(key, who, "create_key", body))
 
     async def create() -> NewKey:
         return await access.create_key(
@@ -115,7 +112,7 @@ async def rotate_key(
 ) -> NewKeyShown:
     """A new key with the rights of an old one, which is good until the overlap is over."""
     how = body or Rotation()
-    access = await _access(house, asked(once, who, f"rotate_key {key}", how))
+    access = await access_once(house, asked(once, who, f"rotate_key {key}", how))
 
     async def rotate() -> NewKey:
         return await access.rotate_key(key, how.overlap, who.name)
@@ -155,7 +152,7 @@ async def invite(
     body: Invitation, who: Admin, house: AHouse, response: Response, key: Once = None
 ) -> InvitationShown:
     """A link that signs somebody in, once; whoever is called so has this role from now on."""
-    access = await _access(
+    access = await access_once(
         house, asked(key, who, "invite", body), {"person": body.person, "link": None}
     )
 
@@ -194,20 +191,8 @@ async def end_session(session: SessionId, who: Admin, house: AHouse) -> None:
     await (await house.access()).end_session(session, who.name)
 
 
-async def _access(house: House, ask: Asked | None, kept: object = None) -> Access:
-    """A desk whose one write is done once. What opens a door is not kept: it is shown this once."""
-    if ask is None:
-        return await house.access()
-    once = OnceOn(await house.retoma.database(), ask, lambda made: kept or _without(made))
-    return Access(cast("Database", once), house.retoma.clock, house.retoma.ids)
-
-
 def _length(value: str | int | None) -> timedelta | None:
     return None if value is None else timedelta(seconds=seconds(value))
-
-
-def _without(made: NewKey) -> dict[str, str | None]:
-    return {"id": made.id, "token": None}
 
 
 def _new_key(made: NewKey) -> NewKeyShown:
