@@ -587,7 +587,7 @@ async def test_every_knob_is_shown_with_its_source_and_no_secret_is(database_url
     async with world(database_url) as house:
         page = await house.admin.get("/settings", headers={**HTML, "Accept-Language": "pt-BR"})
         refused = await house.operator.get("/settings", headers=HTML)
-        seen = await list_settings(house.app, house.site.state.pages.settings)
+        seen = await list_settings(house.app, house.site.state.pages.settings, every=True)
         knobs = {each.variable: each for each in seen}
 
     assert 403 == refused.status_code
@@ -614,7 +614,7 @@ async def test_the_password_of_an_address_is_stars_and_an_older_name_is_the_envi
     monkeypatch.setenv("JOB_LOCK_TTL_MS", "90000")
     async with Retoma(database_url) as app:
         await app.upgrade()
-        seen = await list_settings(app, settings.read())
+        seen = await list_settings(app, settings.read(), every=True)
     knobs = {each.variable: each for each in seen}
 
     address, lease = knobs["RETOMA_DATABASE_URL"], knobs["RETOMA_LEASE"]

@@ -1,6 +1,9 @@
-"""Health: whether the database answers and takes writes."""
+"""Health: whether the database answers and takes writes, and what time it is there."""
+
+from datetime import datetime
 
 from retoma.db import DatabaseError
+from retoma.engine import store
 from retoma.library import Retoma
 
 
@@ -11,3 +14,8 @@ async def find_trouble(app: Retoma) -> str | None:
     except DatabaseError as error:
         return type(error).__name__.lower()
     return None
+
+
+async def read_clock(app: Retoma) -> datetime:
+    """The time by the clock of the database."""
+    return await (await app.database()).read(store.now)

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 from fastapi import Depends, Query
 from starlette.responses import JSONResponse, Response
 
-from retoma.engine import store
 from retoma.engine.rules.states import State
 from retoma.services.alerts import Alert, Rule, Severity, sentence
+from retoma.services.health import read_clock
 from retoma.services.jobs import Durations, Minute
 from retoma.web.pages.jobs import query_of
 from retoma.web.pages.kit import ALooker, Screen, drawn
@@ -74,7 +74,7 @@ class BoardScreen(Screen):
 
     async def _rooms(self) -> list[Room]:
         house = self.pages.house
-        now: datetime = await (await house.retoma.database()).read(store.now)
+        now = await read_clock(house.retoma)
         moved = await house.retoma.throughput(last="1h")
         counts = await house.retoma.counts_by_kind()
         return rooms_of(house.applications, counts, moved, now)
@@ -99,7 +99,7 @@ class BoardScreen(Screen):
     async def _done_today(self) -> int:
         """Since midnight where the house is."""
         retoma = self.pages.house.retoma
-        now: datetime = await (await retoma.database()).read(store.now)
+        now = await read_clock(retoma)
         local = now.astimezone(ZoneInfo(retoma.timezone))
         midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
         passed = max((local - midnight).total_seconds(), 60.0)
@@ -155,7 +155,7 @@ async def pace(_: Viewer, who: ALooker, last: SpanOf = "1h") -> Response:
     span, step = SPANS[last]
     retoma = who.house.retoma
     moved = await retoma.throughput(last=span)
-    now: datetime = await (await retoma.database()).read(store.now)
+    now = await read_clock(retoma)
     return JSONResponse(charted(moved, now, span, step))
 
 
