@@ -55,6 +55,9 @@ class Noun:
         `also`: options that the function does not take, for `prepares`, which is called with the opened app.
         """
         node = _functions(self.service)[function]
+        strange = {*(takes or {})} - {*_names(node)}
+        if strange:
+            raise ValueError(f"{function} takes no {', '.join(sorted(strange))}")
         extra = [_parameter(name, option, None) for name, option in (also or {}).items()]
         typed = [*_typed(node, takes or {}), *extra]
 
