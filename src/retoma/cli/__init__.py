@@ -76,7 +76,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     ),
     "db": ("verbs.schema:database", "The schema of the database."),
     "sandbox": (
-        "verbs.sandbox:sandbox",
+        "sandbox:sandbox",
         "Sites and proxies that stand for those of others, on this machine.",
     ),
     "writer": ("verbs.writer:writer", "The writer: what it may be asked for."),
