@@ -30,9 +30,9 @@ Show = Callable[[Any, SimpleNamespace], str | None]
 class Noun:
     """A group of verbs over one service."""
 
-    def __init__(self, service: str, about: str | None = None) -> None:
+    def __init__(self, service: str) -> None:
         self.service = service
-        self.typer = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
+        self.typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
     def verb(
         self,
