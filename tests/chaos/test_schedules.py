@@ -61,7 +61,7 @@ async def schedule_minutely(world: World) -> datetime:
     world.clock.jump(61 - (await database.read(store.now)).second)
     payload = {"steps": 1, "ms": 1}
     world.app.schedule("minutely", "chain", cron=CRON.line, payload=payload, timezone="UTC")
-    [found] = await world.app.schedules()
+    [found] = await world.app.schedules.list()
     return found.next_at
 
 

@@ -46,7 +46,7 @@ async def test_a_runner_that_wakes_after_its_lease_finds_every_write_refused(new
         assert {("save", "refused"), ("report", "refused"), ("evidence", "refused")} <= told
         assert ("settle", "tried") in told
         assert ("late", "start") not in told
-        assert await world.app.refused_writes() >= len(REFUSABLE)
+        assert await world.app.runners.refused_writes() >= len(REFUSABLE)
         boots = {seen.boot: seen for seen in await world.boots_of(zombie)}
         assert "lost" == boots[dead.boot].state
         assert dead.lease_until == boots[dead.boot].lease_until

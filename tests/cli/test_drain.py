@@ -44,7 +44,7 @@ async def _made(url: str) -> None:
 def living(url: str) -> dict[str, RunnerSeen]:
     async def seen() -> list[RunnerSeen]:
         async with Retoma(url) as app:
-            return await app.runners()
+            return await app.runners.list()
 
     return {each.name: each for each in asyncio.run(seen()) if each.living}
 

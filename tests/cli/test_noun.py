@@ -46,7 +46,7 @@ def test_what_no_function_takes_is_a_mistake_of_the_declaration():
 def test_a_list_says_that_it_is_empty_and_how_the_next_page_is_asked_for(url, verb):
     async def limited(app):
         for key in ("a", "b", "c"):
-            await app.set_limit(key, 2)
+            await app.limits.set(key, 2)
 
     with_app(url, lambda app: app.database())
     empty = verb("limits", "list")

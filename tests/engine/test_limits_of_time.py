@@ -152,7 +152,7 @@ async def test_e30_a_story_that_swallows_its_timeout_is_abandoned_and_its_slot_i
 
 
 async def all_done(app: Retoma, n: int) -> bool:
-    return (await app.counts()).get(State.DONE, 0) == n
+    return (await app.insights.counts()).get(State.DONE, 0) == n
 
 
 async def test_e30_a_story_past_the_deadline_of_its_job_is_abandoned_and_buried(database_url):
@@ -290,7 +290,9 @@ async def test_e30_a_runner_with_too_many_abandoned_stories_begins_a_new_life(da
         async with running(app, slots=4, let_go=0.05):
 
             async def two_lives() -> bool:
-                return ["alive", "gone"] == sorted(each.state for each in await app.runners())
+                return ["alive", "gone"] == sorted(
+                    each.state for each in await app.runners.list()
+                )
 
             await eventually(two_lives)
             after = await app.submit(neighbour)

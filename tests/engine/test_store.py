@@ -440,7 +440,7 @@ async def test_e13_a_job_to_be_canceled_ends_so_and_is_never_tried_again(databas
         )
         assert EventType.CANCELED is last.type
         assert job.ended_at is not None
-        assert {State.CANCELED: 1} == await app.counts()
+        assert {State.CANCELED: 1} == await app.insights.counts()
 
 
 class Moving:

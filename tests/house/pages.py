@@ -13,6 +13,7 @@ from typing import Any
 import retoma
 from retoma.apps.ads.model import ERRORS
 from retoma.cli import build
+from retoma.engine.run.submission import BatchOptions, SubmitOptions
 from tests.house.files import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -37,8 +38,18 @@ def library() -> Iterator[str]:
     yield f"`{AGAIN}` from the code. A first look at it: [a first job](../howto/first-job.md)."
     for name in retoma.__all__:
         yield from told_of(name, getattr(retoma, name))
+        if name == "Retoma":
+            yield from groups()
     for module in BESIDE:
         yield from beside(module)
+
+
+def groups() -> Iterator[str]:
+    """What an app has by nouns, and how it is submitted."""
+    for options in (SubmitOptions, BatchOptions):
+        yield from told_of(options.__name__, options)
+    for name, group in inspect.get_annotations(retoma.Retoma).items():
+        yield from told_of(f"app.{name}", group)
 
 
 def told_of(name: str, thing: Any) -> Iterator[str]:

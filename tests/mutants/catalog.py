@@ -734,7 +734,7 @@ R5 = Mutant(
     "a database on a full disk is ready",
     (
         Edit(
-            "retoma.library:can_write",
+            "retoma.library.free_space:can_write",
             "if free is not None and free < LEAST_FREE:",
             "return\n    if free is not None and free < LEAST_FREE:",
         ),

@@ -42,7 +42,7 @@ def watch(database: str | None, as_json: bool, id_: int) -> None:
 
 
 async def _watched(app: Retoma, id_: int, *, quiet: bool) -> tuple[Batch, Progress]:
-    batch = await app.batch(id_)
+    batch = await app.batches.get(id_)
     progress = await batch.progress()
     out = console()
     columns = (

@@ -65,32 +65,32 @@ async def list_batches(
     app: Retoma, before: int | None = None, limit: int = 50
 ) -> list[BatchSeen]:
     """Newest first, with how far each one is."""
-    found = await app.batches(before=before, limit=limit)
+    found = await app.batches.list(before=before, limit=limit)
     return [seen_of(each, await each.progress()) for each in found]
 
 
 async def show_batch(app: Retoma, batch: int) -> BatchDetails:
     """How many of its jobs are in each state."""
-    found = await app.batch(batch)
+    found = await app.batches.get(batch)
     seen = seen_of(found, await found.progress())
-    return BatchDetails(seen, await app.dead_codes(batch))
+    return BatchDetails(seen, await app.dead.codes(batch))
 
 
 async def resume_batch(app: Retoma, batch: int, *, actor: str) -> int:
     """Its parked jobs go on where they stopped."""
-    return await (await app.batch(batch)).resume(actor=actor)
+    return await (await app.batches.get(batch)).resume(actor=actor)
 
 
 async def retry_failed(
     app: Retoma, batch: int, *, code: list[str] | None = None, actor: str
 ) -> int:
     """Try its dead jobs again with a fresh budget; committed steps are kept."""
-    return await (await app.batch(batch)).retry_failed(code or None, actor=actor)
+    return await (await app.batches.get(batch)).retry_failed(code or None, actor=actor)
 
 
 async def rerun_batch(app: Retoma, batch: int, fresh: bool = False, *, actor: str) -> int:
     """Run every job of it that has ended once more, however it ended."""
-    return await (await app.batch(batch)).again(fresh=fresh, actor=actor)
+    return await (await app.batches.get(batch)).again(fresh=fresh, actor=actor)
 
 
 async def skip_jobs(
@@ -103,23 +103,23 @@ async def skip_jobs(
     actor: str,
 ) -> int:
     """End one job of it, or those that failed with a code, without doing them."""
-    found = await app.batch(batch)
+    found = await app.batches.get(batch)
     return await found.skip(why, job=job, codes=code or None, actor=actor)
 
 
 async def pause_batch(app: Retoma, batch: int, *, actor: str) -> Paused:
     """Start no more of its jobs; what runs ends."""
-    return Paused(batch, True, await (await app.batch(batch)).pause(actor=actor))
+    return Paused(batch, True, await (await app.batches.get(batch)).pause(actor=actor))
 
 
 async def unpause_batch(app: Retoma, batch: int, *, actor: str) -> Paused:
     """Let it go on where it was paused."""
-    return Paused(batch, False, await (await app.batch(batch)).unpause(actor=actor))
+    return Paused(batch, False, await (await app.batches.get(batch)).unpause(actor=actor))
 
 
 async def cancel_batch(app: Retoma, batch: int, *, actor: str) -> int:
     """End every job of it that has not ended; running ones end at their next step."""
-    return await (await app.batch(batch)).cancel(actor=actor)
+    return await (await app.batches.get(batch)).cancel(actor=actor)
 
 
 def seen_of(batch: Batch, progress: Progress) -> BatchSeen:

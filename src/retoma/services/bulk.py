@@ -125,7 +125,7 @@ async def _page(
     most: int | None,
 ) -> list[int | None]:
     limit = PAGE if most is None else min(PAGE, most - met)
-    ordered, found, after = await retoma.order_page(
+    ordered, found, after = await retoma.bulk.apply_page(
         command, search, before=before, offset=met, limit=limit
     )
     return [ordered.moved, found, after]
@@ -163,7 +163,7 @@ def _search(order: Order) -> Search:
 
 
 async def _of_batch(retoma: Retoma, order: Order) -> int:
-    batch = await retoma.batch(order.batch or 0)
+    batch = await retoma.batches.get(order.batch or 0)
     return await verb_on_batch(batch, order.verb, order.actor, order.codes, order.why)
 
 

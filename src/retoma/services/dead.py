@@ -41,14 +41,14 @@ async def list_dead(
     limit: int = 50,
 ) -> Letters:
     """Dead letters that nobody has discarded, newest first."""
-    found = await app.dead(kind=kind, batch=batch, code=code, before=before, limit=limit)
-    return Letters(found, await app.dead_codes(batch))
+    found = await app.dead.list(kind=kind, batch=batch, code=code, before=before, limit=limit)
+    return Letters(found, await app.dead.codes(batch))
 
 
 async def show_dead(app: Retoma, job: int) -> Letter:
     """Why it is dead: the error, its stack, what to do."""
     found = await get_dead(app, job)
-    cause = (await app.dead_causes([job]))[job]
+    cause = (await app.dead.causes([job]))[job]
     return Letter(found, await app.explain(job), dict(cause.details), cause)
 
 
@@ -60,7 +60,7 @@ async def retry_dead(app: Retoma, job: int, fresh: bool = False, *, actor: str) 
 
 async def discard_dead(app: Retoma, job: int, *, why: str | None = None, actor: str) -> Job:
     """Put a dead letter away: off this list, its history kept."""
-    return await app.discard(job, why, actor=actor)
+    return await app.dead.discard(job, why, actor=actor)
 
 
 async def get_dead(app: Retoma, job: int) -> Job:

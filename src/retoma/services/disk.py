@@ -38,7 +38,7 @@ class DiskSeen:
 
 async def disk_seen(retoma: Retoma, chosen: Settings) -> DiskSeen:
     """Asks for sizes alone: what it costs does not grow with history."""
-    disk, keep = await retoma.disk(), await retoma.knobs.values(*KEEP)
+    disk, keep = await retoma.insights.disk(), await retoma.knobs.values(*KEEP)
     file = db.file_of(retoma.url)
     where = urlsplit(chosen.evidence)
     folder = Path(unquote(where.path)) if where.scheme == FOLDER else None

@@ -13,12 +13,12 @@ __all__ = ["BreakerSeen", "ItemSeen", "LimitSeen", "PoolSeen", "RateSeen"]
 
 async def list_limits(app: Retoma, after: str = "", limit: int = 50) -> list[LimitSeen]:
     """Every limit by its key: how many may run, and how many do."""
-    return await app.limits(after=after, limit=limit)
+    return await app.limits.list(after=after, limit=limit)
 
 
 async def set_limit(app: Retoma, key: str, cap: int | None = None, *, actor: str) -> None:
     """Let so many run at once, over what the code says."""
-    await app.set_limit(key, cap, actor=actor)
+    await app.limits.set(key, cap, actor=actor)
 
 
 # — pools —

@@ -103,7 +103,7 @@ async def cancel_job(app: Retoma, job: int, *, actor: str) -> State:
 
 async def send_again(app: Retoma, job: int, *, actor: str) -> Job:
     """Say that what a parked job had begun is gone, or never was: it is done anew."""
-    return await app.send_again(job, actor=actor)
+    return await app.remote.send_again(job, actor=actor)
 
 
 async def adopt_json(app: Retoma, job: int, found: str, *, actor: str) -> Job:
@@ -117,7 +117,7 @@ async def adopt_json(app: Retoma, job: int, found: str, *, actor: str) -> Job:
                 error=error,
             )
         ) from None
-    return await app.adopt(job, value, actor=actor)
+    return await app.remote.adopt(job, value, actor=actor)
 
 
 async def list_events(app: Retoma, job: int, after: int = 0) -> list[Event]:
@@ -131,20 +131,20 @@ async def list_events(app: Retoma, job: int, after: int = 0) -> list[Event]:
 
 async def count_jobs(app: Retoma, batch: int | None = None) -> dict[str, dict[State, int]]:
     """How many jobs of each kind are in each state."""
-    return await app.counts_by_kind(batch)
+    return await app.insights.counts_by_kind(batch)
 
 
 async def show_funnel(app: Retoma, kind: str | None = None) -> list[Stand]:
     """How many run, or are parked, at which checkpoint, and since when."""
-    return await app.funnel(kind)
+    return await app.insights.funnel(kind)
 
 
 async def list_stuck(app: Retoma, quiet: str = "10m", limit: int = 50) -> list[Stuck]:
     """What runs without progress, or on a runner whose lease is over."""
-    return await app.stuck(quiet=quiet, limit=limit)
+    return await app.insights.stuck(quiet=quiet, limit=limit)
 
 
 async def show_pace(app: Retoma, last: str = "1h", kind: str | None = None) -> Pace:
     """What moved, minute by minute, and how long attempts took."""
-    minutes = await app.throughput(last=last, kind=kind)
-    return Pace(minutes, await app.durations(last=last, kind=kind))
+    minutes = await app.insights.throughput(last=last, kind=kind)
+    return Pace(minutes, await app.insights.durations(last=last, kind=kind))

@@ -14,12 +14,12 @@ SHOWN = 8  # characters of a boot
 
 async def list_runners(app: Retoma, *, every: bool = False) -> list[RunnerSeen]:
     """Who runs jobs: slots in use, last beat, kinds it knows."""
-    return [each for each in await app.runners() if every or each.state not in GONE]
+    return [each for each in await app.runners.list() if every or each.state not in GONE]
 
 
 async def drain_runner(app: Retoma, runner: str, *, actor: str) -> Drained:
     """Ask a runner to leave as on SIGTERM; its jobs are finished or given back."""
-    return await app.drain_runner(_boot(runner, await app.runners()), actor=actor)
+    return await app.runners.drain(_boot(runner, await app.runners.list()), actor=actor)
 
 
 def _boot(text: str, seen: list[RunnerSeen]) -> str:

@@ -27,22 +27,22 @@ class ScheduleSeen:
 
 async def list_schedules(app: Retoma) -> list[ScheduleSeen]:
     """Every schedule: when it ticks, its last job, whether it is paused."""
-    return [_seen(each) for each in await app.schedules()]
+    return [_seen(each) for each in await app.schedules.list()]
 
 
 async def pause_schedule(app: Retoma, schedule: str, *, actor: str) -> ScheduleSeen:
     """It ticks no more until it is unpaused."""
-    return _seen(await app.pause_schedule(schedule, actor=actor))
+    return _seen(await app.schedules.pause(schedule, actor=actor))
 
 
 async def unpause_schedule(app: Retoma, schedule: str, *, actor: str) -> ScheduleSeen:
     """It goes on with its next tick; those of the pause are not made up for."""
-    return _seen(await app.unpause_schedule(schedule, actor=actor))
+    return _seen(await app.schedules.unpause(schedule, actor=actor))
 
 
 async def run_schedule(app: Retoma, schedule: str, *, actor: str) -> Job:
     """One run now, beside its ticks."""
-    return await app.run_schedule(schedule, actor=actor)
+    return await app.schedules.run(schedule, actor=actor)
 
 
 def _seen(schedule: Schedule) -> ScheduleSeen:

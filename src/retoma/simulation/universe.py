@@ -335,12 +335,7 @@ class SimulatedApp(Retoma):
         )
         self._member = member
         self.register_all_of(app)
-        self._ready = True  # the file has the schema
-
-    def _opened(self) -> Database:
-        if self._database is None:
-            self._use(self._member.database)
-        return self._member.database
+        self.connection.use(member.database, ready=True)  # the file has the schema
 
     async def _house(self, kinds: Kinds, knobs: Any) -> House:
         member = self._member

@@ -40,7 +40,9 @@ async def do_to_ids(
         return Done(dry_run=True, matching=len(wanted), exact=True)
     moved, left = 0, []
     for begin in range(0, len(wanted), CHUNK):
-        done = await house.retoma.order(command, wanted[begin : begin + CHUNK], offset=moved)
+        done = await house.retoma.bulk.apply(
+            command, wanted[begin : begin + CHUNK], offset=moved
+        )
         moved += done.moved
         left += [LeftShown(job=each.job, state=each.state) for each in done.left]
     return Done(dry_run=False, matching=len(wanted), exact=True, moved=moved, left=left)

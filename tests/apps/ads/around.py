@@ -228,7 +228,7 @@ class House:
         return seen
 
     async def living(self) -> list[RunnerSeen]:
-        return [each for each in await self.app.runners() if each.living]
+        return [each for each in await self.app.runners.list() if each.living]
 
     async def died(self, name: str) -> int:
         """How, once it has."""

@@ -189,4 +189,6 @@ async def alerts_of(house: World) -> list[str]:
 
 
 async def open_alerts(house: World) -> list[str]:
-    return [each.subject for each in await house.app.alerts() if each.rule is Rule.APPLICATION]
+    return [
+        each.subject for each in await house.app.alerts.list() if each.rule is Rule.APPLICATION
+    ]

@@ -181,7 +181,7 @@ async def test_e20_jobs_that_a_mission_names_are_kept(database_url, tmp_path):
         before = [each for each in await house.app.jobs() if each.kind in kinds]
         house.clock.advance(10 * 86_400)
 
-        await house.app.retire(done="1d", dead="1d", events="2d")
+        await house.app.retention.run_once(done="1d", dead="1d", events="2d")
 
         assert kinds == {job.kind for job in before}
         assert before == [each for each in await house.app.jobs() if each.kind in kinds]

@@ -56,7 +56,7 @@ async def test_a_page_of_anything_else_is_refused_with_its_evidence(database_url
                 task["error_code"],
                 task["error"]["path"],
             ), how
-            assert await there.app.evidence_bytes(task["snapshot"])
+            assert await there.app.evidence.read(task["snapshot"])
         stored = await there.rows("SELECT DISTINCT league, season, round FROM partidas")
         assert [(LEAGUE, 2026, 1)] == stored
         assert [] == await there.rows("SELECT 1 FROM jobs WHERE kind = 'matches.complete'")
@@ -107,7 +107,7 @@ async def test_nine_of_ten_is_not_complete_whatever_the_page_says(database_url):
             told["error"]["path"],
             told["listed"],
         )
-        assert await there.app.evidence_bytes(told["snapshot"])
+        assert await there.app.evidence.read(told["snapshot"])
         assert [] == await there.rows("SELECT 1 FROM jobs WHERE kind = 'matches.complete'")
         alerts = await (await there.app.database()).read(store.runs.watch)
         assert [f"RoundShort {LEAGUE} matches"] == list(alerts)

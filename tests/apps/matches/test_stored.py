@@ -151,7 +151,7 @@ async def test_a_match_is_asked_for_again_and_stays_until_its_page_was_read(data
         await there.drained()
         job = await there.app.get(asked_for.json()["job"])
         assert ("dead", "SCHEMA_INVALID") == (str(job.state), job.code)
-        assert await there.app.evidence(job.id)
+        assert await there.app.evidence.list(job.id)
         assert "Outro Estádio" == (await there.matches())[truth.key]["stadium"]
         assert ("DONE", True, 10, 10) == await gate(there, run)
 

@@ -145,7 +145,7 @@ class House:
         )
         self.items |= {job: each for (job,), each in zip(rows, about, strict=True)}
         assert added.lote is not None
-        self.lotes.append(await self.app.batch(added.lote))
+        self.lotes.append(await self.app.batches.get(added.lote))
         return self.lotes[-1]
 
     async def counts(self) -> dict[State, int]:
@@ -222,7 +222,9 @@ class House:
         each = self.running.pop(name)
         await eventually(lambda: _ended(each), within=PATIENCE)
         assert [] == [
-            seen for seen in await self.app.runners() if seen.pid == each.pid and seen.living
+            seen
+            for seen in await self.app.runners.list()
+            if seen.pid == each.pid and seen.living
         ]
 
     async def endanger(self, *names: str) -> None:
@@ -269,7 +271,7 @@ class House:
         await eventually(alive, within=PATIENCE)
 
     async def living(self) -> list[RunnerSeen]:
-        return [each for each in await self.app.runners() if each.living]
+        return [each for each in await self.app.runners.list() if each.living]
 
     async def flying(self, service: str, n: int) -> None:
         """Until so many of our calls are with that service."""

@@ -427,7 +427,7 @@ async def test_e6_a_deadline_buries_nobody_whose_work_may_still_run(database_url
             found.code,
         )
 
-        await app.send_again(job)  # "it is gone": now there is nothing to leave behind
+        await app.remote.send_again(job)  # "it is gone": now there is nothing to leave behind
         await drain(app)
 
         assert (State.DEAD, 1) == ((await app.get(job)).state, len(service.sent))
@@ -449,7 +449,7 @@ async def test_e6_the_third_loss_buries_nobody_whose_work_may_still_run(database
             found.code,
             found.ended_at,
         )
-        assert 1 == (await app.counts())[State.PARKED]
+        assert 1 == (await app.insights.counts())[State.PARKED]
 
 
 async def test_e6_what_waits_for_remote_work_is_canceled_not_skipped(database_url):
@@ -473,7 +473,7 @@ async def test_e13_a_cancel_of_work_that_nobody_can_find_waits_for_a_person(data
         await drain(app)
         assert State.PARKED is (await app.get(job)).state, "it may still run"
 
-        await app.send_again(job)  # it is gone; and nobody wants it any more
+        await app.remote.send_again(job)  # it is gone; and nobody wants it any more
         await drain(app)
 
         assert (State.CANCELED, 1) == ((await app.get(job)).state, len(service.sent))

@@ -221,8 +221,8 @@ async def test_a_batch_is_found_again_by_its_number(database_url):
         first = await app.submit_many(work, range(2), name="monday")
         second = await app.submit_many(work, range(3), name="tuesday")
 
-        assert ["tuesday", "monday"] == [batch.name for batch in await app.batches()]
-        assert [first.id] == [batch.id for batch in await app.batches(before=second.id)]
-        assert {State.WAITING: 2} == await (await app.batch(first.id)).counts()
+        assert ["tuesday", "monday"] == [batch.name for batch in await app.batches.list()]
+        assert [first.id] == [batch.id for batch in await app.batches.list(before=second.id)]
+        assert {State.WAITING: 2} == await (await app.batches.get(first.id)).counts()
         with pytest.raises(NotFound, match="there is no batch 99"):
-            await app.batch(99)
+            await app.batches.get(99)

@@ -41,7 +41,7 @@ def build(url: str, ran: list[str] | None = None, **how: Any) -> Retoma:
 
 
 async def states(app: Retoma) -> dict[str, dict[State, int]]:
-    counts = await app.counts_by_kind()
+    counts = await app.insights.counts_by_kind()
     return {kind: {state: n for state, n in its.items() if n} for kind, its in counts.items()}
 
 

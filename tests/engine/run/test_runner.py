@@ -176,7 +176,7 @@ async def test_until_idle_waits_for_retries_and_leaves_when_nothing_is_open(data
         await drain(app, slots=5)
 
         assert {State.DONE: 20} == await batch.counts()
-        assert ["gone"] == [runner.state for runner in await app.runners()]
+        assert ["gone"] == [runner.state for runner in await app.runners.list()]
 
 
 async def test_a_runner_with_nothing_to_do_is_idle_at_once(database_url):
@@ -496,7 +496,7 @@ async def test_a_job_on_its_way_back_is_not_started_while_unknown_claims_are_loo
         assert [(broken.id, 1), (broken.id, 2), (lost.id, 1)] == sorted(started)
         told = [event.type for event in await app.events(broken.id)]
         assert ["submitted", "claimed", "released", "claimed", "done"] == told
-        assert 0 == await app.refused_writes()
+        assert 0 == await app.runners.refused_writes()
 
 
 async def claimed(app: Retoma, job: int) -> bool:
@@ -554,7 +554,7 @@ async def test_e4_a_runner_declared_lost_stops_everything_and_begins_a_new_boot(
         job = await app.submit(work)
         async with running(app, beat=0.1, tick=0.2):
             await begun.wait()
-            [boot] = [runner.boot for runner in await app.runners()]
+            [boot] = [runner.boot for runner in await app.runners.list()]
             await (await app.database()).write(
                 lambda tx: store.move_runner(tx, boot, "lost", actor="test"), verb="lose"
             )
@@ -564,7 +564,7 @@ async def test_e4_a_runner_declared_lost_stops_everything_and_begins_a_new_boot(
         assert ("2", 1) == (found.result, found.failures + 1)
         assert [1] == stopped
         assert ["lost", "done"] == [attempt.ended for attempt in await app.attempts(job.id)]
-        assert {"lost", "gone"} == {runner.state for runner in await app.runners()}
+        assert {"lost", "gone"} == {runner.state for runner in await app.runners.list()}
 
 
 # --- leaving
@@ -590,11 +590,11 @@ async def test_e29_a_stopped_runner_claims_nothing_more_and_finishes_what_it_has
                 await task
 
         assert {State.DONE: 1, State.WAITING: 2} == await batch.counts()
-        assert ["gone"] == [runner.state for runner in await app.runners()]
+        assert ["gone"] == [runner.state for runner in await app.runners.list()]
 
 
 async def state_is(app: Retoma, state: str) -> bool:
-    return [state] == [runner.state for runner in await app.runners()]
+    return [state] == [runner.state for runner in await app.runners.list()]
 
 
 async def test_a_runner_that_has_left_leaves_no_tally_behind(database_url):
@@ -725,7 +725,7 @@ async def test_e28_what_becomes_due_before_the_last_one_taken_does_not_wait_for_
 
 
 async def all_done(app: Retoma, jobs: int) -> bool:
-    return {State.DONE: jobs} == await app.counts()
+    return {State.DONE: jobs} == await app.insights.counts()
 
 
 async def test_a_runner_does_not_retune_the_program_that_uses_it(database_url):

@@ -54,8 +54,8 @@ async def test_a_row_of_the_caller_and_its_job_are_committed_together(database_u
             job.state, job.result, job.key, job.priority, job.correlation,
         )  # fmt: skip
         assert [(7, "a 50% : 'chair'")] == await orders(app)
-        assert {State.DONE: 4} == await app.counts()
-        [batch] = await app.batches()
+        assert {State.DONE: 4} == await app.insights.counts()
+        [batch] = await app.batches.list()
         assert {State.DONE: 3} == await batch.counts()
 
 
@@ -344,7 +344,7 @@ async def test_on_postgresql_the_callers_jobs_are_not_ours(postgres_url):
         await app.write(order)
         await drain(app)
 
-        assert {State.DONE: 3} == await app.counts()
+        assert {State.DONE: 3} == await app.insights.counts()
         assert [(0,)] == await app.write(lambda tx: tx.all("SELECT count(*) FROM public.jobs"))
 
 

@@ -339,9 +339,10 @@ async def list_dead_jobs(
 ) -> list[tuple[QueueJob, str]]:
     """Dead letters with the message each died with, the newest first."""
     dead = [
-        each.id for each in await retoma.dead(kind=KIND, code=code, before=before, limit=limit)
+        each.id
+        for each in await retoma.dead.list(kind=KIND, code=code, before=before, limit=limit)
     ]
-    causes = await retoma.dead_causes(dead)
+    causes = await retoma.dead.causes(dead)
     found = await _read(retoma, lambda tx: store.jobs.these(tx, dead))
     return [(each, causes[each.id].message if each.id in causes else "") for each in found]
 
@@ -370,7 +371,7 @@ async def search_jobs(
     page = await retoma.search(search, before=before, limit=limit)
     ids = [job.id for job in page.jobs]
     documents = await _read(retoma, lambda tx: store.documents.of_jobs(tx, ids))
-    causes = await retoma.dead_causes(ids) if search.letters else {}
+    causes = await retoma.dead.causes(ids) if search.letters else {}
     jobs = [
         JobOfDocument(
             job, documents.get(job.id), causes[job.id].message if search.letters else None

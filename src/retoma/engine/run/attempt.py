@@ -38,7 +38,7 @@ from retoma.engine.run.byte_budget import ByteBudget
 from retoma.engine.run.heartbeat import Heartbeat
 from retoma.engine.run.shared_writes import Part, Shared, Shares, Unwanted
 from retoma.engine.run.step_transaction import Effects
-from retoma.engine.run.submission import spans
+from retoma.engine.run.submit_spans import SubmitSpans
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Evidence
 from retoma.engine.store.reuse import Found
@@ -669,10 +669,10 @@ class Attempt:
 
     async def write(self, step: StepId, fn: Callable[[Transaction], Any], type_: Any) -> str:
         self.moves += 1
-        submitting_here = spans(self._tools.traces)
+        spans = SubmitSpans.of(self._tools.traces)
         effects = self._tools.effects
         try:
-            effect = await effects.write(self.held, step, fn, type_, submitting_here)
+            effect = await effects.write(self.held, step, fn, type_, spans)
         except LeaseLost:
             await self._tools.writer.refuse(self.claim.kind)
             raise
@@ -683,7 +683,7 @@ class Attempt:
 
     async def share(self, fn: Shares, about: Any, size: int) -> Any:
         self.moves += 1
-        part = Part(self.held, about, size, spans(self._tools.traces))
+        part = Part(self.held, about, size, SubmitSpans.of(self._tools.traces))
         try:
             return await self._tools.shared.write(fn, part)
         except LeaseLost:

@@ -53,7 +53,7 @@ class BatchesScreen(Screen):
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("batches page", None)
         before = stamp.read(self.cursor, int)
-        found = await self.pages.house.retoma.batches(
+        found = await self.pages.house.retoma.batches.list(
             before=before[0] if before else None, limit=LIST
         )
         rows = {
@@ -99,13 +99,13 @@ class BatchScreen(Screen):
 
     async def draw(self) -> Sequence[Region]:
         retoma = self.pages.house.retoma
-        batch = await retoma.batch(self.batch)
+        batch = await retoma.batches.get(self.batch)
         progress = await batch.progress()
         given: dict[str, Any] = {
             "batch": batch,
             **told(progress),
             "why": await self._why(batch, progress),
-            "codes": await retoma.dead_codes(self.batch),
+            "codes": await retoma.dead.codes(self.batch),
             "costs": await retoma.costs.of_batch(self.batch),
             "search": self.search,
             "link": self._link,
@@ -178,7 +178,7 @@ AScreen = Annotated[BatchScreen, Depends(batch_screen)]
 
 @routes.get("/batches/{batch}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    batch = await who.house.retoma.batch(screen.batch)
+    batch = await who.house.retoma.batches.get(screen.batch)
     return await who.page(
         screen, "batch.html", batch=batch, search=screen.search, silence=SILENCE
     )
@@ -192,7 +192,7 @@ async def steer(
     batch: BatchId, verb: str, actor: Operator, who: ALooker, visit: AVisit, request: Request
 ) -> Response:
     form = await form_of(request)
-    found = await who.house.retoma.batch(batch)
+    found = await who.house.retoma.batches.get(batch)
     said = await _steered(who, found, verb, form, actor.name, visit)
     return did(who, who.view.tell(said), f"/batches/{batch}")
 

@@ -60,40 +60,40 @@ class BoardScreen(Screen):
 
     async def _work(self) -> dict[str, Any]:
         retoma = self.pages.house.retoma
-        stuck = await retoma.stuck(limit=STUCK + 1)
+        stuck = await retoma.insights.stuck(limit=STUCK + 1)
         return {
-            "counts": await retoma.counts(),
-            "refused": await retoma.refused_writes(),
+            "counts": await retoma.insights.counts(),
+            "refused": await retoma.runners.refused_writes(),
             "done_today": await self._done_today(),
             "stuck": stuck[:STUCK],
             "stuck_more": len(stuck) > STUCK,
-            "funnel": await retoma.funnel(),
-            "durations": bars(await retoma.durations(last=self.last)),
+            "funnel": await retoma.insights.funnel(),
+            "durations": bars(await retoma.insights.durations(last=self.last)),
             "last": self.last,
         }
 
     async def _rooms(self) -> list[Room]:
         house = self.pages.house
         now = await read_clock(house.retoma)
-        moved = await house.retoma.throughput(last="1h")
-        counts = await house.retoma.counts_by_kind()
+        moved = await house.retoma.insights.throughput(last="1h")
+        counts = await house.retoma.insights.counts_by_kind()
         return rooms_of(house.applications, counts, moved, now)
 
     async def _house(self) -> dict[str, Any]:
         retoma = self.pages.house.retoma
-        limits = await retoma.limits(limit=LIMITS)
+        limits = await retoma.limits.list(limit=LIMITS)
         # Many batches may have finished since something broke: that stands first all the same.
-        raised = await retoma.alerts(limit=LOOKED_AT)
+        raised = await retoma.alerts.list(limit=LOOKED_AT)
         alerts = sorted(raised, key=lambda each: each.severity is Severity.INFO)[:ALERTS]
         return {
             "alerts": [
                 (each, tell(sentence(each), self.view.language), leads(each)) for each in alerts
             ],
             "folded": max(sum(each.severity is Severity.INFO for each in alerts) - NEWS, 0),
-            "runners": [each for each in await retoma.runners() if each.state not in GONE],
+            "runners": [each for each in await retoma.runners.list() if each.state not in GONE],
             "breakers": await retoma.breakers.list(),
             "limits": [each for each in limits if each.used],
-            "schedules": sorted(await retoma.schedules(), key=lambda each: each.next_at),
+            "schedules": sorted(await retoma.schedules.list(), key=lambda each: each.next_at),
         }
 
     async def _done_today(self) -> int:
@@ -103,7 +103,7 @@ class BoardScreen(Screen):
         local = now.astimezone(ZoneInfo(retoma.timezone))
         midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
         passed = max((local - midnight).total_seconds(), 60.0)
-        moved = await retoma.throughput(last=passed)
+        moved = await retoma.insights.throughput(last=passed)
         return sum(each.jobs for each in moved if each.state is State.DONE)
 
 
@@ -154,7 +154,7 @@ async def pace(_: Viewer, who: ALooker, last: SpanOf = "1h") -> Response:
     """What the chart of the board shows: points in time, and how many jobs came to which state."""
     span, step = SPANS[last]
     retoma = who.house.retoma
-    moved = await retoma.throughput(last=span)
+    moved = await retoma.insights.throughput(last=span)
     now = await read_clock(retoma)
     return JSONResponse(charted(moved, now, span, step))
 

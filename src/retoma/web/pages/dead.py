@@ -49,7 +49,7 @@ class DeadScreen(Screen):
         alike = Search(
             letters=True, kind=self.search.kind, batch=self.search.batch, code=self.search.code
         )
-        found = await self.pages.house.retoma.dead_groups(alike)
+        found = await self.pages.house.retoma.dead.groups(alike)
         html = self.pages.render(
             "dead_groups.html",
             self.view,
@@ -68,7 +68,7 @@ class DeadScreen(Screen):
         page = await retoma.search(
             self.search, before=before[0] if before else None, limit=PAGE
         )
-        causes = await retoma.dead_causes([each.id for each in page.jobs])
+        causes = await retoma.dead.causes([each.id for each in page.jobs])
         rows = {
             f"job-{job.id}": self.pages.render(
                 "dead_row.html",
@@ -118,7 +118,7 @@ AScreen = Annotated[DeadScreen, Depends(dead_screen)]
 
 @routes.get("/dead")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    kinds = sorted(await who.house.retoma.counts_by_kind())
+    kinds = sorted(await who.house.retoma.insights.counts_by_kind())
     return await who.page(screen, "dead.html", search=screen.search, kinds=kinds)
 
 
@@ -135,7 +135,7 @@ async def order(actor: Operator, who: ALooker, visit: AVisit, request: Request) 
         raise Refusal(
             "bad_input", say("nobody knows what to do with them; nothing was changed")
         )
-    command = await who.house.retoma.command(
+    command = await who.house.retoma.bulk.prepare(
         Verb.DISCARD if verb == "discard" else Verb.RETRY, actor=actor.name
     )
     most = CANARY if verb == "canary" else None

@@ -70,7 +70,7 @@ class JobsScreen(Screen):
 
     async def _states(self) -> Region:
         """How many are in each state: those of the kind and batch that are looked at."""
-        counted = await self.pages.house.retoma.counts_by_kind(self.search.batch)
+        counted = await self.pages.house.retoma.insights.counts_by_kind(self.search.batch)
         kinds = [states for kind, states in counted.items() if self.search.kind in (None, kind)]
         counts = {state: sum(each.get(state, 0) for each in kinds) for state in State}
         html = self.pages.render(
@@ -137,7 +137,7 @@ AScreen = Annotated[JobsScreen, Depends(jobs_screen)]
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     kinds = sorted(
         {each.name for each in who.house.retoma.kinds}
-        | set(await who.house.retoma.counts_by_kind())
+        | set(await who.house.retoma.insights.counts_by_kind())
     )
     return await who.page(screen, "jobs.html", search=screen.search, kinds=kinds, states=State)
 
@@ -156,7 +156,7 @@ async def order(_: Operator, who: ALooker, visit: AVisit, request: Request) -> R
         )
     why = form.one("why") if verb == "skip" else None
     actor = who.person.name if who.person else ""
-    command = await who.house.retoma.command(verb, why=why, actor=actor)
+    command = await who.house.retoma.bulk.prepare(verb, why=why, actor=actor)
     counting = COUNT in request.headers
     if form.one("all") is None:
         done = await do_to_ids(who.house, command, ticked(form), dry_run=counting)

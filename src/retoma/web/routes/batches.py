@@ -114,7 +114,7 @@ async def batch_items(
     limit: Limit = 50,
 ) -> PageOf[JobLine]:
     """Its jobs, newest first."""
-    await house.retoma.batch(batch)
+    await house.retoma.batches.get(batch)
     search = Search(batch=batch, state=state, code=code, checkpoint=checkpoint, text=text)
     return await page_of_jobs(house, "items", search, cursor, limit)
 
@@ -124,7 +124,7 @@ async def resume(
     batch: BatchId, who: Operator, house: AHouse, visit: AVisit, response: Response
 ) -> Moved:
     """Its parked jobs go on where they stopped, and a pause is over."""
-    found = await house.retoma.batch(batch)
+    found = await house.retoma.batches.get(batch)
     order = Order(verb="resume", actor=who.name, batch=batch)
     return await do_to_batch(house, found, order, visit, response)
 
@@ -139,7 +139,7 @@ async def retry_failed(
     body: Codes | None = None,
 ) -> Moved:
     """Its dead jobs once more, all or by code; committed steps are kept."""
-    found = await house.retoma.batch(batch)
+    found = await house.retoma.batches.get(batch)
     codes = None if body is None else body.codes
     order = Order(verb="retry", actor=who.name, batch=batch, codes=codes)
     return await do_to_batch(house, found, order, visit, response)
@@ -150,7 +150,7 @@ async def cancel(
     batch: BatchId, who: Operator, house: AHouse, visit: AVisit, response: Response
 ) -> Moved:
     """End every job of it that has not ended."""
-    found = await house.retoma.batch(batch)
+    found = await house.retoma.batches.get(batch)
     order = Order(verb="cancel", actor=who.name, batch=batch)
     return await do_to_batch(house, found, order, visit, response)
 
@@ -165,7 +165,7 @@ async def skip(
     response: Response,
 ) -> Moved:
     """End one job of it, or those that failed with these codes, without doing them."""
-    found = await house.retoma.batch(batch)
+    found = await house.retoma.batches.get(batch)
     if body.job is not None:
         moved = await found.skip(body.why, job=body.job, actor=who.name)
         return Moved(batch=batch, moved=moved)

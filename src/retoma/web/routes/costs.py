@@ -68,7 +68,7 @@ async def costs_of_job(job: JobId, _: Viewer, house: AHouse) -> list[CostShown]:
 @routes.get("/api/batches/{batch}/costs")
 async def costs_of_batch(batch: BatchId, _: Viewer, house: AHouse) -> list[CostShown]:
     """What the jobs of this batch have cost and saved together."""
-    await house.retoma.batch(batch)
+    await house.retoma.batches.get(batch)
     return [
         cost_shown(each) for each in (await money.show_costs(house.retoma, batch=batch))[:200]
     ]

@@ -58,7 +58,7 @@ async def list_dead(
     stamp = Cursor("dead", search)
     before = stamp.read(cursor, int)
     page = await house.retoma.search(search, before=before[0] if before else None, limit=limit)
-    causes = await house.retoma.dead_causes([each.id for each in page.jobs])
+    causes = await house.retoma.dead.causes([each.id for each in page.jobs])
     shown = [
         DeadLine(
             **job_line(each).model_dump(),
@@ -79,7 +79,7 @@ async def dead_groups(
     code: CodeOf = None,
 ) -> GroupsShown:
     """Of what the newest dead letters died: those with one code and one message together."""
-    found = await house.retoma.dead_groups(
+    found = await house.retoma.dead.groups(
         Search(letters=True, kind=kind, batch=batch, code=code)
     )
     groups = [
@@ -111,7 +111,7 @@ async def retry_many(
 
     Ask with `dry_run` first: it says how many. With an Idempotency-Key a job does it, however few.
     """
-    command = await house.retoma.command(Verb.RETRY, actor=who.name)
+    command = await house.retoma.bulk.prepare(Verb.RETRY, actor=who.name)
     if body.where is None:
         wanted = sorted(set(body.ids or []), reverse=True)[: body.canary]
         return await do_to_ids(house, command, wanted, dry_run=body.dry_run)
@@ -137,7 +137,7 @@ async def discard_many(
     key: Once = None,
 ) -> Done:
     """Put dead letters away, their history kept: those that are named, or all that are so."""
-    command = await house.retoma.command(Verb.DISCARD, why=body.why, actor=who.name)
+    command = await house.retoma.bulk.prepare(Verb.DISCARD, why=body.why, actor=who.name)
     if body.where is None:
         return await do_to_ids(house, command, body.ids or [], dry_run=body.dry_run)
     return await do_where(
@@ -159,7 +159,7 @@ async def show_letter(job: JobId, who: Viewer, house: AHouse, visit: AVisit) -> 
         raise Refusal(
             "not_found", say("job {job} is {state}, not dead", job=job, state=found.state)
         )
-    cause = (await house.retoma.dead_causes([job]))[job]
+    cause = (await house.retoma.dead.causes([job]))[job]
     error = cause.details
     if not who.role.allows(Role.OPERATOR):
         error = {name: value for name, value in error.items() if name not in STACKS}
@@ -169,7 +169,7 @@ async def show_letter(job: JobId, who: Viewer, house: AHouse, visit: AVisit) -> 
         message=cause.message,
         fingerprint=cause.fingerprint,
         error=error,
-        evidence=await house.retoma.evidence(job),
+        evidence=await house.retoma.evidence.list(job),
     )
 
 

@@ -157,7 +157,7 @@ async def order_jobs(
 
     Ask with `dry_run` first: it says how many. With an Idempotency-Key a job does it, however few.
     """
-    command = await house.retoma.command(body.verb, why=body.why, actor=who.name)
+    command = await house.retoma.bulk.prepare(body.verb, why=body.why, actor=who.name)
     if body.where is None:
         return await do_to_ids(house, command, body.ids or [], dry_run=body.dry_run)
     ask = asked(key, who, "order", body)
@@ -234,15 +234,15 @@ async def job_steps(
 @routes.get("/api/jobs/{job}/evidence")
 async def job_evidence(job: JobId, _: Viewer, house: AHouse) -> list[EvidenceSeen]:
     """What its attempts have attached; the newest 200."""
-    return (await house.retoma.evidence(job))[-200:]
+    return (await house.retoma.evidence.list(job))[-200:]
 
 
 @routes.get("/api/jobs/{job}/evidence/{sha256}", response_class=Response, responses=TEXT_FILE)
 async def evidence_bytes(job: JobId, sha256: Sha256, _: Operator, house: AHouse) -> Response:
     """The bytes of a piece of evidence, as plain text to be saved: never shown as what it is."""
-    if sha256 not in {each.sha256 for each in await house.retoma.evidence(job)}:
+    if sha256 not in {each.sha256 for each in await house.retoma.evidence.list(job)}:
         raise Refusal("not_found", say("job {job} shows no such evidence", job=job))
-    return text_file(f"job-{job}-{sha256[:12]}.txt", await house.retoma.evidence_bytes(sha256))
+    return text_file(f"job-{job}-{sha256[:12]}.txt", await house.retoma.evidence.read(sha256))
 
 
 @routes.get("/api/jobs/{job}/explain")
@@ -301,7 +301,7 @@ async def resolve(job: JobId, body: Resolve, who: Operator, house: AHouse) -> Jo
     async with standing(house, job):
         if body.outcome == "gone":
             return job_shown(await jobs.send_again(house.retoma, job, actor=who.name))
-        return job_shown(await house.retoma.adopt(job, body.handle, actor=who.name))
+        return job_shown(await house.retoma.remote.adopt(job, body.handle, actor=who.name))
 
 
 def _sees_stacks(who: Person) -> bool:

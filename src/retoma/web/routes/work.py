@@ -50,7 +50,7 @@ async def list_runners(
     every: Annotated[bool, Query(description="Those that are gone or lost too.")] = False,
 ) -> list[RunnerShown]:
     """Who runs jobs: slots in use, last beat, kinds it knows; the 200 that beat last."""
-    seen = await house.retoma.runners()
+    seen = await house.retoma.runners.list()
     return [
         RunnerShown.model_validate(each)
         for each in seen

@@ -94,7 +94,7 @@ class ControlScreen(Screen):
         workers = await resources.list_records(retoma, WorkerRecord)
         proxies = await resources.list_records(retoma, ProxyRecord)
         writers = await resources.list_records(retoma, WriterRecord)
-        runners = [each for each in await retoma.runners() if _works_here(each)]
+        runners = [each for each in await retoma.runners.list() if _works_here(each)]
         knobs = {name: await read_setting(self.pages, name) for name in SHOWN_KNOBS}
         return [
             self._head(

@@ -68,7 +68,9 @@ async def generate_missions(retoma: Retoma, rule: Generate, *, actor: str) -> Ge
 
 async def list_recurrences(retoma: Retoma) -> list[Recurrence]:
     return [
-        _recurrence(each) for each in await retoma.schedules() if each.plan.kind == RECURRENCE
+        _recurrence(each)
+        for each in await retoma.schedules.list()
+        if each.plan.kind == RECURRENCE
     ]
 
 
@@ -99,7 +101,7 @@ async def remove_recurrence(retoma: Retoma, name: str, *, actor: str) -> None:
     """Remove a schedule; the missions that it added stay."""
     if name not in [each.name for each in await list_recurrences(retoma)]:
         raise NotFound(say("there is no schedule {name!r}", name=name))
-    await retoma.remove_schedule(PREFIX + name, actor=actor)
+    await retoma.schedules.remove(PREFIX + name, actor=actor)
 
 
 def _recurrence(schedule: Schedule) -> Recurrence:

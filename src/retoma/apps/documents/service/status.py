@@ -68,7 +68,9 @@ async def describe_execution(
 ) -> ExecutionDetails:
     """Return how far an execution is, what holds it back and what failed."""
     found, holds, labels = await read(retoma, lambda tx: _look(tx, execution))
-    eta = (await (await retoma.batch(execution)).progress()).eta if _moves(holds) else None
+    eta = (
+        (await (await retoma.batches.get(execution)).progress()).eta if _moves(holds) else None
+    )
     return ExecutionDetails(
         **asdict(found),
         mensagem=tell(_summarize(found), language),
@@ -77,7 +79,7 @@ async def describe_execution(
             for why, n, until in holds
         ],
         bloqueio=_describe_block(found, language),
-        erros=await retoma.dead_codes(execution),
+        erros=await retoma.dead.codes(execution),
         rotulos=labels,
         pode_retomar=found.status is E.TRAVADO and found.tentativas_retry < found.max_retries,
         pode_reprocessar=found.status in OVER and found.por_status[DocumentStatus.ERRO] > 0,

@@ -114,7 +114,7 @@ async def replay_all(
     actor: Operator, who: ALooker, visit: AVisit, erro: CodeOf = None
 ) -> Response:
     """ "Repetir todas"."""
-    command = await who.house.retoma.command(Verb.RETRY, actor=actor.name)
+    command = await who.house.retoma.bulk.prepare(Verb.RETRY, actor=actor.name)
     done = await do_where(
         who.house, command, service.select_dead(erro), None, visit, Response(), dry_run=False
     )
@@ -132,7 +132,7 @@ async def resume_all(
     actor: Operator, who: ALooker, visit: AVisit, erro: CodeOf = None
 ) -> Response:
     """ "Continuar todos"."""
-    command = await who.house.retoma.command(Verb.RESUME, actor=actor.name)
+    command = await who.house.retoma.bulk.prepare(Verb.RESUME, actor=actor.name)
     done = await do_where(
         who.house, command, service.select_parked(erro), None, visit, Response(), dry_run=False
     )

@@ -180,7 +180,7 @@ class Replay:
     async def _page(self, sha256: str) -> bytes | None:
         """None: its bytes are gone, or are no longer what they were."""
         try:
-            return await self._retoma.evidence_bytes(sha256)
+            return await self._retoma.evidence.read(sha256)
         except NotFound:
             return None
 

@@ -135,7 +135,7 @@ class QuoteScreen(Screen):
             "spent": format_spent(self.view, quote.cost or ()),
             "costs": quote.cost or (),
             "seen": seen,
-            "names": {each.boot: each.name for each in await retoma.runners()},
+            "names": {each.boot: each.name for each in await retoma.runners.list()},
             "failure": _failure(quote, seen),
             "recoverable": seen is not None and await recovery.is_recoverable(retoma, seen.job),
             "open": quote.status in OPEN and not (seen and seen.job.cancel_at),
@@ -164,7 +164,7 @@ class QuoteScreen(Screen):
         if self.job is None:
             return None, ()
         retoma = self.pages.house.retoma
-        return await retoma.see(self.job, limit=MOST), await retoma.evidence(self.job)
+        return await retoma.see(self.job, limit=MOST), await retoma.evidence.list(self.job)
 
 
 def _failure(quote: Quote, seen: JobSeen | None) -> tuple[str, str] | None:

@@ -75,7 +75,7 @@ async def list_lotes(
 ) -> tuple[list[Lote], int | None]:
     """List lotes, the newest first. Return a page, and its last number where another page follows."""
     rows = await read(retoma, lambda tx: tx.all(store.LIST_LOTES, before=before, n=limit + 1))
-    lotes = [await _lote_of(retoma, await retoma.batch(id_)) for (id_,) in rows[:limit]]
+    lotes = [await _lote_of(retoma, await retoma.batches.get(id_)) for (id_,) in rows[:limit]]
     return lotes, lotes[-1].id if len(rows) > limit else None
 
 
@@ -145,7 +145,7 @@ def _sha256_of(file: BinaryIO) -> tuple[str, int]:
 
 async def get_batch(retoma: Retoma, lote: int) -> Batch:
     """Return the batch of a lote. Raises NotFound where the batch has jobs of another kind."""
-    found = await retoma.batch(lote)
+    found = await retoma.batches.get(lote)
     if found.kind != KIND:
         raise NotFound(say("there is no lote {lote}", lote=lote))
     return found
@@ -190,7 +190,7 @@ async def get_lote_status(
         **await _lote_fields(retoma, batch, progress),
         stuck_count=stuck,
         by_checkpoint={ProcessingCheckpoint(at): n for at, n in rows},
-        errors=await retoma.dead_codes(lote),
+        errors=await retoma.dead.codes(lote),
         waiting_for=await list_waiting(retoma, language, lote),
         resumable=interrupted and not progress.finished,
     )
@@ -212,7 +212,7 @@ async def resume_lote(retoma: Retoma, lote: int, *, actor: str, context: Visit) 
                 lote=lote,
             )
         )
-    await retoma.take_back(actor=actor)
+    await retoma.runners.take_back(actor=actor)
     order = Order(verb="resume", actor=actor, batch=lote)
     return await act_on_batch(retoma, batch, order, context)
 

@@ -157,5 +157,5 @@ async def _error_message(retoma: Retoma, row: Mapping[str, Any]) -> str | None:
     job = row["job"]
     if row["status"] != QuoteStatus.ERROR or job is None:
         return None
-    causes = await retoma.dead_causes([job])
+    causes = await retoma.dead.causes([job])
     return causes[job].message if job in causes else None
