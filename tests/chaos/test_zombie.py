@@ -6,7 +6,7 @@ import signal
 from retoma.db import adhoc
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.states import State
-from retoma.engine.run.attempt import PAUSE
+from retoma.engine.run.attempt_services import PAUSE
 from tests.chaos.world import Process, World
 
 LATE = ("late_save", "late_report", "late_settle", "late_evidence", "late_start")

@@ -29,7 +29,7 @@ from retoma.engine.handlers.kinds import job
 from retoma.engine.ops.retention import Keep
 from retoma.engine.query import AuditSearch, Search
 from retoma.engine.rules.errors import Throttled
-from retoma.engine.run.runner import Knobs
+from retoma.engine.run.runner_options import RunnerOptions
 from retoma.engine.testing import drain
 from tests.engine.aids import change, eventually, rows, running
 
@@ -286,9 +286,9 @@ def test_d6_no_rule_takes_such_a_time(name):
         lambda: Retry(base=value, cap=value),
         lambda: Retry(cap=value, base=0 if value != -1 else 1),
         lambda: Keep(done=value),
-        lambda: Knobs(tick=value),
-        lambda: Knobs(grace=value),
-        lambda: Knobs(lease=value, beat=value / 6),
+        lambda: RunnerOptions(tick=value),
+        lambda: RunnerOptions(grace=value),
+        lambda: RunnerOptions(lease=value, beat=value / 6),
         lambda: Retoma("sqlite:///x.db", patience=value),
         lambda: job(timeout=value)(unchanged),
     ):

@@ -10,7 +10,8 @@ import pytest
 
 from retoma import BadInput, Context, Retoma, Retry, State
 from retoma.db import adhoc
-from retoma.engine.run.runner import ABANDONED, Knobs
+from retoma.engine.run.runner_options import RunnerOptions
+from retoma.engine.run.running_jobs import ABANDONED
 from retoma.engine.testing import drain
 from tests.engine.aids import AT_ONCE, eventually, rows, run_past_its_deadline, running
 
@@ -384,7 +385,7 @@ async def test_a_stall_is_not_told_by_a_runner_that_no_longer_holds_the_job(data
 )
 def test_a_runner_with_a_negative_limit_is_refused(knobs):
     with pytest.raises(BadInput, match="must not be negative"):
-        Knobs(**knobs)
+        RunnerOptions(**knobs)
 
 
 @pytest.mark.parametrize(

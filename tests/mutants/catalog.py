@@ -494,9 +494,9 @@ D1 = Mutant(
     "a job that ends while lost claims are looked for is started again",
     (
         Edit(
-            "retoma.engine.run.runner:Life._unknown",
+            "retoma.engine.run.claims:Claims._unknown",
             "return [claim for claim in held if claim.held not in started]",
-            "return [claim for claim in held if claim.held not in self._running]",
+            "return [claim for claim in held if claim.held not in self._jobs.known()]",
         ),
     ),
     (
@@ -751,7 +751,7 @@ R6 = Mutant(
     "a runner on a full disk leaves when there is room again",
     (
         Edit(
-            "retoma.engine.run.runner:Life._settled",
+            "retoma.engine.run.runner:RunnerInstance._settled",
             "if self._writer.failing:",
             "if False:",
         ),
@@ -778,7 +778,7 @@ R8 = Mutant(
     "a connection that is cut is a failure of the job that asked",
     (
         Edit(
-            "retoma.engine.run.attempt:_is_trouble",
+            "retoma.engine.run.error_details:is_trouble",
             "isinstance(leaf, Away | Busy | Full)",
             "isinstance(leaf, Busy | Full)",
         ),
@@ -805,9 +805,9 @@ R10 = Mutant(
     "a job on its way back from a broken attempt is started again under the same epoch",
     (
         Edit(
-            "retoma.engine.run.runner:Life._unknown",
-            "started = self._running.keys() | self._returning",
-            "started = set(self._running)",
+            "retoma.engine.run.running_jobs:RunningJobs.known",
+            "return self._attempts.keys() | self._returning",
+            "return set(self._attempts)",
         ),
     ),
     (

@@ -29,7 +29,8 @@ from retoma.engine.rules.reasons import check_reason
 from retoma.engine.rules.retry import Retry
 from retoma.engine.rules.states import State
 from retoma.engine.run.hinted import HintedRunner
-from retoma.engine.run.runner import House, Knobs, Runner
+from retoma.engine.run.runner import Runner, RunnerParts
+from retoma.engine.run.runner_options import RunnerOptions
 from retoma.engine.run.submission import (
     ACTOR,
     BatchOptions,
@@ -368,26 +369,28 @@ class Retoma:
     # — running —
 
     async def run(
-        self, *, until_idle: bool = False, kinds: Kinds | None = None, **knobs: Any
+        self, *, until_idle: bool = False, kinds: Kinds | None = None, **options: Any
     ) -> None:
-        """One runner in this process; see Knobs. Returns when stopped, or when nothing waits.
+        """One runner in this process; see `RunnerOptions`. Returns when stopped, or when nothing waits.
 
         `kinds`: only these, instead of all that are registered.
         """
-        runner = Runner(await self._house(self.kinds if kinds is None else kinds, knobs))
+        runner = Runner(
+            await self._runner_parts(self.kinds if kinds is None else kinds, options)
+        )
         self._runners[runner] = asyncio.current_task()
         try:
             await runner.run(until_idle=until_idle)
         finally:
             del self._runners[runner]
 
-    async def hinted(self, **knobs: Any) -> HintedRunner:
+    async def hinted(self, **options: Any) -> HintedRunner:
         """A runner that claims only jobs it gets hints for; for dispatchers."""
-        runner = HintedRunner(await self._house(self.kinds, knobs))
+        runner = HintedRunner(await self._runner_parts(self.kinds, options))
         self._hinted.append(runner)
         return runner
 
-    async def _house(self, kinds: Kinds, knobs: Mapping[str, Any]) -> House:
+    async def _runner_parts(self, kinds: Kinds, options: Mapping[str, Any]) -> RunnerParts:
         """What a runner of this app works with."""
         kinds.check_children()
         program = _own_version()
@@ -395,10 +398,10 @@ class Retoma:
             "timezone": self.timezone,
             "version": program if self.version is None else f"{program}, app {self.version}",
         }
-        return House(
+        return RunnerParts(
             database=await self.database(),
             kinds=kinds,
-            knobs=Knobs(**{**known, **knobs}),
+            options=RunnerOptions(**{**known, **options}),
             clock=self.clock,
             ids=self.ids,
             rng=self._rng or chance(),

@@ -22,7 +22,7 @@ from retoma import (
 from retoma.engine import store
 from retoma.engine.checker import check
 from retoma.engine.ports import Clock
-from retoma.engine.run.attempt import Why
+from retoma.engine.run.stop_request import Why
 from retoma.engine.store import Spot
 from retoma.engine.testing import FakeClock, drain
 from tests.engine.aids import AT_ONCE, boot, change, eventually, running
@@ -283,7 +283,7 @@ async def test_e13_a_cancel_that_comes_while_the_end_is_written_takes_nothing_up
         async def mission(ctx: Context) -> Any:
             async def ask(handle: str) -> Status:
                 # In the next turn of the loop: by then the end is being written.
-                asyncio.get_running_loop().call_soon(ctx._desk.cancel_wanted)
+                asyncio.get_running_loop().call_soon(ctx._services.cancel_wanted)
                 return await service.ask(handle)
 
             return await ctx.remote("scrape", dataclasses.replace(service.remote(), ask=ask))
@@ -317,7 +317,8 @@ async def test_e6_an_intent_still_being_written_is_looked_for_once_its_attempt_i
                     asyncio.create_task(database.write(cancel_and_hold, verb="test"))
                 )
                 await eventually(lambda: _is_set(holds))
-                attempt: Any = ctx._desk
+                services: Any = ctx._services
+                attempt = services._runner.owner._attempts[services.held]
                 attempts.append(attempt)
                 # In the next turn of the loop: by then the intent is being written.
                 asyncio.get_running_loop().call_soon(attempt.stop, Why.CANCEL)

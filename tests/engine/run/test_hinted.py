@@ -352,7 +352,7 @@ async def test_what_was_claimed_by_a_hint_and_could_not_be_started_is_started_la
     async with build(database_url, told) as app:
         job = await app.submit("twice", 1)
         runner = await app.hinted()
-        runner._house = replace(runner._house, database=AwayOnce(await app.database()))
+        runner._parts = replace(runner._parts, database=AwayOnce(await app.database()))
         await runner.recover()
         assert Heeded.RAN == await runner.heed(Hint("twice", job.id))
         await change(await app.database(), "UPDATE jobs SET run_at = NULL, turn = 1")
