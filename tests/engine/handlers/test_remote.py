@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,9 +20,12 @@ from retoma import (
     Status,
     Transient,
 )
+from retoma.db import Database
 from retoma.engine import store
 from retoma.engine.checker import check
 from retoma.engine.ports import Clock
+from retoma.engine.run.runner import Runner, RunnerParts
+from retoma.engine.run.runner_options import RunnerOptions
 from retoma.engine.run.stop_request import Why
 from retoma.engine.store import Spot
 from retoma.engine.testing import FakeClock, drain
@@ -293,6 +297,49 @@ async def test_e13_a_cancel_that_comes_while_the_end_is_written_takes_nothing_up
 
         events = [event.type for event in await app.events(job.id)]
         assert ["claimed", "step_ended", "canceled"] == events[-3:]
+
+
+class CanceledOnceClaimed:
+    """A database in which a job is canceled between its second claim and the read of its steps."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._canceled = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def write(self, fn: Any, *, verb: str, **how: Any) -> Any:
+        answer = await self._database.write(fn, verb=verb, **how)
+        for claim in getattr(answer, "claims", ()):
+            if claim.checkpoint is not None and not self._canceled:
+                self._canceled = True
+                cancel = partial(store.cancel_job, job=claim.job, actor="ana")
+                await self._database.write(cancel, verb="cancel")
+        return answer
+
+
+async def test_a_cancel_that_its_attempt_has_read_does_not_cut_off_the_stopping(database_url):
+    """Claimed before the cancel and read after it, an attempt was stopped while it had its work stopped."""
+    service, began = Service("running"), []
+
+    async def stop(handle: str) -> None:
+        began.append(handle)
+        await asyncio.sleep(0.5)
+        service.stopped.append(handle)
+
+    async with Retoma(database_url) as app:
+        job = await mission_on(app, service, stop=stop, interval=0.01)
+        database: Any = CanceledOnceClaimed(await app.database())
+        options = RunnerOptions(tick=0.1)
+        runner = Runner(RunnerParts(database=database, kinds=app.kinds, options=options))
+        task = asyncio.create_task(runner.run())
+        await eventually(lambda: ended(app, job))
+        runner.stop()
+        await task
+
+        assert State.CANCELED is (await app.get(job)).state
+        assert 1 == len(began)
 
 
 async def test_e6_an_intent_still_being_written_is_looked_for_once_its_attempt_is_abandoned(

@@ -68,7 +68,7 @@ class Attempt:
         self._stop = StopRequest()
         self._log = AttemptLog(claim, kind, runner)
         self._endings = Endings(claim, kind, runner.rng, self._log, self._stop)
-        self._services = AttemptServices(claim, kind, runner, self._stop)
+        self._services = AttemptServices(claim, self.held, kind, runner, self._stop)
         self._context: Context | None = None
         self._begun = False
         self._over = False  # its end is handed in, or it is no longer ours to end
@@ -116,6 +116,12 @@ class Attempt:
                 if not self._over:
                     loop = asyncio.get_running_loop()
                     loop.call_later(self._runner.let_go, self.abandon)
+
+    def cancel(self) -> None:
+        """A person wants the job canceled. An attempt that has read so when it began is having its
+        remote work stopped, which must not be cut off."""
+        if not (self._memory.canceling and self._holds_remote_work()):
+            self.stop(Why.CANCEL)
 
     def overdue(self, late: str) -> None:
         """A step of it is past its time and does not let go: it ends without it."""

@@ -19,7 +19,7 @@ from retoma.engine.rules import duration
 from retoma.engine.rules.cost import Bill, Offer, Payer
 from retoma.engine.rules.errors import LeaseLost
 from retoma.engine.rules.gates import pool_gate
-from retoma.engine.rules.job import Claim, Item, Scope, StepId
+from retoma.engine.rules.job import Claim, Held, Item, Scope, StepId
 from retoma.engine.rules.outcome import Aside, Unwound
 from retoma.engine.rules.pool_items import Freeing, Taking
 from retoma.engine.rules.states import StepState
@@ -54,10 +54,15 @@ class AttemptServices:
     )
 
     def __init__(
-        self, claim: Claim, kind: Kind, runner: RunnerServices, stop: StopRequest
+        self,
+        claim: Claim,
+        held: Held,
+        kind: Kind,
+        runner: RunnerServices,
+        stop: StopRequest,
     ) -> None:
         self.claim = claim
-        self.held = claim.held
+        self.held = held
         self.moves = 0  # saves and reports: what keeps it from stalling
         self._kind = kind
         self._runner = runner

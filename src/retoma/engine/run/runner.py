@@ -468,7 +468,7 @@ class RunnerInstance:
                 lambda tx: store.cancels(tx, self._boot.id), patience=0
             )
             for held in wanted:
-                self._jobs.stop(held, Why.CANCEL)
+                self._jobs.cancel(held)
 
     async def _idle(self) -> bool:
         if self._jobs:

@@ -45,8 +45,8 @@ class RunningJobs:
         self._trouble = trouble
         self._isolate = isolate
         self._until_idle = until_idle
-        self.on_started: Callable[[], None] = lambda: None
-        self.on_ended: Callable[[Held], None] = lambda _: None
+        self.on_started: Callable[[], None] | None = None
+        self.on_ended: Callable[[Held], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._attempts: dict[Held, Attempt] = {}  # until they are settled
         self._in_handler: set[Held] = set()  # those whose handler has not ended
@@ -80,7 +80,8 @@ class RunningJobs:
 
     def start(self, attempt: Attempt, parent: str | None) -> None:
         held = attempt.held
-        self.on_started()
+        if self.on_started is not None:
+            self.on_started()
         self._attempts[held] = attempt
         self._in_handler.add(held)
         if attempt.claim.suspect:
@@ -94,7 +95,8 @@ class RunningJobs:
 
     def handler_ended(self, held: Held) -> None:
         self._in_handler.discard(held)
-        self._signals.slot_freed()
+        if self._signals.free_slot_wakes:
+            self._signals.wake.set()
 
     def ended(self, held: Held, error: BaseException | None) -> None:
         attempt = self._attempts.pop(held, None)
@@ -108,7 +110,8 @@ class RunningJobs:
             self._signals.wake.set()
         if error is not None and attempt is not None:
             self.give_back(attempt.claim)  # it was never settled
-        self.on_ended(held)
+        if self.on_ended is not None:
+            self.on_ended(held)
 
     def abandon(self, task: "asyncio.Task[Any]") -> None:
         """Only the end of this process will end it."""
@@ -131,6 +134,11 @@ class RunningJobs:
         attempt = self._attempts.get(held)
         if attempt is not None:
             attempt.stop(why)
+
+    def cancel(self, held: Held) -> None:
+        attempt = self._attempts.get(held)
+        if attempt is not None:
+            attempt.cancel()
 
     def overdue(self, held: Held, late: str) -> None:
         attempt = self._attempts.get(held)

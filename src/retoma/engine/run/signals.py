@@ -27,7 +27,3 @@ class Signals:
     def notify(self) -> None:
         self.notified = True
         self.wake.set()
-
-    def slot_freed(self) -> None:
-        if self.free_slot_wakes:
-            self.wake.set()
