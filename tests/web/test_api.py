@@ -6,6 +6,7 @@ from typing import Any
 
 from retoma import Context, Retoma
 from retoma.engine.rules.states import State
+from retoma.library.bulk import Bulk
 from retoma.services import bulk as orders
 from retoma.web import many
 from tests.engine.aids import boot, change, claim, eventually, running
@@ -372,18 +373,18 @@ async def test_an_order_taken_up_again_meets_nobody_twice(database_url, monkeypa
         await house.app.submit_many("work", [{"dies": "x"}] * 250)
         await drained(house)
         told = await do(house, "/api/dead/retry", {"where": {"code": "SHOP"}}, expected=202)
-        whole, house.app.order_page = house.app.bulk.apply_page, None  # type: ignore[method-assign,assignment]
         calls = 0
 
-        async def dies_after_one(*args: Any, **how: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            made = await whole(*args, **how)
-            if calls == 2:
-                raise RuntimeError("the process is gone, and its page committed")
-            return made
+        class DiesAfterOne(Bulk):
+            async def apply_page(self, *args: Any, **how: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                made = await super().apply_page(*args, **how)
+                if calls == 2:
+                    raise RuntimeError("the process is gone, and its page committed")
+                return made
 
-        house.app.order_page = dies_after_one  # type: ignore[method-assign]
+        house.app.bulk = DiesAfterOne(house.app.connection)
         own = house.site.state.house.own
         async with running(house.app, kinds=own):
             await eventually(lambda: ended_job(house.app, told["job"]), within=60)

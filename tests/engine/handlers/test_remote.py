@@ -504,7 +504,7 @@ async def test_e6_what_waits_for_remote_work_is_canceled_not_skipped(database_ur
     async with Retoma(database_url) as app:
         job = await waiting_for_work(app)
 
-        with pytest.raises(IllegalMove, match="waits for remote work: cancel it"):
+        with pytest.raises(IllegalMove, match="nobody has seen step remote:scrape end"):
             await app.skip(job, "nobody wants it")
 
         assert State.WAITING is (await app.get(job)).state
