@@ -24,7 +24,7 @@ from retoma import (
     db,
 )
 from retoma.db import adhoc
-from retoma.db.database import EARLIEST, LATEST
+from retoma.db.rows import EARLIEST, LATEST
 from retoma.engine.handlers.kinds import job
 from retoma.engine.ops.retention import Keep
 from retoma.engine.query import AuditSearch, Search

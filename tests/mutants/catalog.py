@@ -592,7 +592,7 @@ D6 = Mutant(
     (
         Edit("retoma.engine.rules.duration:seconds", "if length > LONGEST:", "if False:"),
         Edit(
-            "retoma.db.database:moment",
+            "retoma.db.rows:moment",
             "if not EARLIEST_MICROSECONDS <= value <= LATEST_MICROSECONDS:",
             "if False:",
         ),

@@ -19,13 +19,12 @@ from retoma.db.database import (
     Interrupted,
     Lane,
     ReplyLost,
-    Row,
     Transaction,
     Unfit,
     from_driver,
-    moment,
 )
 from retoma.db.names import quoted
+from retoma.db.rows import Row, moment
 from retoma.db.statements import Statement, adhoc, statement, verbatim
 from retoma.words import say
 

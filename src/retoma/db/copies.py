@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from retoma.db.database import EPOCH, Transaction, Unfit, moment
+from retoma.db.database import Transaction, Unfit
 from retoma.db.migrations import ENGINE, HAS_TABLE, Room, bring_to
 from retoma.db.names import quoted
+from retoma.db.rows import EPOCH, moment
 from retoma.db.statements import Statement, adhoc, verbatim
 from retoma.words import say
 

@@ -278,7 +278,7 @@ async def take(there: House, me: str, held: Held, *hashes: str) -> set[str]:
     wish = Wish(held, Edition(0, 1), hashes, last=False)
 
     def take(tx: Transaction) -> set[str]:
-        if held not in tx.inside(lambda inner: engine.hold_jobs(inner, me, [held])):
+        if held not in engine.hold_jobs(tx, me, [held]):
             return set()
         [taken] = store.chunks.take(tx, [wish])
         assert taken is not None

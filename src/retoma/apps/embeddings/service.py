@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar, Unpack
 
+from retoma import db
 from retoma.apps.embeddings import store
 from retoma.apps.embeddings.files import UnreadableFile, list_files, read_folder, text_of
 from retoma.apps.embeddings.model import (
@@ -31,7 +32,6 @@ from retoma.apps.embeddings.store.collections import Collection, Progress
 from retoma.apps.embeddings.store.documents import Added, Document, NamedDocument
 from retoma.apps.embeddings.store.jobs import QueueJob, RunnerThroughput, WorkerMetrics
 from retoma.apps.embeddings.vectors import Found, Question, Searcher
-from retoma.db import Transaction as Reading
 from retoma.engine.query import Count, Search
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
@@ -123,7 +123,7 @@ async def list_collections(retoma: Retoma, *, after: str = "", limit: int) -> li
 
 
 async def get_collection(retoma: Retoma, name: str) -> tuple[Collection, Progress]:
-    def read(tx: Reading) -> tuple[Collection, Progress]:
+    def read(tx: db.Transaction) -> tuple[Collection, Progress]:
         found = store.collections.get(tx, name)
         return found, store.collections.progress(tx, found)
 
@@ -131,7 +131,7 @@ async def get_collection(retoma: Retoma, name: str) -> tuple[Collection, Progres
 
 
 async def get_overview(retoma: Retoma, *, after: str = "", limit: int) -> Overview:
-    def read(tx: Reading) -> Overview:
+    def read(tx: db.Transaction) -> Overview:
         found = store.collections.list_collections(tx, after=after, n=limit)
         return Overview(
             [(each, store.collections.progress(tx, each)) for each in found],
@@ -285,7 +285,7 @@ async def list_documents(
     """Documents in the order they came. `embedded`: only those that are, or are not, as the collection wants
     them now."""
 
-    def read(tx: Reading) -> list[Document]:
+    def read(tx: db.Transaction) -> list[Document]:
         found = store.collections.get(tx, collection)
         return store.documents.list_documents(
             tx, found.id, embedded=embedded, after=after, n=limit
@@ -417,5 +417,5 @@ def _has_webhook(retoma: Retoma) -> bool:
     return _tools(retoma).settings.embeddings_webhook is not None
 
 
-async def _read(retoma: Retoma, read: Callable[[Reading], T]) -> T:
+async def _read(retoma: Retoma, read: Callable[[db.Transaction], T]) -> T:
     return await (await retoma.database()).read(read)

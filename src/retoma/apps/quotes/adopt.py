@@ -18,10 +18,10 @@ from retoma import db
 from retoma.apps.quotes import store
 from retoma.apps.quotes.before import PAID, Before, Unreadable, read_before
 from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteKind, QuoteStatus
-from retoma.db import Transaction, adhoc, quoted
+from retoma.db import adhoc, quoted
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import BadInput
-from retoma.engine.run.transaction import Transaction as Lent
+from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
 from retoma.toolkit.foreign import as_kept, instant, named
 from retoma.words import say
@@ -126,7 +126,7 @@ class _Table:
     described: str
     names: Mapping[str, str]
 
-    def page(self, tx: Transaction, after: int) -> list[dict[str, Any]]:
+    def page(self, tx: db.Transaction, after: int) -> list[dict[str, Any]]:
         told = ", ".join(_told(tx.dialect, each) for each in self.columns)
         sql = (
             f"SELECT {told} FROM {self.place}"  # noqa: S608 — every name is quoted
@@ -143,7 +143,7 @@ COLUMNS = adhoc(
 )
 
 
-def _table(tx: Transaction, schema: str, name: str, said: str | None) -> _Table:
+def _table(tx: db.Transaction, schema: str, name: str, said: str | None) -> _Table:
     columns = [each for (each,) in tx.all(COLUMNS, table=name, schema=schema)]
     if not {"id", "status"} <= {*columns}:
         raise BadInput(
@@ -212,7 +212,7 @@ class _Adopter:
         await self._jobs(told)
         return told
 
-    def _known(self, tx: Transaction, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
+    def _known(self, tx: db.Transaction, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
         """Those taken over before; and numbers that are somebody's here."""
         ids = json.dumps([str(each) for each in numbers])
         rows = tx.all(ADOPTED_AMONG, source=self.source, ids=ids)
@@ -255,7 +255,7 @@ class _Adopter:
             "was": {**made.was, **origin},
         }
 
-    def _write(self, tx: Lent, rows: Sequence[dict[str, Any]]) -> None:
+    def _write(self, tx: Transaction, rows: Sequence[dict[str, Any]]) -> None:
         """Those with a number of their own first: the others are given what is free then."""
         rows = sorted(rows, key=lambda row: row["id"] is None)
         numbers = [row["id"] for row in rows if row["id"] is not None]
@@ -273,7 +273,7 @@ class _Adopter:
             if not left:
                 return
 
-    def _submit(self, tx: Lent) -> tuple[int, bool]:
+    def _submit(self, tx: Transaction) -> tuple[int, bool]:
         """Lotes begun, and whether any quote without a job may be left."""
         rows = tx.all(ADOPTED_OPEN, source=self.source, n=LOTE)
         full = len(rows) == LOTE
@@ -290,13 +290,13 @@ class _Adopter:
                 lotes += 1
         return lotes, full
 
-    def _submit_each(self, tx: Lent, quotes: Sequence[int]) -> None:
+    def _submit_each(self, tx: Transaction, quotes: Sequence[int]) -> None:
         """A batch would make a lote of them, which they never were."""
         for quote in quotes:
             job = tx.submit(KIND, quote, actor=self.actor)
             tx.run(store.NAME_JOB, quote=quote, job=job.id)
 
-    def _submit_lote(self, tx: Lent, old: str, members: Sequence[Sequence[Any]]) -> None:
+    def _submit_lote(self, tx: Transaction, old: str, members: Sequence[Sequence[Any]]) -> None:
         """In a lote a code is one quote's; of two the second goes without, and remembers it."""
         firsts = {code: quote for quote, _, code in reversed(members)}
         again = [

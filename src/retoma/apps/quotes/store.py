@@ -8,9 +8,9 @@ from functools import reduce
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
+from retoma import db
 from retoma.apps.quotes.model import CONFIGURATION, KIND, MEANINGS, QuoteKind, QuoteStatus
 from retoma.db import Row, Statement, statement
-from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.query.jobs import ids_of
 from retoma.engine.rules.duration import seconds
@@ -119,7 +119,7 @@ def _add(tx: Transaction, wanted: Sequence[NewQuote], actor: str) -> list[int]:
     return [int(id_) for (id_,) in tx.all(ADD_QUOTES, rows=json.dumps(rows), actor=actor)]
 
 
-def wanted_of(tx: Reading, quote: int) -> Wanted:
+def wanted_of(tx: db.Transaction, quote: int) -> Wanted:
     row = tx.one(GET_WANTED, quote=quote)
     if row is None:
         raise NotFound(say("there is no quote {quote}", quote=quote))
@@ -130,7 +130,7 @@ def wanted_of(tx: Reading, quote: int) -> Wanted:
     return Wanted(description, QuoteKind(kind), {**(json_of(was) or {}), **known})
 
 
-def job_of(tx: Reading | Transaction, quote: int) -> int:
+def job_of(tx: db.Transaction, quote: int) -> int:
     """The job of a quote; NotFound where there is no such quote, or it is history only."""
     row = tx.one(JOB_OF_QUOTE, quote=quote)
     if row is None:
@@ -142,7 +142,7 @@ def job_of(tx: Reading | Transaction, quote: int) -> int:
     return int(row[0])
 
 
-def quotes_of(tx: Reading, jobs: Sequence[int]) -> dict[int, int]:
+def quotes_of(tx: db.Transaction, jobs: Sequence[int]) -> dict[int, int]:
     """Which quotes these jobs are of."""
     rows = tx.all(QUOTES_OF_JOBS, jobs=json.dumps([*jobs]))
     return {int(job): int(quote) for job, quote in rows}
@@ -157,7 +157,7 @@ def expire_parked(tx: Transaction, age: Any, *, n: int, actor: str) -> list[int]
     """As `expire_old`, for at most `n` quotes that are parked."""
     found = tx.all(EXPIRE_PARKED, seconds=seconds(age), n=n)
     for job, _ in found:
-        tx.inside(lambda inner, job=job: engine.unpark(inner, int(job), actor=actor))  # type: ignore[misc]
+        engine.unpark(tx, int(job), actor=actor)
     return _expired(tx, "quotes.parked_expired", found, actor)
 
 
@@ -176,19 +176,19 @@ class Parked(NamedTuple):
     message: str | None  # of the newest of them
 
 
-def parked_by_code(tx: Reading, lote: int | None = None) -> list[Parked]:
+def parked_by_code(tx: db.Transaction, lote: int | None = None) -> list[Parked]:
     """The most first; of one lote, or of all."""
     rows = tx.all(PARKED_BY_CODE, lote=lote)
     return [Parked(code or "", n, parked_message(tx, newest)) for code, n, newest in rows]
 
 
-def parked_message(tx: Reading, job: int) -> str | None:
+def parked_message(tx: db.Transaction, job: int) -> str | None:
     """What stopped a job that is parked, as its last attempt said it."""
     row = tx.one(PARKED_MESSAGE, job=job)
     return None if row is None else row[0]
 
 
-def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
     """An alert where quotes wait until somebody puts the configuration right."""
     waiting = [each for each in parked_by_code(tx) if each.code in CONFIGURATION]
     if not waiting:
@@ -206,13 +206,13 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
     return {"waiting_for_configuration": found | {each.code: each.quotes for each in waiting}}
 
 
-def average_duration(tx: Reading, last: Any) -> float | None:
+def average_duration(tx: db.Transaction, last: Any) -> float | None:
     """Seconds that quotes took from their first start to DONE, of those that ended within `last`."""
     row = tx.one(AVERAGE_DURATION, seconds=seconds(last))
     return None if row is None or row[0] is None else float(row[0])
 
 
-def quote_seen(tx: Reading, quote: int) -> dict[str, Any]:
+def quote_seen(tx: db.Transaction, quote: int) -> dict[str, Any]:
     """All that is known of a quote, by the document's names."""
     row = tx.one(GET_QUOTE, quote=quote)
     if row is None:
@@ -241,7 +241,7 @@ class Place(NamedTuple):
 
 
 def list_quotes(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     n: int,
     lote: int | None = None,
@@ -270,7 +270,7 @@ def list_quotes(
 
 
 def _in_status(
-    tx: Reading, status: QuoteStatus, *, lote: int | None, before: Place | None, n: int
+    tx: db.Transaction, status: QuoteStatus, *, lote: int | None, before: Place | None, n: int
 ) -> list[tuple[Place, dict[str, Any]]]:
     found: list[tuple[Place, dict[str, Any]]] = []
     last = None if before is None else before.job
@@ -283,7 +283,7 @@ def _in_status(
 
 
 def _jobs_of(
-    tx: Reading, status: QuoteStatus, *, lote: int | None, before: int | None, n: int
+    tx: db.Transaction, status: QuoteStatus, *, lote: int | None, before: int | None, n: int
 ) -> list[int]:
     found = [
         job
@@ -298,7 +298,7 @@ def _jobs_of(
 
 
 def _by_job(
-    tx: Reading, jobs: Sequence[int], *, lote: int | None, status: QuoteStatus | None
+    tx: db.Transaction, jobs: Sequence[int], *, lote: int | None, status: QuoteStatus | None
 ) -> list[tuple[Place, dict[str, Any]]]:
     asked = {"lote": lote, "status": None if status is None else str(status)}
     rows = tx.all(QUOTES_BY_JOB, jobs=json.dumps([*jobs]), **asked)
@@ -306,7 +306,7 @@ def _by_job(
 
 
 def _history(
-    tx: Reading, status: QuoteStatus, lote: int | None, before: Place | None, n: int
+    tx: db.Transaction, status: QuoteStatus, lote: int | None, before: Place | None, n: int
 ) -> list[tuple[Place, dict[str, Any]]]:
     """What was taken over and has no job; it is older than all that has one."""
     last = None if before is None or before.job else before.quote
@@ -314,7 +314,9 @@ def _history(
     return [(Place(row[0], 0), named(LISTED, row)) for row in rows]
 
 
-def by_status(tx: Reading, lote: int, counts: Mapping[State, int]) -> dict[QuoteStatus, int]:
+def by_status(
+    tx: db.Transaction, lote: int, counts: Mapping[State, int]
+) -> dict[QuoteStatus, int]:
     """How many of a lote are in each, as its lists have them; their sum is that of the counts."""
     found = {
         status: sum(counts.get(each, 0) for each in states) for status, states in STATES.items()

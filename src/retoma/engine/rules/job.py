@@ -24,16 +24,16 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One row, as it was when it was read."""
+    """One row of get_job and list_jobs, as it was when it was read."""
 
     id: int
     kind: str
-    state: State
     version: int = 1
     queue: str = ""
     batch: int | None = None
     key: str | None = None
     generation: int = 1
+    state: State
     reason: str | None = None
     code: str | None = None
     priority: int = 0

@@ -101,7 +101,7 @@ def end(tx: Transaction, lone: Lone, how: Settlement) -> State:
 
 
 def _accepted(tx: Transaction, lone: Lone, call: Call) -> Row:
-    for row in tx.all(call.statement, **call.params):
-        if Held(row[0], row[1]) == lone.held:
+    for row in tx.ask(call.statement, call.params):
+        if Held(*row[:2]) == lone.held:
             return row
     raise LeaseLost(lone.held.job)

@@ -8,7 +8,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from retoma import db
 from retoma.codec import encode
-from retoma.db import Row, Statement
+from retoma.db import Call, Row, Statement
+from retoma.db.rows import Rows
 from retoma.db.statements import bare, parameters, verbatim
 from retoma.engine import store
 from retoma.engine.handlers.kinds import Kind, Kinds
@@ -42,11 +43,11 @@ LONGEST_KEPT = 10_000  # characters of a text that is read once
 HAS_A_BODY = re.compile(r"create\b.*\btrigger\b", re.IGNORECASE | re.DOTALL)
 
 
-class Transaction:
+class Transaction(Rows[str | Statement]):
     """What `app.write(fn)` hands to `fn`: plain SQL on your own tables, and submissions.
 
     A statement has `:named` parameters and is the same text for both databases, or a verb read from
-    its files. Rows are tuples; json comes back as text, and a datetime is kept by SQLite as
+    its files. Rows are tuples, or objects of a class with `into=`; in tuples json comes back as text, and a datetime is kept by SQLite as
     microseconds since 1970, UTC.
     """
 
@@ -72,22 +73,17 @@ class Transaction:
         self.new: set[int] = set()  # those of them that were not there before
         self.batches: list[int] = []
 
-    def run(self, sql: str | Statement, **params: Any) -> int:
+    def run(self, statement: str | Statement, **params: Any) -> int:
         """Run one statement; how many rows it changed."""
-        if isinstance(sql, Statement):
-            return self._do(_run, sql, params)
-        return self._asked(sql, params)[1]
+        if isinstance(statement, Statement):
+            return self._do(lambda tx: tx.run(statement, **params))
+        return self._asked(statement, params)[1]
 
-    def one(self, sql: str | Statement, **params: Any) -> Row | None:
-        """Its first row, or None."""
-        rows = self.all(sql, **params)
-        return rows[0] if rows else None
-
-    def all(self, sql: str | Statement, **params: Any) -> list[Row]:
-        """All its rows."""
-        if isinstance(sql, Statement):
-            return self._do(_all, sql, params)
-        return self._asked(sql, params)[0]
+    def ask(self, statement: str | Statement, params: dict[str, Any]) -> list[Row]:
+        """Run one statement; all its rows. `one` and `all` read them."""
+        if isinstance(statement, Statement):
+            return self._do(lambda tx: tx.ask(statement, params))
+        return self._asked(statement, params)[0]
 
     def submit(
         self,
@@ -154,9 +150,21 @@ class Transaction:
         """What a knob is, in this transaction: who decides by it decides by what holds now."""
         return self._do(store.knobs.value, self._knobs, name)
 
-    def inside(self, fn: Callable[[db.Transaction], T]) -> T:
-        """For rooms of the house that have verbs of their own: in this transaction too."""
-        return self._do(fn)
+    def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
+        """Run a caller's statement on the caller's tables: its rows, how many it changed."""
+        return self._do(lambda tx: tx.for_caller(statement, **params))
+
+    def together(self, calls: Iterable[Call]) -> list[list[Row]]:
+        """Run several statements without waiting for each."""
+        return self._do(lambda tx: tx.together(calls))
+
+    def finish(self, *calls: Call) -> list[list[Row]]:
+        """Run the calls; `app.write` commits."""
+        return self.together(calls)
+
+    def ring(self, topic: str) -> None:
+        """Wake who listens to `topic`, once this has committed."""
+        self._do(lambda tx: tx.ring(topic))
 
     def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
         read = _read if len(sql) <= LONGEST_KEPT else _read.__wrapped__

@@ -88,10 +88,10 @@ async def add_recurrence(retoma: Retoma, rule: Recur, *, actor: str) -> Recurren
     )
 
     def declare(tx: Transaction) -> Schedule:
-        if tx.inside(lambda raw: engine.list_schedules(raw, made.name)):
+        if engine.list_schedules(tx, made.name):
             raise IllegalMove(say("there is already a schedule {name}", name=rule.name))
-        tx.inside(lambda raw: engine.declare_schedules(raw, [made], actor=actor))
-        [schedule] = tx.inside(lambda raw: engine.list_schedules(raw, made.name))
+        engine.declare_schedules(tx, [made], actor=actor)
+        [schedule] = engine.list_schedules(tx, made.name)
         return schedule
 
     return _recurrence(await retoma.write(declare))

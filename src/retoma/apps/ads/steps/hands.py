@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from retoma import db
 from retoma.apps.ads import store
 from retoma.apps.ads.clients import WorkerClient
 from retoma.apps.ads.model import Proxy, Worker, Writer
-from retoma.db import Row, Statement, Transaction
+from retoma.db import Row, Statement
 from retoma.engine.handlers.context import Context
 from retoma.engine.rules.errors import NotFound, Permanent, Transient
-from retoma.engine.run.transaction import Transaction as LentTransaction
+from retoma.engine.run.transaction import Transaction
 from retoma.secret import Secret
 from retoma.toolkit.tools import Tools
 from retoma.vault import Place as SecretPlace
@@ -33,13 +34,13 @@ class Hands:
 
     tools: Tools
 
-    async def noted(self, ctx: Context, fn: Callable[[LentTransaction], object]) -> None:
+    async def noted(self, ctx: Context, fn: Callable[[Transaction], object]) -> None:
         """What is seen while remote work is asked after: also when the story has ended, or is to.
 
         So it is no step; but who no longer holds the job notes nothing.
         """
 
-        def note(tx: LentTransaction) -> None:
+        def note(tx: Transaction) -> None:
             if store.holds(tx, ctx.job, ctx.epoch):
                 fn(tx)
 
@@ -93,7 +94,7 @@ class Hands:
     async def knobs(self, *names: str) -> list[Any]:
         return await self.tools.retoma.knobs.values(*(f"ads.{name}" for name in names))
 
-    async def read(self, fn: Callable[[Transaction], T]) -> T:
+    async def read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self.tools.retoma.database()).read(fn)
 
 

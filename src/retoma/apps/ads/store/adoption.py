@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from retoma import db
 from retoma.apps.ads.model import Event
-from retoma.apps.ads.store.rows import Reads, numbers, tell, verb
+from retoma.apps.ads.store.rows import numbers, tell, verb
 from retoma.engine.run.transaction import Transaction
 from retoma.toolkit.foreign import as_kept
 
@@ -17,7 +18,7 @@ TIMES = ("created_at", "queued_at", "started_at", "finished_at", "at")
 
 
 def adopted(
-    tx: Reads, source: str, sort: str, first: str = "", last: str | None = None
+    tx: db.Transaction, source: str, sort: str, first: str = "", last: str | None = None
 ) -> dict[str, str | None]:
     """What each became."""
     return dict(tx.all(ADOPTED, source=source, sort=sort, first=first, last=last))

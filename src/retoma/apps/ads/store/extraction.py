@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from retoma import db
 from retoma.apps.ads.model import Event
-from retoma.apps.ads.store.rows import STORAGE, Asks, Reads, lasted, milliseconds, tell, verb
+from retoma.apps.ads.store.rows import STORAGE, lasted, milliseconds, tell, verb
 from retoma.apps.ads.store.sessions import withdraw
 from retoma.engine.run.transaction import Transaction
 
@@ -34,13 +35,13 @@ class Place:
     proxy: str | None
 
 
-def parks_of(tx: Asks, mission: str) -> int:
+def parks_of(tx: db.Transaction, mission: str) -> int:
     """How often a person let it go on."""
     row = tx.one(COUNT_PARKS, mission=mission)
     return 0 if row is None else int(row[0])
 
 
-def scrape_job(tx: Asks, mission: str) -> str | None:
+def scrape_job(tx: db.Transaction, mission: str) -> str | None:
     """Under which id a worker has it."""
     row = tx.one(SCRAPE_JOB, mission=mission)
     return None if row is None else row[0]
@@ -101,7 +102,7 @@ def scraped(
     return True
 
 
-def scrape_is_late(tx: Asks, mission: str, timeout: float) -> str | None:
+def scrape_is_late(tx: db.Transaction, mission: str, timeout: float) -> str | None:
     """The code for which a scrape that nobody can name is to be stopped, if it is."""
     if tx.one(CANCEL_ASKED, mission=mission) is not None:
         return "ERROR201"
@@ -119,7 +120,7 @@ def forget_scrape(tx: Transaction, worker: str, job_id: str) -> None:
     tx.run(FORGET_SCRAPE, worker=worker, job_id=job_id)
 
 
-def left_scrapes(tx: Reads, worker: str) -> list[str]:
+def left_scrapes(tx: db.Transaction, worker: str) -> list[str]:
     """Scrapes of a worker that nobody saw end."""
     return [str(job_id) for (job_id,) in tx.all(LEFT_SCRAPES, worker=worker)]
 

@@ -4,15 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime
-from functools import partial
 from typing import Any
 
+from retoma import db
 from retoma.apps.ads.model import Checkpoint, Event, MediaType, Mission, NewMission, Status
 from retoma.apps.ads.store.orchestrator import open_sessions, stop
 from retoma.apps.ads.store.rows import (
     EXTRACTION,
-    Asks,
-    Reads,
     numbers,
     read_record,
     tell,
@@ -155,41 +153,41 @@ class MissionHolder:
 
 
 def list_missions(
-    tx: Reads, search: MissionSearch, *, before: str | None = None, n: int = 50
+    tx: db.Transaction, search: MissionSearch, *, before: str | None = None, n: int = 50
 ) -> list[MissionRecord]:
     """The newest first."""
     rows = tx.all(LIST_MISSIONS, before=before, n=n, **search.asked())
     return [read_record(MissionRecord, row) for row in rows]
 
 
-def list_running_missions(tx: Reads, n: int) -> list[RunningMission]:
+def list_running_missions(tx: db.Transaction, n: int) -> list[RunningMission]:
     return [read_record(RunningMission, row) for row in tx.all(LIST_UNDERWAY, n=n)]
 
 
-def look_up_mission(tx: Reads, mission: str) -> MissionRecord | None:
+def look_up_mission(tx: db.Transaction, mission: str) -> MissionRecord | None:
     row = tx.one(GET_MISSION, mission=mission)
     return None if row is None else read_record(MissionRecord, row)
 
 
-def get_mission(tx: Reads, mission: str) -> MissionRecord:
+def get_mission(tx: db.Transaction, mission: str) -> MissionRecord:
     found = look_up_mission(tx, mission)
     if found is None:
         raise NotFound(say("there is no mission {mission}", mission=mission))
     return found
 
 
-def get_mission_holder(tx: Reads, mission: str) -> MissionHolder:
+def get_mission_holder(tx: db.Transaction, mission: str) -> MissionHolder:
     row = tx.one(WHO_HAS_IT, mission=mission)
     return MissionHolder(*[None] * 6) if row is None else read_record(MissionHolder, row)
 
 
-def count_by_status(tx: Reads) -> dict[str, int]:
+def count_by_status(tx: db.Transaction) -> dict[str, int]:
     """How many missions there are of each status."""
     found = {str(status): int(n) for status, n in tx.all(COUNT_BY_STATUS)}
     return {str(each): found.get(each, 0) for each in Status}
 
 
-def find_missions(tx: Reads, search: MissionSearch, *, most: int) -> list[str]:
+def find_missions(tx: db.Transaction, search: MissionSearch, *, most: int) -> list[str]:
     """All that are like that, also on other pages."""
     found = [str(id_) for (id_,) in tx.all(FIND_MISSIONS, n=most + 1, **search.asked())]
     if len(found) > most:
@@ -304,8 +302,7 @@ def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> No
                     status=get_mission(tx, mission).status,
                 )
             )
-        unpark_job = partial(unpark, job=row[0], actor=actor)
-        tx.inside(unpark_job)
+        unpark(tx, job=row[0], actor=actor)
     open_sessions(tx)
 
 
@@ -330,12 +327,12 @@ def delete_missions(tx: Transaction, missions: Sequence[str], *, actor: str) -> 
         tx.tell("ads.mission_deleted", mission, actor=actor)
 
 
-def stops_unseen(tx: Asks, mission: str) -> bool:
+def stops_unseen(tx: db.Transaction, mission: str) -> bool:
     """ "Cancelamento não confirmado": it is canceled, and nobody saw what works at it end."""
     return tx.one(STOPS_UNSEEN, mission=mission) is not None
 
 
-def mission_of(tx: Reads, mission: str) -> Mission:
+def mission_of(tx: db.Transaction, mission: str) -> Mission:
     found = get_mission(tx, mission)
     days = (found.date_start, found.date_end)
     return Mission(found.id, *days, found.media_type, tuple(found.languages))

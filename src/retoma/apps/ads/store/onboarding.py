@@ -5,7 +5,8 @@ from datetime import date
 from typing import Any
 
 from retoma.apps.ads.model import NewMission
-from retoma.apps.ads.store.rows import Reads, json_of, verb
+from retoma.apps.ads.store.rows import json_of, verb
+from retoma.db import Transaction
 
 KNOWN_MISSIONS = verb("known_missions")
 KNOWN_PROXIES = verb("known_proxies")
@@ -28,7 +29,7 @@ def mission_key(
     return str(start), str(end), str(media_type), tuple(sorted(set(languages)))
 
 
-def known_proxies(tx: Reads) -> dict[Hashable, str]:
+def known_proxies(tx: Transaction) -> dict[Hashable, str]:
     return {
         key: id_
         for id_, name, host, port, username in tx.all(KNOWN_PROXIES)
@@ -36,15 +37,15 @@ def known_proxies(tx: Reads) -> dict[Hashable, str]:
     }
 
 
-def known_workers(tx: Reads) -> dict[Hashable, str]:
+def known_workers(tx: Transaction) -> dict[Hashable, str]:
     return {url: id_ for id_, url in tx.all(KNOWN_WORKERS)}
 
 
-def known_writers(tx: Reads) -> dict[Hashable, str]:
+def known_writers(tx: Transaction) -> dict[Hashable, str]:
     return {url: id_ for id_, url in tx.all(KNOWN_WRITERS)}
 
 
-def known_missions(tx: Reads, wanted: Sequence[NewMission]) -> dict[Hashable, str]:
+def known_missions(tx: Transaction, wanted: Sequence[NewMission]) -> dict[Hashable, str]:
     if not wanted:
         return {}
     since = min(each.date_start for each in wanted).isoformat()
@@ -56,7 +57,7 @@ def known_missions(tx: Reads, wanted: Sequence[NewMission]) -> dict[Hashable, st
     }
 
 
-def unknown_missions(tx: Reads, wanted: Sequence[NewMission]) -> list[NewMission]:
+def unknown_missions(tx: Transaction, wanted: Sequence[NewMission]) -> list[NewMission]:
     """Those of them that are not there yet, each once."""
     known = set(known_missions(tx, wanted))
     new = []

@@ -274,6 +274,6 @@ def relocate(tx: Transaction, worker: str, *, actor: str) -> None:
     tx.run(LEAVE_SCRAPES, session=session)  # also where it was lost for another reason before
     kept = tx.one(HELD_PROXY, job=job)
     if kept is not None:
-        tx.inside(lambda raw: pool.declare_free(raw, PROXIES, kept[0], actor=actor))
+        pool.declare_free(tx, PROXIES, kept[0], actor=actor)
     end_session(tx, session, GONE)
     tx.tell("ads.worker_relocated", worker, {"session": session, "proxy": proxy}, actor=actor)

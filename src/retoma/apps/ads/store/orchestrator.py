@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from retoma import db
 from retoma.apps.ads.store.rows import (
     SESSION,
     SESSIONS,
-    Reads,
     read_record,
     seconds_between,
     verb,
@@ -36,7 +36,7 @@ class OrchestratorState:
     session_count: int
 
 
-def get_state(tx: Reads) -> OrchestratorState:
+def get_state(tx: db.Transaction) -> OrchestratorState:
     row = tx.one(COUNT_MISSIONS)
     if row is None:
         raise BadInput(say("the ads application is not installed here"))
@@ -71,18 +71,18 @@ def _offer_again(tx: Transaction, *, actor: str) -> None:
         tx.switch_things(SESSIONS, workers, on=True, reason="ready", actor=actor)
 
 
-def works(tx: Reads) -> bool:
+def works(tx: db.Transaction) -> bool:
     """Whether it is to work."""
     wish = tx.one(GET_WISH)
     return wish is not None and bool(wish[0] == "started")
 
 
-def lacks_sessions(tx: Reads) -> bool:
+def lacks_sessions(tx: db.Transaction) -> bool:
     """Whether it works, missions wait, and a worker without a session could have them."""
     return _wanted(tx) and bool(tx.all(FREE_WORKERS))
 
 
-def _wanted(tx: Reads) -> bool:
+def _wanted(tx: db.Transaction) -> bool:
     work = tx.one(OPEN_WORK)
     return works(tx) and work is not None and bool(work[0])
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import date, datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
 
 from retoma import db
 from retoma.apps.ads.model import Event
@@ -42,15 +42,6 @@ class Sort(StrEnum):
         return "password" if self is Sort.PROXIES else "api_key"
 
 
-class Asks(Protocol):
-    """A transaction, ours or lent."""
-
-    def one(self, statement: Statement, **params: Any) -> Row | None: ...
-
-
-Reads = db.Transaction | Transaction  # ours or lent, asked for many rows
-
-
 def verb(name: str) -> Statement:
     return statement("retoma.apps.ads.sql", name)
 
@@ -73,7 +64,7 @@ def tell(
     tx.run(LOG, mission=mission, session=session, event=str(event), details=encode(details))
 
 
-def lasted(tx: Asks | Transaction, mission: str, event: Event) -> int | None:
+def lasted(tx: db.Transaction, mission: str, event: Event) -> int | None:
     """Milliseconds since this was last told of it."""
     return milliseconds(*(tx.one(BEGAN, mission=mission, event=str(event)) or (None, None)))
 

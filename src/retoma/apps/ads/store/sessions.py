@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from retoma import db
 from retoma.apps.ads.model import AWAY, ERRORS, NO_PROXY, Event, WorkerStatus
 from retoma.apps.ads.store.failures import in_portuguese
 from retoma.apps.ads.store.orchestrator import open_sessions, works
@@ -10,7 +11,6 @@ from retoma.apps.ads.store.rows import (
     PROXIES,
     SESSION,
     SESSIONS,
-    Asks,
     milliseconds,
     seconds_between,
     tell,
@@ -67,7 +67,7 @@ class SessionSeen:
     )
 
 
-def look_at_session(tx: Asks, session: int) -> SessionSeen:
+def look_at_session(tx: db.Transaction, session: int) -> SessionSeen:
     row = tx.one(LOOK_AT_SESSION, session=session, away=AWAY, gone=GONE)
     if row is None:
         raise NotFound(say("there is no session {session}", session=session))
@@ -94,7 +94,7 @@ def look_at_session(tx: Asks, session: int) -> SessionSeen:
     )
 
 
-def last_proxy(tx: Asks, worker: str, session: int) -> str | None:
+def last_proxy(tx: db.Transaction, worker: str, session: int) -> str | None:
     """By which the worker's session before this one went out: the next goes by another."""
     row = tx.one(LAST_PROXY, worker=worker, session=session)
     return None if row is None else str(row[0])
@@ -176,7 +176,7 @@ def withdraw(tx: Transaction, worker: str, reason: str) -> None:
 def _keep_to_setting(tx: Transaction) -> None:
     """How many failures in a row switch a proxy off, from the next one on."""
     rules = pool.PoolRules(pick="random", off_after=tx.knob("ads.max_proxy_failures"))
-    tx.inside(lambda raw: pool.put_pool(raw, PROXIES, rules, actor=SESSION))
+    pool.put_pool(tx, PROXIES, rules, actor=SESSION)
 
 
 def end_session(tx: Transaction, session: int, reason: str) -> None:

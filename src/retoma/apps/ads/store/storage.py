@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from retoma import db
 from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.extraction import SET_STORAGE
 from retoma.apps.ads.store.failures import in_portuguese, tell_of_failure
 from retoma.apps.ads.store.missions import get_mission, look_up_mission
 from retoma.apps.ads.store.rows import (
     STORAGE,
-    Asks,
-    Reads,
     json_of,
     lasted,
     milliseconds,
@@ -19,7 +18,6 @@ from retoma.apps.ads.store.rows import (
     verb,
 )
 from retoma.codec import encode
-from retoma.db import Transaction as RawTransaction
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import breaker
@@ -53,7 +51,7 @@ class StorageSeen:
     resends: int
 
 
-def look_at_storage(tx: Asks, mission: str) -> StorageSeen:
+def look_at_storage(tx: db.Transaction, mission: str) -> StorageSeen:
     row = tx.one(LOOK_AT_STORAGE, mission=mission)
     if row is None or row[0] is None:
         raise NotFound(say("there are no ads of {mission}", mission=mission))
@@ -61,7 +59,7 @@ def look_at_storage(tx: Asks, mission: str) -> StorageSeen:
     return StorageSeen(str(url), writer, parks, bool(wanted), resends)
 
 
-def choose_writer(tx: Asks) -> tuple[str, bool] | None:
+def choose_writer(tx: db.Transaction) -> tuple[str, bool] | None:
     """The one that is there, healthy and has least to do (§3.1.1), and whether it was away."""
     row = tx.one(CHOOSE_WRITER)
     return None if row is None else (str(row[0]), bool(row[1]))
@@ -80,12 +78,8 @@ def breaker_of(writer: str) -> str:
 def writer_away(tx: Transaction, writer: str, reason: str) -> None:
     """Nobody sends to it any more until its `/health` answers."""
     name = breaker_of(writer)
-
-    def opened(raw: RawTransaction) -> None:
-        breaker.put_breaker(raw, name, 1, AWAY_REST, actor=STORAGE)
-        breaker.open_by_hand(raw, name, reason[:200], actor=STORAGE)
-
-    tx.inside(opened)
+    breaker.put_breaker(tx, name, 1, AWAY_REST, actor=STORAGE)
+    breaker.open_by_hand(tx, name, reason[:200], actor=STORAGE)
 
 
 def writer_silent(tx: Transaction, mission: str, code: str, message: str) -> None:
@@ -108,7 +102,7 @@ def leave_writer(tx: Transaction, mission: str) -> None:
     tx.run(GIVE_WRITER, mission=mission, writer=None)
 
 
-def writer_job(tx: Asks, mission: str) -> str | None:
+def writer_job(tx: db.Transaction, mission: str) -> str | None:
     row = tx.one(WRITER_JOB, mission=mission)
     return None if row is None else row[0]
 
@@ -170,7 +164,7 @@ class FailedItem:
     error: str
 
 
-def list_failed_items(tx: Reads, mission: str, n: int) -> list[FailedItem]:
+def list_failed_items(tx: db.Transaction, mission: str, n: int) -> list[FailedItem]:
     """The first of the mission's ads that a writer refused, in their order."""
     rows = tx.all(LIST_FAILED_ITEMS, mission=mission, after=-1, n=n)
     return [FailedItem(place, json_of(data), error) for place, data, error in rows]

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
 
+from retoma import db
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.store.orchestrator import open_sessions
-from retoma.apps.ads.store.rows import PROXIES, Reads, Sort, numbers, read_record, verb
+from retoma.apps.ads.store.rows import PROXIES, Sort, numbers, read_record, verb
 from retoma.db import Statement
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.run.transaction import Transaction
@@ -110,16 +111,16 @@ class Secrets:
 
     def put(self, tx: Transaction, table: str, column: str, row: str, value: Secret) -> None:
         place = SecretPlace(table, column, row)
-        tx.inside(lambda raw: self.sealer.put(raw, place, value, actor=self.actor))
+        self.sealer.put(tx, place, value, actor=self.actor)
 
     def remove(self, tx: Transaction, table: str, column: str, row: str) -> None:
         """Nothing is left of it, if there was anything."""
         place = SecretPlace(table, column, row)
-        tx.inside(lambda raw: self.sealer.remove(raw, place, actor=self.actor))
+        self.sealer.remove(tx, place, actor=self.actor)
 
 
 def list_records(
-    tx: Reads, shape: type[R], *, after: str = "", id_: str | None = None, n: int
+    tx: db.Transaction, shape: type[R], *, after: str = "", id_: str | None = None, n: int
 ) -> list[R]:
     """The workers, proxies or writers after an id, in the order of their ids; or the one named."""
     rows = tx.all(LISTS[shape], after=after, id=id_, n=n)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from retoma import db
 from retoma.apps.documents.store.rows import verb
 from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
 from retoma.engine.run.transaction import Transaction
 
 BEGIN_CONTENT = verb("begin_content")
@@ -38,7 +38,7 @@ def end(tx: Transaction, sha256: str) -> bool:
     return tx.one(END_CONTENT, sha256=sha256) is not None
 
 
-def begun(tx: Reading, wanted: Sequence[str]) -> list[tuple[int | None, bytes | None]]:
+def begun(tx: db.Transaction, wanted: Sequence[str]) -> list[tuple[int | None, bytes | None]]:
     """Of each, how many bytes it has, and the first of them; None: it is not there, or not all of it."""
     calls = [Call(GET_CONTENT, {"sha256": sha256}) for sha256 in wanted]
     return [_begun(rows) for rows in tx.together(calls)]
@@ -51,7 +51,7 @@ def _begun(rows: Sequence[Row]) -> tuple[int | None, bytes | None]:
     return int(size), None if piece is None else bytes(piece)
 
 
-def piece_of(tx: Reading, sha256: str, n: int) -> bytes | None:
+def piece_of(tx: db.Transaction, sha256: str, n: int) -> bytes | None:
     row = tx.one(GET_PIECE, sha256=sha256, n=n)
     return None if row is None else bytes(row[0])
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from retoma import db
 from retoma.apps.documents.model import Classified, DocumentStatus, ProjectRules
 from retoma.apps.documents.store.rows import json_of, read_row, rules_from, verb
 from retoma.codec import decode, encode
 from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
@@ -129,7 +129,7 @@ class Which:
     review: bool | None = None
 
 
-def wanted_of(tx: Reading | Transaction, document: int) -> Wanted:
+def wanted_of(tx: db.Transaction, document: int) -> Wanted:
     row = tx.one(GET_DOCUMENT, document=document)
     if row is None:
         raise _unknown(document)
@@ -137,7 +137,7 @@ def wanted_of(tx: Reading | Transaction, document: int) -> Wanted:
     return Wanted(id_, execution, code, name, sha256, size, rules_from(rules), epoch, blocked)
 
 
-def result_of(tx: Reading | Transaction, execution: int, document: int) -> Result:
+def result_of(tx: db.Transaction, execution: int, document: int) -> Result:
     row = tx.one(GET_RESULT, execution=execution, document=document)
     if row is None:
         raise NotFound(
@@ -150,7 +150,7 @@ def result_of(tx: Reading | Transaction, execution: int, document: int) -> Resul
     return _result(row)
 
 
-def text_of(tx: Reading, execution: int, document: int) -> str:
+def text_of(tx: db.Transaction, execution: int, document: int) -> str:
     """What was read of it; NotFound where nobody has, or it could not be."""
     row = tx.one(GET_TEXT, execution=execution, document=document)
     if row is None:
@@ -159,7 +159,7 @@ def text_of(tx: Reading, execution: int, document: int) -> str:
 
 
 def list_results(
-    tx: Reading, execution: int, which: Which, *, after: int, n: int
+    tx: db.Transaction, execution: int, which: Which, *, after: int, n: int
 ) -> list[Result]:
     rows = tx.all(
         LIST_RESULTS,
@@ -180,11 +180,11 @@ def _result(row: Row) -> Result:
     return Result(**{**found, "status": DocumentStatus(found["status"])})
 
 
-def count_labels(tx: Reading, execution: int) -> dict[str, int]:
+def count_labels(tx: db.Transaction, execution: int) -> dict[str, int]:
     return {label: int(n) for label, n in tx.all(COUNT_LABELS, execution=execution)}
 
 
-def find_document(tx: Reading | Transaction, execution: int, code: str) -> int:
+def find_document(tx: db.Transaction, execution: int, code: str) -> int:
     """Which document of an execution has this code."""
     row = tx.one(DOCUMENT_BY_CODE, execution=execution, code=code)
     if row is None:
@@ -228,12 +228,12 @@ def review(tx: Transaction, execution: int, document: int, label: str, *, actor:
     return bool(row[0] == label)
 
 
-def list_reviews(tx: Reading, project: int, *, after: int, n: int) -> list[Review]:
+def list_reviews(tx: db.Transaction, project: int, *, after: int, n: int) -> list[Review]:
     rows = tx.all(LIST_REVIEWS, project=project, after=after, n=n)
     return [Review(**read_row(REVIEWED, row)) for row in rows]
 
 
-def count_reviews(tx: Reading, project: int) -> list[tuple[str, str, int]]:
+def count_reviews(tx: db.Transaction, project: int) -> list[tuple[str, str, int]]:
     """By what the model said and what people said: how many documents."""
     rows = tx.all(COUNT_REVIEWS, project=project)
     return [(predicted, label, int(n)) for predicted, label, n in rows]
@@ -243,7 +243,7 @@ def count_reviews(tx: Reading, project: int) -> list[tuple[str, str, int]]:
 
 
 def take_up(
-    tx: Reading, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
+    tx: db.Transaction, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
 ) -> list[TakenUp | NotFound]:
     """Begin the stories of these: of all documents with one content, whatever execution they are of,
     one asks and the others wait for its answer. Doing it again changes nothing."""
@@ -280,7 +280,7 @@ class _Asking:
 
 
 def _askings(
-    tx: Reading, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
+    tx: db.Transaction, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
 ) -> dict[int, _Asking]:
     """By document. The rules of an execution are read once, however many of it begin."""
     by_document = {turn.document: turn for turn in turns}
@@ -300,7 +300,7 @@ def _askings(
 
 
 def _asked(
-    tx: Reading, firsts: Sequence[_Asking]
+    tx: db.Transaction, firsts: Sequence[_Asking]
 ) -> tuple[set[int], dict[tuple[str, str], Classified]]:
     """Which documents may ask, and what was answered already, by content and recipe."""
     if not firsts:

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from retoma import db
 from retoma.apps.documents.model import (
     CERTAIN,
     KIND,
@@ -27,7 +28,6 @@ from retoma.apps.documents.store import contents
 from retoma.apps.documents.store.projects import project_of
 from retoma.apps.documents.store.rows import read_row, rules_from, rules_text, verb
 from retoma.db import Row
-from retoma.db import Transaction as Reading
 from retoma.engine import query
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
@@ -232,7 +232,7 @@ def _check_contents(tx: Transaction, wanted: Sequence[NewDocument]) -> None:
 # — seen —
 
 
-def get_execution(tx: Reading, execution: int) -> Execution:
+def get_execution(tx: db.Transaction, execution: int) -> Execution:
     row = tx.one(GET_EXECUTION, execution=execution)
     if row is None:
         raise _unknown(execution)
@@ -240,7 +240,7 @@ def get_execution(tx: Reading, execution: int) -> Execution:
 
 
 def list_executions(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     before: int | None,
     n: int,
@@ -252,7 +252,7 @@ def list_executions(
     return [ExecutionLine(**_read(tx, LISTED, row)) for row in rows]
 
 
-def _read(tx: Reading, columns: Sequence[str], row: Row) -> dict[str, Any]:
+def _read(tx: db.Transaction, columns: Sequence[str], row: Row) -> dict[str, Any]:
     """Read a row, and count the documents of its execution by their status."""
     found = read_row(columns, row)
     counts = counted(tx, found["id"])
@@ -265,7 +265,7 @@ def _read(tx: Reading, columns: Sequence[str], row: Row) -> dict[str, Any]:
     }
 
 
-def stand_of(tx: Reading | Transaction, execution: int) -> Stand:
+def stand_of(tx: db.Transaction, execution: int) -> Stand:
     row = tx.one(STATUS_OF, execution=execution)
     if row is None:
         raise _unknown(execution)
@@ -273,7 +273,7 @@ def stand_of(tx: Reading | Transaction, execution: int) -> Stand:
     return Stand(ExecutionStatus(status), *numbers)
 
 
-def counted(tx: Reading, execution: int) -> dict[DocumentStatus, int]:
+def counted(tx: db.Transaction, execution: int) -> dict[DocumentStatus, int]:
     """How many documents are in which status; they add up to all of them."""
     return by_status(query.count_jobs(tx, execution))
 
@@ -289,7 +289,7 @@ def ended(counts: Mapping[DocumentStatus, int]) -> int:
     return sum(n for status, n in counts.items() if status in TERMINAL)
 
 
-def holds_of(tx: Reading, execution: int) -> list[tuple[str, int, Any]]:
+def holds_of(tx: db.Transaction, execution: int) -> list[tuple[str, int, Any]]:
     """Why what is open does not end now: a word for it, how many, until when the first waits."""
     return [(why, int(n), until) for why, n, until in tx.all(HOLDS_OF, execution=execution)]
 
@@ -386,7 +386,7 @@ def reprocess(
     if stand.status not in OVER:
         _check_begun_before(execution, stand)
         return stand, False
-    dead = tx.inside(partial(_count_dead, execution=execution, code=code))
+    dead = _count_dead(tx, execution, code)
     if not dead and stand.status is not E.ERRO:
         return stand, False
     how = {"execution": execution, "generation": stand.generation, "reprocessed": dead}
@@ -394,7 +394,7 @@ def reprocess(
     if tx.one(REPROCESS_EXECUTION, rules=rules, **how) is None:
         return stand_of(tx, execution), False
     _unpause(tx, execution, actor)
-    tx.inside(lambda inner: _again(inner, execution, actor, code))
+    _again(tx, execution, actor, code)
     _tell(tx, "documents.reprocessed", execution, actor, documents=dead, code=code)
     return stand_of(tx, execution), True
 
@@ -411,13 +411,13 @@ def _check_begun_before(execution: int, stand: Stand) -> None:
         )
 
 
-def _count_dead(tx: Reading, *, execution: int, code: str | None) -> int:
+def _count_dead(tx: db.Transaction, execution: int, code: str | None) -> int:
     if code is None:
         return query.count_jobs(tx, execution).get(State.DEAD, 0)
     return query.count_codes(tx, execution).get(code, 0)
 
 
-def _again(tx: Reading, execution: int, actor: str, code: str | None) -> None:
+def _again(tx: db.Transaction, execution: int, actor: str, code: str | None) -> None:
     """Every dead document, bite by bite; all of them, or the whole is undone."""
     codes = None if code is None else [code]
     which = engine.Which(execution, State.DEAD, engine.now(tx), codes)
@@ -438,13 +438,10 @@ def _again(tx: Reading, execution: int, actor: str, code: str | None) -> None:
 
 
 def _unpause(tx: Transaction, execution: int, actor: str) -> None:
-    def let_go(inner: Reading) -> None:
-        engine.unpause_batch(inner, execution, actor=actor)
-        back = 0
-        while bite := engine.put_back_batch(inner, execution, offset=back):
-            back += bite
-
-    tx.inside(let_go)
+    engine.unpause_batch(tx, execution, actor=actor)
+    back = 0
+    while bite := engine.put_back_batch(tx, execution, offset=back):
+        back += bite
 
 
 def cancel(tx: Transaction, execution: int, *, actor: str) -> bool:
@@ -460,7 +457,7 @@ def cancel(tx: Transaction, execution: int, *, actor: str) -> bool:
 # — watched —
 
 
-def find_stuck(tx: Reading | Transaction) -> list[Stuck]:
+def find_stuck(tx: db.Transaction) -> list[Stuck]:
     return [Stuck(*row) for row in tx.all(FIND_STUCK, n=MOST_STUCK)]
 
 
@@ -475,13 +472,13 @@ def watch_over(tx: Transaction, *, actor: str) -> int:
                 moved += 1
         elif each.resumes >= each.most_resumes and tx.one(FAIL_EXECUTION, **how) is not None:
             # Nothing of it begins by itself any more: what is over stays over until a person says so.
-            tx.inside(partial(engine.pause_batch, batch=each.id, actor=actor))
+            engine.pause_batch(tx, batch=each.id, actor=actor)
             _tell(tx, "documents.failed", each.id, actor, resumes=each.resumes)
             moved += 1
     return moved
 
 
-def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
     """What somebody should know of: an execution that does not move, or that the service rejects."""
     blocked = {
         f"execucao {id_} {code}": stored(

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from retoma import db
 from retoma.apps.documents.model import ProjectRules, checked_rules
 from retoma.apps.documents.store.rows import rules_from, rules_text, time_of, verb
 from retoma.db import Row
-from retoma.db import Transaction as Reading
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
@@ -59,14 +59,14 @@ def remove_project(tx: Transaction, project: int, *, actor: str) -> None:
     tx.tell("documents.project_removed", f"projeto {project}", actor=actor)
 
 
-def project_of(tx: Reading | Transaction, project: int) -> Project:
+def project_of(tx: db.Transaction, project: int) -> Project:
     row = tx.one(GET_PROJECT, project=project)
     if row is None:
         raise _unknown(project)
     return _project(row)
 
 
-def find_project(tx: Reading | Transaction, name: str) -> int:
+def find_project(tx: db.Transaction, name: str) -> int:
     """Which is called so."""
     row = tx.one(PROJECT_BY_NAME, name=name)
     if row is None:
@@ -74,11 +74,11 @@ def find_project(tx: Reading | Transaction, name: str) -> int:
     return int(row[0])
 
 
-def list_projects(tx: Reading, *, before: int | None, n: int) -> list[Project]:
+def list_projects(tx: db.Transaction, *, before: int | None, n: int) -> list[Project]:
     return [_project(row) for row in tx.all(LIST_PROJECTS, before=before, n=n)]
 
 
-def models_of(tx: Reading) -> set[str]:
+def models_of(tx: db.Transaction) -> set[str]:
     """The models that the newest projects name."""
     found = list_projects(tx, before=None, n=200)
     return {each.rules.model for each in found if each.rules.model}

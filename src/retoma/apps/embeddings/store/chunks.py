@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retoma import db
 from retoma.apps.embeddings.chunks import Chunk
 from retoma.apps.embeddings.model import MetadataValue, Model
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Row
-from retoma.db import Transaction as Reading
 from retoma.engine.rules.job import Held
 from retoma.engine.run.transaction import Transaction
 
@@ -152,7 +152,7 @@ def finish(tx: Transaction, of: Sequence[Edition]) -> dict[Edition, int]:
     return found
 
 
-def texts_of(tx: Reading, of: Edition) -> dict[str, str]:
+def texts_of(tx: db.Transaction, of: Edition) -> dict[str, str]:
     """What a document that is cut says, by the hashes of its chunks."""
     return dict(tx.all(CHUNKS_OF, document=of.document, edition=of.number))
 
@@ -213,7 +213,7 @@ def _keep_of(tx: Transaction, model: Model, made: Sequence[Keeping]) -> None:
 
 
 def export(
-    tx: Reading, collection: int, *, after: tuple[int, int], n: int
+    tx: db.Transaction, collection: int, *, after: tuple[int, int], n: int
 ) -> list[ExportedChunk]:
     """Chunks with their vectors, after that document and ordinal."""
     document, ordinal = after

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Unpack
 
+from retoma import db
 from retoma.apps.embeddings.chunks import Rule
 from retoma.apps.embeddings.model import KIND, Ask, Model, NewDocument, Origin
 from retoma.apps.embeddings.store import documents
@@ -17,7 +18,6 @@ from retoma.apps.embeddings.store.documents import (
 )
 from retoma.apps.embeddings.store.rows import time_of, verb
 from retoma.db import Row
-from retoma.db import Transaction as Reading
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
@@ -97,7 +97,7 @@ def add_documents(
     return documents.add(tx, lock(tx, name).id, name, given, follow=follow, **origin)
 
 
-def get(tx: Reading | Transaction, name: str) -> Collection:
+def get(tx: db.Transaction, name: str) -> Collection:
     row = tx.one(GET_COLLECTION, name=name)
     if row is None:
         raise NotFound(say("there is no collection {name!r}", name=name))
@@ -112,11 +112,11 @@ def lock(tx: Transaction, name: str) -> Collection:
     return _read(row)
 
 
-def list_collections(tx: Reading, *, after: str, n: int) -> list[Collection]:
+def list_collections(tx: db.Transaction, *, after: str, n: int) -> list[Collection]:
     return [_read(row) for row in tx.all(LIST_COLLECTIONS, after=after, n=n)]
 
 
-def progress(tx: Reading, collection: Collection) -> Progress:
+def progress(tx: db.Transaction, collection: Collection) -> Progress:
     asked = {"collection": collection.id, "edition": collection.edition}
     [(documents, embedded, chunks)] = tx.all(COUNT_DOCUMENTS, **asked)
     behind = {state: int(n) for state, n in tx.all(COUNT_BEHIND, **asked)}

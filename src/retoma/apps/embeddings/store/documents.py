@@ -7,6 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Final, Unpack
 
+from retoma import db
 from retoma.apps.embeddings.chunks import Rule
 from retoma.apps.embeddings.model import (
     COMPLETION,
@@ -24,7 +25,6 @@ from retoma.apps.embeddings.model import (
 )
 from retoma.apps.embeddings.store.rows import named, time_of, verb
 from retoma.db import Row
-from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.rules.states import State
@@ -220,13 +220,13 @@ def follow_again(tx: Transaction, job: int, *, actor: str) -> bool:
     follower, state = int(row[0]), State(row[1])
     if state in (State.DONE, State.DEAD, State.SKIPPED):
         try:
-            tx.inside(lambda inner: engine.again(inner, follower, actor=actor))
+            engine.again(tx, follower, actor=actor)
         except IllegalMove:  # another document of its batch was quicker
             return False
     return state is not State.RUNNING
 
 
-def wanted_of(tx: Reading, documents: Sequence[int]) -> dict[int, Wanted]:
+def wanted_of(tx: db.Transaction, documents: Sequence[int]) -> dict[int, Wanted]:
     """By their ids; those that were deleted are not among them."""
     rows = tx.all(GET_WANTED, documents=json.dumps([*documents]))
     return {row[0]: _wanted(row) for row in rows}
@@ -238,21 +238,21 @@ def _wanted(row: Row) -> Wanted:
     return Wanted(id_, name, text, has, edition, by, Rule(size, overlap), bool(is_cut))
 
 
-def get(tx: Reading | Transaction, document: int) -> Document:
+def get(tx: db.Transaction, document: int) -> Document:
     row = tx.one(SHOW_DOCUMENT, document=document)
     if row is None:
         raise NotFound(say("there is no document {document}", document=document))
     return _read_document(row)
 
 
-def of_jobs(tx: Reading, jobs: Sequence[int]) -> dict[int, NamedDocument]:
+def of_jobs(tx: db.Transaction, jobs: Sequence[int]) -> dict[int, NamedDocument]:
     """Return the documents of these jobs, by job; those that were deleted are not among them."""
     rows = tx.all(DOCUMENTS_OF_JOBS, jobs=json.dumps([*jobs]))
     return {int(job): NamedDocument(int(id_), name, of) for job, id_, name, of in rows}
 
 
 def list_documents(
-    tx: Reading, collection: int, *, embedded: bool | None, after: int, n: int
+    tx: db.Transaction, collection: int, *, embedded: bool | None, after: int, n: int
 ) -> list[Document]:
     told = None if embedded is None else int(embedded)
     rows = tx.all(LIST_DOCUMENTS, collection=collection, embedded=told, after=after, n=n)
@@ -272,7 +272,7 @@ def remove(tx: Transaction, document: int, *, actor: str) -> None:
 
 
 def _cancel(tx: Transaction, job: int, actor: str) -> None:
-    if not tx.inside(lambda inner: engine.get_job(inner, job)).ended:
+    if not engine.get_job(tx, job).ended:
         try:
             tx.cancel(job, actor=actor)
         except IllegalMove:  # it has ended since

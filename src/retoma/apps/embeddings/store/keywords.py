@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from retoma import db
 from retoma.apps.embeddings.keywords import indexed_words, query_terms
 from retoma.apps.embeddings.store.rows import verb
-from retoma.db import Transaction as Reading
 from retoma.engine.run.transaction import Transaction
 
 COUNT_UNINDEXED = verb("count_unindexed")
@@ -21,7 +21,7 @@ SLICE: Final = 500  # chunks indexed in one transaction: some 50 ms
 DOCUMENTS: Final = 100  # of one slice
 
 
-def unindexed(tx: Reading, collection: int) -> int:
+def unindexed(tx: db.Transaction, collection: int) -> int:
     """Documents that are not in the index as they are now."""
     [(n,)] = tx.all(COUNT_UNINDEXED, collection=collection)
     return int(n)
@@ -47,7 +47,7 @@ def index_some(tx: Transaction, collection: int) -> int:
 
 
 def find(
-    tx: Reading, collection: int, question: str, n: int, documents: Sequence[int] | None
+    tx: db.Transaction, collection: int, question: str, n: int, documents: Sequence[int] | None
 ) -> list[tuple[int, int]]:
     """The document and ordinal of chunks that say words of the question, the best first."""
     terms = query_terms(question, collection, tx.dialect)
@@ -58,7 +58,7 @@ def find(
     return [divmod(int(rowid), PLACES) for (rowid,) in rows]
 
 
-def documents_with(tx: Reading, collection: int, pairs: dict[str, str]) -> set[int]:
+def documents_with(tx: db.Transaction, collection: int, pairs: dict[str, str]) -> set[int]:
     """Which documents have all of these pairs of metadata."""
     told = {"collection": collection, "pairs": json.dumps(pairs), "n": len(pairs)}
     return {int(document) for (document,) in tx.all(DOCUMENTS_WITH, **told)}

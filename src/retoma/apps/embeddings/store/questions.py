@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Final
 
+from retoma import db
 from retoma.apps.embeddings.model import Asked, Model
 from retoma.apps.embeddings.store.rows import verb
-from retoma.db import Transaction as Reading
 from retoma.engine.run.transaction import Transaction
 
 GET_VECTOR = verb("get_vector")
@@ -14,7 +14,7 @@ KEEP_QUESTION = verb("keep_question")
 KEPT: Final = timedelta(days=7)
 
 
-def get(tx: Reading, hash_: str) -> bytes | None:
+def get(tx: db.Transaction, hash_: str) -> bytes | None:
     """The vector of a text, whoever it was made for."""
     row = tx.one(GET_VECTOR, hash=hash_)
     return None if row is None else bytes(row[0])

@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from retoma import db
 from retoma.apps.matches.model import Side, Wanted
 from retoma.apps.matches.schemas import MatchPage, match_key
 from retoma.apps.matches.sites import site_of
 from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
 from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
-from retoma.db.database import microseconds
+from retoma.db.rows import microseconds
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
@@ -179,7 +179,7 @@ def _rest(new: Sequence[tuple[int, MatchPage]]) -> list[Call]:
 # — changed —
 
 
-def kept_of(tx: Reading | Transaction, partida: int) -> Kept:
+def kept_of(tx: db.Transaction, partida: int) -> Kept:
     """What is told of a stored match to whoever asks its site for it again."""
     there = match_seen(tx, partida)
     return Kept(partida, there.of, there.key, there.url, there.revision)
@@ -245,7 +245,7 @@ def refreshed(
     return changed
 
 
-def page_of(tx: Reading | Transaction, partida: int) -> dict[str, Any]:
+def page_of(tx: db.Transaction, partida: int) -> dict[str, Any]:
     """A stored match as its page would be read, in values of JSON: so it is put right."""
     there = match_seen(tx, partida)
     told = plain(there)
@@ -278,7 +278,7 @@ def _moved(partida: int) -> IllegalMove:
 
 
 def list_matches(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     after: int,
     n: int,
@@ -298,7 +298,7 @@ def _line(row: Row) -> Row:
     return (*which, *what, bool(walkover), revision)
 
 
-def match_seen(tx: Reading | Transaction, partida: int) -> WholeMatch:
+def match_seen(tx: db.Transaction, partida: int) -> WholeMatch:
     """All that is stored of one."""
     row = tx.one(SHOW_MATCH, partida=partida)
     if row is None:

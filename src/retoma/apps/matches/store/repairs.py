@@ -12,7 +12,6 @@ from retoma.apps.matches.store.games import Refresh
 from retoma.apps.matches.store.rows import Round, verb
 from retoma.apps.matches.store.tasks import ScrapeTask, Stored, Task
 from retoma.codec import encode
-from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.reasons import check_reason
@@ -177,27 +176,19 @@ def hurry_round(tx: Transaction, run: int, *, actor: str) -> list[int]:
 
 def _look_now(tx: Transaction, job: int, actor: str) -> None:
     """Its waiting ends, and a new generation of it begins at once: both are in its history."""
-
-    def move(inner: Reading) -> None:
-        engine.skip_job(inner, job, "olhada agora", actor=actor)
-        engine.again(inner, job, actor=actor)
-
-    tx.inside(move)
+    engine.skip_job(tx, job, "olhada agora", actor=actor)
+    engine.again(tx, job, actor=actor)
 
 
 def _leave(tx: Transaction, task: Task, why: str, actor: str) -> None:
     """Nobody looks for the match of a task any more."""
-
-    def move(inner: Reading) -> None:
-        state = engine.get_job(inner, task.job).state
-        if state is State.RUNNING:
-            raise IllegalMove(
-                say("task {task} is being read now: drop it when that has ended", task=task.id)
-            )
-        if state in (State.WAITING, State.PARKED, State.DEAD):
-            engine.skip_job(inner, task.job, why, actor=actor)
-
-    tx.inside(move)
+    state = engine.get_job(tx, task.job).state
+    if state is State.RUNNING:
+        raise IllegalMove(
+            say("task {task} is being read now: drop it when that has ended", task=task.id)
+        )
+    if state in (State.WAITING, State.PARKED, State.DEAD):
+        engine.skip_job(tx, task.job, why, actor=actor)
 
 
 def _hold(tx: Transaction, of: Round) -> int | None:
@@ -219,5 +210,5 @@ def _resize(tx: Transaction, of: Round, why: str, actor: str) -> None:
     short = told.discovery_state == State.DEAD and told.error_code == "ROUND_SHORT"
     job = told.discovery
     if short and job is not None and not told.unlisted:
-        tx.inside(lambda inner: engine.skip_job(inner, job, why, actor=actor))
+        engine.skip_job(tx, job, why, actor=actor)
     runs.complete(tx, {run}, [])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from retoma import db
 from retoma.apps.matches.model import (
     COMPLETE,
     DISCOVERY,
@@ -23,8 +24,7 @@ from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store import games
 from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
 from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
-from retoma.db.database import microseconds
+from retoma.db.rows import microseconds
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.run.transaction import Transaction
@@ -255,7 +255,7 @@ def _check_pairs(tx: Transaction, run: Run, found: Sequence[MatchRef]) -> None:
         raise SchemaInvalid(problems=flaws)
 
 
-def size_of(tx: Reading | Transaction, of: Round) -> int | None:
+def size_of(tx: db.Transaction, of: Round) -> int | None:
     """How many matches the round has, whatever its page says: by a person, else by its league."""
     row = tx.one(CONFIRMED_SIZE, **of.parameters())
     if row is not None:
@@ -264,7 +264,7 @@ def size_of(tx: Reading | Transaction, of: Round) -> int | None:
     return None if known is None else known.league.matches
 
 
-def shortfall(tx: Reading, run: int, found: Sequence[MatchRef]) -> Problem | None:
+def shortfall(tx: db.Transaction, run: int, found: Sequence[MatchRef]) -> Problem | None:
     """What is wrong where the round has more matches than this page and those before it have named."""
     wanted = run_of(tx, run)
     dropped = {key for (key,) in tx.all(DROPPED_KEYS, **wanted.of.parameters())}
@@ -287,7 +287,7 @@ def complete(tx: Transaction, runs: Set[int], first: Sequence[Call]) -> list[lis
     """After these, all at once, what they answer: whoever stores the last match of a run says so to all (R3)."""
     which = {"runs": json.dumps(sorted(runs))}
     calls = [*first, Call(LOCK_RUNS, which), Call(COMPLETE_RUNS, which)]
-    *answers, _, completed = tx.inside(lambda inner: inner.together(calls))
+    *answers, _, completed = tx.together(calls)
     for run, league, season, round_, matches, time in completed:
         told = Complete(run, league, season, round_, matches, time)
         key = f"{run}.{matches}" if time == 1 else f"{run}.{matches}.{time}"
@@ -317,12 +317,8 @@ def retry_failed(
 
 def _again(tx: Transaction, jobs: Sequence[int], actor: str) -> list[int]:
     """Those of them that have ended; whoever was moved meanwhile is left as it is."""
-
-    def order(inner: Reading) -> engine.Ordered:
-        command = engine.Command(verb=engine.Verb.RETRY, actor=actor, since=engine.now(inner))
-        return engine.order_jobs(inner, command, jobs, 0)
-
-    left = {each.job for each in tx.inside(order).left}
+    command = engine.Command(verb=engine.Verb.RETRY, actor=actor, since=engine.now(tx))
+    left = {each.job for each in engine.order_jobs(tx, command, jobs, 0).left}
     return sorted(set(jobs) - left)
 
 
@@ -352,7 +348,7 @@ def _looked_again(tx: Transaction, run: int, actor: str) -> bool:
 # — seen —
 
 
-def run_of(tx: Reading | Transaction, run: int) -> Run:
+def run_of(tx: db.Transaction, run: int) -> Run:
     row = tx.one(GET_RUN, run=run)
     if row is None:
         raise _unknown(run)
@@ -360,7 +356,7 @@ def run_of(tx: Reading | Transaction, run: int) -> Run:
     return Run(id_, Round(league, season, round_), *rest)
 
 
-def job_seen(tx: Reading | Transaction, run: int) -> Scrape:
+def job_seen(tx: db.Transaction, run: int) -> Scrape:
     """One run, by the document's names."""
     row = tx.one(SHOW_JOB, run=run)
     if row is None:
@@ -382,7 +378,7 @@ def seen_of(row: Row) -> Scrape:
     )
 
 
-def round_seen(tx: Reading, of: Round) -> Scrape:
+def round_seen(tx: db.Transaction, of: Round) -> Scrape:
     """The current run of a round: whoever waits for it asks whether it is complete."""
     row = tx.one(LAST_RUN, **of.parameters())
     if row is None:
@@ -390,19 +386,19 @@ def round_seen(tx: Reading, of: Round) -> Scrape:
     return job_seen(tx, int(row[0]))
 
 
-def current_run(tx: Reading, of: Round) -> int | None:
+def current_run(tx: db.Transaction, of: Round) -> int | None:
     """None: nobody has scraped the round."""
     row = tx.one(LAST_RUN, **of.parameters())
     return None if row is None else int(row[0])
 
 
-def missing(tx: Reading, run: int) -> list[str]:
+def missing(tx: db.Transaction, run: int) -> list[str]:
     """Matches of it that are not stored."""
     return [key for key, _, _ in tx.all(FIND_MISSING, run=run)]
 
 
 def list_jobs(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     before: int | None,
     n: int,
@@ -414,7 +410,7 @@ def list_jobs(
     return [job_seen(tx, int(run)) for (run,) in tx.all(LIST_RUNS, **how, n=n)]
 
 
-def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
     """What somebody should know of: pages that are refused, by site and field."""
     names = ALERTS
     return {

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from retoma import db
 from retoma.apps.matches.model import TaskStatus, Wanted
 from retoma.apps.matches.schemas import MatchPage, MatchRef
 from retoma.apps.matches.store import games, runs
 from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
 from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound, Transient
 from retoma.engine.run.transaction import Transaction
@@ -135,14 +135,14 @@ class DeadRound:
     error: Any
 
 
-def task_of(tx: Reading | Transaction, task: int) -> Task:
+def task_of(tx: db.Transaction, task: int) -> Task:
     found = tasks_of(tx, [task])
     if task not in found:
         raise unknown(task)
     return found[task]
 
 
-def tasks_of(tx: Reading | Transaction, tasks: Sequence[int]) -> dict[int, Task]:
+def tasks_of(tx: db.Transaction, tasks: Sequence[int]) -> dict[int, Task]:
     """Those of them that there are."""
     rows = tx.all(GET_TASKS, tasks=json.dumps([*tasks]))
     return {task.id: task for task in map(_task, rows)}
@@ -207,7 +207,7 @@ def note(
 
 
 def dead_tasks(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     after: int,
     n: int,
@@ -236,7 +236,7 @@ def dead_tasks(
 
 
 def dead_rounds(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     after: int,
     n: int,
@@ -252,7 +252,12 @@ def dead_rounds(
 
 
 def count_dead(
-    tx: Reading, *, code: str | None, league: str | None, run: int | None, task: int | None
+    tx: db.Transaction,
+    *,
+    code: str | None,
+    league: str | None,
+    run: int | None,
+    task: int | None,
 ) -> int:
     """How many of both there are."""
     [(n,)] = tx.all(COUNT_DEAD, code=code, league=league, run=run, task=task)
@@ -268,7 +273,7 @@ def promote(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str
     _check_same(wanted, page)
     if wanted.done is not None:
         return Stored(wanted.done, already=True)
-    tx.inside(lambda inner: engine.skip_job(inner, wanted.job, why, actor=actor))
+    engine.skip_job(tx, wanted.job, why, actor=actor)
     [stored] = keep(tx, [Keeping(wanted, page, actor)])
     told = {"match": wanted.key, "why": why, "partida": stored.partida}
     tx.tell("matches.promoted", f"task {task}", told, actor=actor)
@@ -279,7 +284,7 @@ def promote_round(
     tx: Transaction, dead: DeadRound, found: list[MatchRef], why: str, *, actor: str
 ) -> int:
     """A round's page is read after all; its matches are looked for from now on."""
-    tx.inside(lambda inner: engine.skip_job(inner, dead.job, why, actor=actor))
+    engine.skip_job(tx, dead.job, why, actor=actor)
     new = runs.discovered(tx, dead.run, found)
     tx.tell("matches.promoted", f"scrape {dead.run}", {"why": why, "new": new}, actor=actor)
     return new
@@ -303,7 +308,7 @@ def _check_same(task: Task, page: MatchPage) -> None:
 # — seen —
 
 
-def task_seen(tx: Reading | Transaction, task: int) -> ScrapeTask:
+def task_seen(tx: db.Transaction, task: int) -> ScrapeTask:
     """One task, by the document's names."""
     row = tx.one(SHOW_TASK, task=task)
     if row is None:
@@ -312,7 +317,7 @@ def task_seen(tx: Reading | Transaction, task: int) -> ScrapeTask:
 
 
 def list_tasks(
-    tx: Reading | Transaction, run: int, *, after: int, n: int, status: TaskStatus | None = None
+    tx: db.Transaction, run: int, *, after: int, n: int, status: TaskStatus | None = None
 ) -> list[ScrapeTask]:
     told = None if status is None else str(status)
     rows = tx.all(LIST_TASKS, run=run, after=after, status=told, n=n)
