@@ -96,7 +96,7 @@ async def gone(process: Process) -> bool:
 async def ticks(world: World) -> list[tuple[datetime, int]]:
     database = await world.app.database()
     found = await database.read(lambda tx: tx.all(TICKS))
-    return [(at, job) for value, job in found if (at := moment(value)) is not None]
+    return [(moment(at), job) for at, job in found if at is not None]
 
 
 async def up_to_date(world: World, first: datetime) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 
 from retoma import Job, Retoma
-from retoma.db import adhoc, moment
+from retoma.db import adhoc
 from retoma.engine import checker, query
 from retoma.engine.checker import effect_ledger
 from retoma.engine.checker.effect_ledger import LedgerWriter
@@ -262,9 +262,7 @@ class World:
 
     async def now(self) -> datetime:
         database = await self.app.database()
-        row = await database.read(lambda tx: tx.one(NOW))
-        at = moment(row[0] if row else None)
-        assert at is not None
+        [at] = await database.read(lambda tx: tx.all(NOW, into=datetime))
         return at
 
     async def travel(self, seconds: float, *, alive: Iterable[Process] = ()) -> None:

@@ -54,6 +54,24 @@ class Pair(NamedTuple):
     more: Sequence[int] = ()
 
 
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    small: Small
+    point: Point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nest:
+    name: str
+    inner: Inner
+    last: str
+
+
 async def prepare(database: Database) -> None:
     def write(tx: Transaction) -> None:
         tx.run(MAKE)
@@ -69,7 +87,7 @@ async def test_a_row_becomes_an_object_by_the_annotations_of_its_fields(database
 
     found = await database.read(lambda tx: tx.all(ALL, into=Thing))
 
-    nothing = dict.fromkeys(("good", "at", "day", "price", "data"))
+    nothing: dict[str, Any] = dict.fromkeys(("good", "at", "day", "price", "data"))
     assert found == [
         Thing(
             id=1,
@@ -110,6 +128,15 @@ async def test_no_row_is_none(database):
 
     assert await database.read(lambda tx: tx.one(none, into=Small)) is None
     assert [] == await database.read(lambda tx: tx.all(none, into=Small))
+
+
+async def test_a_field_that_is_a_class_takes_as_many_columns_as_that_has_fields(database):
+    await prepare(database)
+    nested = adhoc("SELECT 'a' AS name, 1 AS id, 'red' AS color, 2 AS x, 3 AS y, 'z' AS last")
+
+    one = await database.read(lambda tx: tx.one(nested, into=Nest))
+
+    assert one == Nest(name="a", inner=Inner(Small(1, Color.RED), Point(2, 3)), last="z")
 
 
 @pytest.mark.parametrize("statement", [TIMES, ALL])

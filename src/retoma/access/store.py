@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from retoma.access import token
 from retoma.access.model import (
@@ -80,26 +80,14 @@ class Known:
 
 
 def list_people(tx: Transaction, *, after: str, limit: int) -> list[PersonSeen]:
-    return [
-        PersonSeen(
-            id=id_,
-            name=name,
-            role=Role(role),
-            created_at=moment(created_at),
-            keys=keys,
-            sessions=sessions,
-        )
-        for id_, name, role, created_at, keys, sessions in tx.all(
-            LIST_PEOPLE, idle=-IDLE, after=after, most=limit
-        )
-    ]
+    return tx.all(LIST_PEOPLE, into=PersonSeen, idle=-IDLE, after=after, most=limit)
 
 
 def remove_person(tx: Transaction, name: str, *, actor: str) -> None:
-    row = tx.one(REMOVE_PERSON, name=name)
-    if row is None:
+    person = tx.one(REMOVE_PERSON, into=int, name=name)
+    if person is None:
         raise NotFound(say("nobody here is called {name!r}", name=name))
-    tx.run(END_ALL_OF, person=row[0])
+    tx.run(END_ALL_OF, person=person)
     _tell(tx, actor, "person.removed", name)
 
 
@@ -134,17 +122,16 @@ def _person_invited(tx: Transaction, name: str, role: Role, *, actor: str) -> in
 
 
 def _added(tx: Transaction, name: str, role: Role, *, actor: str) -> int | None:
-    row = tx.one(ADD_PERSON, name=name, role=role)
-    if row is None:
-        return None
-    _check_twins(tx, name)
-    _tell(tx, actor, "person.added", name, {"role": role})
-    return cast("int", row[0])
+    made = tx.one(ADD_PERSON, into=int, name=name, role=role)
+    if made is not None:
+        _check_twins(tx, name)
+        _tell(tx, actor, "person.added", name, {"role": role})
+    return made
 
 
 def _check_twins(tx: Transaction, name: str) -> None:
     looks = skeleton(name)
-    for (other,) in tx.all(LIST_NAMES):
+    for other in tx.all(LIST_NAMES, into=str):
         if other != name and skeleton(other) == looks:
             raise BadInput(
                 say("{name!r} looks like {other!r}; take another name", name=name, other=other)
@@ -152,10 +139,11 @@ def _check_twins(tx: Transaction, name: str) -> None:
 
 
 def _found(tx: Transaction, name: str) -> tuple[int, Role]:
-    row = tx.one(FIND_PERSON, name=name)
-    if row is None:
+    found = tx.one(FIND_PERSON, name=name)
+    if found is None:
         raise NotFound(say("{name} was removed at this very moment; ask again", name=name))
-    return row[0], Role(row[1])
+    person, role = found
+    return person, Role(role)
 
 
 # — keys —
@@ -179,22 +167,23 @@ def create_key(
 
 
 def list_keys(tx: Transaction, *, every: bool, after: Spot, limit: int) -> list[KeySeen]:
-    found = tx.all(LIST_KEYS, every=int(every), only=None, at=after.at, id=after.id, most=limit)
-    return [_key_seen(row) for row in found]
+    place = {"at": after.at, "id": after.id, "most": limit}
+    return tx.all(LIST_KEYS, into=KeySeen, every=int(every), only=None, **place)
 
 
 def get_key(tx: Transaction, key: str) -> KeySeen:
-    row = tx.one(LIST_KEYS, every=1, only=key, at=NEWEST.at, id=NEWEST.id, most=1)
-    if row is None:
+    place = {"at": NEWEST.at, "id": NEWEST.id, "most": 1}
+    found = tx.one(LIST_KEYS, into=KeySeen, every=1, only=key, **place)
+    if found is None:
         raise NotFound(say("there is no key {key}", key=key))
-    return _key_seen(row)
+    return found
 
 
 def revoke_key(tx: Transaction, key: str, *, actor: str) -> None:
     """Revoked already: the same answer again."""
-    row = tx.one(REVOKE_KEY, id=key)
-    if row is not None:
-        _tell(tx, actor, "key.revoked", f"key {key}", {"person": row[0]})
+    person = tx.one(REVOKE_KEY, into=str, id=key)
+    if person is not None:
+        _tell(tx, actor, "key.revoked", f"key {key}", {"person": person})
     elif tx.one(KEY_EXISTS, id=key) is None:
         raise NotFound(say("there is no key {key}", key=key))
 
@@ -215,7 +204,7 @@ def rotate_key(tx: Transaction, key: str, made: Made, overlap: float, *, actor: 
         )
     until = None
     if expires_at is not None:
-        until = now(tx) + (_at(expires_at) - _at(created_at))
+        until = now(tx) + (moment(expires_at) - moment(created_at))
     _add_key(tx, made, person, Role(role), label, until, actor)
     about = {**_about(name, role, label, until), "successor": made.id, "overlap": overlap}
     _tell(tx, actor, "key.rotated", f"key {key}", about)
@@ -273,23 +262,6 @@ def _about(name: str, role: str, label: str, until: datetime | None) -> dict[str
     return {"person": name, "role": role, "label": label, "expires": expires}
 
 
-def _key_seen(row: Row) -> KeySeen:
-    id_, person, role, label, created, by, expires, used, revoked, successor, good = row
-    return KeySeen(
-        id=id_,
-        person=person,
-        role=Role(role),
-        label=label,
-        created_at=moment(created),
-        created_by=by,
-        expires_at=moment(expires),
-        used_at=moment(used),
-        revoked_at=moment(revoked),
-        replaced_by=successor,
-        good=bool(good),
-    )
-
-
 # — sign-in links and sessions —
 
 
@@ -305,8 +277,7 @@ def invite(
 
 def enter(tx: Transaction, given: Given, made: Made, agent: str) -> str | None:
     """The cookie of a new session; None where the link is not good, or not any more."""
-    row = tx.one(FIND_LINK, id=given.id)
-    if not token.same(row[0] if row else None, given.hash):
+    if not token.same(tx.one(FIND_LINK, into=str, id=given.id), given.hash):
         return None
     used = tx.one(USE_LINK, id=given.id)
     if used is None:
@@ -334,27 +305,15 @@ def see_session(tx: Transaction, session: str) -> None:
 
 
 def list_sessions(tx: Transaction, *, after: Spot, limit: int) -> list[SessionSeen]:
-    return [
-        SessionSeen(
-            id=id_,
-            person=person,
-            role=Role(role),
-            agent=agent,
-            created_at=moment(created),
-            seen_at=moment(seen),
-            expires_at=moment(expires),
-        )
-        for id_, person, role, agent, created, seen, expires in tx.all(
-            LIST_SESSIONS, idle=-IDLE, at=after.at, id=after.id, most=limit
-        )
-    ]
+    place = {"at": after.at, "id": after.id, "most": limit}
+    return tx.all(LIST_SESSIONS, into=SessionSeen, idle=-IDLE, **place)
 
 
 def end_session(tx: Transaction, session: str, *, actor: str) -> None:
     """Ended already: the same answer again."""
-    row = tx.one(END_SESSION, id=session)
-    if row is not None:
-        _tell(tx, actor, "session.ended", f"session {session}", {"person": row[0]})
+    person = tx.one(END_SESSION, into=str, id=session)
+    if person is not None:
+        _tell(tx, actor, "session.ended", f"session {session}", {"person": person})
     elif tx.one(SESSION_EXISTS, id=session) is None:
         raise NotFound(say("there is no session {session}", session=session))
 
@@ -365,17 +324,15 @@ def denied(tx: Transaction, person: Person, what: str) -> None:
     if line is None:
         _tell(tx, person.name, "authz_denied", what, {"role": person.role, "count": 1})
         return
-    about = decode(line[1])
-    tx.run(COUNT_DENIED, id=line[0], details=encode({**about, "count": about["count"] + 1}))
+    id_, details = line
+    about = decode(details)
+    tx.run(COUNT_DENIED, id=id_, details=encode({**about, "count": about["count"] + 1}))
 
 
 def _known(row: Row | None, given: Given) -> Known | None:
     """What the row says, once the hash was compared; compared with something in any case."""
-    same = token.same(row[0] if row else None, given.hash)
-    if row is None or not same:
-        return None
-    _, allows, id_, name, may, good, stale = row
-    if not good:
+    hash_, allows, id_, name, may, good, stale = row or (None,) * 7
+    if not token.same(hash_, given.hash) or not good:
         return None
     return Known(Person(id_, name, least(Role(allows), Role(may))), bool(stale))
 
@@ -389,7 +346,3 @@ def _tell(
 ) -> None:
     text = None if details is None else encode(dict(details))
     tell(tx, actor=actor, verb=what, subject=subject, details=text)
-
-
-def _at(value: Any) -> datetime:
-    return cast("datetime", moment(value))

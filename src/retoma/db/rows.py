@@ -1,7 +1,8 @@
 """Read rows as tuples, or as objects of a class: `tx.all(statement, into=Class)`.
 
 `into` is a dataclass or a NamedTuple, whose fields stand in the order of the columns, or the type of a
-single value (`into=int`). The annotation of a field says how its value is read. This is the only place that
+single value (`into=int`). A field that is such a class itself takes as many columns as that has fields. The annotation of a field says how its value is read; `Annotated[Any, read]`
+names a function for it. This is the only place that
 knows where SQLite and PostgreSQL give different values: SQLite keeps a bool as 0 or 1, a time as
 microseconds, and a date, a decimal and json as text.
 """
@@ -16,6 +17,7 @@ from functools import cache
 from itertools import starmap
 from types import UnionType
 from typing import (
+    Annotated,
     Any,
     Final,
     NamedTuple,
@@ -73,11 +75,19 @@ class Shape(NamedTuple):
 
     make: Callable[..., Any]
     names: Sequence[str]  # its fields; none: a single value, the first column
-    least: int  # fields without a default
+    least: int  # columns that have no default
+    most: int
     reads: Sequence[
         tuple[int, Read]
     ]  # by position: columns that the databases give differently
+    parts: Sequence[tuple[int, "Shape"]]  # fields made of several columns, the last one first
     by_name: bool
+
+    def build(self, values: Sequence[Any]) -> Any:
+        """Make one object of its values."""
+        if self.by_name:
+            return self.make(**dict(zip(self.names, values, strict=False)))
+        return self.make(*values)
 
 
 def read_rows(statement: object, into: type[T], rows: Sequence[Row]) -> list[T]:
@@ -86,43 +96,69 @@ def read_rows(statement: object, into: type[T], rows: Sequence[Row]) -> list[T]:
         return []
     shape = shape_of(cast("Any", into))
     width = len(rows[0])
-    if not shape.least <= width <= (len(shape.names) or width):
+    if not shape.least <= width <= (shape.most or width):
         raise TypeError(
-            f"{getattr(statement, 'name', statement)} returns {width} columns, and {into.__name__} has"
-            f" {len(shape.names)} fields: {', '.join(shape.names)}"
+            f"statement {getattr(statement, 'name', statement)} returns {width} columns, and"
+            f" {into.__name__} has {shape.most}: {', '.join(shape.names)}"
         )
     if not shape.names:
-        [(_, read)] = shape.reads or [(0, _same)]
+        read = shape.reads[0][1] if shape.reads else _same
         return [cast("T", None if row[0] is None else read(row[0])) for row in rows]
     reads = [each for each in shape.reads if each[0] < width]
-    converted = [_convert(reads, row) for row in rows] if reads else rows
-    if shape.by_name:
-        return [shape.make(**dict(zip(shape.names, row, strict=False))) for row in converted]
-    return list(starmap(shape.make, converted))
+    if reads or shape.parts:
+        rows = [_convert(reads, shape.parts, row) for row in rows]
+    return [*map(shape.build, rows)] if shape.by_name else list(starmap(shape.make, rows))
 
 
 @cache
 def shape_of(into: type) -> Shape:
     """How rows are read into this class: a dataclass, a NamedTuple, or the type of a single value."""
-    if is_dataclass(into):
-        listed = [each for each in fields(into) if each.init]
-        names = [each.name for each in listed]
-        least = sum(each.default is each.default_factory is MISSING for each in listed)
-        by_name = any(each.kw_only for each in listed)
-    elif issubclass(into, tuple):
-        names = list(into._fields)  # type: ignore[attr-defined]
-        least, by_name = len(names) - len(into._field_defaults), False  # type: ignore[attr-defined]
-    else:
+    defaults = _fields(into)
+    if defaults is None:
         read = reader(into)
-        return Shape(into, (), 1, () if read is None else ((0, read),), by_name=False)
-    hints = get_type_hints(into)
-    reads = [(at, reader(hints[name])) for at, name in enumerate(names)]
-    different = tuple((at, read) for at, read in reads if read is not None)
-    return Shape(into, tuple(names), least, different, by_name)
+        return Shape(into, (), 1, 0, () if read is None else ((0, read),), (), by_name=False)
+    hints = get_type_hints(into, include_extras=True)
+    reads: list[tuple[int, Read]] = []
+    parts: list[tuple[int, Shape]] = []
+    least = most = 0
+    for name, has_default in defaults.items():
+        hint = hints[name]
+        width = 1
+        if isinstance(hint, type) and _fields(hint) is not None:
+            part = shape_of(hint)
+            reads += [(most + at, read) for at, read in part.reads]
+            parts += [(most + at, each) for at, each in reversed(part.parts)]
+            parts.append((most, part))
+            width = part.most
+        elif (read := reader(hint)) is not None:
+            reads.append((most, read))
+        least += 0 if has_default else width
+        most += width
+    # A part of a part comes before it, and what stands on the right before what stands on the left.
+    parts.sort(key=lambda each: -each[0])
+    by_name = is_dataclass(into) and any(each.kw_only for each in fields(into))
+    return Shape(into, [*defaults], least, most, reads, parts, by_name)
+
+
+def _fields(kind: type) -> dict[str, bool] | None:
+    """The fields that a class is made of, and whether each has a default; None: it has no fields."""
+    if is_dataclass(kind):
+        return {
+            each.name: not each.default is each.default_factory is MISSING
+            for each in fields(kind)
+            if each.metadata.get("column", True)
+        }
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return {name: name in kind._field_defaults for name in kind._fields}  # type: ignore[attr-defined]
+    return None
 
 
 def reader(hint: Any) -> Read | None:
     """How a value of this annotation is read; None: both databases give it as it is."""
+    if get_origin(hint) is Annotated:
+        return next(
+            (each for each in hint.__metadata__ if callable(each)), reader(hint.__origin__)
+        )
     if get_origin(hint) in (Union, UnionType):
         found = [reader(each) for each in get_args(hint) if each is not type(None)]
         return found[0] if len(found) == 1 else None
@@ -139,15 +175,19 @@ def read_json(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
-def read_time(value: Any) -> datetime | None:
-    """Read a time: SQLite's tables give a number, its views text."""
+def read_time(value: int | str | datetime | None) -> datetime | None:
+    """Read a time that a table or a view gives: a view of SQLite's gives text."""
     if isinstance(value, str):
         return datetime.fromisoformat(value).replace(tzinfo=UTC)
     return moment(value)
 
 
+@overload
+def moment(value: int | datetime) -> datetime: ...
+@overload
+def moment(value: None) -> None: ...
 def moment(value: int | datetime | None) -> datetime | None:
-    """A time as the database gives it (SQLite: microseconds), as an aware datetime."""
+    """Read a time that a table gives: SQLite's give microseconds."""
     if not isinstance(value, int):
         return value
     if not EARLIEST_MICROSECONDS <= value <= LATEST_MICROSECONDS:
@@ -163,6 +203,21 @@ def microseconds(at: datetime) -> int:
 EARLIEST_MICROSECONDS, LATEST_MICROSECONDS = microseconds(EARLIEST), microseconds(LATEST)
 
 
+def seconds_between(
+    earlier: int | datetime | None, later: int | datetime | None
+) -> float | None:
+    """Count the seconds between two times as a database gives them; None where one is missing."""
+    if earlier is None or later is None:
+        return None
+    return (moment(later) - moment(earlier)).total_seconds()
+
+
+def seconds_until(at: int | datetime | None, now: int | datetime | None) -> float | None:
+    """Count the seconds from now to a time; none are left where it has passed."""
+    left = seconds_between(now, at)
+    return None if left is None else max(left, 0.0)
+
+
 def _read_date(value: Any) -> date:
     return value if isinstance(value, date) else date.fromisoformat(value)
 
@@ -176,13 +231,22 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _convert(reads: Sequence[tuple[int, Read]], row: Row) -> list[Any]:
+def _convert(
+    reads: Sequence[tuple[int, Read]], parts: Sequence[tuple[int, Shape]], row: Row
+) -> Row:
     values = list(row)
     for at, read in reads:
         if values[at] is not None:
             values[at] = read(values[at])
-    return values
+    for at, part in parts:
+        end = at + len(part.names)
+        values[at:end] = [part.build(values[at:end])]
+    return tuple(values)
 
+
+Json = Annotated[Any, read_json]  # a column of json whose values have no type
+# The metadata of a field that is not read from a row, but counted apart.
+NO_COLUMN: Final[Mapping[str, bool]] = {"column": False}
 
 READERS: Final[Mapping[type, Read]] = {
     bool: bool,

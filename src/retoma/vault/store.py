@@ -73,21 +73,19 @@ def database_id(tx: Transaction) -> str:
 
 
 def secret_key(tx: Transaction) -> str | None:
-    row = tx.one(SECRET_KEY)
-    return None if row is None else row[0]
+    return tx.one(SECRET_KEY, into=str)
 
 
 def held_key(tx: Transaction) -> str | None:
     """The id of the key that seals; nobody turns it meanwhile."""
-    row = tx.one(HOLD_SECRET_KEY)
-    return None if row is None else row[0]
+    return tx.one(HOLD_SECRET_KEY, into=str)
 
 
 def hold_key(tx: Transaction, first: str) -> str:
     """The same, and `first` where there was none."""
     tx.run(FIRST_SECRET_KEY, key=first)
-    [(key,)] = tx.all(HOLD_SECRET_KEY)
-    return str(key)
+    [key] = tx.all(HOLD_SECRET_KEY, into=str)
+    return key
 
 
 def turn_key(tx: Transaction, key: str) -> None:
@@ -109,8 +107,8 @@ def put(
 
 
 def find(tx: Transaction, place: Place) -> SecretRef | None:
-    row = tx.one(FIND_SECRET, **_at(place))
-    return None if row is None else SecretRef.parse(row[0])
+    text = tx.one(FIND_SECRET, into=str, **_at(place))
+    return None if text is None else SecretRef.parse(text)
 
 
 def remove(tx: Transaction, place: Place, *, actor: str) -> None:

@@ -337,7 +337,7 @@ def test_the_functions_of_the_module_are_those_of_one_queue(monkeypatch, databas
 async def test_the_table_is_a_view_with_the_documents_names(database_url):
     """H-31: on both databases, by the names of the document; nobody writes to it."""
     database = db.open(database_url)
-    names = ", ".join(f'"{name}"' for name in store.jobs.COLUMNS)
+    names = ", ".join(f'"{name}"' for name in store.jobs.QueueJob.__dataclass_fields__)
     try:
         shown = adhoc(f"SELECT {names} FROM queue_jobs")  # noqa: S608 — names of ours
         assert [] == await database.read(lambda tx: tx.all(shown))

@@ -7,8 +7,8 @@ import pytest
 from retoma.apps.matches import store
 from retoma.apps.matches.model import SchemaInvalid
 from retoma.apps.matches.sandbox import Odd
-from retoma.apps.matches.store.rows import json_of
 from retoma.apps.matches.store.tasks import Keeping
+from retoma.db.rows import read_json
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import IllegalMove
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
@@ -216,6 +216,6 @@ async def test_an_outage_is_waited_out_for_as_long_as_the_setting_says(database_
 
         assert {"FAILED": 1, "DONE": 9} == await there.statuses(run)
         rows = await there.rows("SELECT details FROM events WHERE type = 'failed' ORDER BY seq")
-        first, second = [json_of(told)["after"] for (told,) in rows]
+        first, second = [read_json(told)["after"] for (told,) in rows]
         assert 450 <= first <= 600
         assert 900 <= second <= 1200

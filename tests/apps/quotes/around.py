@@ -24,6 +24,7 @@ from retoma import Retoma
 from retoma.apps.quotes import APP, store
 from retoma.apps.quotes.sandbox import Catalogue, Odd
 from retoma.db import Database, DatabaseError, adhoc
+from retoma.db.rows import read_json
 from retoma.engine import query
 from retoma.engine.ops.batches import Batch
 from retoma.engine.query import RunnerSeen
@@ -360,7 +361,7 @@ class House:
 
     async def _by_their_timelines(self) -> list[str]:
         states = {
-            job: (state, store.json_of(result))
+            job: (state, read_json(result))
             for job, state, result in await self.rows("SELECT id, state, result FROM jobs")
             if job in self.items
         }
@@ -369,7 +370,7 @@ class House:
             " ORDER BY job, seq"
         )
         ways = {
-            job: [str(store.json_of(details)["step"]) for _, details in those]
+            job: [str(read_json(details)["step"]) for _, details in those]
             for job, those in groupby(rows, key=lambda row: row[0])
         }
         found = [

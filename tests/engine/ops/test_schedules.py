@@ -40,8 +40,7 @@ async def look(database: Database) -> int:
 
 async def now(database: Database) -> datetime:
     [(at,)] = await rows(database, "SELECT (SELECT clock())")
-    found = moment(at)
-    assert found is not None
+    found: datetime = moment(at)
     return found
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -277,7 +278,7 @@ class _Adopter:
         """Lotes begun, and whether any quote without a job may be left."""
         rows = tx.all(ADOPTED_OPEN, source=self.source, n=LOTE)
         full = len(rows) == LOTE
-        groups = [(old, list(its)) for old, its in groupby(rows, key=lambda row: row[1])]
+        groups = [(old, list(its)) for old, its in groupby(rows, key=itemgetter(1))]
         if full and len(groups) > 1:
             groups.pop()  # it may go on behind what was read: all of it comes with the next
         lotes = 0

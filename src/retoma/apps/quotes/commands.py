@@ -155,7 +155,7 @@ def status(database: str | None, as_json: bool, lote: int | None) -> None:
 
 def show(database: str | None, as_json: bool, quote: int) -> None:
     row = quotes(database, lambda tools: verbs.get_quote_row(tools.retoma, quote))
-    print_page(row, as_json)
+    print_page(asdict(row), as_json)
 
 
 # — what is stuck —

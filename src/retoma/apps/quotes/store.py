@@ -3,14 +3,22 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import reduce
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
 from retoma import db
-from retoma.apps.quotes.model import CONFIGURATION, KIND, MEANINGS, QuoteKind, QuoteStatus
-from retoma.db import Row, Statement, statement
+from retoma.apps.quotes.model import (
+    CONFIGURATION,
+    KIND,
+    MEANINGS,
+    ProcessingCheckpoint,
+    QuoteKind,
+    QuoteStatus,
+)
+from retoma.db import Json, Row, Statement, statement
+from retoma.db.rows import read_json
 from retoma.engine import store as engine
 from retoma.engine.query.jobs import ids_of
 from retoma.engine.rules.duration import seconds
@@ -47,20 +55,51 @@ QUOTES_BY_JOB = verb("quotes_by_job")
 QUOTES_OF_JOBS = verb("quotes_of_jobs")
 WAITING_QUOTES = verb("waiting_quotes")
 
-COLUMNS: Final = (
-    *("id", "batch_request_id", "codigo", "tipo", "descricao", "status"),
-    *("processing_checkpoint", "last_heartbeat", "worker_id", "resume_data", "started_at"),
-    *("completed_at", "attempt_number", "claude_payload_json", "google_shopping_response_json"),
-    *("result", "error_code", "created_by", "created_at", "job"),
-)
-LISTED: Final = (
-    *("id", "batch_request_id", "codigo", "tipo", "descricao", "status"),
-    *("processing_checkpoint", "worker_id", "started_at", "completed_at", "attempt_number"),
-    *("result", "error_code", "created_at"),
-)
-JSON: Final = frozenset(
-    {"resume_data", "claude_payload_json", "google_shopping_response_json", "result"}
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedQuote:
+    """What a list says of a quote, by the names of the document."""
+
+    id: int
+    batch_request_id: int | None
+    codigo: str | None
+    tipo: str
+    descricao: str
+    status: QuoteStatus
+    processing_checkpoint: ProcessingCheckpoint | None
+    worker_id: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    attempt_number: int
+    result: Json
+    error_code: str | None
+    created_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteRow:
+    """All that the table says of a quote, by the names of the document."""
+
+    id: int
+    batch_request_id: int | None
+    codigo: str | None
+    tipo: str
+    descricao: str
+    status: QuoteStatus
+    processing_checkpoint: ProcessingCheckpoint | None
+    last_heartbeat: datetime | None
+    worker_id: str | None
+    resume_data: Json
+    started_at: datetime | None
+    completed_at: datetime | None
+    attempt_number: int
+    claude_payload_json: Json
+    google_shopping_response_json: Json
+    result: Json
+    error_code: str | None
+    created_by: str
+    created_at: datetime | None
+    job: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +155,7 @@ def _add(tx: Transaction, wanted: Sequence[NewQuote], actor: str) -> list[int]:
         {"code": each.code, "kind": str(each.kind), "description": each.description}
         for each in wanted
     ]
-    return [int(id_) for (id_,) in tx.all(ADD_QUOTES, rows=json.dumps(rows), actor=actor)]
+    return tx.all(ADD_QUOTES, into=int, rows=json.dumps(rows), actor=actor)
 
 
 def wanted_of(tx: db.Transaction, quote: int) -> Wanted:
@@ -125,21 +164,22 @@ def wanted_of(tx: db.Transaction, quote: int) -> Wanted:
         raise NotFound(say("there is no quote {quote}", quote=quote))
     description, kind, was, *since = row
     names = ("claude_payload_json", "google_shopping_response_json", "resume_data")
-    told = {name: json_of(value) for name, value in zip(names, since, strict=True)}
+    told = {name: read_json(value) for name, value in zip(names, since, strict=True)}
     known = {name: value for name, value in told.items() if value is not None}
-    return Wanted(description, QuoteKind(kind), {**(json_of(was) or {}), **known})
+    return Wanted(description, QuoteKind(kind), {**(read_json(was) or {}), **known})
 
 
 def job_of(tx: db.Transaction, quote: int) -> int:
     """The job of a quote; NotFound where there is no such quote, or it is history only."""
-    row = tx.one(JOB_OF_QUOTE, quote=quote)
-    if row is None:
+    rows = tx.all(JOB_OF_QUOTE, into=int, quote=quote)
+    if not rows:
         raise NotFound(say("there is no quote {quote}", quote=quote))
-    if row[0] is None:
+    [job] = rows
+    if job is None:
         raise NotFound(
             say("quote {quote} was taken over as history: it has no job", quote=quote)
         )
-    return int(row[0])
+    return job
 
 
 def quotes_of(tx: db.Transaction, jobs: Sequence[int]) -> dict[int, int]:
@@ -184,8 +224,7 @@ def parked_by_code(tx: db.Transaction, lote: int | None = None) -> list[Parked]:
 
 def parked_message(tx: db.Transaction, job: int) -> str | None:
     """What stopped a job that is parked, as its last attempt said it."""
-    row = tx.one(PARKED_MESSAGE, job=job)
-    return None if row is None else row[0]
+    return tx.one(PARKED_MESSAGE, into=str, job=job)
 
 
 def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
@@ -208,16 +247,15 @@ def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
 
 def average_duration(tx: db.Transaction, last: Any) -> float | None:
     """Seconds that quotes took from their first start to DONE, of those that ended within `last`."""
-    row = tx.one(AVERAGE_DURATION, seconds=seconds(last))
-    return None if row is None or row[0] is None else float(row[0])
+    return tx.one(AVERAGE_DURATION, into=float, seconds=seconds(last))
 
 
-def quote_seen(tx: db.Transaction, quote: int) -> dict[str, Any]:
-    """All that is known of a quote, by the document's names."""
-    row = tx.one(GET_QUOTE, quote=quote)
-    if row is None:
+def quote_seen(tx: db.Transaction, quote: int) -> QuoteRow:
+    """All that the table says of a quote."""
+    found = tx.one(GET_QUOTE, into=QuoteRow, quote=quote)
+    if found is None:
         raise NotFound(say("there is no quote {quote}", quote=quote))
-    return named(COLUMNS, row)
+    return found
 
 
 # — lists —
@@ -240,6 +278,11 @@ class Place(NamedTuple):
     job: int
 
 
+class _ByJob(NamedTuple):
+    quote: ListedQuote
+    job: int
+
+
 def list_quotes(
     tx: db.Transaction,
     *,
@@ -248,31 +291,34 @@ def list_quotes(
     status: QuoteStatus | None = None,
     worker: str | None = None,
     before: Place | None = None,
-) -> list[tuple[Place, dict[str, Any]]]:
+) -> list[tuple[Place, ListedQuote]]:
     """The newest first. By status they come by their jobs, each state by the index that is short for it."""
     if worker is not None:
-        held = [int(id_) for (id_,) in tx.all(QUOTES_AT, worker=worker)]
+        held = tx.all(QUOTES_AT, into=int, worker=worker)
         left = [job for job in held if before is None or job < before.job]
         return _by_job(tx, left, lote=lote, status=status)[:n]
     if status is not None:
-        found = _in_status(tx, status, lote=lote, before=before, n=n)
-        return (
-            found
-            if len(found) == n
-            else found + _history(tx, status, lote, before, n - len(found))
-        )
+        these = _in_status(tx, status, lote=lote, before=before, n=n)
+        if len(these) == n:
+            return these
+        return these + _history(tx, status, lote, before, n - len(these))
     asked: dict[str, Any] = {"before": before and before.quote, "n": n}
     if lote is None:
-        rows = tx.all(LIST_QUOTES, **asked)
+        found = tx.all(LIST_QUOTES, into=ListedQuote, **asked)
     else:
-        rows = tx.all(LIST_LOTE_QUOTES, lote=lote, **asked)
-    return [(Place(row[0], 0), named(LISTED, row)) for row in rows]
+        found = tx.all(LIST_LOTE_QUOTES, into=ListedQuote, lote=lote, **asked)
+    return [(Place(each.id, 0), each) for each in found]
+
+
+def export_quotes(tx: db.Transaction, *, lote: int, after: int, n: int) -> list[ListedQuote]:
+    """The next quotes of a lote, in the order in which they were asked for."""
+    return tx.all(EXPORT_QUOTES, into=ListedQuote, lote=lote, after=after, n=n)
 
 
 def _in_status(
     tx: db.Transaction, status: QuoteStatus, *, lote: int | None, before: Place | None, n: int
-) -> list[tuple[Place, dict[str, Any]]]:
-    found: list[tuple[Place, dict[str, Any]]] = []
+) -> list[tuple[Place, ListedQuote]]:
+    found: list[tuple[Place, ListedQuote]] = []
     last = None if before is None else before.job
     # What is parked may have been begun or not: who is not of this status makes room for another.
     while len(found) < n and last != 0:
@@ -292,26 +338,27 @@ def _jobs_of(
     ]
     if status in BEGUN:
         begun = BEGUN[status]
-        rows = tx.all(WAITING_QUOTES, begun=begun, lote=lote, before=before, n=n)
-        found += [int(id_) for (id_,) in rows]
+        which = {"begun": begun, "lote": lote, "before": before, "n": n}
+        found += tx.all(WAITING_QUOTES, into=int, **which)
     return nlargest(n, found)
 
 
 def _by_job(
     tx: db.Transaction, jobs: Sequence[int], *, lote: int | None, status: QuoteStatus | None
-) -> list[tuple[Place, dict[str, Any]]]:
+) -> list[tuple[Place, ListedQuote]]:
     asked = {"lote": lote, "status": None if status is None else str(status)}
-    rows = tx.all(QUOTES_BY_JOB, jobs=json.dumps([*jobs]), **asked)
-    return [(Place(row[0], row[-1]), named(LISTED, row[:-1])) for row in rows]
+    rows = tx.all(QUOTES_BY_JOB, into=_ByJob, jobs=json.dumps([*jobs]), **asked)
+    return [(Place(quote.id, job), quote) for quote, job in rows]
 
 
 def _history(
     tx: db.Transaction, status: QuoteStatus, lote: int | None, before: Place | None, n: int
-) -> list[tuple[Place, dict[str, Any]]]:
+) -> list[tuple[Place, ListedQuote]]:
     """What was taken over and has no job; it is older than all that has one."""
     last = None if before is None or before.job else before.quote
-    rows = tx.all(LIST_HISTORY, status=str(status), lote=lote, before=last, n=n)
-    return [(Place(row[0], 0), named(LISTED, row)) for row in rows]
+    which = {"status": str(status), "lote": lote, "before": last, "n": n}
+    found = tx.all(LIST_HISTORY, into=ListedQuote, **which)
+    return [(Place(each.id, 0), each) for each in found]
 
 
 def by_status(
@@ -327,20 +374,3 @@ def by_status(
     found[QuoteStatus.PENDING] = waiting - begun + fresh
     found[QuoteStatus.PROCESSING] += begun - fresh
     return found
-
-
-def named(names: Sequence[str], row: Row) -> dict[str, Any]:
-    told = dict(zip(names, row, strict=True))
-    return {name: json_of(each) if name in JSON else each for name, each in told.items()}
-
-
-def json_of(value: Any) -> Any:
-    """A json column, as either database gives it."""
-    return json.loads(value) if isinstance(value, str) else value
-
-
-def time_told(at: Any) -> datetime | None:
-    """A time, as either database gives it; a view of SQLite's tells it as text."""
-    if at is None or isinstance(at, datetime):
-        return at
-    return datetime.fromisoformat(at).replace(tzinfo=UTC)

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from retoma.codec import decode
-from retoma.db import Row, Transaction
-from retoma.engine.query.page import at, checked, sql
+from retoma.db import Row, Transaction, moment
+from retoma.engine.query.page import checked, sql
 from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
@@ -117,7 +117,7 @@ def search_audit(
 def _line(row: Row) -> AuditLine:
     when, source, x, y, actor, verb, subject, details = row
     told = None if details is None else decode(details)
-    return AuditLine(Spot(at(when), source, x, y), actor, verb, subject, told)
+    return AuditLine(Spot(moment(when), source, x, y), actor, verb, subject, told)
 
 
 def _wanted(line: AuditLine, search: AuditSearch) -> bool:

@@ -3,7 +3,6 @@
 from retoma.db import Transaction
 from retoma.engine.query.page import checked, sql
 from retoma.engine.rules.job import Job
-from retoma.engine.store import job_from
 
 LIST_DEAD = sql("list_dead")
 
@@ -18,12 +17,12 @@ def list_dead(
     limit: int = 50,
 ) -> list[Job]:
     """Newest first; without those that were discarded."""
-    rows = tx.all(
+    return tx.all(
         LIST_DEAD,
+        into=Job,
         kind=kind,
         batch=batch,
         code=code,
         before=before,
         limit=checked(limit, "dead letters"),
     )
-    return [job_from(row) for row in rows]

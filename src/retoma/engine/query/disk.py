@@ -53,9 +53,9 @@ def disk(tx: Transaction) -> Disk:
 
 
 def _last_pass(tx: Transaction) -> Pass | None:
-    row = tx.one(LAST_PASS)
-    if row is None:
+    text = tx.one(LAST_PASS, into=str)
+    if text is None:
         return None
-    told = decode(row[0], dict[str, int | str])
+    told = decode(text, dict[str, int | str])
     at = datetime.fromisoformat(str(told.pop("at")))
     return Pass(at, {what: int(n) for what, n in told.items()})

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from retoma.db import Transaction
-from retoma.engine.query.page import at, sql
+from retoma.engine.query.page import sql
 from retoma.engine.store import get_job
 
 JOB_EVIDENCE = sql("job_evidence")
@@ -26,9 +26,4 @@ class EvidenceSeen:
 def job_evidence(tx: Transaction, job: int) -> list[EvidenceSeen]:
     """The oldest first."""
     get_job(tx, job)  # says so where there is none
-    return [
-        EvidenceSeen(name, media, epoch, sha256, size, cut_from, at(shown_at))
-        for name, media, epoch, sha256, size, cut_from, shown_at in tx.all(
-            JOB_EVIDENCE, job=job
-        )
-    ]
+    return tx.all(JOB_EVIDENCE, into=EvidenceSeen, job=job)

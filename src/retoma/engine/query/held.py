@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from retoma.db import Transaction, moment
-from retoma.engine.query.page import at, checked, sql
+from retoma.db import Transaction, moment, seconds_until
+from retoma.engine.query.page import checked, sql
 from retoma.engine.rules.duration import seconds
 from retoma.engine.rules.states import State
 
@@ -78,4 +78,4 @@ def count_stuck(
 
 
 def _since(then: Any, now: Any) -> float:
-    return max((at(now) - at(then)).total_seconds(), 0.0)
+    return seconds_until(now, then) or 0.0

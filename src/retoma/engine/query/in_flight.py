@@ -32,7 +32,7 @@ class OpenJob:
 
 def open_jobs(tx: Transaction, after: int) -> tuple[list[OpenJob], list[OpenStep]]:
     """A page of them, and what they have saved."""
-    jobs = [OpenJob(*row) for row in tx.all(OPEN_JOBS, after=after, limit=PAGE)]
+    jobs = tx.all(OPEN_JOBS, into=OpenJob, after=after, limit=PAGE)
     if not jobs:
         return [], []
     steps = tx.all(OPEN_STEPS, after=after, until=jobs[-1].id)

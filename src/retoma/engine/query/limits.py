@@ -20,5 +20,4 @@ class LimitSeen:
 
 def list_limits(tx: Transaction, *, after: str = "", limit: int = 50) -> list[LimitSeen]:
     """By their keys, a page at a time."""
-    rows = tx.all(LIST_LIMITS, after=after, limit=checked(limit, "limits"))
-    return [LimitSeen(key, cap, used, bool(by_hand)) for key, cap, used, by_hand in rows]
+    return tx.all(LIST_LIMITS, into=LimitSeen, after=after, limit=checked(limit, "limits"))

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from retoma.db import Transaction
-from retoma.engine.query.page import at, sql
+from retoma.db import Transaction, moment
+from retoma.engine.query.page import sql
 from retoma.engine.rules.duration import seconds
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.states import State
@@ -47,7 +48,7 @@ def throughput(tx: Transaction, *, last: Any = HOUR, kind: str | None = None) ->
     rows = tx.all(THROUGHPUT, seconds=_span(last), kind=kind)
     states = frozenset(State)
     return [
-        Minute(at(minute), of, State(state), int(n))
+        Minute(moment(minute), of, State(state), int(n))
         for minute, of, state, n in rows
         if state in states
     ]
@@ -64,7 +65,7 @@ def durations(
     rows = tx.all(DURATIONS, seconds=_span(last), kind=kind, state=state)
     return [
         _durations(of, [(int(bucket), int(n), float(ms)) for _, bucket, n, ms in buckets])
-        for of, buckets in groupby(rows, key=lambda row: str(row[0]))
+        for of, buckets in groupby(rows, key=itemgetter(0))
     ]
 
 

@@ -1,9 +1,6 @@
 """What every question needs: its statement, the bounds of a page, a time that is always there."""
 
-from datetime import datetime
-from typing import Any, cast
-
-from retoma.db import Statement, moment, statement
+from retoma.db import Statement, statement
 from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
@@ -20,8 +17,3 @@ def checked(limit: int, what: str) -> int:
             say("a page has 1 to {most} {what}, not {limit}", most=PAGE, what=what, limit=limit)
         )
     return limit
-
-
-def at(value: Any) -> datetime:
-    """A time that is always there."""
-    return cast("datetime", moment(value))

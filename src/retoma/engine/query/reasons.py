@@ -6,7 +6,7 @@ from typing import Any
 
 from retoma.codec import decode
 from retoma.db import Row, Transaction, moment
-from retoma.engine.query.page import at, sql
+from retoma.engine.query.page import sql
 from retoma.engine.query.runners import RunnerSeen, list_runners
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.events import EventType
@@ -74,7 +74,7 @@ def explain(tx: Transaction, job: int, zone: str = "UTC") -> Said:
         limit_key=limit_key,
         batch_name=batch_name,
         paused_at=moment(paused_at),
-        now=at(now),
+        now=moment(now),
         zone=zone,
     )
     return say("job {job}: {why}", job=job, why=_why(case))
@@ -507,14 +507,16 @@ def _last_move(case: _Case) -> _Move | None:
     kind, when, actor, details = row
     told = decode(details) if details is not None else {}
     return _Move(
-        EventType(kind), at(when), _name(case, actor), told if isinstance(told, dict) else {}
+        EventType(kind),
+        moment(when),
+        _name(case, actor),
+        told if isinstance(told, dict) else {},
     )
 
 
 def _name(case: _Case, actor: str | None) -> str:
     """Runners act under their boot; people know them by name."""
-    row = case.tx.one(RUNNER_NAME, boot=actor)
-    return str(row[0]) if row is not None else actor or "?"
+    return case.tx.one(RUNNER_NAME, into=str, boot=actor) or actor or "?"
 
 
 def _clock(when: datetime | None) -> str:

@@ -20,7 +20,6 @@ from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.fingerprint import fingerprint, shape
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
-from retoma.engine.store import job_from
 from retoma.words import say
 
 DEAD_CAUSES = sql("dead_causes")
@@ -84,8 +83,7 @@ def search_jobs(
 ) -> Page:
     """Newest first, a page at a time."""
     look = search_ids(tx, search, before=before, limit=checked(limit, "jobs"))
-    rows = tx.all(JOBS_BY_ID, ids=json.dumps(look.ids))
-    return Page([job_from(row) for row in rows], look.next)
+    return Page(tx.all(JOBS_BY_ID, into=Job, ids=json.dumps(look.ids)), look.next)
 
 
 def search_ids(
@@ -126,7 +124,7 @@ def _counted(tx: Transaction, search: Search) -> int:
 
 def _candidates(tx: Transaction, search: Search, before: int | None, limit: int) -> list[int]:
     if search.letters and (search.kind, search.batch) == (None, None):
-        return [id_ for (id_,) in tx.all(LIST_DEAD_IDS, before=before, limit=limit)]
+        return tx.all(LIST_DEAD_IDS, into=int, before=before, limit=limit)
     return ids_of(
         tx,
         state=State.DEAD if search.letters else search.state,
@@ -140,8 +138,9 @@ def _candidates(tx: Transaction, search: Search, before: int | None, limit: int)
 def _matching(tx: Transaction, search: Search, ids: Sequence[int]) -> list[int]:
     if not ids:
         return []
-    rows = tx.all(
+    found = tx.all(
         MATCH_JOBS,
+        into=int,
         ids=as_keys(ids),
         state=search.state,
         kind=search.kind,
@@ -153,7 +152,6 @@ def _matching(tx: Transaction, search: Search, ids: Sequence[int]) -> list[int]:
         within=WITHIN,
         limit=len(ids),
     )
-    found = [id_ for (id_,) in rows]
     if search.fingerprint is None:
         return found
     causes = dead_causes(tx, found)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from retoma.codec import decode, encode
-from retoma.db import Call, Row, Transaction, moment
+from retoma.codec import encode
+from retoma.db import Call, Transaction
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
@@ -154,19 +154,19 @@ def close_shown(tx: Transaction, rule: Rule, shown: float) -> None:
 
 
 def open_causes(tx: Transaction, *, but: Rule) -> set[Cause]:
-    return {Cause(Rule(rule), subject) for rule, subject in tx.all(OPEN_ALERTS, rule=but)}
+    return set(tx.all(OPEN_ALERTS, into=Cause, rule=but))
 
 
 def waited_budgets(tx: Transaction, most: int) -> list[str]:
     """Gates of budgets of batches for which jobs wait."""
-    return [gate for (gate,) in tx.all(WAITED_BUDGETS, most=most)]
+    return tx.all(WAITED_BUDGETS, into=str, most=most)
 
 
 def get_alert(tx: Transaction, alert: int) -> Alert:
-    row = tx.one(GET_ALERT, id=alert)
-    if row is None:
+    found = tx.one(GET_ALERT, into=Alert, id=alert)
+    if found is None:
         raise NotFound(say("there is no alert {alert}", alert=alert))
-    return _alert(row)
+    return found
 
 
 def list_alerts(
@@ -174,23 +174,23 @@ def list_alerts(
 ) -> list[Alert]:
     """Newest first; those in force, or all."""
     asked = LIST_OPEN_ALERTS if in_force else LIST_ALERTS
-    return [_alert(row) for row in tx.all(asked, before=before, limit=limit)]
+    return tx.all(asked, into=Alert, before=before, limit=limit)
 
 
 def acknowledge_alert(tx: Transaction, alert: int, *, actor: str) -> Alert:
     """Somebody knows. Said again, the first who said so stays."""
-    row = tx.one(ACKNOWLEDGE_ALERT, id=alert, actor=actor)
-    if row is not None:
-        _tell(tx, "alert.acknowledged", Cause(Rule(row[0]), row[1]), actor=actor)
+    cause = tx.one(ACKNOWLEDGE_ALERT, into=Cause, id=alert, actor=actor)
+    if cause is not None:
+        _tell(tx, "alert.acknowledged", cause, actor=actor)
     return _must_be_open(get_alert(tx, alert))
 
 
 def silence_alert(tx: Transaction, alert: int, seconds: float, *, actor: str) -> Alert:
     """Nobody is told of it, nor of the next ones of its rule and subject, for so long."""
-    row = tx.one(SILENCE_ALERT, id=alert, seconds=seconds, actor=actor)
-    if row is not None:
+    cause = tx.one(SILENCE_ALERT, into=Cause, id=alert, seconds=seconds, actor=actor)
+    if cause is not None:
         told = encode({"seconds": seconds})
-        _tell(tx, "alert.silenced", Cause(Rule(row[0]), row[1]), actor=actor, details=told)
+        _tell(tx, "alert.silenced", cause, actor=actor, details=told)
     return _must_be_open(get_alert(tx, alert))
 
 
@@ -203,13 +203,9 @@ def any_untold(tx: Transaction, stale: float) -> bool:
 def take_untold(tx: Transaction, stale: float) -> tuple[list[Untold], list[Untold]]:
     """What was raised, and what was closed, since the last time; each is taken once. What is older
     than `stale` seconds is news to nobody."""
-    raised = tx.all(TELL_RAISED, stale=stale, bite=BITE)
-    closed = tx.all(TELL_CLOSED, stale=stale, bite=BITE)
-    return _untold(raised), _untold(closed)
-
-
-def _untold(rows: list[Row]) -> list[Untold]:
-    return sorted(Untold(id_, subject, bool(silent)) for id_, subject, silent in rows)
+    raised = tx.all(TELL_RAISED, into=Untold, stale=stale, bite=BITE)
+    closed = tx.all(TELL_CLOSED, into=Untold, stale=stale, bite=BITE)
+    return sorted(raised), sorted(closed)
 
 
 def _tell(
@@ -223,22 +219,3 @@ def _must_be_open(alert: Alert) -> Alert:
     if not alert.is_open:
         raise IllegalMove(say("alert {alert} is closed: nothing was changed", alert=alert.id))
     return alert
-
-
-def _alert(row: Row) -> Alert:
-    id_, rule, subject, severity, details, since, closed, known_at, known_by, *silence = row
-    silenced_until, silenced_by, silent = silence
-    return Alert(
-        id=id_,
-        rule=Rule(rule),
-        subject=subject,
-        severity=Severity(severity),
-        details=cast("dict[str, Any]", decode(details)),
-        since=cast("datetime", moment(since)),
-        closed_at=moment(closed),
-        acknowledged_at=moment(known_at),
-        acknowledged_by=known_by,
-        silenced_until=moment(silenced_until),
-        silenced_by=silenced_by,
-        silent=bool(silent),
-    )

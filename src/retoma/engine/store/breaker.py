@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from retoma.db import Transaction, moment
+from retoma.db import Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.job import Held
 from retoma.engine.store.gates import BITE, put_back
@@ -45,14 +45,7 @@ def put_breaker(tx: Transaction, name: str, threshold: int, rest: float, *, acto
 
 
 def list_breakers(tx: Transaction) -> list[BreakerSeen]:
-    return [
-        BreakerSeen(
-            name, state, failures, threshold, rest, reason, moment(since), moment(at), bool(due)
-        )
-        for name, state, failures, threshold, rest, reason, since, at, due in tx.all(
-            LIST_BREAKERS
-        )
-    ]
+    return tx.all(LIST_BREAKERS, into=BreakerSeen)
 
 
 def may_probe(tx: Transaction, held: Held, name: str) -> bool:
@@ -63,12 +56,12 @@ def may_probe(tx: Transaction, held: Held, name: str) -> bool:
 
 def failed(tx: Transaction, held: Held, name: str, reason: str) -> bool:
     """Count it; whether the breaker is open now."""
-    row = tx.one(COUNT_AGAINST, name=name, job=held.job, epoch=held.epoch, reason=reason)
-    if row is None:
-        return True  # somebody else has opened it meanwhile
-    if row[0] == "open":
+    state = tx.one(
+        COUNT_AGAINST, into=str, name=name, job=held.job, epoch=held.epoch, reason=reason
+    )
+    if state == "open":
         tell(tx, actor=f"job {held.job}", verb="breaker.opened", subject=f"{name}: {reason}")
-    return bool(row[0] == "open")
+    return state in ("open", None)  # None: another job has opened it meanwhile
 
 
 def worked(tx: Transaction, name: str, *, actor: str) -> None:

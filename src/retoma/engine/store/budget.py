@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import NamedTuple
 
 from retoma.codec import encode
-from retoma.db import Row, Transaction, moment
+from retoma.db import Transaction, moment
 from retoma.engine.rules.cost import UNPRICED
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.money import Currency, Money, exchanged
@@ -118,19 +118,22 @@ def get_budget(tx: Transaction, gate: str, zone: str) -> BudgetSeen:
 
 
 def look_up(tx: Transaction, gate: str, zone: str) -> BudgetSeen | None:
-    row = tx.one(GET_BUDGET, gate=gate)
+    row = tx.one(GET_BUDGET, into=_BudgetRow, gate=gate)
     return None if row is None else _seen(tx, row, zone)
 
 
 def list_budgets(
     tx: Transaction, zone: str, *, after: str = "", limit: int = 50
 ) -> list[BudgetSeen]:
-    return [_seen(tx, row, zone) for row in tx.all(LIST_BUDGETS, after=after, limit=limit)]
+    rows = tx.all(LIST_BUDGETS, into=_BudgetRow, after=after, limit=limit)
+    return [_seen(tx, row, zone) for row in rows]
 
 
 def standing_budgets(tx: Transaction, zone: str, *, limit: int) -> list[BudgetSeen]:
     """Those of applications and providers: they are few, and come back with every period."""
-    return [_seen(tx, row, zone) for row in tx.all(STANDING_BUDGETS, limit=limit)]
+    return [
+        _seen(tx, row, zone) for row in tx.all(STANDING_BUDGETS, into=_BudgetRow, limit=limit)
+    ]
 
 
 def budgets_of(
@@ -140,11 +143,10 @@ def budgets_of(
     met: set[str] = set()
     for provider in providers:
         named = "" if batch is None else str(batch)
-        for row in tx.all(
-            FIND_BUDGETS, batch=named, application=application, provider=provider
-        ):
-            if row[0] not in met:
-                met.add(row[0])
+        whose = {"batch": named, "application": application, "provider": provider}
+        for row in tx.all(FIND_BUDGETS, into=_BudgetRow, **whose):
+            if row.gate not in met:
+                met.add(row.gate)
                 yield _seen(tx, row, zone)
 
 
@@ -175,26 +177,39 @@ def fold_charges(tx: Transaction, zone: str, *, actor: str) -> int:
     return folded.charges
 
 
-def _seen(tx: Transaction, row: Row, zone: str) -> BudgetSeen:
-    _, scope, name, per, nanos, currency, warned, shut, until, now = row
-    own = Currency(currency)
-    budget = Budget(scope=Scope(scope), name=name, per=Per(per), money=Money(nanos, own))
-    told = cast("datetime", moment(now))
-    period = span(told, budget.per, zone)
+class _BudgetRow(NamedTuple):
+    """A budget as its row has it, and what time it is."""
+
+    gate: str
+    scope: Scope
+    name: str
+    per: Per
+    nanos: int
+    currency: Currency
+    warned: str | None
+    shut: object
+    until: datetime | None
+    now: datetime
+
+
+def _seen(tx: Transaction, row: _BudgetRow, zone: str) -> BudgetSeen:
+    money = Money(row.nanos, row.currency)
+    budget = Budget(scope=row.scope, name=row.name, per=row.per, money=money)
+    period = span(row.now, budget.per, zone)
     sums: Counter[str] = Counter()
-    for unit, at, amount in tx.all(BUDGET_SPENT, scope=scope, name=name, period=period.name):
-        if at is None or period.has(cast("datetime", moment(at))):
+    whose = {"scope": row.scope, "name": row.name, "period": period.name}
+    for unit, at, amount in tx.all(BUDGET_SPENT, **whose):
+        if at is None or period.has(moment(at)):
             sums[unit] += int(amount)
-    spent, unconverted = _in(tx, own, sums)
-    ends = moment(until)
+    spent, unconverted = _in(tx, row.currency, sums)
     return BudgetSeen(
         budget=budget,
         period=period,
         spent=spent,
         unconverted=unconverted,
         unpriced=sums[UNPRICED],
-        warned=warned == (period.name or WHOLE),
-        shut=shut is not None and (ends is None or ends > told),
+        warned=row.warned == (period.name or WHOLE),
+        shut=row.shut is not None and (row.until is None or row.until > row.now),
     )
 
 

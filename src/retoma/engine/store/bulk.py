@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from retoma.codec import encode
-from retoma.db import Transaction, moment
+from retoma.db import Transaction
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.states import State
 from retoma.engine.store.rows import append_event, tell
@@ -25,7 +25,6 @@ DISCARD_JOBS = verb("discard_jobs")
 LEFT_OPEN = verb("left_open")
 LEFT_OTHERS = verb("left_others")
 LEFT_STOPPED = verb("left_stopped")
-NOW = verb("now")
 PICK_OTHERS = verb("pick_others")
 PICK_STOPPED = verb("pick_stopped")
 REQUEST_CANCELS = verb("request_cancels")
@@ -81,10 +80,9 @@ def move_bite(
 ) -> Bite:
     """Move the next jobs of a batch, and tell the audit log how many."""
     statement = PICK_STOPPED if which.was in STOPPED else PICK_OTHERS
-    rows = tx.all(statement, after=after, bite=BULK, **which.parameters())
-    if not rows:
+    picked = tx.all(statement, into=Picked, after=after, bite=BULK, **which.parameters())
+    if not picked:
         return Bite(0, after, last=True)
-    picked = [Picked(*row) for row in rows]
     moved = move(tx, picked, offset)
     details = encode({"jobs": moved})
     tell(tx, actor=actor, verb=told, subject=str(which.batch), details=details)
@@ -102,12 +100,6 @@ def any_open_in(tx: Transaction, batch: int) -> bool:
     return tx.one(LEFT_OPEN, batch=batch) is not None
 
 
-def now(tx: Transaction) -> datetime:
-    """The database's time."""
-    [(at,)] = tx.all(NOW)
-    return cast("datetime", moment(at))
-
-
 def again_jobs(
     tx: Transaction,
     picked: Sequence[Picked],
@@ -118,15 +110,16 @@ def again_jobs(
     fresh: bool = False,
 ) -> int:
     """The next generation of each, in the queue as if submitted now."""
-    rows = tx.all(AGAIN_JOBS, jobs=_places(picked, offset), was=was, fresh=int(fresh))
-    moved = _told(tx, picked, rows, was, State.WAITING, EventType.AGAIN, actor)
+    places = _places(picked, offset)
+    ids = tx.all(AGAIN_JOBS, into=int, jobs=places, was=was, fresh=int(fresh))
+    moved = _told(tx, picked, ids, was, State.WAITING, EventType.AGAIN, actor)
     _ring(tx, moved)
     return len(moved)
 
 
 def unpark_jobs(tx: Transaction, picked: Sequence[Picked], offset: int, *, actor: str) -> int:
-    rows = tx.all(UNPARK_JOBS, jobs=_places(picked, offset))
-    moved = _told(tx, picked, rows, State.PARKED, State.WAITING, EventType.UNPARKED, actor)
+    ids = tx.all(UNPARK_JOBS, into=int, jobs=_places(picked, offset))
+    moved = _told(tx, picked, ids, State.PARKED, State.WAITING, EventType.UNPARKED, actor)
     _ring(tx, moved)
     return len(moved)
 
@@ -137,11 +130,10 @@ def cancel_jobs(
     """Canceled at once where nobody holds them; else their runners are asked, and rung."""
     if was is State.RUNNING:
         return _request_cancels(tx, picked, actor)
-    rows = tx.all(CANCEL_JOBS, jobs=_places(picked), was=was)
-    canceled = len(_told(tx, picked, rows, was, State.CANCELED, EventType.CANCELED, actor))
-    ended = {job for (job,) in rows}
+    ids = tx.all(CANCEL_JOBS, into=int, jobs=_places(picked), was=was)
+    canceled = len(_told(tx, picked, ids, was, State.CANCELED, EventType.CANCELED, actor))
     stopping = (
-        stop_remote(tx, each.id, actor=actor) for each in picked if each.id not in ended
+        stop_remote(tx, each.id, actor=actor) for each in picked if each.id not in {*ids}
     )
     return canceled + sum(stopping)
 
@@ -174,10 +166,10 @@ def skip_jobs(
     if was is State.DEAD:
         again_jobs(tx, picked, offset, was=was, actor=actor)
         was = State.WAITING
-    rows = tx.all(SKIP_JOBS, jobs=_places(picked), was=was, anyway=anyway)
+    ids = tx.all(SKIP_JOBS, into=int, jobs=_places(picked), was=was, anyway=anyway)
     details = encode({"why": why})
     return len(
-        _told(tx, picked, rows, was, State.SKIPPED, EventType.SKIPPED, actor, details=details)
+        _told(tx, picked, ids, was, State.SKIPPED, EventType.SKIPPED, actor, details=details)
     )
 
 
@@ -194,7 +186,7 @@ def discard_jobs(
     tx: Transaction, picked: Sequence[Picked], *, why: str | None, actor: str
 ) -> int:
     """Dead letters put away: off the list, still dead. No move, so nothing is tallied."""
-    gone = {id_: 1 for (id_,) in tx.all(DISCARD_JOBS, jobs=_places(picked))}
+    gone = dict.fromkeys(tx.all(DISCARD_JOBS, into=int, jobs=_places(picked)), 1)
     told = {"type": EventType.DISCARDED, "actor": actor}
     details = None if why is None else encode({"why": why})
     tx.run(TELL_MOVES, jobs=json.dumps(gone), details=details, **told)
@@ -204,7 +196,7 @@ def discard_jobs(
 def _told(
     tx: Transaction,
     picked: Sequence[Picked],
-    rows: Sequence[Sequence[int]],
+    ids: Sequence[int],
     was: State,
     to: State,
     event: EventType,
@@ -213,8 +205,8 @@ def _told(
     details: str | None = None,
 ) -> list[Picked]:
     """Those that did move, each with its event, all of them tallied."""
-    ids = {row[0] for row in rows}
-    moved = [each for each in picked if each.id in ids]
+    those = {*ids}
+    moved = [each for each in picked if each.id in those]
     tx.run(TELL_MOVES, jobs=_places(moved), type=event, actor=actor, details=details)
     dead = State.DEAD in (was, to)
     alike = Counter((each.batch, each.kind, each.code if dead else None) for each in moved)

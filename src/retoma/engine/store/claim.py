@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from retoma.db import Call, Row, Transaction, moment
+from retoma.db import Call, Row, Transaction, seconds_until
 from retoma.engine.rules.gates import Met, admit, parted
 from retoma.engine.rules.job import Claim, Held, Memory, SavedStep, StepId
 from retoma.engine.rules.states import StepState
@@ -115,7 +115,7 @@ def claim_past_gates(
     params = _asking(boot, spots, knows, slots=slots, suspects=suspects, pauses=pauses)
     if promote:
         tx.run(PROMOTE_JOBS, **params)
-    met = [Met._make(row) for row in tx.all(MEET_JOBS, **params, meet=meet)]
+    met = tx.all(MEET_JOBS, into=Met, **params, meet=meet)
     claims, shut = _claim_met(
         tx, boot, met, slots=slots, suspects=suspects, holds=holds, dice=dice
     )
@@ -141,7 +141,7 @@ def claim_job(
 ) -> Claim | None:
     """Hand over this very job, by the rules of every claim; None where it may not be claimed now."""
     asked = {"boot": boot, "queue": queue, "job": job, "knows": json.dumps(list(knows))}
-    met = [Met._make(row) for row in tx.all(MEET_JOB, **asked)]
+    met = tx.all(MEET_JOB, into=Met, **asked)
     if not met:
         return None
     claims, _ = _claim_met(tx, boot, met, slots=1, suspects=suspects, holds=holds, dice=dice)
@@ -172,8 +172,7 @@ def _claim_met(
         things=found.counts,
     )
     gates.set_aside(tx, verdict.aside)
-    claimed = tx.all(CLAIM_MET_JOBS, boot=boot, jobs=json.dumps(verdict.run))
-    claims = [Claim(*row) for row in claimed]
+    claims = tx.all(CLAIM_MET_JOBS, into=Claim, boot=boot, jobs=json.dumps(verdict.run))
     gates.use(tx, (claim.limit_key for claim in claims))
     if found.needs:
         claims = pool.reserve(tx, boot, claims, found)
@@ -223,7 +222,7 @@ def waiting_queues(
 ) -> list[Waiting]:
     """Those of the queues that have waiting jobs of these kinds, and the first job of each."""
     asked = {"queues": json.dumps(list(queues)), "knows": json.dumps(list(knows))}
-    return [Waiting(*row) for row in tx.all(WAITING_QUEUES, **asked, suspects=suspects)]
+    return tx.all(WAITING_QUEUES, into=Waiting, **asked, suspects=suspects)
 
 
 def next_due(tx: Transaction, queues: Sequence[str]) -> float | None:
@@ -238,7 +237,7 @@ def _named(queues: Sequence[str]) -> str:
 
 def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
     """What this boot holds by the database: a claim whose answer was lost is found here."""
-    claims = [Claim(*row) for row in tx.all(RECALL_JOBS, boot=boot)]
+    claims = tx.all(RECALL_JOBS, into=Claim, boot=boot)
     things = pool.held_things(tx, [claim.held for claim in claims]) if claims else {}
     return [claim._replace(things=tuple(things.get(claim.job, ()))) for claim in claims]
 
@@ -272,7 +271,7 @@ def load_values(tx: Transaction, claim: Claim, steps: Iterable[StepId]) -> dict[
 
 def cancels(tx: Transaction, boot: str) -> list[Held]:
     """Jobs of this runner that somebody wants canceled."""
-    return [Held(job, epoch) for job, epoch in tx.all(CANCELS, boot=boot)]
+    return tx.all(CANCELS, into=Held, boot=boot)
 
 
 def any_open(tx: Transaction, queues: Sequence[str], knows: Sequence[str]) -> bool:
@@ -282,10 +281,8 @@ def any_open(tx: Transaction, queues: Sequence[str], knows: Sequence[str]) -> bo
 
 
 def _seconds_until(due: list[Row]) -> float | None:
-    at, now = (moment(value) for value in due[0])
-    if at is None or now is None:
-        return None
-    return max((at - now).total_seconds(), 0.0)
+    [(at, now), *_] = due
+    return seconds_until(at, now)
 
 
 def traceparents(tx: Transaction, jobs: Sequence[int]) -> dict[int, str]:

@@ -7,10 +7,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any
 
 from retoma.db import Transaction, moment
 from retoma.engine.rules.cost import UNPRICED, Bill, Charge, Payer
@@ -18,12 +18,12 @@ from retoma.engine.rules.money import Currency, plain
 from retoma.engine.rules.period import Per, span
 from retoma.engine.rules.price import priced
 from retoma.engine.store.price import prices_of
+from retoma.engine.store.rows import now
 from retoma.engine.store.verb import verb
 
 ADD_CHARGES = verb("add_charges")
 ADD_COSTS = verb("add_costs")
 LIST_COSTS = verb("list_costs")
-NOW = verb("now")
 TAKE_CHARGES = verb("take_charges")
 BITE = 5_000  # charges added up in one transaction
 MOST_DAYS = 1_000  # back from today, of which one may ask
@@ -178,7 +178,7 @@ def fold_charges(tx: Transaction, zone: str) -> Folded:
             Scope.PROVIDER: provider,
         }
         payers.add((batch, application, provider))
-        when = _instant(at)
+        when = moment(at)
         for scope, name in names.items():
             for per in PERIODS[scope] if name is not None else ():
                 period = span(when, per, zone).name
@@ -214,7 +214,7 @@ def list_costs(
     for row in rows:
         told, period, at, provider, model, unit, sort, amount = row
         if at is not None:
-            period = span(_instant(at), per, zone).name
+            period = span(moment(at), per, zone).name
         if told is None or name not in (None, told) or not first <= period <= last:
             continue
         account = sums.setdefault((told, period, provider, model), {})
@@ -229,13 +229,8 @@ def list_days(
     tx: Transaction, scope: Scope, zone: str, *, name: str, days: int
 ) -> list[CostSeen]:
     """One account day by day, the last so many days, today's among them."""
-    [(told,)] = tx.all(NOW)
-    now = _instant(told)
+    today = now(tx)
     first, last = (
-        span(each, Per.DAY, zone).name for each in (now - timedelta(days=days - 1), now)
+        span(each, Per.DAY, zone).name for each in (today - timedelta(days=days - 1), today)
     )
     return list_costs(tx, scope, zone, name=name, per=Per.DAY, first=first, last=last)
-
-
-def _instant(at: Any) -> datetime:
-    return cast("datetime", moment(at))

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from retoma.db import Transaction, moment
+from retoma.db import Transaction, seconds_until
 from retoma.engine.store.verb import verb
 
 DECLARE_DUTY = verb("declare_duty")
@@ -47,7 +46,7 @@ def take_duties(tx: Transaction, boot: str, names: Iterable[str]) -> list[Taken]
     """Take those of the named that nobody alive holds; all that this boot holds then."""
     known = json.dumps(list(names))
     return [
-        Taken(Term(name, boot, number), _seconds(due, now))
+        Taken(Term(name, boot, number), seconds_until(due, now))
         for name, number, due, now in tx.all(TAKE_DUTIES, boot=boot, names=known)
     ]
 
@@ -61,13 +60,6 @@ def holds_duty(tx: Transaction, term: Term) -> bool:
 def lay_down_duty(tx: Transaction, term: Term) -> None:
     """It is done; whoever comes next may have it."""
     tx.run(LAY_DOWN_DUTY, name=term.duty, boot=term.boot, term=term.number)
-
-
-def _seconds(due: Any, now: Any) -> float | None:
-    at, told = moment(due), moment(now)
-    if at is None or told is None:
-        return None
-    return max((at - told).total_seconds(), 0.0)
 
 
 def try_write(tx: Transaction, name: str, filler: bytes) -> None:

@@ -5,7 +5,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from retoma.db import Transaction, moment
 from retoma.engine.rules.events import EventType
@@ -126,8 +126,9 @@ def attach(tx: Transaction, boot: str, held: Held, packed: Packed) -> bool:
 
 def intend(tx: Transaction, boot: str, held: Held, packed: Packed, place: str) -> Intent | None:
     """Before bytes are put on a shelf; None where this runner no longer holds the job."""
-    row = tx.one(
+    return tx.one(
         INTEND_EVIDENCE,
+        into=Intent,
         boot=boot,
         job=held.job,
         epoch=held.epoch,
@@ -136,7 +137,6 @@ def intend(tx: Transaction, boot: str, held: Held, packed: Packed, place: str) -
         size=packed.size,
         place=place,
     )
-    return None if row is None else Intent(row[0], bool(row[1]), _at(row[2]))
 
 
 def attach_stored(
@@ -172,7 +172,11 @@ def get_evidence(tx: Transaction, sha256: str) -> Kept | None:
         return None
     codec, size, data, place, stored, now = row
     return Kept(
-        codec, size, None if data is None else bytes(data), place if stored else None, _at(now)
+        codec,
+        size,
+        None if data is None else bytes(data),
+        place if stored else None,
+        moment(now),
     )
 
 
@@ -186,7 +190,7 @@ def drop_unreferenced(tx: Transaction, after: str) -> tuple[int, str | None]:
 
 def places_left(tx: Transaction, base: str) -> list[tuple[str, datetime]]:
     rows = tx.all(PLACES_LEFT, base=base, grace=-LEAVING, bite=PAGE)
-    return [(place, _at(now)) for place, now in rows]
+    return [(place, moment(now)) for place, now in rows]
 
 
 def place_emptied(tx: Transaction, place: str) -> None:
@@ -194,8 +198,7 @@ def place_emptied(tx: Transaction, place: str) -> None:
 
 
 def _held(tx: Transaction, boot: str, held: Held) -> int | None:
-    row = tx.one(HOLD_FOR_EVIDENCE, boot=boot, job=held.job, epoch=held.epoch)
-    return None if row is None else int(row[0])
+    return tx.one(HOLD_FOR_EVIDENCE, into=int, boot=boot, job=held.job, epoch=held.epoch)
 
 
 def _check_room(tx: Transaction, held: Held, packed: Packed) -> None:
@@ -237,7 +240,3 @@ def _note(packed: Packed) -> str:
         f"cut to {packed.size:,} of {packed.cut_from:,} bytes: one piece has at most {PIECE:,},"
         f" all of a job {JOB:,}"
     )
-
-
-def _at(value: object) -> datetime:
-    return cast("datetime", moment(cast("datetime", value)))

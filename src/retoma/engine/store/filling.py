@@ -63,11 +63,12 @@ def begin(tx: Transaction, *, key: str, owner: str, submission: str) -> Begun:
     if row is not None:
         filling, batch, left, whose = row
         return Begun(filling, batch, left=bool(left), new=whose == owner and batch is None)
-    batch = tx.one(BATCH_BY_KEY, key=key)
+    batch = tx.one(BATCH_BY_KEY, into=int, key=key)
     if batch is not None:
-        return Begun(batch=batch[0])
-    made = tx.one(BEGIN_FILLING, key=key, owner=owner, lease=LEASE, submission=submission)
-    return Begun() if made is None else Begun(made[0], new=True)
+        return Begun(batch=batch)
+    about = {"key": key, "owner": owner, "submission": submission}
+    made = tx.one(BEGIN_FILLING, into=int, lease=LEASE, **about)
+    return Begun() if made is None else Begun(made, new=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +128,14 @@ def _row(job: NewJob) -> str:
 
 def accept(tx: Transaction, filling: int, owner: str) -> tuple[int, bool]:
     """All its jobs have come in: make its batch. Its id, and False where its key has another already."""
-    row = tx.one(FILLING_ABOUT, filling=filling)
-    if row is not None and row[2] is not None:
-        return row[2], True  # the answer was lost
-    if row is None or tx.one(HOLD_FILLING, filling=filling, owner=owner, lease=LEASE) is None:
+    found = tx.one(FILLING_ABOUT, filling=filling) or (None, 0, None)
+    text, jobs, batch = found
+    if batch is not None:
+        return batch, True  # the answer was lost
+    if text is None or tx.one(HOLD_FILLING, filling=filling, owner=owner, lease=LEASE) is None:
         raise DatabaseError(
             say("the submission was undone: nothing came in for {lease:g} s", lease=LEASE)
         )
-    text, jobs, _ = row
     about = json.loads(text)
     kind = about["submission"]["kind"]
     batch, opened = open_batch(tx, name=about["name"], key=about["key"], kind=kind)

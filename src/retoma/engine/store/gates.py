@@ -56,11 +56,14 @@ def declare_kinds(tx: Transaction, limits: Iterable[tuple[str, Limit]]) -> None:
 
 def set_limit(tx: Transaction, key: str, cap: int | None, *, actor: str) -> None:
     """A person's word, over the code's until it is taken back (None)."""
-    row = tx.one(UNSET_LIMIT, key=key) if cap is None else tx.one(SET_LIMIT, key=key, cap=cap)
-    if row is None:
+    if cap is None:
+        free = tx.one(UNSET_LIMIT, into=int, key=key)
+    else:
+        free = tx.one(SET_LIMIT, into=int, key=key, cap=cap)
+    if free is None:
         raise NotFound(say("there is no limit {key}", key=key))
     tell(tx, actor=actor, verb="limit.set", subject=f"{key} {cap or 'as in the code'}")
-    put_back(tx, {limit_gate(key): row[0]})
+    put_back(tx, {limit_gate(key): free})
 
 
 def room_of(tx: Transaction, keys: Iterable[str]) -> dict[str, int]:
@@ -98,7 +101,7 @@ def paused_among(tx: Transaction, batches: Iterable[int | None]) -> frozenset[in
     wanted = sorted({batch for batch in batches if batch is not None})
     if not wanted:
         return frozenset()
-    return frozenset(id_ for (id_,) in tx.all(PAUSED_BATCHES, batches=json.dumps(wanted)))
+    return frozenset(tx.all(PAUSED_BATCHES, into=int, batches=json.dumps(wanted)))
 
 
 def set_aside(tx: Transaction, shut: Sequence[tuple[int, str]]) -> None:

@@ -1,8 +1,7 @@
 """What people have set of the knobs; each change is told in the audit log with what was there."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from retoma.codec import decode, encode
 from retoma.db import Transaction, moment
@@ -70,7 +69,7 @@ def _held(tx: Transaction, declared: Declared) -> dict[str, Any]:
 
 
 def _override(text: str, changed_at: Any, changed_by: str) -> Override:
-    return Override(text, cast("datetime", moment(changed_at)), changed_by)
+    return Override(text, moment(changed_at), changed_by)
 
 
 def _stands(knob: Knob, fixed: Mapping[str, Any], override: Override | None) -> KnobSeen:

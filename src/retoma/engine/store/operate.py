@@ -199,10 +199,10 @@ def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
 
 def discard_job(tx: Transaction, job: int, why: str | None, *, actor: str) -> Job:
     """Put a dead letter away: off the list, still dead. Put away already: the same answer again."""
-    row = tx.one(DISCARD_JOB, job=job)
-    if row is not None:
+    seq = tx.one(DISCARD_JOB, into=int, job=job)
+    if seq is not None:
         details = None if why is None else encode({"why": why})
-        append_event(tx, job, row[0], EventType.DISCARDED, actor, details)
+        append_event(tx, job, seq, EventType.DISCARDED, actor, details)
     found = get_job(tx, job)
     if found.state is not State.DEAD:
         raise IllegalMove(

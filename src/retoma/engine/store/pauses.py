@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from retoma.codec import encode
-from retoma.db import Row, Transaction, moment
+from retoma.db import Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
@@ -124,22 +124,21 @@ def resume(tx: Transaction, scope: Scope, name: str, *, actor: str) -> bool:
 
 
 def list_pauses(tx: Transaction) -> list[Pause]:
-    return [_pause(row) for row in tx.all(LIST_PAUSES)]
+    return tx.all(LIST_PAUSES, into=Pause)
 
 
 def holding(tx: Transaction, kind: str, queue: str) -> Pause | None:
     """The pause that holds such a job; of several the first."""
-    row = tx.one(HOLDING_PAUSE, kind=kind, queue=queue)
-    return None if row is None else _pause(row)
+    return tx.one(HOLDING_PAUSE, into=Pause, kind=kind, queue=queue)
 
 
 def claims_under_way(tx: Transaction) -> frozenset[str]:
     """Transactions that may claim without having seen what is committed now."""
-    return frozenset(each for (each,) in tx.all(CLAIMS_UNDER_WAY))
+    return frozenset(tx.all(CLAIMS_UNDER_WAY, into=str))
 
 
 def belongings(tx: Transaction) -> list[Belongs]:
-    return [Belongs._make(row) for row in tx.all(LIST_KINDS)]
+    return tx.all(LIST_KINDS, into=Belongs)
 
 
 def declare(tx: Transaction, kinds: Iterable[Belongs]) -> None:
@@ -175,9 +174,3 @@ def _changed(
 def _ring(tx: Transaction) -> None:
     tx.run(CHANGE_PAUSES)
     tx.ring(TOPIC)
-
-
-def _pause(row: Row) -> Pause:
-    scope, name, since, actor, why = cast("tuple[str, str, Any, str, str | None]", tuple(row))
-    at = cast("datetime", moment(since))
-    return Pause(scope=Scope(scope), name=name, since=at, actor=actor, why=why)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from retoma.codec import encode
-from retoma.db import Call, Row, Transaction, moment
+from retoma.db import Call, Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.gates import POOL, Met, pool_gate
@@ -114,7 +114,7 @@ def put_items(
         f'{{"name":{quoted(name)},"value":{value},"vendor":{quoted(vendor)}}}'
         for name, value, vendor in items
     )
-    changed = [name for (name,) in tx.all(PUT_ITEMS, pool=pool, rows=f"[{rows}]")]
+    changed = tx.all(PUT_ITEMS, into=str, pool=pool, rows=f"[{rows}]")
     _tell_all(tx, actor, "pool.filled", pool, changed)
     let_in(tx, {pool: BITE})
 
@@ -388,10 +388,8 @@ def free_things(
 
 def _over(tx: Transaction, pool: str, n: int) -> list[Free]:
     """Things of those who died with them: locked first, and looked at again under the lock."""
-    seem = [id_ for (id_,) in tx.all(OVER_HOLDS, pool=pool, n=n)]
-    if not seem:
-        return []
-    return [Free(*row) for row in tx.all(END_HOLDS, items=json.dumps(seem))]
+    seem = tx.all(OVER_HOLDS, into=int, pool=pool, n=n)
+    return tx.all(END_HOLDS, into=Free, items=json.dumps(seem)) if seem else []
 
 
 def _given(taking: Taking, dealt: Mapping[Taking, Free | None]) -> Item | None:
@@ -416,7 +414,7 @@ def _hold(tx: Transaction, boot: str, given: Mapping[Taking, Item]) -> dict[Taki
         }
         for taking, item in given.items()
     ]
-    held = {id_ for (id_,) in tx.all(HOLD_THINGS, rows=json.dumps(rows))}
+    held = {*tx.all(HOLD_THINGS, into=int, rows=json.dumps(rows))}
     got = {taking: item for taking, item in given.items() if item.id in held}
     told = _telling(boot, EventType.HELD, ((t.held, item) for t, item in got.items()))
     tx.run(told.statement, **told.params)
@@ -487,26 +485,7 @@ def list_items(
 ) -> list[ItemSeen]:
     """By name, those after one."""
     _known(tx, pool)
-    found = tx.all(LIST_ITEMS, pool=pool, after=after, most=limit)
-    return [_item_seen(row) for row in found]
-
-
-def _item_seen(row: Row) -> ItemSeen:
-    name, value, vendor, state, reason, uses, failures, score, ready, used, job, scope = row
-    return ItemSeen(
-        name=name,
-        value=value,
-        vendor=vendor,
-        state=state,
-        reason=reason,
-        uses=uses,
-        failures=failures,
-        score=score,
-        ready_at=moment(ready),
-        used_at=moment(used),
-        job=job,
-        scope=scope,
-    )
+    return tx.all(LIST_ITEMS, into=ItemSeen, pool=pool, after=after, most=limit)
 
 
 def _known(tx: Transaction, pool: str) -> None:

@@ -4,10 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import cast
 
-from retoma.db import Row, Transaction, moment
-from retoma.engine.rules.money import Currency
+from retoma.db import Transaction
 from retoma.engine.rules.price import Key, Price, began, in_force, shipped
 from retoma.engine.store.rows import tell
 from retoma.engine.store.verb import verb
@@ -31,13 +29,15 @@ class Exchange:
 def prices_of(tx: Transaction, providers: Iterable[str]) -> dict[Key, Price]:
     """What their units cost now. An operator's word comes before the shipped list."""
     wanted = sorted(set(providers) - {""})
-    set_ = [_price(row) for each in wanted for row in tx.all(FIND_PRICES, provider=each)]
+    set_ = [
+        price for each in wanted for price in tx.all(FIND_PRICES, into=Price, provider=each)
+    ]
     return in_force([*shipped(), *set_])
 
 
 def list_prices(tx: Transaction) -> list[Price]:
     """The shipped ones, and those that somebody has set, also for later."""
-    set_ = [_price(row) for row in tx.all(LIST_PRICES)]
+    set_ = tx.all(LIST_PRICES, into=Price)
     return sorted(
         [*shipped(), *set_],
         key=lambda each: (each.provider, each.model, each.unit, began(each)),
@@ -78,21 +78,4 @@ def put_exchange(
 
 def exchange(tx: Transaction) -> Exchange | None:
     """As it is now; None: nobody has said."""
-    row = tx.one(FIND_EXCHANGE)
-    if row is None:
-        return None
-    return Exchange(Decimal(row[0]), cast("datetime", moment(row[1])), row[2])
-
-
-def _price(row: Row) -> Price:
-    provider, model, unit, amount, currency, per, since, actor = row
-    return Price(
-        provider=provider,
-        model=model,
-        unit=unit,
-        amount=Decimal(amount),
-        currency=Currency(currency),
-        per=per,
-        since=cast("datetime", moment(since)),
-        by=actor,
-    )
+    return tx.one(FIND_EXCHANGE, into=Exchange)

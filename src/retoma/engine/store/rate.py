@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from retoma.db import Transaction, moment
+from retoma.db import Transaction
 from retoma.engine.rules.adaptive_rate import (
     START,
     Observed,
@@ -152,16 +152,23 @@ def report(
 
 
 def list_rates(tx: Transaction) -> list[RateSeen]:
-    return [_rate_seen(*row) for row in tx.all(LIST_RATES)]
+    return [_with_burst(seen) for seen in tx.all(LIST_RATES, into=RateSeen)]
 
 
 def _locked(tx: Transaction, key: str, *, adopt: bool) -> _Bucket:
-    row = tx.one(COUNT_TOKENS, key=key)
-    if adopt and (row is None or not row[5]):
+    bucket = _bucket(tx, key)
+    if adopt and (bucket is None or not bucket.adaptive):
         tx.run(ADOPT_RATE, key=key, start=START, burst=MOST)
-        row = tx.one(COUNT_TOKENS, key=key)
-    if row is None:
+        bucket = _bucket(tx, key)
+    if bucket is None:
         raise NotFound(say("no rate is called {key!r}", key=key))
+    return bucket
+
+
+def _bucket(tx: Transaction, key: str) -> _Bucket | None:
+    row = tx.one(COUNT_TOKENS, key=key)
+    if row is None:
+        return None
     saved, rate, burst, counted, pause, adaptive, bound, *learned, elapsed, recorded = row
     ceiling, cuts, passed, blocked, usual = learned
     state = RateState(
@@ -208,31 +215,10 @@ def _adapted(
     return state
 
 
-def _rate_seen(
-    key: str,
-    rate: float,
-    burst: float,
-    tokens: float,
-    adaptive: int,
-    bound: float | None,
-    ceiling: float | None,
-    refused: int,
-    refused_at: Any,
-    paused_until: Any,
-) -> RateSeen:
-    most = burst
-    if adaptive:
-        state = RateState(rate=rate, ceiling=ceiling)
-        most = burst_of(state, burst=burst, trusted=bound is not None and rate >= bound)
-    return RateSeen(
-        key,
-        rate,
-        most,
-        tokens,
-        bool(adaptive),
-        bound,
-        ceiling,
-        refused,
-        moment(refused_at),
-        moment(paused_until),
-    )
+def _with_burst(seen: RateSeen) -> RateSeen:
+    """An adaptive rate permits at once what its state does."""
+    if not seen.adaptive:
+        return seen
+    state = RateState(rate=seen.per_second, ceiling=seen.ceiling)
+    trusted = seen.bound is not None and seen.per_second >= seen.bound
+    return replace(seen, burst=burst_of(state, burst=seen.burst, trusted=trusted))

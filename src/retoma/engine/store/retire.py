@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import cast
 
 from retoma.codec import encode
 from retoma.db import Statement, Transaction, adhoc, moment
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.store.cost import MOST_DAYS
-from retoma.engine.store.rows import tell
+from retoma.engine.store.rows import now, tell
 from retoma.engine.store.verb import verb
 from retoma.words import say
 
@@ -29,7 +28,6 @@ KEEP_REFERENCE = verb("keep_reference")
 LIST_REFERENCES = verb("list_references")
 MAY_RETIRE = verb("may_retire")
 NEXT_ALERTS = verb("next_alerts")
-NOW = verb("now")
 OLD_BATCHES = verb("old_batches")
 OLD_EVENTS = verb("old_events")
 OLD_JOBS = verb("old_jobs")
@@ -102,11 +100,10 @@ def bounds(
     tx: Transaction, *, done: float | None, dead: float | None, events: float | None
 ) -> Bounds:
     """From lengths of time; None keeps for ever."""
-    [(told,)] = tx.all(NOW)
-    now = cast("datetime", moment(told))
+    at = now(tx)
 
     def before(length: float | None) -> datetime:
-        return NEVER if length is None else now - timedelta(seconds=length)
+        return NEVER if length is None else at - timedelta(seconds=length)
 
     return Bounds(
         done_before=before(done), dead_before=before(dead), events_before=before(events)
@@ -115,14 +112,13 @@ def bounds(
 
 def may_retire(tx: Transaction) -> bool:
     """Whether this process may delete what is old: on PostgreSQL its role needs the right to."""
-    [(may,)] = tx.all(MAY_RETIRE)
-    return bool(may)
+    [may] = tx.all(MAY_RETIRE, into=bool)
+    return may
 
 
 def keep_pass(tx: Transaction, retired: Mapping[str, int]) -> None:
     """What a pass has deleted, for whoever asks when the last one was."""
-    [(at,)] = tx.all(NOW)
-    tx.run(KEEP_PASS, told=encode({"at": cast("datetime", moment(at)).isoformat(), **retired}))
+    tx.run(KEEP_PASS, told=encode({"at": now(tx).isoformat(), **retired}))
 
 
 def keep_references(tx: Transaction, references: Sequence[Reference]) -> None:
@@ -139,10 +135,7 @@ def keep_references(tx: Transaction, references: Sequence[Reference]) -> None:
 
 
 def list_references(tx: Transaction) -> list[Reference]:
-    return [
-        Reference(table, column, Refers(what))
-        for table, column, what in tx.all(LIST_REFERENCES)
-    ]
+    return tx.all(LIST_REFERENCES, into=Reference)
 
 
 def old_jobs(tx: Transaction, bounds: Bounds, after: int) -> Page:
@@ -155,7 +148,7 @@ def old_jobs(tx: Transaction, bounds: Bounds, after: int) -> Page:
         dead_before=bounds.dead_before,
     )
     old = [job for job, _, goes in rows if goes]
-    more = len(rows) == PAGE and cast("datetime", moment(rows[-1][1])) < bounds.youngest
+    more = len(rows) == PAGE and moment(rows[-1][1]) < bounds.youngest
     return Page(old, rows[-1][0] if rows else after, more)
 
 
@@ -163,11 +156,12 @@ def retire_jobs(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor: 
     """Delete those that are still old, still ended and referred to by nobody; how many."""
     held = tx.all(
         HOLD_OLD_JOBS,
+        into=int,
         jobs=json.dumps(list(jobs)),
         done_before=bounds.done_before,
         dead_before=bounds.dead_before,
     )
-    goes = _unreferred(tx, Refers.JOB, [job for (job,) in held])
+    goes = _unreferred(tx, Refers.JOB, held)
     if not goes:
         return 0
     gone = len(tx.all(RETIRE_JOBS, jobs=json.dumps(goes)))
@@ -179,7 +173,7 @@ def retire_jobs(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor: 
 
 def old_events(tx: Transaction, bounds: Bounds, after: int) -> Page:
     rows = tx.all(OLD_EVENTS, after=after, page=PAGE)
-    old = [job for job, at in rows if cast("datetime", moment(at)) < bounds.events_before]
+    old = [job for job, at in rows if moment(at) < bounds.events_before]
     return Page(old, rows[-1][0] if rows else after, len(rows) == PAGE and bool(old))
 
 
@@ -203,16 +197,17 @@ def retire_alerts(tx: Transaction, bounds: Bounds, after: int) -> Page:
     if not seen:
         return Page([], after, False)
     last, since = seen[-1]
-    old = tx.all(RETIRE_ALERTS, after=after, last=last, events_before=bounds.events_before)
+    before = bounds.events_before
+    old = tx.all(RETIRE_ALERTS, into=int, after=after, last=last, events_before=before)
     # What was raised later cannot have been closed before.
-    more = cast("datetime", moment(since)) < bounds.events_before
-    return Page([id_ for (id_,) in old], last, more and len(seen) == RETIRE_CHUNK)
+    more = moment(since) < before
+    return Page(old, last, more and len(seen) == RETIRE_CHUNK)
 
 
 def retire_batches(tx: Transaction, bounds: Bounds, after: int, *, actor: str) -> Page:
     """Delete a bite of old batches that have no job any more, with their ledgers."""
-    found = tx.all(OLD_BATCHES, done_before=bounds.done_before, after=after, bite=RETIRE_CHUNK)
-    old = [batch for (batch,) in found]
+    which = {"done_before": bounds.done_before, "after": after, "bite": RETIRE_CHUNK}
+    old = tx.all(OLD_BATCHES, into=int, **which)
     goes = _unreferred(tx, Refers.BATCH, old)
     if goes:
         tx.all(RETIRE_BATCHES, batches=json.dumps(goes))
@@ -222,13 +217,12 @@ def retire_batches(tx: Transaction, bounds: Bounds, after: int, *, actor: str) -
 
 def retire_own(tx: Transaction) -> int:
     """What the engine keeps for itself and nobody asks for any more."""
-    [(told,)] = tx.all(NOW)
-    now = cast("datetime", moment(told))
-    runners = tx.all(RETIRE_RUNNERS, runners_before=now - RUNNERS, bite=RETIRE_CHUNK)
+    at = now(tx)
+    runners = tx.all(RETIRE_RUNNERS, runners_before=at - RUNNERS, bite=RETIRE_CHUNK)
     tx.run(RETIRE_RUNNER_TOTALS)
-    pace = tx.all(RETIRE_PACE, pace_before=now - PACE)
-    ticks = tx.all(RETIRE_TICKS, ticks_before=now - TICKS)
-    costs = tx.all(RETIRE_COSTS, costs_before=f"{now - COSTS:%Y-%m-%d}")
+    pace = tx.all(RETIRE_PACE, pace_before=at - PACE)
+    ticks = tx.all(RETIRE_TICKS, ticks_before=at - TICKS)
+    costs = tx.all(RETIRE_COSTS, costs_before=f"{at - COSTS:%Y-%m-%d}")
     return len(runners) + len(pace) + len(ticks) + len(costs)
 
 
@@ -236,7 +230,7 @@ def _unreferred(tx: Transaction, what: Refers, ids: list[int]) -> list[int]:
     named: set[int] = set()
     for each in list_references(tx):
         if each.what is what and ids:
-            named |= {int(id_) for (id_,) in tx.all(_naming(each), ids=json.dumps(ids))}
+            named |= {*tx.all(_naming(each), into=int, ids=json.dumps(ids))}
     return [id_ for id_ in ids if id_ not in named]
 
 

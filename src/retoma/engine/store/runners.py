@@ -126,11 +126,11 @@ class Drained:
 
 def drain_runner(tx: Transaction, boot: str, *, actor: str) -> Drained:
     """Ask a runner to leave as if its process had been told to; asked twice it is asked once."""
-    row = tx.one(REQUEST_DRAIN, boot=boot)
-    if row is not None:
-        tell(tx, actor=actor, verb="runner.drain_requested", subject=f"{row[0]} {boot}")
+    asked = tx.one(REQUEST_DRAIN, into=str, boot=boot)
+    if asked is not None:
+        tell(tx, actor=actor, verb="runner.drain_requested", subject=f"{asked} {boot}")
         tx.ring(f"{DRAIN}{boot}")
-        return Drained(boot, row[0], "alive")
+        return Drained(boot, asked, "alive")
     found = tx.one(GET_RUNNER, boot=boot)
     if found is None:
         raise NotFound(say("there is no runner {boot}", boot=boot))
@@ -150,11 +150,12 @@ def move_runner(
     tx: Transaction, boot: str, to: str, *, actor: str, why: str | None = None
 ) -> bool:
     """A living runner is leaving, gone or lost; whether this call made it so."""
-    row = tx.one(MOVE_RUNNER, boot=boot, to=to)
-    if row is None:
+    moved = tx.one(MOVE_RUNNER, boot=boot, to=to)
+    if moved is None:
         return False
+    _, name = moved
     details = None if why is None else json.dumps({"why": why})
-    tell(tx, actor=actor, verb=f"runner.{to}", subject=row[1], details=details)
+    tell(tx, actor=actor, verb=f"runner.{to}", subject=name, details=details)
     return True
 
 

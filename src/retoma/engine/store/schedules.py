@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, cast
 
-from retoma.db import Row, Transaction, moment
+from retoma.db import Row, Transaction, moment, seconds_until
 from retoma.engine.log import get_logger
 from retoma.engine.rules.cron import Cron
 from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.engine.rules.job import Job
-from retoma.engine.store.rows import tell
+from retoma.engine.store.rows import now, tell
 from retoma.engine.store.submit import NewJob, Submission, submit_job
 from retoma.engine.store.verb import verb
 from retoma.words import say
@@ -27,7 +27,6 @@ KEEP_TICK = verb("keep_tick")
 LIST_SCHEDULES = verb("list_schedules")
 NAME_TICK = verb("name_tick")
 NEXT_TICK = verb("next_tick")
-NOW = verb("now")
 PAUSE_SCHEDULE = verb("pause_schedule")
 REMOVE_SCHEDULE = verb("remove_schedule")
 UNPAUSE_SCHEDULE = verb("unpause_schedule")
@@ -88,7 +87,7 @@ def declare_schedules(tx: Transaction, plans: Sequence[Plan], *, actor: str) -> 
     known = {each.name: each.plan for each in list_schedules(tx)}
     changed = [plan for plan in plans if known.get(plan.name) != plan]
     for plan in changed:
-        next_at = Cron(plan.cron, plan.timezone).after(_now(tx))
+        next_at = Cron(plan.cron, plan.timezone).after(now(tx))
         tx.run(DECLARE_SCHEDULE, next_at=next_at, **_columns(plan))
         tell(tx, actor=actor, verb="schedule.declared", subject=plan.name)
     return len(changed)
@@ -115,7 +114,7 @@ def pause_schedule(tx: Transaction, name: str, *, actor: str) -> Schedule:
 def unpause_schedule(tx: Transaction, name: str, *, actor: str) -> Schedule:
     """It goes on with its next tick; those of the pause were not missed, they were paused."""
     plan = get_schedule(tx, name).plan
-    next_at = Cron(plan.cron, plan.timezone).after(_now(tx))
+    next_at = Cron(plan.cron, plan.timezone).after(now(tx))
     if tx.one(UNPAUSE_SCHEDULE, name=name, next_at=next_at) is not None:
         tell(tx, actor=actor, verb="schedule.unpaused", subject=name)
     return get_schedule(tx, name)
@@ -131,16 +130,16 @@ def run_schedule(tx: Transaction, name: str, *, actor: str) -> Job:
     """One run now, beside its ticks; also of one that is paused."""
     plan = get_schedule(tx, name).plan
     tell(tx, actor=actor, verb="schedule.run", subject=name)
-    return cast("Job", _submit_tick(tx, plan, _now(tx)))
+    return cast("Job", _submit_tick(tx, plan, now(tx)))
 
 
 def tick_schedules(tx: Transaction) -> int:
     """Submit what is due, every tick once; how many jobs that made."""
-    now, made = _now(tx), 0
+    at, made = now(tx), 0
     for *columns, next_at in tx.all(DUE_SCHEDULES, limit=AT_A_TIME):
-        plan, was = _plan(columns), cast("datetime", moment(next_at))
+        plan, was = _plan(columns), moment(next_at)
         try:
-            made += _tick(tx, plan, was, now)
+            made += _tick(tx, plan, was, at)
         except BadInput as error:
             # Written down by a retoma that knows more zones than this one: the others go on.
             log.error("schedule.unreadable", schedule=plan.name, error=str(error))  # noqa: TRY400
@@ -149,8 +148,7 @@ def tick_schedules(tx: Transaction) -> int:
 
 def seconds_to_next_tick(tx: Transaction) -> float | None:
     [(at, now)] = tx.all(NEXT_TICK)
-    due, told = moment(at), cast("datetime", moment(now))
-    return None if due is None else max((due - told).total_seconds(), 0.0)
+    return seconds_until(at, now)
 
 
 def _tick(tx: Transaction, plan: Plan, was: datetime, now: datetime) -> int:
@@ -193,11 +191,6 @@ def _submit_tick(tx: Transaction, plan: Plan, at: datetime) -> Job | None:
     return job
 
 
-def _now(tx: Transaction) -> datetime:
-    [(now,)] = tx.all(NOW)
-    return cast("datetime", moment(now))
-
-
 def _columns(plan: Plan) -> dict[str, str | int]:
     return {name: getattr(plan, name) for name in Plan.__dataclass_fields__}
 
@@ -212,7 +205,7 @@ def _schedule(row: Row) -> Schedule:
     return Schedule(
         plan=_plan(columns),
         paused_at=moment(paused_at),
-        next_at=cast("datetime", moment(next_at)),
+        next_at=moment(next_at),
         last_at=moment(last_at),
         last_job=last_job,
     )

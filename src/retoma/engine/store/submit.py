@@ -178,10 +178,10 @@ def in_batch(about: Submission, batch: int) -> Submission:
 
 def open_batch(tx: Transaction, *, name: str, key: str, kind: str) -> tuple[int, bool]:
     """A batch, and whether it is new: the same key finds the same one."""
-    row = tx.one(OPEN_BATCH, name=name, key=key, kind=kind)
-    if row is not None:
-        return row[0], True
-    [(found,)] = tx.all(BATCH_BY_KEY, key=key)
+    made = tx.one(OPEN_BATCH, into=int, name=name, key=key, kind=kind)
+    if made is not None:
+        return made, True
+    [found] = tx.all(BATCH_BY_KEY, into=int, key=key)
     return found, False
 
 
@@ -238,11 +238,11 @@ def _keyed(
 
 
 def _submission(tx: Transaction, about: Submission, rows: str, offset: int) -> dict[str, Any]:
-    last = tx.one(LAST_JOB) if tx.dialect == "sqlite" else None
+    last = tx.one(LAST_JOB, into=int) if tx.dialect == "sqlite" else None
     return {
         "rows": rows,
         "offset": offset,
-        "last": last[0] if last else 0,
+        "last": last or 0,
         "kind": about.kind,
         "version": about.version,
         "queue": about.queue,

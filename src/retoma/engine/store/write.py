@@ -103,8 +103,7 @@ def saved_already(tx: Transaction, held: Held, step: StepId, state: StepState) -
 
 def hold_job(tx: Transaction, boot: str, held: Held) -> bool | None:
     """Lock it for this transaction: whether it is still wanted, None where we no longer have it."""
-    row = tx.one(HOLD_JOB, boot=boot, job=held.job, epoch=held.epoch)
-    return None if row is None else bool(row[0])
+    return tx.one(HOLD_JOB, into=bool, boot=boot, job=held.job, epoch=held.epoch)
 
 
 def hold_jobs(tx: Transaction, boot: str, held: Iterable[Held]) -> dict[Held, bool]:
@@ -121,8 +120,7 @@ def save_step(tx: Transaction, boot: str, held: Held, step: StepId, value: str) 
 
 def ended_already(tx: Transaction, held: Held) -> State | None:
     """How this very claim has ended, if it has: asked only after an answer was lost."""
-    row = tx.one(ENDED_ALREADY, job=held.job, epoch=held.epoch)
-    return None if row is None else State(row[0])
+    return tx.one(ENDED_ALREADY, into=State, job=held.job, epoch=held.epoch)
 
 
 def count_refused(tx: Transaction, boot: str, kinds: Mapping[str, int]) -> None:
@@ -133,10 +131,10 @@ def count_refused(tx: Transaction, boot: str, kinds: Mapping[str, int]) -> None:
 
 def tell_stalled(tx: Transaction, boot: str, held: Held, details: str) -> bool:
     """Put into its timeline where a silent job stands; whether this runner still holds it."""
-    row = tx.one(HOLD_FOR_EVIDENCE, boot=boot, job=held.job, epoch=held.epoch)
-    if row is None:
+    seq = tx.one(HOLD_FOR_EVIDENCE, into=int, boot=boot, job=held.job, epoch=held.epoch)
+    if seq is None:
         return False
-    append_event(tx, held.job, row[0], EventType.STALLED, boot, details, epoch=held.epoch)
+    append_event(tx, held.job, seq, EventType.STALLED, boot, details, epoch=held.epoch)
     return True
 
 

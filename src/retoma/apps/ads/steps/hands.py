@@ -66,17 +66,20 @@ class Hands:
     async def worker(self, worker: str) -> Worker:
         place = SecretPlace("ads_workers", "api_key", worker)
         row, key = await self._with_secret(place, store.GET_WORKER, worker=worker)
-        return Worker(row[0], row[1], row[2], key or Secret(""), row[3])
+        id_, name, url, storage_domain = row
+        return Worker(id_, name, url, key or Secret(""), storage_domain)
 
     async def writer(self, writer: str) -> Writer:
         place = SecretPlace("ads_writers", "api_key", writer)
         row, key = await self._with_secret(place, store.GET_WRITER, writer=writer)
-        return Writer(row[0], row[1], row[2], key or Secret(""))
+        id_, name, url = row
+        return Writer(id_, name, url, key or Secret(""))
 
     async def proxy(self, proxy: str) -> Proxy:
         place = SecretPlace("ads_proxies", "password", proxy)
         row, password = await self._with_secret(place, store.GET_PROXY, proxy=proxy)
-        return Proxy(row[0], row[1], row[2], row[3], row[4], password)
+        id_, name, host, port, username = row
+        return Proxy(id_, name, host, port, username, password)
 
     async def _with_secret(
         self, place: SecretPlace, statement: Statement, **params: str

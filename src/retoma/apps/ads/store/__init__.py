@@ -66,7 +66,6 @@ from retoma.apps.ads.store.rows import (
     STORAGE,
     Sort,
     holds,
-    json_of,
     tell_progress,
 )
 from retoma.apps.ads.store.sessions import (
@@ -171,7 +170,6 @@ __all__ = [
     "get_state",
     "give_writer",
     "holds",
-    "json_of",
     "keep_counts",
     "keep_test",
     "lacks_sessions",

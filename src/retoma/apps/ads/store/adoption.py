@@ -29,7 +29,7 @@ def remember(
 ) -> set[str]:
     """Those of them that nobody had taken over before."""
     rows = json.dumps([{"old": old, "new": new} for old, new in ids.items()])
-    return {old for (old,) in tx.all(ADOPT_IDS, source=source, sort=sort, rows=rows)}
+    return {*tx.all(ADOPT_IDS, into=str, source=source, sort=sort, rows=rows)}
 
 
 def adopt_missions(

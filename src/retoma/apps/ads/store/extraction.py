@@ -37,14 +37,12 @@ class Place:
 
 def parks_of(tx: db.Transaction, mission: str) -> int:
     """How often a person let it go on."""
-    row = tx.one(COUNT_PARKS, mission=mission)
-    return 0 if row is None else int(row[0])
+    return tx.one(COUNT_PARKS, into=int, mission=mission) or 0
 
 
 def scrape_job(tx: db.Transaction, mission: str) -> str | None:
     """Under which id a worker has it."""
-    row = tx.one(SCRAPE_JOB, mission=mission)
-    return None if row is None else row[0]
+    return tx.one(SCRAPE_JOB, into=str, mission=mission)
 
 
 def assign(tx: Transaction, mission: str, place: Place, job: int) -> Place | None:
@@ -53,12 +51,12 @@ def assign(tx: Transaction, mission: str, place: Place, job: int) -> Place | Non
     given = {"worker": place.worker, "session": place.session, "proxy": place.proxy}
     if tx.one(ASSIGN_MISSION, mission=mission, job=job, **given) is None:
         return None
-    named = tx.one(TAKE_WORKER, worker=place.worker, mission=mission)
+    name = tx.one(TAKE_WORKER, into=str, worker=place.worker, mission=mission)
     tx.run(SERVE_MISSION, session=place.session, mission=mission)
     tx.run(COUNT_SERVED, session=place.session)
     told = {
         "worker_id": place.worker,
-        "worker_name": None if named is None else named[0],
+        "worker_name": name,
         "proxy_name": place.proxy,
         "mission_id": mission,
     }
@@ -122,12 +120,12 @@ def forget_scrape(tx: Transaction, worker: str, job_id: str) -> None:
 
 def left_scrapes(tx: db.Transaction, worker: str) -> list[str]:
     """Scrapes of a worker that nobody saw end."""
-    return [str(job_id) for (job_id,) in tx.all(LEFT_SCRAPES, worker=worker)]
+    return tx.all(LEFT_SCRAPES, into=str, worker=worker)
 
 
 def leave_worker(tx: Transaction, mission: str, place: Place) -> None:
     """The worker is done with a mission; a session that has done its share is given to nobody else."""
     tx.run(LEAVE_SESSION, session=place.session, mission=mission)
-    row = tx.one(FREE_WORKER, worker=place.worker, mission=mission)
-    if row is not None and row[0] >= tx.knob("ads.session_limit"):
+    served = tx.one(FREE_WORKER, into=int, worker=place.worker, mission=mission)
+    if served is not None and served >= tx.knob("ads.session_limit"):
         withdraw(tx, place.worker, "session_limit")

@@ -85,8 +85,7 @@ def note_refusal(tx: Transaction, mission: str, code: str, message: str) -> None
 
 def _goes_on(tx: Transaction, mission: str) -> bool:
     """What was canceled meanwhile is never tried again."""
-    row = tx.one(MISSION_GOES_ON, mission=mission)
-    return row is not None and bool(row[0])
+    return bool(tx.one(MISSION_GOES_ON, into=bool, mission=mission))
 
 
 def _used(tx: Transaction, mission: str, error: Error) -> int:
@@ -98,9 +97,9 @@ def _used(tx: Transaction, mission: str, error: Error) -> int:
 
 def fail_mission(tx: Transaction, mission: str, code: str, message: str) -> None:
     text = in_portuguese(message)
-    row = tx.one(FAIL_MISSION, mission=mission, code=code, message=text)
-    if row is not None:
-        told = {"error_code": code, "error_message": text, "retry_count": row[0]}
+    retries = tx.one(FAIL_MISSION, into=int, mission=mission, code=code, message=text)
+    if retries is not None:
+        told = {"error_code": code, "error_message": text, "retry_count": retries}
         tell(tx, Event.MISSION_FAILED, told, mission=mission)
 
 

@@ -9,13 +9,7 @@ from typing import Any
 from retoma import db
 from retoma.apps.ads.model import Checkpoint, Event, MediaType, Mission, NewMission, Status
 from retoma.apps.ads.store.orchestrator import open_sessions, stop
-from retoma.apps.ads.store.rows import (
-    EXTRACTION,
-    numbers,
-    read_record,
-    tell,
-    verb,
-)
+from retoma.apps.ads.store.rows import EXTRACTION, numbers, tell, verb
 from retoma.codec import encode
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.rules.states import ParkReason, State
@@ -156,17 +150,15 @@ def list_missions(
     tx: db.Transaction, search: MissionSearch, *, before: str | None = None, n: int = 50
 ) -> list[MissionRecord]:
     """The newest first."""
-    rows = tx.all(LIST_MISSIONS, before=before, n=n, **search.asked())
-    return [read_record(MissionRecord, row) for row in rows]
+    return tx.all(LIST_MISSIONS, into=MissionRecord, before=before, n=n, **search.asked())
 
 
 def list_running_missions(tx: db.Transaction, n: int) -> list[RunningMission]:
-    return [read_record(RunningMission, row) for row in tx.all(LIST_UNDERWAY, n=n)]
+    return tx.all(LIST_UNDERWAY, into=RunningMission, n=n)
 
 
 def look_up_mission(tx: db.Transaction, mission: str) -> MissionRecord | None:
-    row = tx.one(GET_MISSION, mission=mission)
-    return None if row is None else read_record(MissionRecord, row)
+    return tx.one(GET_MISSION, into=MissionRecord, mission=mission)
 
 
 def get_mission(tx: db.Transaction, mission: str) -> MissionRecord:
@@ -177,8 +169,7 @@ def get_mission(tx: db.Transaction, mission: str) -> MissionRecord:
 
 
 def get_mission_holder(tx: db.Transaction, mission: str) -> MissionHolder:
-    row = tx.one(WHO_HAS_IT, mission=mission)
-    return MissionHolder(*[None] * 6) if row is None else read_record(MissionHolder, row)
+    return tx.one(WHO_HAS_IT, into=MissionHolder, mission=mission) or MissionHolder(*[None] * 6)
 
 
 def count_by_status(tx: db.Transaction) -> dict[str, int]:
@@ -189,7 +180,7 @@ def count_by_status(tx: db.Transaction) -> dict[str, int]:
 
 def find_missions(tx: db.Transaction, search: MissionSearch, *, most: int) -> list[str]:
     """All that are like that, also on other pages."""
-    found = [str(id_) for (id_,) in tx.all(FIND_MISSIONS, n=most + 1, **search.asked())]
+    found = tx.all(FIND_MISSIONS, into=str, n=most + 1, **search.asked())
     if len(found) > most:
         raise BadInput(
             say(
@@ -284,17 +275,17 @@ def _ask_to_cancel(tx: Transaction, mission: str, actor: str) -> bool:
     told = {"canceled_by": actor, "previous_checkpoint": checkpoint}
     tell(tx, Event.MISSION_CANCELED, told, mission=mission)
     tx.tell("ads.mission_canceled", mission, actor=actor)  # no job moves: it is followed on
-    parked = tx.one(PARKED_STORAGE, mission=mission)
+    parked = tx.one(PARKED_STORAGE, into=int, mission=mission)
     if parked is not None:
-        tx.cancel(parked[0], actor=actor)  # no writer has anything of it
+        tx.cancel(parked, actor=actor)  # no writer has anything of it
     return True
 
 
 def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> None:
     """ "Continuar": those that wait for a person go on; all of them, or none."""
     for mission in missions:
-        row = tx.one(PARKED_JOB, mission=mission)
-        if row is None:
+        job = tx.one(PARKED_JOB, into=int, mission=mission)
+        if job is None:
             raise IllegalMove(
                 say(
                     "{mission} is {status}: nothing of it waits for a person",
@@ -302,14 +293,14 @@ def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> No
                     status=get_mission(tx, mission).status,
                 )
             )
-        unpark(tx, job=row[0], actor=actor)
+        unpark(tx, job, actor=actor)
     open_sessions(tx)
 
 
 def stop_now(tx: Transaction, *, actor: str) -> list[str]:
     """ "Parar agora": what runs is canceled too; which missions that were."""
     stop(tx, actor=actor)
-    running = [mission for (mission,) in tx.all(LIST_RUNNING)]
+    running = tx.all(LIST_RUNNING, into=str)
     return [mission for mission in running if _ask_to_cancel(tx, mission, actor)]
 
 

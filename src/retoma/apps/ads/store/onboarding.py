@@ -5,8 +5,9 @@ from datetime import date
 from typing import Any
 
 from retoma.apps.ads.model import NewMission
-from retoma.apps.ads.store.rows import json_of, verb
+from retoma.apps.ads.store.rows import verb
 from retoma.db import Transaction
+from retoma.db.rows import read_json
 
 KNOWN_MISSIONS = verb("known_missions")
 KNOWN_PROXIES = verb("known_proxies")
@@ -52,7 +53,7 @@ def known_missions(tx: Transaction, wanted: Sequence[NewMission]) -> dict[Hashab
     until = max(each.date_end for each in wanted).isoformat()
     rows: Sequence[Any] = tx.all(KNOWN_MISSIONS, since=since, until=until)
     return {
-        mission_key(start, end, media, json_of(languages)): id_
+        mission_key(start, end, media, read_json(languages)): id_
         for id_, start, end, media, languages in rows
     }
 

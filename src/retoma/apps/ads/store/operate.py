@@ -58,11 +58,10 @@ class ThingSeen:
 
 
 def look_at_thing(tx: Transaction, sort: Sort, id_: str) -> ThingSeen:
-    row = tx.one(LOOK_AT_THING, sort=sort, id=id_)
-    if row is None:
+    found = tx.one(LOOK_AT_THING, into=ThingSeen, sort=sort, id=id_)
+    if found is None:
         raise NotFound(say("there is no {id}; nothing was changed", id=id_))
-    name, active, domain, used = row
-    return ThingSeen(name, bool(active), domain, bool(used))
+    return found
 
 
 # — switched —
@@ -107,9 +106,9 @@ def deactivate(tx: Transaction, sort: Sort, ids: Sequence[str], *, actor: str) -
 
 def _withdraw_sessions(tx: Transaction, proxies: Sequence[str]) -> None:
     for proxy in proxies:
-        row = tx.one(SESSION_BY_PROXY, proxy=proxy)
-        if row is not None:
-            withdraw(tx, row[0], "proxy deactivated")
+        worker = tx.one(SESSION_BY_PROXY, into=str, proxy=proxy)
+        if worker is not None:
+            withdraw(tx, worker, "proxy deactivated")
 
 
 # — deleted —
@@ -272,8 +271,8 @@ def relocate(tx: Transaction, worker: str, *, actor: str) -> None:
         tx.cancel(job, actor=actor)
     lose_session(tx, session, AWAY)
     tx.run(LEAVE_SCRAPES, session=session)  # also where it was lost for another reason before
-    kept = tx.one(HELD_PROXY, job=job)
+    kept = tx.one(HELD_PROXY, into=str, job=job)
     if kept is not None:
-        pool.declare_free(tx, PROXIES, kept[0], actor=actor)
+        pool.declare_free(tx, PROXIES, kept, actor=actor)
     end_session(tx, session, GONE)
     tx.tell("ads.worker_relocated", worker, {"session": session, "proxy": proxy}, actor=actor)

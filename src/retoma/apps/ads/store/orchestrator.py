@@ -3,13 +3,8 @@
 from dataclasses import dataclass
 
 from retoma import db
-from retoma.apps.ads.store.rows import (
-    SESSION,
-    SESSIONS,
-    read_record,
-    seconds_between,
-    verb,
-)
+from retoma.apps.ads.store.rows import SESSION, SESSIONS, verb
+from retoma.db import seconds_until
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
@@ -37,10 +32,10 @@ class OrchestratorState:
 
 
 def get_state(tx: db.Transaction) -> OrchestratorState:
-    row = tx.one(COUNT_MISSIONS)
-    if row is None:
+    found = tx.one(COUNT_MISSIONS, into=OrchestratorState)
+    if found is None:
         raise BadInput(say("the ads application is not installed here"))
-    return read_record(OrchestratorState, row)
+    return found
 
 
 def start(tx: Transaction, *, actor: str) -> bool:
@@ -58,7 +53,7 @@ def stop(tx: Transaction, *, actor: str) -> bool:
     changed = tx.one(SET_WISH, wish="stopped", actor=actor) is not None
     if changed:
         tx.tell("ads.stopped", "orchestrator", actor=actor)
-    offered = [worker for (worker,) in tx.all(OFFERED_SESSIONS)]
+    offered = tx.all(OFFERED_SESSIONS, into=str)
     if offered:  # what waits stays where it is
         tx.switch_things(SESSIONS, offered, on=False, reason="stopped", actor=actor)
     return changed
@@ -66,15 +61,14 @@ def stop(tx: Transaction, *, actor: str) -> bool:
 
 def _offer_again(tx: Transaction, *, actor: str) -> None:
     """Sessions that are ready, have not done their share and have not ended since it was stopped."""
-    workers = [row[0] for row in tx.all(READY_WORKERS, most=tx.knob("ads.session_limit"))]
+    workers = tx.all(READY_WORKERS, into=str, most=tx.knob("ads.session_limit"))
     if workers:
         tx.switch_things(SESSIONS, workers, on=True, reason="ready", actor=actor)
 
 
 def works(tx: db.Transaction) -> bool:
     """Whether it is to work."""
-    wish = tx.one(GET_WISH)
-    return wish is not None and bool(wish[0] == "started")
+    return tx.one(GET_WISH, into=str) == "started"
 
 
 def lacks_sessions(tx: db.Transaction) -> bool:
@@ -83,8 +77,7 @@ def lacks_sessions(tx: db.Transaction) -> bool:
 
 
 def _wanted(tx: db.Transaction) -> bool:
-    work = tx.one(OPEN_WORK)
-    return works(tx) and work is not None and bool(work[0])
+    return works(tx) and bool(tx.one(OPEN_WORK, into=bool))
 
 
 def open_sessions(tx: Transaction) -> None:
@@ -92,9 +85,9 @@ def open_sessions(tx: Transaction) -> None:
     if not _wanted(tx):
         return
     for worker, rests_until, now in tx.all(FREE_WORKERS):
-        row = tx.one(BEGIN_SESSION, worker=worker)
-        if row is None:
+        session = tx.one(BEGIN_SESSION, into=int, worker=worker)
+        if session is None:
             continue
-        delay = 0.0 if rests_until is None else max(0.0, seconds_between(now, rests_until))
-        job = tx.submit(SESSION, row[0], key=str(row[0]), delay=delay)
-        tx.run(SET_SESSION_JOB, session=row[0], job=job.id)
+        delay = seconds_until(rests_until, now) or 0.0
+        job = tx.submit(SESSION, session, key=str(session), delay=delay)
+        tx.run(SET_SESSION_JOB, session=session, job=job.id)

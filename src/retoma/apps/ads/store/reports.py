@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from retoma.apps.ads.store.missions import LIST_TIMELINE
-from retoma.apps.ads.store.rows import json_of, read_record, verb
-from retoma.db import Transaction, moment
+from retoma.apps.ads.store.rows import verb
+from retoma.db import Json, Transaction, moment
+from retoma.db.rows import read_json
 from retoma.engine.rules.errors import NotFound
 from retoma.words import say
 
@@ -28,7 +29,7 @@ class Happened:
 
     timestamp: datetime
     event: str
-    details: Any
+    details: Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +84,7 @@ def timeline(tx: Transaction, mission: str) -> list[Happened]:
     """In the order in which it happened; also of a mission that was deleted."""
     if tx.one(KNEW_MISSION, mission=mission) is None:
         raise NotFound(say("there is no mission {mission}", mission=mission))
-    rows = tx.all(LIST_TIMELINE, mission=mission)
-    return [Happened(_at(at), event, json_of(details)) for at, event, details in rows]
+    return tx.all(LIST_TIMELINE, into=Happened, mission=mission)
 
 
 def failures(
@@ -97,34 +97,29 @@ def failures(
 
 def performance(tx: Transaction, seconds: float = 7 * DAY) -> list[Performance]:
     """Per worker."""
-    return [read_record(Performance, row) for row in tx.all(REPORT_WORKERS, ago=-seconds)]
+    return tx.all(REPORT_WORKERS, into=Performance, ago=-seconds)
 
 
 def proxies(tx: Transaction, seconds: float = 7 * DAY, most: int = MOST) -> list[Trouble]:
     """The worst first."""
-    rows = tx.all(REPORT_PROXIES, ago=-seconds, n=most)
-    return [read_record(Trouble, row) for row in rows]
+    return tx.all(REPORT_PROXIES, into=Trouble, ago=-seconds, n=most)
 
 
 def now(tx: Transaction) -> datetime:
-    [(at,)] = tx.all(NOW)
-    return _at(at)
+    [at] = tx.all(NOW, into=datetime)
+    return at
 
 
 def _failure(row: Sequence[Any]) -> Failure:
     mission, status, details, at, worker, proxy = row
-    told = json_of(details) or {}
+    told = read_json(details) or {}
     return Failure(
         id=mission,
         status=status,
         error_code=told.get("error_code"),
         error_message=told.get("error_message"),
         retry_count=told.get("retry_count") or 0,
-        failed_at=_at(at),
+        failed_at=moment(at),
         worker_id=worker,
         proxy_used=proxy,
     )
-
-
-def _at(at: Any) -> datetime:
-    return cast("datetime", moment(at))

@@ -7,16 +7,9 @@ from retoma import db
 from retoma.apps.ads.model import AWAY, ERRORS, NO_PROXY, Event, WorkerStatus
 from retoma.apps.ads.store.failures import in_portuguese
 from retoma.apps.ads.store.orchestrator import open_sessions, works
-from retoma.apps.ads.store.rows import (
-    PROXIES,
-    SESSION,
-    SESSIONS,
-    milliseconds,
-    seconds_between,
-    tell,
-    verb,
-)
+from retoma.apps.ads.store.rows import PROXIES, SESSION, SESSIONS, milliseconds, tell, verb
 from retoma.apps.ads.store.things import GET_PROXY, MOVE_WORKER
+from retoma.db import seconds_between
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import pool
@@ -81,8 +74,8 @@ def look_at_session(tx: db.Transaction, session: int) -> SessionSeen:
         ended=bool(ended),
         served=served,
         ready=bool(ready),
-        age=0.0 if opened is None else seconds_between(opened, now),
-        silent=0.0 if silent is None else seconds_between(silent, now),
+        age=seconds_between(opened, now) or 0.0,
+        silent=seconds_between(silent, now) or 0.0,
         status=WorkerStatus(status),
         wanted=bool(active) and wish == "started",
         offered=bool(offered),
@@ -96,32 +89,31 @@ def look_at_session(tx: db.Transaction, session: int) -> SessionSeen:
 
 def last_proxy(tx: db.Transaction, worker: str, session: int) -> str | None:
     """By which the worker's session before this one went out: the next goes by another."""
-    row = tx.one(LAST_PROXY, worker=worker, session=session)
-    return None if row is None else str(row[0])
+    return tx.one(LAST_PROXY, into=str, worker=worker, session=session)
 
 
 def wait_for_proxy(tx: Transaction, session: int) -> None:
     """ERROR501: told once where the wait begins, and once where it ends (§2.2.2)."""
-    row = tx.one(WAIT_FOR_PROXY, session=session)
-    if row is None:
+    worker = tx.one(WAIT_FOR_PROXY, into=str, session=session)
+    if worker is None:
         return
-    told = {"worker_id": row[0], "error_code": NO_PROXY, "proxy_name": None}
+    told = {"worker_id": worker, "error_code": NO_PROXY, "proxy_name": None}
     tell(tx, Event.SESSION_FAILED, told, session=session)
-    tx.tell("ads.no_proxy", row[0], {"error_code": NO_PROXY}, actor=SESSION)
+    tx.tell("ads.no_proxy", worker, {"error_code": NO_PROXY}, actor=SESSION)
 
 
 def open_session(tx: Transaction, session: int, worker: str, proxy: str) -> None:
     """It has a proxy, and is asked for next (§2.2.3)."""
-    row = tx.one(GET_PROXY, proxy=proxy)
-    name = proxy if row is None else str(row[1])
+    _, name, *_ = tx.one(GET_PROXY, proxy=proxy) or (proxy, proxy)
     before = tx.one(LAST_PROXY, worker=worker, session=session)
     waited = tx.one(OPEN_SESSION, session=session, proxy=proxy, name=name)
     if waited is not None and waited[0] is not None:
         tx.tell("ads.proxy_found", worker, {"waited_ms": milliseconds(*waited)}, actor=SESSION)
     tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.INITIALIZING))
-    if before is not None and before[0] != proxy:
-        told = {"old_proxy": before[1], "new_proxy": name, "proxy_name": before[1]}
-        tell(tx, Event.PROXY_ROTATED, {**told, "reason": before[2]}, session=session)
+    old, old_name, reason = before or (proxy, None, None)
+    if old != proxy:
+        told = {"old_proxy": old_name, "new_proxy": name, "proxy_name": old_name}
+        tell(tx, Event.PROXY_ROTATED, {**told, "reason": reason}, session=session)
     told = {"worker_id": worker, "proxy_id": proxy, "proxy_name": name}
     tell(tx, Event.SESSION_STARTED, told, session=session)
 
@@ -190,8 +182,8 @@ def end_session(tx: Transaction, session: int, reason: str) -> None:
         tell(tx, Event.SESSION_TERMINATED, told, session=session)
     if lost is not None:
         _keep_to_setting(tx)
-    failures = tx.one(WORKER_FAILURES, worker=worker)
-    before = 0 if failures is None else int(failures[0])
+    failures = tx.one(WORKER_FAILURES, into=int, worker=worker)
+    before = failures or 0
     rest = asked_rest or min(REST * 2 ** min(before, 10), LONGEST_REST)
     told = {"counted": int(lost is not None), "rest": None if lost is None else rest}
     if asked_rest is not None:

@@ -9,15 +9,9 @@ from retoma.apps.ads.model import Event
 from retoma.apps.ads.store.extraction import SET_STORAGE
 from retoma.apps.ads.store.failures import in_portuguese, tell_of_failure
 from retoma.apps.ads.store.missions import get_mission, look_up_mission
-from retoma.apps.ads.store.rows import (
-    STORAGE,
-    json_of,
-    lasted,
-    milliseconds,
-    tell,
-    verb,
-)
+from retoma.apps.ads.store.rows import STORAGE, lasted, milliseconds, tell, verb
 from retoma.codec import encode
+from retoma.db import Json
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import breaker
@@ -52,17 +46,19 @@ class StorageSeen:
 
 
 def look_at_storage(tx: db.Transaction, mission: str) -> StorageSeen:
-    row = tx.one(LOOK_AT_STORAGE, mission=mission)
-    if row is None or row[0] is None:
+    found = tx.one(LOOK_AT_STORAGE, into=StorageSeen, mission=mission)
+    if found is None or found.url is None:
         raise NotFound(say("there are no ads of {mission}", mission=mission))
-    url, writer, parks, wanted, resends = row
-    return StorageSeen(str(url), writer, parks, bool(wanted), resends)
+    return found
 
 
 def choose_writer(tx: db.Transaction) -> tuple[str, bool] | None:
     """The one that is there, healthy and has least to do (§3.1.1), and whether it was away."""
     row = tx.one(CHOOSE_WRITER)
-    return None if row is None else (str(row[0]), bool(row[1]))
+    if row is None:
+        return None
+    writer, was_away = row
+    return str(writer), bool(was_away)
 
 
 def give_writer(tx: Transaction, mission: str, writer: str) -> str | None:
@@ -103,8 +99,7 @@ def leave_writer(tx: Transaction, mission: str) -> None:
 
 
 def writer_job(tx: db.Transaction, mission: str) -> str | None:
-    row = tx.one(WRITER_JOB, mission=mission)
-    return None if row is None else row[0]
+    return tx.one(WRITER_JOB, into=str, mission=mission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +155,13 @@ class FailedItem:
     """An ad that a writer refused, and why."""
 
     index: int
-    data: Any
+    data: Json
     error: str
 
 
 def list_failed_items(tx: db.Transaction, mission: str, n: int) -> list[FailedItem]:
     """The first of the mission's ads that a writer refused, in their order."""
-    rows = tx.all(LIST_FAILED_ITEMS, mission=mission, after=-1, n=n)
-    return [FailedItem(place, json_of(data), error) for place, data, error in rows]
+    return tx.all(LIST_FAILED_ITEMS, into=FailedItem, mission=mission, after=-1, n=n)
 
 
 def resend_failed(tx: Transaction, mission: str, *, actor: str) -> None:

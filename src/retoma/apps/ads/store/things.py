@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from retoma import db
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.store.orchestrator import open_sessions
-from retoma.apps.ads.store.rows import PROXIES, Sort, numbers, read_record, verb
+from retoma.apps.ads.store.rows import PROXIES, Sort, numbers, verb
 from retoma.db import Statement
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.run.transaction import Transaction
@@ -123,8 +123,7 @@ def list_records(
     tx: db.Transaction, shape: type[R], *, after: str = "", id_: str | None = None, n: int
 ) -> list[R]:
     """The workers, proxies or writers after an id, in the order of their ids; or the one named."""
-    rows = tx.all(LISTS[shape], after=after, id=id_, n=n)
-    return [read_record(shape, row) for row in rows]
+    return tx.all(LISTS[shape], into=shape, after=after, id=id_, n=n)
 
 
 def add_worker(

@@ -16,8 +16,8 @@ from retoma.apps.documents.model import (
 )
 from retoma.apps.documents.service.database import read
 from retoma.apps.documents.store.executions import OVER, Execution
-from retoma.apps.documents.store.rows import time_of
 from retoma.db import Transaction
+from retoma.db.rows import read_time
 from retoma.engine.store.cost import CostSeen
 from retoma.library import Retoma
 from retoma.words import Language, Said, say, tell
@@ -75,7 +75,7 @@ async def describe_execution(
         **asdict(found),
         mensagem=tell(_summarize(found), language),
         motivos=[
-            Hold(why, tell(_describe_hold(why), language), n, time_of(until))
+            Hold(why, tell(_describe_hold(why), language), n, read_time(until))
             for why, n, until in holds
         ],
         bloqueio=_describe_block(found, language),

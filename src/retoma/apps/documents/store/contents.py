@@ -24,8 +24,8 @@ BITE: Final = 100
 
 def begin(tx: Transaction, sha256: str, size: int) -> bool:
     """Whether all of it is there already."""
-    [(whole,)] = tx.all(BEGIN_CONTENT, sha256=sha256, size=size)
-    return bool(whole)
+    [whole] = tx.all(BEGIN_CONTENT, into=bool, sha256=sha256, size=size)
+    return whole
 
 
 def keep(tx: Transaction, sha256: str, first: int, pieces: Sequence[bytes]) -> None:
@@ -52,19 +52,18 @@ def _begun(rows: Sequence[Row]) -> tuple[int | None, bytes | None]:
 
 
 def piece_of(tx: db.Transaction, sha256: str, n: int) -> bytes | None:
-    row = tx.one(GET_PIECE, sha256=sha256, n=n)
-    return None if row is None else bytes(row[0])
+    return tx.one(GET_PIECE, into=bytes, sha256=sha256, n=n)
 
 
 def want(tx: Transaction, wanted: Iterable[str]) -> set[str]:
     """Of these, those that are there; they stay until documents name them. For whoever adds such
     documents, in the same transaction."""
-    return {row[0] for row in tx.all(WANT_CONTENTS, wanted=json.dumps(sorted(set(wanted))))}
+    return {*tx.all(WANT_CONTENTS, into=str, wanted=json.dumps(sorted(set(wanted))))}
 
 
 def drop_unneeded(tx: Transaction) -> int:
     """Of those that no document names, the next few; how many that was."""
-    dropped = [row[0] for row in tx.all(DROP_CONTENTS, grace=-GRACE, bite=BITE)]
+    dropped = tx.all(DROP_CONTENTS, into=str, grace=-GRACE, bite=BITE)
     if dropped:
         tx.run(DROP_PIECES, dropped=json.dumps(dropped))
     return len(dropped)

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from retoma import db
 from retoma.apps.documents.model import Classified, DocumentStatus, ProjectRules
-from retoma.apps.documents.store.rows import json_of, read_row, rules_from, verb
+from retoma.apps.documents.store.rows import StoredRules, rules_from, verb
 from retoma.codec import decode, encode
-from retoma.db import Call, Row
+from retoma.db import Call
+from retoma.db.rows import read_json
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
@@ -65,9 +66,6 @@ class Result:
         return self.status is DocumentStatus.PENDENTE and self.erro_codigo is not None
 
 
-COLUMNS: Final = tuple(each.name for each in fields(Result))
-
-
 @dataclass(frozen=True, slots=True)
 class Review:
     """What a person said of the label of a document, beside what the model said."""
@@ -83,9 +81,6 @@ class Review:
     revisado_em: datetime | None
 
 
-REVIEWED: Final = tuple(each.name for each in fields(Review))
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a story is told of its document."""
@@ -96,7 +91,7 @@ class Wanted:
     name: str
     sha256: str
     size: int
-    rules: ProjectRules
+    rules: StoredRules
     epoch: int  # of its execution
     blocked: str | None = None  # the code by which the service rejects all of the execution
 
@@ -130,16 +125,15 @@ class Which:
 
 
 def wanted_of(tx: db.Transaction, document: int) -> Wanted:
-    row = tx.one(GET_DOCUMENT, document=document)
-    if row is None:
+    found = tx.one(GET_DOCUMENT, into=Wanted, document=document)
+    if found is None:
         raise _unknown(document)
-    id_, execution, code, name, sha256, size, rules, epoch, blocked = row
-    return Wanted(id_, execution, code, name, sha256, size, rules_from(rules), epoch, blocked)
+    return found
 
 
 def result_of(tx: db.Transaction, execution: int, document: int) -> Result:
-    row = tx.one(GET_RESULT, execution=execution, document=document)
-    if row is None:
+    found = tx.one(GET_RESULT, into=Result, execution=execution, document=document)
+    if found is None:
         raise NotFound(
             say(
                 "there is no document {document} in execution {execution}",
@@ -147,22 +141,23 @@ def result_of(tx: db.Transaction, execution: int, document: int) -> Result:
                 execution=execution,
             )
         )
-    return _result(row)
+    return found
 
 
 def text_of(tx: db.Transaction, execution: int, document: int) -> str:
     """What was read of it; NotFound where nobody has, or it could not be."""
-    row = tx.one(GET_TEXT, execution=execution, document=document)
-    if row is None:
+    found = tx.one(GET_TEXT, into=dict, execution=execution, document=document)
+    if found is None:
         raise NotFound(say("nothing was read of document {document} yet", document=document))
-    return str(json_of(row[0])["text"])
+    return str(found["text"])
 
 
 def list_results(
     tx: db.Transaction, execution: int, which: Which, *, after: int, n: int
 ) -> list[Result]:
-    rows = tx.all(
+    return tx.all(
         LIST_RESULTS,
+        into=Result,
         execution=execution,
         status=None if which.status is None else str(which.status),
         label=which.label,
@@ -171,13 +166,6 @@ def list_results(
         after=after,
         n=n,
     )
-    return [_result(row) for row in rows]
-
-
-def _result(row: Row) -> Result:
-    found = read_row(COLUMNS, row)
-    found |= {name: bool(found[name]) for name in ("revisar", "cortado")}
-    return Result(**{**found, "status": DocumentStatus(found["status"])})
 
 
 def count_labels(tx: db.Transaction, execution: int) -> dict[str, int]:
@@ -186,8 +174,8 @@ def count_labels(tx: db.Transaction, execution: int) -> dict[str, int]:
 
 def find_document(tx: db.Transaction, execution: int, code: str) -> int:
     """Which document of an execution has this code."""
-    row = tx.one(DOCUMENT_BY_CODE, execution=execution, code=code)
-    if row is None:
+    document = tx.one(DOCUMENT_BY_CODE, into=int, execution=execution, code=code)
+    if document is None:
         raise NotFound(
             say(
                 "there is no document {code!r} in execution {execution}",
@@ -195,7 +183,7 @@ def find_document(tx: db.Transaction, execution: int, code: str) -> int:
                 execution=execution,
             )
         )
-    return int(row[0])
+    return document
 
 
 # — reviewed —
@@ -218,19 +206,18 @@ def review(tx: Transaction, execution: int, document: int, label: str, *, actor:
             )
         )
     how = {"execution": execution, "document": document, "label": label, "actor": actor}
-    row = tx.one(REVIEW_DOCUMENT, **how)
-    if row is None:
+    predicted = tx.one(REVIEW_DOCUMENT, into=str, **how)
+    if predicted is None:
         raise IllegalMove(
             say("document {document} has no label yet to confirm or correct", document=document)
         )
-    details = {"predicted": row[0], "label": label}
+    details = {"predicted": predicted, "label": label}
     tx.tell("documents.label_reviewed", f"documento {document}", details, actor=actor)
-    return bool(row[0] == label)
+    return predicted == label
 
 
 def list_reviews(tx: db.Transaction, project: int, *, after: int, n: int) -> list[Review]:
-    rows = tx.all(LIST_REVIEWS, project=project, after=after, n=n)
-    return [Review(**read_row(REVIEWED, row)) for row in rows]
+    return tx.all(LIST_REVIEWS, into=Review, project=project, after=after, n=n)
 
 
 def count_reviews(tx: db.Transaction, project: int) -> list[tuple[str, str, int]]:
@@ -317,7 +304,7 @@ def _asked(
 
 
 def _answer(result: Any, document: int) -> Classified:
-    found: Classified = decode(encode({**json_of(result), "origin": document}), Classified)
+    found: Classified = decode(encode({**read_json(result), "origin": document}), Classified)
     return found
 
 

@@ -7,10 +7,10 @@ What a person changes is compare and set on the epoch or the generation that was
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from retoma import db
 from retoma.apps.documents.model import (
@@ -26,8 +26,8 @@ from retoma.apps.documents.model import (
 )
 from retoma.apps.documents.store import contents
 from retoma.apps.documents.store.projects import project_of
-from retoma.apps.documents.store.rows import read_row, rules_from, rules_text, verb
-from retoma.db import Row
+from retoma.apps.documents.store.rows import rules_from, rules_text, verb
+from retoma.db import NO_COLUMN
 from retoma.engine import query
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
@@ -58,6 +58,7 @@ UNBLOCK_EXECUTION = verb("unblock_execution")
 MOST_STUCK: Final = 100  # executions that one look finds
 OVER: Final = (ExecutionStatus.CONCLUIDO, ExecutionStatus.ERRO, ExecutionStatus.TRAVADO)
 E = ExecutionStatus
+L = TypeVar("L", bound="ExecutionLine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +70,8 @@ class ExecutionLine:
     nome: str
     status: ExecutionStatus
     total: int
-    por_status: Mapping[DocumentStatus, int]
-    progresso: float  # how much of it has ended, in percent
+    por_status: Mapping[DocumentStatus, int] = field(default_factory=dict, metadata=NO_COLUMN)
+    progresso: float = field(default=0.0, metadata=NO_COLUMN)  # ended, in percent
     tentativas_retry: int
     max_retries: int
     geracao: int
@@ -93,11 +94,6 @@ class Execution(ExecutionLine):
     bloqueio_codigo: str | None
     bloqueio_mensagem: str | None
     bloqueada_em: datetime | None
-
-
-COUNTED: Final = ("por_status", "progresso")  # not of the row, but of its jobs
-LISTED: Final = tuple(each.name for each in fields(ExecutionLine) if each.name not in COUNTED)
-COLUMNS: Final = tuple(each.name for each in fields(Execution) if each.name not in COUNTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +141,8 @@ class Stuck:
     resumes: int
     most_resumes: int
     epoch: int
-    stuck_at: Any
-    heartbeat: Any
+    stuck_at: datetime | None
+    heartbeat: datetime | None
 
 
 # — begun —
@@ -197,7 +193,7 @@ def _add_documents(tx: Transaction, wanted: Sequence[NewDocument]) -> list[int]:
         {"code": each.code, "name": each.name, "sha256": each.sha256, "size": each.size}
         for each in wanted
     ]
-    return sorted(int(id_) for (id_,) in tx.all(ADD_DOCUMENTS, rows=json.dumps(rows)))
+    return sorted(tx.all(ADD_DOCUMENTS, into=int, rows=json.dumps(rows)))
 
 
 def _but(wanted: Sequence[NewDocument], without: Collection[str]) -> Sequence[NewDocument]:
@@ -233,10 +229,10 @@ def _check_contents(tx: Transaction, wanted: Sequence[NewDocument]) -> None:
 
 
 def get_execution(tx: db.Transaction, execution: int) -> Execution:
-    row = tx.one(GET_EXECUTION, execution=execution)
-    if row is None:
+    found = tx.one(GET_EXECUTION, into=Execution, execution=execution)
+    if found is None:
         raise _unknown(execution)
-    return Execution(**_read(tx, COLUMNS, row))
+    return _count(tx, found)
 
 
 def list_executions(
@@ -248,29 +244,23 @@ def list_executions(
     status: ExecutionStatus | None = None,
 ) -> list[ExecutionLine]:
     wanted = None if status is None else str(status)
-    rows = tx.all(LIST_EXECUTIONS, before=before, project=project, status=wanted, n=n)
-    return [ExecutionLine(**_read(tx, LISTED, row)) for row in rows]
+    which = {"before": before, "project": project, "status": wanted, "n": n}
+    return [_count(tx, each) for each in tx.all(LIST_EXECUTIONS, into=ExecutionLine, **which)]
 
 
-def _read(tx: db.Transaction, columns: Sequence[str], row: Row) -> dict[str, Any]:
-    """Read a row, and count the documents of its execution by their status."""
-    found = read_row(columns, row)
-    counts = counted(tx, found["id"])
+def _count(tx: db.Transaction, execution: L) -> L:
+    """Count the documents of an execution by their status."""
+    counts = counted(tx, execution.id)
     total = sum(counts.values())
-    return {
-        **found,
-        "status": ExecutionStatus(found["status"]),
-        "por_status": counts,
-        "progresso": round(100 * ended(counts) / total, 1) if total else 0.0,
-    }
+    progress = round(100 * ended(counts) / total, 1) if total else 0.0
+    return replace(execution, por_status=counts, progresso=progress)
 
 
 def stand_of(tx: db.Transaction, execution: int) -> Stand:
-    row = tx.one(STATUS_OF, execution=execution)
-    if row is None:
+    found = tx.one(STATUS_OF, into=Stand, execution=execution)
+    if found is None:
         raise _unknown(execution)
-    status, *numbers = row
-    return Stand(ExecutionStatus(status), *numbers)
+    return found
 
 
 def counted(tx: db.Transaction, execution: int) -> dict[DocumentStatus, int]:
@@ -369,9 +359,11 @@ def _rules_now(tx: Transaction, execution: int) -> ProjectRules:
     row = tx.one(RULES_OF, execution=execution)
     if row is None:
         raise _unknown(execution)
-    own, now = rules_from(row[0]), None if row[1] is None else rules_from(row[1])
-    if now is None:
+    own_rules, rules_now = row
+    own = rules_from(own_rules)
+    if rules_now is None:
         return own
+    now = rules_from(rules_now)
     return replace(own, model=now.model, most_chars=now.most_chars, ocr=now.ocr)
 
 
@@ -458,7 +450,7 @@ def cancel(tx: Transaction, execution: int, *, actor: str) -> bool:
 
 
 def find_stuck(tx: db.Transaction) -> list[Stuck]:
-    return [Stuck(*row) for row in tx.all(FIND_STUCK, n=MOST_STUCK)]
+    return tx.all(FIND_STUCK, into=Stuck, n=MOST_STUCK)
 
 
 def watch_over(tx: Transaction, *, actor: str) -> int:

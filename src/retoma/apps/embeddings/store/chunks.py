@@ -14,7 +14,6 @@ from retoma import db
 from retoma.apps.embeddings.chunks import Chunk
 from retoma.apps.embeddings.model import MetadataValue, Model
 from retoma.apps.embeddings.store.rows import verb
-from retoma.db import Row
 from retoma.engine.rules.job import Held
 from retoma.engine.run.transaction import Transaction
 
@@ -38,9 +37,9 @@ class ExportedChunk:
     """A chunk with its vector. `start` and `end`: where the text stands in its document."""
 
     document: int
+    ordinal: int
     name: str
     metadata: dict[str, MetadataValue]
-    ordinal: int
     start: int
     end: int
     text: str
@@ -168,8 +167,8 @@ def _write_down(tx: Transaction, cuts: Sequence[Cut]) -> set[int]:
     if not cuts:
         return set()
     documents = {cut.of.document for cut in cuts}
-    found = tx.all(LOCK_DOCUMENTS, documents=json.dumps(sorted(documents)))
-    there = {int(document) for (document,) in found}
+    found = tx.all(LOCK_DOCUMENTS, into=int, documents=json.dumps(sorted(documents)))
+    there = {*found}
     rows = [row for cut in cuts if cut.of.document in there for row in _rows(cut)]
     if rows:
         hashes = sorted({row["hash"] for row in rows})
@@ -218,20 +217,4 @@ def export(
     """Chunks with their vectors, after that document and ordinal."""
     document, ordinal = after
     asked = {"collection": collection, "document": document, "ordinal": ordinal, "n": n}
-    return [_read_chunk(row) for row in tx.all(EXPORT_CHUNKS, **asked)]
-
-
-def _read_chunk(row: Row) -> ExportedChunk:
-    document, ordinal, name, metadata, start, end, text, model, version, vector = row
-    return ExportedChunk(
-        document=document,
-        name=name,
-        metadata=json.loads(metadata),
-        ordinal=ordinal,
-        start=start,
-        end=end,
-        text=text,
-        model=model,
-        version=version,
-        vector=bytes(vector),
-    )
+    return tx.all(EXPORT_CHUNKS, into=ExportedChunk, **asked)

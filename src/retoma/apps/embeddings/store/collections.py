@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Unpack
 
 from retoma import db
 from retoma.apps.embeddings.chunks import Rule
@@ -16,8 +16,7 @@ from retoma.apps.embeddings.store.documents import (
     follow_batch,
     remove,
 )
-from retoma.apps.embeddings.store.rows import time_of, verb
-from retoma.db import Row
+from retoma.apps.embeddings.store.rows import verb
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
@@ -78,8 +77,8 @@ def find_or_add(
     tx: Transaction, name: str, model: Model, rule: Rule, *, actor: str
 ) -> Collection:
     """The one of that name, as it is; a new one where there is none."""
-    row = tx.one(GET_COLLECTION, name=name)
-    return add(tx, name, model, rule, actor=actor) if row is None else _read(row)
+    found = tx.one(GET_COLLECTION, into=Collection, name=name)
+    return found or add(tx, name, model, rule, actor=actor)
 
 
 def add_documents(
@@ -98,22 +97,22 @@ def add_documents(
 
 
 def get(tx: db.Transaction, name: str) -> Collection:
-    row = tx.one(GET_COLLECTION, name=name)
-    if row is None:
+    found = tx.one(GET_COLLECTION, into=Collection, name=name)
+    if found is None:
         raise NotFound(say("there is no collection {name!r}", name=name))
-    return _read(row)
+    return found
 
 
 def lock(tx: Transaction, name: str) -> Collection:
     """As it is, until this transaction ends."""
-    row = tx.one(LOCK_COLLECTION, name=name)
-    if row is None:
+    found = tx.one(LOCK_COLLECTION, into=Collection, name=name)
+    if found is None:
         raise NotFound(say("there is no collection {name!r}", name=name))
-    return _read(row)
+    return found
 
 
 def list_collections(tx: db.Transaction, *, after: str, n: int) -> list[Collection]:
-    return [_read(row) for row in tx.all(LIST_COLLECTIONS, after=after, n=n)]
+    return tx.all(LIST_COLLECTIONS, into=Collection, after=after, n=n)
 
 
 def progress(tx: db.Transaction, collection: Collection) -> Progress:
@@ -154,7 +153,7 @@ def reembed(
     """
     collection = lock(tx, name)
     asked = {"collection": collection.id, "edition": collection.edition}
-    left = [Ask(int(id_)) for (id_,) in tx.all(LIST_BEHIND, **asked)]
+    left = tx.all(LIST_BEHIND, into=Ask, **asked)
     if not left:
         return None, 0
     title = f"{name} {collection.edition}"
@@ -182,24 +181,9 @@ def _changed(
 def remove_some(tx: Transaction, name: str, *, actor: str) -> bool:
     """Delete documents of it, some at a time; whether it is gone itself. Its open jobs are canceled."""
     collection = lock(tx, name)
-    found = tx.all(FIRST_DOCUMENTS, collection=collection.id, n=BITE)
-    for (document,) in found:
-        remove(tx, int(document), actor=actor)
+    for document in tx.all(FIRST_DOCUMENTS, into=int, collection=collection.id, n=BITE):
+        remove(tx, document, actor=actor)
     if tx.one(REMOVE_COLLECTION, collection=collection.id) is None:
         return False
     tx.tell("embeddings.collection_removed", name, actor=actor)
     return True
-
-
-def _read(row: Row | Sequence[Any]) -> Collection:
-    id_, name, model, version, dims, size, overlap, edition, batch, who, at = row
-    return Collection(
-        id=id_,
-        name=name,
-        model=Model(model, version, dims),
-        rule=Rule(size, overlap),
-        edition=edition,
-        batch=batch,
-        created_by=who,
-        created_at=time_of(at),
-    )

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Final, Unpack
+from typing import Unpack
 
 from retoma import db
 from retoma.apps.embeddings.chunks import Rule
@@ -23,8 +23,7 @@ from retoma.apps.embeddings.model import (
     flaw_of,
     metadata_pairs,
 )
-from retoma.apps.embeddings.store.rows import named, time_of, verb
-from retoma.db import Row
+from retoma.apps.embeddings.store.rows import verb
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.rules.states import State
@@ -70,9 +69,6 @@ class Document:
     def status(self) -> JobStatus | None:
         """The state of its job, as the document of this application calls it."""
         return None if self.state is None else STATUS[self.state]
-
-
-COLUMNS: Final = tuple(each.name for each in fields(Document))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +191,7 @@ def _submitted(
         {"name": each.name, "sha256": _sha256(each.text), "text": each.text} for each in new
     ]
     asked = {"collection": collection, "actor": origin["actor"]}
-    found = tx.all(ADD_DOCUMENTS, rows=json.dumps(rows), **asked)
-    ids = [int(id_) for (id_,) in found]
+    ids = tx.all(ADD_DOCUMENTS, into=int, rows=json.dumps(rows), **asked)
     asks = [Ask(id_) for id_ in ids]
     batch = tx.submit_many(KIND, asks, name=name, **origin)
     tx.run(NAME_JOBS, batch=batch.id)
@@ -214,10 +209,10 @@ def follow_again(tx: Transaction, job: int, *, actor: str) -> bool:
 
     False: it may be told right now, of what was before; ask again once that has ended.
     """
-    row = tx.one(FOLLOWER_OF, job=job)
-    if row is None:
+    found = tx.one(FOLLOWER_OF, job=job)
+    if found is None:
         return True
-    follower, state = int(row[0]), State(row[1])
+    follower, state = found
     if state in (State.DONE, State.DEAD, State.SKIPPED):
         try:
             engine.again(tx, follower, actor=actor)
@@ -228,21 +223,15 @@ def follow_again(tx: Transaction, job: int, *, actor: str) -> bool:
 
 def wanted_of(tx: db.Transaction, documents: Sequence[int]) -> dict[int, Wanted]:
     """By their ids; those that were deleted are not among them."""
-    rows = tx.all(GET_WANTED, documents=json.dumps([*documents]))
-    return {row[0]: _wanted(row) for row in rows}
-
-
-def _wanted(row: Row) -> Wanted:
-    id_, name, text, has, edition, model, version, dims, size, overlap, is_cut = row
-    by = Model(model, version, dims)
-    return Wanted(id_, name, text, has, edition, by, Rule(size, overlap), bool(is_cut))
+    rows = tx.all(GET_WANTED, into=Wanted, documents=json.dumps([*documents]))
+    return {each.id: each for each in rows}
 
 
 def get(tx: db.Transaction, document: int) -> Document:
-    row = tx.one(SHOW_DOCUMENT, document=document)
-    if row is None:
+    found = tx.one(SHOW_DOCUMENT, into=Document, document=document)
+    if found is None:
         raise NotFound(say("there is no document {document}", document=document))
-    return _read_document(row)
+    return found
 
 
 def of_jobs(tx: db.Transaction, jobs: Sequence[int]) -> dict[int, NamedDocument]:
@@ -255,8 +244,8 @@ def list_documents(
     tx: db.Transaction, collection: int, *, embedded: bool | None, after: int, n: int
 ) -> list[Document]:
     told = None if embedded is None else int(embedded)
-    rows = tx.all(LIST_DOCUMENTS, collection=collection, embedded=told, after=after, n=n)
-    return [_read_document(row) for row in rows]
+    which = {"collection": collection, "embedded": told, "after": after, "n": n}
+    return tx.all(LIST_DOCUMENTS, into=Document, **which)
 
 
 def remove(tx: Transaction, document: int, *, actor: str) -> None:
@@ -281,13 +270,3 @@ def _cancel(tx: Transaction, job: int, actor: str) -> None:
 
 def _sha256(text: str) -> str:
     return sha256(text.encode()).hexdigest()
-
-
-def _read_document(row: Row) -> Document:
-    read = named(COLUMNS, row)
-    read["embedded"] = bool(read["embedded"])
-    read["metadata"] = json.loads(read["metadata"])
-    read["state"] = None if read["state"] is None else State(read["state"])
-    return Document(
-        **read | {name: time_of(read[name]) for name in ("created_at", "embedded_at")}
-    )

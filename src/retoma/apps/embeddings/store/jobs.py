@@ -3,15 +3,15 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
 from retoma.apps.embeddings.model import CONFIGURATION, KIND, MEANINGS, STATUS, JobStatus
-from retoma.apps.embeddings.store.rows import named, time_of, verb
-from retoma.db import Row, Transaction
+from retoma.apps.embeddings.store.rows import verb
+from retoma.db import Row, Transaction, moment, seconds_between
 from retoma.engine.query.jobs import ids_of
 from retoma.engine.rules.errors import NotFound
 from retoma.words import say, stored
@@ -51,10 +51,6 @@ class QueueJob:
     documentId: int  # noqa: N815
     errorCode: str | None  # noqa: N815
     correlationId: str | None  # noqa: N815
-
-
-COLUMNS: Final = tuple(each.name for each in fields(QueueJob))
-TIMES: Final = tuple(name for name in COLUMNS if name.endswith("At"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +113,10 @@ def watch(tx: Transaction) -> dict[str, dict[str, Any]]:
 
 
 def get(tx: Transaction, job: int) -> QueueJob:
-    row = tx.one(GET_QUEUE_JOB, job=job)
-    if row is None:
+    found = tx.one(GET_QUEUE_JOB, into=QueueJob, job=job)
+    if found is None:
         raise NotFound(say("there is no job {job} of embeddings", job=job))
-    return _read_job(row)
+    return found
 
 
 def list_jobs(
@@ -133,7 +129,7 @@ def list_jobs(
 ) -> list[QueueJob]:
     """The newest first. By status they come by their states, each by the index that is short for it."""
     if worker is not None:
-        held = [int(id_) for (id_,) in tx.all(JOBS_LOCKED_BY, worker=worker)]
+        held = tx.all(JOBS_LOCKED_BY, into=int, worker=worker)
         jobs = [job for job in held if before is None or job < before][:n]
     else:
         states = (
@@ -158,17 +154,17 @@ def list_jobs(
 
 def these(tx: Transaction, jobs: Sequence[int]) -> list[QueueJob]:
     """The newest first."""
-    return [_read_job(row) for row in tx.all(QUEUE_JOBS_OF, jobs=json.dumps([*jobs]))]
+    return tx.all(QUEUE_JOBS_OF, into=QueueJob, jobs=json.dumps([*jobs]))
 
 
 def stuck(tx: Transaction) -> list[int]:
     """Jobs in the hands of whoever's lease is over."""
-    return [int(id_) for (id_,) in tx.all(STUCK_JOBS)]
+    return tx.all(STUCK_JOBS, into=int)
 
 
 def next_jobs(tx: Transaction, n: int) -> list[int]:
     """Whose turn it is."""
-    return [int(id_) for (id_,) in tx.all(NEXT_JOBS, n=n)]
+    return tx.all(NEXT_JOBS, into=int, n=n)
 
 
 def text_of(tx: Transaction, job: int) -> dict[str, Any]:
@@ -176,7 +172,7 @@ def text_of(tx: Transaction, job: int) -> dict[str, Any]:
     row = tx.one(TEXT_OF_JOB, job=job)
     if row is None:
         raise NotFound(say("the document of job {job} was deleted", job=job))
-    return named(("document", "collection", "name", "text"), row)
+    return dict(zip(("document", "collection", "name", "text"), row, strict=True))
 
 
 def metrics(tx: Transaction, worker: str | None = None) -> WorkerMetrics:
@@ -202,15 +198,15 @@ def list_runner_throughput(tx: Transaction) -> list[RunnerThroughput]:
 
 def _read_throughput(row: Row) -> RunnerThroughput:
     name, boot, state, since, beat, now, late, done, retried, failed, recovered, ms = row
-    began, until = time_of(since), time_of(now)
+    lived = seconds_between(since, now)
     seconds = None
-    if state == "alive" and not late and began is not None and until is not None:
-        seconds = max((until - began).total_seconds(), SHORTEST)
+    if state == "alive" and not late and lived is not None:
+        seconds = max(lived, SHORTEST)
     return RunnerThroughput(
         name=name,
         boot=boot,
         state="silent" if late and state in ("alive", "leaving") else state,
-        heartbeat_at=time_of(beat),
+        heartbeat_at=None if beat is None else moment(beat),
         done=int(done),
         retried=int(retried),
         failed=int(failed),
@@ -233,9 +229,3 @@ def _summed(rows: Sequence[Any], late: int) -> WorkerMetrics:
         avgJobDurationMs=round(ms.get("done", 0.0) / done) if done else 0,
         stuckJobCount=late,
     )
-
-
-def _read_job(row: Row) -> QueueJob:
-    read = named(COLUMNS, row)
-    times = {name: time_of(read[name]) for name in TIMES}
-    return QueueJob(**read | times | {"status": JobStatus(read["status"])})

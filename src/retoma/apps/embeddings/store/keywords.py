@@ -23,8 +23,8 @@ DOCUMENTS: Final = 100  # of one slice
 
 def unindexed(tx: db.Transaction, collection: int) -> int:
     """Documents that are not in the index as they are now."""
-    [(n,)] = tx.all(COUNT_UNINDEXED, collection=collection)
-    return int(n)
+    [n] = tx.all(COUNT_UNINDEXED, into=int, collection=collection)
+    return n
 
 
 def index_some(tx: Transaction, collection: int) -> int:
@@ -54,11 +54,11 @@ def find(
     if terms is None:
         return []
     only = None if documents is None else json.dumps([*documents])
-    rows = tx.all(FIND_WORDS, collection=collection, terms=terms, documents=only, n=n)
-    return [divmod(int(rowid), PLACES) for (rowid,) in rows]
+    which = {"collection": collection, "terms": terms, "documents": only, "n": n}
+    return [divmod(rowid, PLACES) for rowid in tx.all(FIND_WORDS, into=int, **which)]
 
 
 def documents_with(tx: db.Transaction, collection: int, pairs: dict[str, str]) -> set[int]:
     """Which documents have all of these pairs of metadata."""
     told = {"collection": collection, "pairs": json.dumps(pairs), "n": len(pairs)}
-    return {int(document) for (document,) in tx.all(DOCUMENTS_WITH, **told)}
+    return {*tx.all(DOCUMENTS_WITH, into=int, **told)}

@@ -16,8 +16,7 @@ KEPT: Final = timedelta(days=7)
 
 def get(tx: db.Transaction, hash_: str) -> bytes | None:
     """The vector of a text, whoever it was made for."""
-    row = tx.one(GET_VECTOR, hash=hash_)
-    return None if row is None else bytes(row[0])
+    return tx.one(GET_VECTOR, into=bytes, hash=hash_)
 
 
 def keep(tx: Transaction, asked: Asked, model: Model, vector: bytes, job: int) -> None:

@@ -3,17 +3,16 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 from numpy.typing import NDArray
 
 from retoma.apps.embeddings.store.rows import verb
 from retoma.db import Database, Row, Transaction, moment
+from retoma.db.rows import microseconds
 
 HITS: Final = verb("hits_of")
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND: Final = timedelta(microseconds=1)
 
 Place = tuple[int, int]  # a document and the ordinal of a chunk
 
@@ -85,8 +84,6 @@ def candidate_of(row: Row, score: float) -> Candidate:
     )
 
 
-def stamp_of(told: Any) -> int:
+def stamp_of(told: int | datetime) -> int:
     """When a document was embedded: it is another one each time it is."""
-    at = moment(told)
-    assert at is not None  # noqa: S101 — a document with an edition has it
-    return (at - EPOCH) // MICROSECOND
+    return microseconds(moment(told))

@@ -18,8 +18,6 @@ from typing import Final
 from retoma.apps.embeddings.model import Model
 from retoma.apps.embeddings.store.rows import verb
 from retoma.apps.embeddings.vectors.candidates import (
-    EPOCH,
-    MICROSECOND,
     Candidate,
     Look,
     Nearest,
@@ -28,7 +26,8 @@ from retoma.apps.embeddings.vectors.candidates import (
     stamp_of,
 )
 from retoma.apps.embeddings.vectors.matrix import Matrix, Near, Rows
-from retoma.db import Database, Row, Transaction
+from retoma.db import Database, Row, Transaction, moment
+from retoma.db.rows import EPOCH
 from retoma.engine.ports import Clock
 
 MARGIN: Final = timedelta(seconds=2)  # between the time a document has and its commit
@@ -186,7 +185,7 @@ class _Reading:
 def _listed(tx: Transaction, collection: int, kept: _Kept, whole: bool) -> list[Row]:
     if whole:
         return tx.all(DOCUMENTS, collection=collection)
-    since = max(EPOCH, EPOCH + kept.seen * MICROSECOND - MARGIN)
+    since = max(EPOCH, moment(kept.seen) - MARGIN)
     return tx.all(SINCE, collection=collection, since=since)
 
 

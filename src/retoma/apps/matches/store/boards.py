@@ -1,9 +1,8 @@
 """What pages ask besides: seasons with all their rounds, a round with all its matches, what was refused."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from retoma.apps.matches.store import runs, tasks
 from retoma.apps.matches.store.rows import Round, verb
 from retoma.apps.matches.store.runs import Scrape
 from retoma.apps.matches.store.tasks import ScrapeTask
@@ -30,6 +29,12 @@ class Refused:
     pages: int
 
 
+class _Cell(NamedTuple):
+    task: ScrapeTask
+    home: int | None
+    away: int
+
+
 def seasons(
     tx: Transaction, *, league: str | None = None, season: int | None = None
 ) -> list[tuple[str, int]]:
@@ -39,7 +44,7 @@ def seasons(
 
 def rounds_of(tx: Transaction, league: str, season: int) -> dict[int, Scrape]:
     """How each round of a season stands, by its number; those that nobody has scraped are not there."""
-    found = map(runs.seen_of, tx.all(SEASON_JOBS, league=league, season=season))
+    found = tx.all(SEASON_JOBS, into=Scrape, league=league, season=season)
     return {each.round: each for each in found}
 
 
@@ -51,8 +56,8 @@ def runs_near(tx: Transaction, of: Round) -> dict[int, int]:
 def cells_of(tx: Transaction, run: int) -> list[tuple[ScrapeTask, tuple[int, int] | None]]:
     """Its tasks, each with the score of its match, once that is stored."""
     return [
-        (tasks.seen_of(row[:-2]), None if row[-2] is None else (int(row[-2]), int(row[-1])))
-        for row in tx.all(LIST_CELLS, run=run, n=MOST_CELLS)
+        (task, None if home is None else (home, away))
+        for task, home, away in tx.all(LIST_CELLS, into=_Cell, run=run, n=MOST_CELLS)
     ]
 
 

@@ -1,8 +1,9 @@
 """Matches that are over: `partidas`, with their events and statistics, by one unique key (R2)."""
 
+import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,8 +11,8 @@ from retoma import db
 from retoma.apps.matches.model import Side, Wanted
 from retoma.apps.matches.schemas import MatchPage, match_key
 from retoma.apps.matches.sites import site_of
-from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
-from retoma.db import Call, Row
+from retoma.apps.matches.store.rows import Round, verb
+from retoma.db import Call, Json
 from retoma.db.rows import microseconds
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
@@ -72,9 +73,10 @@ class StoredMatch:
 class WholeMatch(StoredMatch):
     """A stored match, with all that happened in it."""
 
-    lineups: Any
-    events: list[dict[str, Any]]
-    statistics: dict[str, dict[str, int]]
+    lineups: Json
+    # Of rows of their own.
+    events: list[dict[str, Any]] = field(default_factory=list)
+    statistics: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,8 @@ def add(tx: Transaction, over: Sequence[Over]) -> tuple[list[tuple[int, bool]], 
         which = tuple(getattr(each.page, name) for name in MATCH)
         partida = made.pop(which, None)  # of two that tell of the same one is the first
         if partida is None:
-            [(there,)] = tx.all(FIND_MATCH, **dict(zip(MATCH, which, strict=True)))
-            numbers.append((int(there), True))
+            [there] = tx.all(FIND_MATCH, into=int, **dict(zip(MATCH, which, strict=True)))
+            numbers.append((there, True))
         else:
             numbers.append((partida, False))
             new.append((partida, each.page))
@@ -288,24 +290,20 @@ def list_matches(
     team: str | None = None,
 ) -> list[StoredMatch]:
     how = {"league": league, "season": season, "round": round_, "team": team}
-    return [StoredMatch(*_line(row)) for row in tx.all(LIST_MATCHES, **how, after=after, n=n)]
-
-
-def _line(row: Row) -> Row:
-    """The values of a row, its times and its flag as both databases mean them."""
-    *which, kickoff, stadium, home, away, url, by, stored_at, walkover, revision = row
-    what = (time_of(kickoff), stadium, home, away, url, by, time_of(stored_at))
-    return (*which, *what, bool(walkover), revision)
+    return tx.all(LIST_MATCHES, into=StoredMatch, **how, after=after, n=n)
 
 
 def match_seen(tx: db.Transaction, partida: int) -> WholeMatch:
     """All that is stored of one."""
-    row = tx.one(SHOW_MATCH, partida=partida)
-    if row is None:
+    found = tx.one(SHOW_MATCH, into=WholeMatch, partida=partida)
+    if found is None:
         raise NotFound(say("there is no match {partida}", partida=partida))
     events = tx.all(MATCH_EVENTS, partida=partida)
     statistics = tx.all(MATCH_STATISTICS, partida=partida)
-    values = [*_line(row[:-1]), json_of(row[-1])]
-    values.append([dict(zip(EVENT, each, strict=True)) for each in events])
-    values.append({name: {Side.HOME: home, Side.AWAY: away} for name, home, away in statistics})
-    return WholeMatch(*values)
+    return dataclasses.replace(
+        found,
+        events=[dict(zip(EVENT, each, strict=True)) for each in events],
+        statistics={
+            name: {Side.HOME: home, Side.AWAY: away} for name, home, away in statistics
+        },
+    )

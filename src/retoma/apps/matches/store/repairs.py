@@ -76,12 +76,12 @@ def delete(tx: Transaction, partida: int, revision: int, why: str, *, actor: str
     said = check_reason(why)
     before = games.remove(tx, partida, revision)
     error = encode({"code": "DELETED", "message": said, "by": actor})
-    touched = sorted({run for (run,) in tx.all(UNLINK_TASKS, partida=partida, error=error)})
+    touched = sorted({*tx.all(UNLINK_TASKS, into=int, partida=partida, error=error)})
     for run in touched:
         tx.run(REOPEN_RUN, run=run)
     told = {"why": said, "scrapes": touched, "before": games.plain(before)}
     tx.tell("matches.deleted", f"match {partida}", told, actor=actor)
-    return [int(run) for run in touched]
+    return touched
 
 
 def refresh(tx: Transaction, partida: int, why: str, *, actor: str) -> int:
@@ -193,11 +193,10 @@ def _leave(tx: Transaction, task: Task, why: str, actor: str) -> None:
 
 def _hold(tx: Transaction, of: Round) -> int | None:
     """The current scrape of a round: whoever else changes it waits, and comes to its jobs after us."""
-    row = tx.one(LAST_RUN, **of.parameters())
-    if row is None:
-        return None
-    tx.run(LOCK_RUN, run=row[0])
-    return int(row[0])
+    run = runs.current_run(tx, of)
+    if run is not None:
+        tx.run(LOCK_RUN, run=run)
+    return run
 
 
 def _resize(tx: Transaction, of: Round, why: str, actor: str) -> None:

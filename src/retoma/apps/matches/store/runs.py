@@ -6,7 +6,7 @@ looks for later only adds to it.
 
 import json
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,8 +22,8 @@ from retoma.apps.matches.model import (
 from retoma.apps.matches.schemas import MatchRef
 from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store import games
-from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
-from retoma.db import Call, Row
+from retoma.apps.matches.store.rows import Round, verb
+from retoma.db import Call, Json, Row
 from retoma.db.rows import microseconds
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import NotFound
@@ -126,7 +126,7 @@ class Scrape:
     complete: bool
     discovery_state: str
     error_code: str | None  # of its discovery
-    error: Any
+    error: Json
     snapshot: str | None
     batch: int | None
     discovery: int | None
@@ -168,11 +168,11 @@ def start(
         if is_open:
             return run, False
         tx.run(END_RUN, run=run)
-    made = tx.one(ADD_RUN, **of.parameters(), actor=actor, correlation=correlation)
+    made = tx.one(ADD_RUN, into=int, **of.parameters(), actor=actor, correlation=correlation)
     if made is None:  # somebody was quicker by a moment
-        [(run, _)] = tx.all(LAST_RUN, **of.parameters())
-        return int(run), False
-    run = int(made[0])
+        [run] = tx.all(LAST_RUN, into=int, **of.parameters())
+        return run, False
+    run = made
     _look(tx, Look(run), actor, correlation)
     tx.tell("matches.started", f"scrape {run}", of.parameters(), actor=actor)
     return run, True
@@ -183,8 +183,8 @@ def _held(tx: Transaction, of: Round) -> tuple[int, bool] | None:
 
     Until the end of this transaction nobody else ends it, or tries anything of it again.
     """
-    while (found := tx.one(LAST_RUN, **of.parameters())) is not None:
-        if tx.one(HOLD_RUN, run=found[0]) is not None:
+    while (found := current_run(tx, of)) is not None:
+        if tx.one(HOLD_RUN, run=found) is not None:
             [(run, is_open)] = tx.all(LAST_RUN, **of.parameters())
             return int(run), bool(is_open)
     return None
@@ -238,7 +238,7 @@ def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
 
 def _check_pairs(tx: Transaction, run: Run, found: Sequence[MatchRef]) -> None:
     """A team plays once in a round, also in what other pages have said of it before."""
-    dropped = {key for (key,) in tx.all(DROPPED_KEYS, **run.of.parameters())}
+    dropped = {*tx.all(DROPPED_KEYS, into=str, **run.of.parameters())}
     playing = {
         team: key
         for key, home, away in tx.all(KNOWN_PAIRS, run=run.id)
@@ -257,9 +257,9 @@ def _check_pairs(tx: Transaction, run: Run, found: Sequence[MatchRef]) -> None:
 
 def size_of(tx: db.Transaction, of: Round) -> int | None:
     """How many matches the round has, whatever its page says: by a person, else by its league."""
-    row = tx.one(CONFIRMED_SIZE, **of.parameters())
-    if row is not None:
-        return int(row[0])
+    confirmed = tx.one(CONFIRMED_SIZE, into=int, **of.parameters())
+    if confirmed is not None:
+        return confirmed
     known = sites().get(of.league)
     return None if known is None else known.league.matches
 
@@ -267,8 +267,8 @@ def size_of(tx: db.Transaction, of: Round) -> int | None:
 def shortfall(tx: db.Transaction, run: int, found: Sequence[MatchRef]) -> Problem | None:
     """What is wrong where the round has more matches than this page and those before it have named."""
     wanted = run_of(tx, run)
-    dropped = {key for (key,) in tx.all(DROPPED_KEYS, **wanted.of.parameters())}
-    known = {key for key, _, _ in tx.all(KNOWN_PAIRS, run=run)}
+    dropped = {*tx.all(DROPPED_KEYS, into=str, **wanted.of.parameters())}
+    known = {*tx.all(KNOWN_PAIRS, into=str, run=run)}
     listed = len(known | {each.key for each in found} - dropped)
     size = size_of(tx, wanted.of)
     if size is None or listed >= size:
@@ -349,52 +349,36 @@ def _looked_again(tx: Transaction, run: int, actor: str) -> bool:
 
 
 def run_of(tx: db.Transaction, run: int) -> Run:
-    row = tx.one(GET_RUN, run=run)
-    if row is None:
+    found = tx.one(GET_RUN, into=Run, run=run)
+    if found is None:
         raise _unknown(run)
-    id_, league, season, round_, *rest = row
-    return Run(id_, Round(league, season, round_), *rest)
+    return found
 
 
 def job_seen(tx: db.Transaction, run: int) -> Scrape:
     """One run, by the document's names."""
-    row = tx.one(SHOW_JOB, run=run)
-    if row is None:
+    found = tx.one(SHOW_JOB, into=Scrape, run=run)
+    if found is None:
         raise _unknown(run)
-    return seen_of(row)
-
-
-def seen_of(row: Row) -> Scrape:
-    """A row of the document's table."""
-    raw = Scrape(*row)
-    return replace(
-        raw,
-        status=TaskStatus(raw.status),
-        complete=bool(raw.complete),
-        error=json_of(raw.error),
-        created_at=time_of(raw.created_at),
-        completed_at=time_of(raw.completed_at),
-        ended_at=time_of(raw.ended_at),
-    )
+    return found
 
 
 def round_seen(tx: db.Transaction, of: Round) -> Scrape:
     """The current run of a round: whoever waits for it asks whether it is complete."""
-    row = tx.one(LAST_RUN, **of.parameters())
-    if row is None:
+    run = current_run(tx, of)
+    if run is None:
         raise NotFound(say("{round} has not been scraped yet", round=of.said))
-    return job_seen(tx, int(row[0]))
+    return job_seen(tx, run)
 
 
 def current_run(tx: db.Transaction, of: Round) -> int | None:
     """None: nobody has scraped the round."""
-    row = tx.one(LAST_RUN, **of.parameters())
-    return None if row is None else int(row[0])
+    return tx.one(LAST_RUN, into=int, **of.parameters())
 
 
 def missing(tx: db.Transaction, run: int) -> list[str]:
     """Matches of it that are not stored."""
-    return [key for key, _, _ in tx.all(FIND_MISSING, run=run)]
+    return tx.all(FIND_MISSING, into=str, run=run)
 
 
 def list_jobs(
@@ -407,7 +391,7 @@ def list_jobs(
     round_: int | None = None,
 ) -> list[Scrape]:
     how = {"before": before, "league": league, "season": season, "round": round_}
-    return [job_seen(tx, int(run)) for (run,) in tx.all(LIST_RUNS, **how, n=n)]
+    return [job_seen(tx, run) for run in tx.all(LIST_RUNS, into=int, **how, n=n)]
 
 
 def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:

@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from retoma import db
 from retoma.apps.matches.model import TaskStatus, Wanted
 from retoma.apps.matches.schemas import MatchPage, MatchRef
 from retoma.apps.matches.store import games, runs
-from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
-from retoma.db import Call, Row
+from retoma.apps.matches.store.rows import Round, verb
+from retoma.db import Call, Json
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound, Transient
 from retoma.engine.run.transaction import Transaction
@@ -67,7 +66,7 @@ class ScrapeTask:
     status: TaskStatus
     attempts: int
     error_code: str | None
-    error: Any
+    error: Json
     snapshot: str | None
     not_yet: str | None
     look_again_at: datetime | None
@@ -114,7 +113,7 @@ class DeadTask:
     url: str
     snapshot: str
     job: int
-    error: Any
+    error: Json
     kickoff: datetime | None = None
 
     @property
@@ -132,7 +131,7 @@ class DeadRound:
     of: Round
     snapshot: str
     job: int
-    error: Any
+    error: Json
 
 
 def task_of(tx: db.Transaction, task: int) -> Task:
@@ -144,14 +143,8 @@ def task_of(tx: db.Transaction, task: int) -> Task:
 
 def tasks_of(tx: db.Transaction, tasks: Sequence[int]) -> dict[int, Task]:
     """Those of them that there are."""
-    rows = tx.all(GET_TASKS, tasks=json.dumps([*tasks]))
-    return {task.id: task for task in map(_task, rows)}
-
-
-def _task(row: Row) -> Task:
-    id_, run, key, url, kickoff, job, league, season, round_, done, there = row
-    of = Round(league, season, round_)
-    return Task(id_, run, key, url, time_of(kickoff), job, of, done, there)
+    rows = tx.all(GET_TASKS, into=Task, tasks=json.dumps([*tasks]))
+    return {task.id: task for task in rows}
 
 
 # — stored —
@@ -218,21 +211,7 @@ def dead_tasks(
 ) -> list[DeadTask]:
     """Those of current runs whose page was kept."""
     how = {"after": after, "code": code, "league": league, "run": run, "task": task, "n": n}
-    return [
-        DeadTask(
-            id_,
-            Round(in_, season, round_),
-            key,
-            url,
-            snapshot,
-            job,
-            json_of(error),
-            time_of(kickoff),
-        )
-        for id_, in_, key, url, snapshot, job, season, round_, error, kickoff in tx.all(
-            DEAD_TASKS, **how
-        )
-    ]
+    return tx.all(DEAD_TASKS, into=DeadTask, **how)
 
 
 def dead_rounds(
@@ -245,10 +224,7 @@ def dead_rounds(
     run: int | None = None,
 ) -> list[DeadRound]:
     how = {"after": after, "code": code, "league": league, "run": run, "n": n}
-    return [
-        DeadRound(run, Round(in_, season, round_), snapshot, job, json_of(error))
-        for run, in_, season, round_, snapshot, job, error in tx.all(DEAD_ROUNDS, **how)
-    ]
+    return tx.all(DEAD_ROUNDS, into=DeadRound, **how)
 
 
 def count_dead(
@@ -260,8 +236,8 @@ def count_dead(
     task: int | None,
 ) -> int:
     """How many of both there are."""
-    [(n,)] = tx.all(COUNT_DEAD, code=code, league=league, run=run, task=task)
-    return int(n)
+    [n] = tx.all(COUNT_DEAD, into=int, code=code, league=league, run=run, task=task)
+    return n
 
 
 def promote(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str) -> Stored:
@@ -310,31 +286,17 @@ def _check_same(task: Task, page: MatchPage) -> None:
 
 def task_seen(tx: db.Transaction, task: int) -> ScrapeTask:
     """One task, by the document's names."""
-    row = tx.one(SHOW_TASK, task=task)
-    if row is None:
+    found = tx.one(SHOW_TASK, into=ScrapeTask, task=task)
+    if found is None:
         raise unknown(task)
-    return seen_of(row)
+    return found
 
 
 def list_tasks(
     tx: db.Transaction, run: int, *, after: int, n: int, status: TaskStatus | None = None
 ) -> list[ScrapeTask]:
     told = None if status is None else str(status)
-    rows = tx.all(LIST_TASKS, run=run, after=after, status=told, n=n)
-    return [seen_of(row) for row in rows]
-
-
-def seen_of(row: Row) -> ScrapeTask:
-    """A row of the document's table."""
-    raw = ScrapeTask(*row)
-    return replace(
-        raw,
-        kickoff=time_of(raw.kickoff),
-        status=TaskStatus(raw.status),
-        error=json_of(raw.error),
-        look_again_at=time_of(raw.look_again_at),
-        created_at=time_of(raw.created_at),
-    )
+    return tx.all(LIST_TASKS, into=ScrapeTask, run=run, after=after, status=told, n=n)
 
 
 def unknown(task: int) -> NotFound:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, BinaryIO, Final
 
@@ -236,24 +237,23 @@ async def export_lote(retoma: Retoma, lote: int) -> AsyncIterator[list[QuoteResu
     await get_batch(retoma, lote)
     after = 0
     while True:
-        how = {"lote": lote, "after": after, "n": PAGE}
-        rows = await read(retoma, lambda tx, how=how: tx.all(store.EXPORT_QUOTES, **how))  # type: ignore[misc]
-        yield [_result_of(store.named(store.LISTED, row)) for row in rows]
+        rows = await read(retoma, partial(store.export_quotes, lote=lote, after=after, n=PAGE))
+        yield [_result_of(row) for row in rows]
         if len(rows) < PAGE:
             return
-        after = rows[-1][0]
+        after = rows[-1].id
 
 
-def _result_of(row: Mapping[str, Any]) -> QuoteResult:
+def _result_of(row: store.ListedQuote) -> QuoteResult:
     """Of several shops the names and the links stand in one order."""
-    result = row["result"] if isinstance(row["result"], dict) else {}
+    result = row.result if isinstance(row.result, dict) else {}
     sources = result.get("sources")
     used = [
         each
         for each in (sources if isinstance(sources, list) else [])
         if isinstance(each, dict) and each.get("used") is not False
     ]
-    code = CODES.get(row["error_code"] or "")
+    code = CODES.get(row.error_code or "")
     return QuoteResult(
         **line_fields(row),
         motivo=None if code is None else code.meaning,
