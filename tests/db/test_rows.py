@@ -143,5 +143,5 @@ async def test_a_field_that_is_a_class_takes_as_many_columns_as_that_has_fields(
 async def test_a_row_of_another_width_names_the_statement_and_the_fields(database, statement):
     await prepare(database)
 
-    with pytest.raises(TypeError, match=r"adhoc returns \d columns.* Small has .*: id, color"):
+    with pytest.raises(TypeError, match=r"adhoc returns \d columns, and Small .*: id, color"):
         await database.read(lambda tx: tx.all(statement, into=Small))

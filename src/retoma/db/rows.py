@@ -14,13 +14,11 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import cache
-from itertools import starmap
 from types import UnionType
 from typing import (
     Annotated,
     Any,
     Final,
-    NamedTuple,
     Protocol,
     TypeVar,
     Union,
@@ -70,74 +68,67 @@ class Rows(Protocol[S_contra]):
         return rows if into is None else read_rows(statement, into, rows)
 
 
-class Shape(NamedTuple):
-    """How rows become objects of a class."""
-
-    make: Callable[..., Any]
-    names: Sequence[str]  # its fields; none: a single value, the first column
-    least: int  # columns that have no default
-    most: int
-    reads: Sequence[
-        tuple[int, Read]
-    ]  # by position: columns that the databases give differently
-    parts: Sequence[tuple[int, "Shape"]]  # fields made of several columns, the last one first
-    by_name: bool
-
-    def build(self, values: Sequence[Any]) -> Any:
-        """Make one object of its values."""
-        if self.by_name:
-            return self.make(**dict(zip(self.names, values, strict=False)))
-        return self.make(*values)
-
-
 def read_rows(statement: object, into: type[T], rows: Sequence[Row]) -> list[T]:
     """Make an object of each row. Raises TypeError where the number of columns is not that of its fields."""
     if not rows:
         return []
-    shape = shape_of(cast("Any", into))
     width = len(rows[0])
-    if not shape.least <= width <= (shape.most or width):
+    read = row_reader(cast("Any", into), width)
+    if read is None:
         raise TypeError(
-            f"statement {getattr(statement, 'name', statement)} returns {width} columns, and"
-            f" {into.__name__} has {shape.most}: {', '.join(shape.names)}"
+            f"{getattr(statement, 'name', statement)} returns {width} columns, and"
+            f" {into.__name__} is made of other ones: {', '.join(_fields(into) or ())}"
         )
-    if not shape.names:
-        read = shape.reads[0][1] if shape.reads else _same
-        return [cast("T", None if row[0] is None else read(row[0])) for row in rows]
-    reads = [each for each in shape.reads if each[0] < width]
-    if reads or shape.parts:
-        rows = [_convert(reads, shape.parts, row) for row in rows]
-    return [*map(shape.build, rows)] if shape.by_name else list(starmap(shape.make, rows))
+    return [*map(read, rows)]
 
 
 @cache
-def shape_of(into: type) -> Shape:
-    """How rows are read into this class: a dataclass, a NamedTuple, or the type of a single value."""
-    defaults = _fields(into)
-    if defaults is None:
-        read = reader(into)
-        return Shape(into, (), 1, 0, () if read is None else ((0, read),), (), by_name=False)
+def row_reader(into: type, width: int) -> Callable[[Row], Any] | None:
+    """Compile how rows of so many columns become objects: a dataclass, a NamedTuple, or a single value.
+
+    None: the class has other columns. Compiled, as dataclasses compile their methods: a loop over the
+    fields of a job takes longer than making the job.
+    """
+    used: dict[str, Any] = {}
+    if _fields(into) is None:
+        text = _value(reader(into), 0, used)
+    else:
+        text, end = _call(into, 0, width, used)
+        if end != width:
+            return None
+    read: Callable[[Row], Any] = eval(f"lambda row: {text}", used)  # noqa: S307 — all of it is made here
+    return read
+
+
+def _call(into: type, at: int, width: int, used: dict[str, Any]) -> tuple[str, int]:
+    """The text that makes an object of the columns from `at` on, and where it ends."""
     hints = get_type_hints(into, include_extras=True)
-    reads: list[tuple[int, Read]] = []
-    parts: list[tuple[int, Shape]] = []
-    least = most = 0
-    for name, has_default in defaults.items():
-        hint = hints[name]
-        width = 1
-        if isinstance(hint, type) and _fields(hint) is not None:
-            part = shape_of(hint)
-            reads += [(most + at, read) for at, read in part.reads]
-            parts += [(most + at, each) for at, each in reversed(part.parts)]
-            parts.append((most, part))
-            width = part.most
-        elif (read := reader(hint)) is not None:
-            reads.append((most, read))
-        least += 0 if has_default else width
-        most += width
-    # A part of a part comes before it, and what stands on the right before what stands on the left.
-    parts.sort(key=lambda each: -each[0])
     by_name = is_dataclass(into) and any(each.kw_only for each in fields(into))
-    return Shape(into, [*defaults], least, most, reads, parts, by_name)
+    values = []
+    for name, has_default in (_fields(into) or {}).items():
+        if at >= width and has_default:
+            break
+        hint = hints[name]
+        if isinstance(hint, type) and _fields(hint) is not None:
+            value, at = _call(hint, at, width, used)
+        else:
+            value, at = _value(reader(hint), at, used), at + 1
+        values.append(f"{name}={value}" if by_name else value)
+    return f"{_named(into, used)}({', '.join(values)})", at
+
+
+def _value(read: Read | None, at: int, used: dict[str, Any]) -> str:
+    column = f"row[{at}]"
+    if read is None:
+        return column
+    return f"(None if {column} is None else {_named(read, used)}({column}))"
+
+
+def _named(value: Any, used: dict[str, Any]) -> str:
+    """A name for a value that a compiled text uses."""
+    name = f"x{len(used)}"
+    used[name] = value
+    return name
 
 
 def _fields(kind: type) -> dict[str, bool] | None:
@@ -225,23 +216,6 @@ def _read_date(value: Any) -> date:
 def _read_number(value: Any) -> float:
     """Read a number, which PostgreSQL may give as a Decimal; a whole one stays whole."""
     return value if isinstance(value, int) else float(value)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _convert(
-    reads: Sequence[tuple[int, Read]], parts: Sequence[tuple[int, Shape]], row: Row
-) -> Row:
-    values = list(row)
-    for at, read in reads:
-        if values[at] is not None:
-            values[at] = read(values[at])
-    for at, part in parts:
-        end = at + len(part.names)
-        values[at:end] = [part.build(values[at:end])]
-    return tuple(values)
 
 
 Json = Annotated[Any, read_json]  # a column of json whose values have no type
