@@ -6,7 +6,7 @@ neither needs to know what a score of the other means. Filters are exact, chunks
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -26,7 +26,6 @@ from retoma.apps.embeddings.vectors.candidates import (
     Nearest,
     Place,
     VectorStore,
-    candidate_of,
     read_chunks,
 )
 from retoma.apps.embeddings.vectors.memory import AT_ONCE, MemoryStore
@@ -167,17 +166,18 @@ class Searcher:
         if row is None:
             raise NotFound(say("there is no collection {name!r}", name=name))
         ours = (self._provider.model, self._provider.version, self._provider.dims)
-        if tuple(row[1:]) != ours:
+        id_, *theirs = row
+        if tuple(theirs) != ours:
             raise IllegalMove(
                 say(
                     "collection {name}: its texts are embedded by {theirs}, questions here by {ours}:"
                     " embed it anew, or set its model",
                     name=name,
-                    theirs=row[1],
+                    theirs=theirs[0],
                     ours=ours[0],
                 )
             )
-        return int(row[0])
+        return int(id_)
 
     async def _vector(self, text: str, actor: str) -> NDArray[Any]:
         item = unfit(text, LONGEST) or await self._embedded(text, actor)
@@ -213,7 +213,7 @@ class Searcher:
         """Chunks that say words of the question, the best first, each with how near it is."""
         model = model_of(self._provider)
 
-        def read(tx: Transaction) -> tuple[list[Place], dict[Place, Row], list[Row]]:
+        def read(tx: Transaction) -> tuple[list[Place], dict[Place, Candidate], list[Row]]:
             only = None if look.only is None else sorted(look.only)
             places = store.keywords.find(tx, look.collection, question.text, look.most, only)
             known = {each.place for each in nearest.found}
@@ -229,7 +229,7 @@ class Searcher:
             place = int(document), int(ordinal)
             if place in known:
                 score = float(np.frombuffer(vector, dtype="<f4") @ look.query)
-                found[place] = candidate_of(known[place], score)
+                found[place] = replace(known[place], score=score)
         return [found[place] for place in places if place in found]
 
 
@@ -244,8 +244,7 @@ def _only(tx: Transaction, collection: int, question: Question) -> frozenset[int
     only = None if question.documents is None else frozenset(question.documents)
     if question.prefix:
         asked = {"first": question.prefix, "last": f"{question.prefix}{LAST}"}
-        rows = tx.all(NAMES, collection=collection, **asked)
-        only = _both(only, (int(row[0]) for row in rows))
+        only = _both(only, tx.all(NAMES, into=int, collection=collection, **asked))
     if question.metadata:
         pairs = metadata_pairs(question.metadata)
         only = _both(only, store.keywords.documents_with(tx, collection, pairs))
