@@ -18,6 +18,8 @@ from tests.house.files import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 AGAIN = "python -m tests.house.pages"
+# Of a transaction: what is there for the stores of retoma itself.
+FOR_STORES = {"ask", "finish", "for_caller", "lend", "ring", "together"}
 # Of a Context: what is there for stories. The rest is what the engine asks of it.
 FOR_STORIES = (
     *("step", "each", "write", "share", "remote", "kept"),
@@ -68,13 +70,18 @@ def told_of(name: str, thing: Any) -> Iterator[str]:
 
 
 def members_of(thing: type) -> Iterator[tuple[str, str]]:
-    """Its fields and verbs as its source has them, in that order."""
+    """Its fields and verbs as its source has them, in that order; those of its bases are first."""
+    for base in thing.__bases__:
+        if base.__module__.startswith("retoma.db"):
+            yield from members_of(base)
     node = source_of(thing)
     for each in node.body:
         name = name_of(each)
         if name is None or name.startswith("_"):
             continue
         if thing.__name__ == "Context" and name not in FOR_STORIES:
+            continue
+        if thing.__name__ in ("Rows", "Transaction") and name in FOR_STORES:
             continue
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
             if "overload" in {ast.unparse(mark) for mark in each.decorator_list}:

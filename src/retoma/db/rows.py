@@ -29,7 +29,7 @@ from typing import (
     overload,
 )
 
-S_contra = TypeVar("S_contra", contravariant=True)  # what may be asked
+SQL_contra = TypeVar("SQL_contra", contravariant=True)  # what may be asked
 T = TypeVar("T")
 Row = tuple[Any, ...]
 Read = Callable[[Any], Any]  # a value that is not NULL, as Python has it
@@ -41,17 +41,17 @@ EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
 
-class Rows(Protocol[S_contra]):
+class Rows(Protocol[SQL_contra]):
     """What answers statements with rows. Who implements it writes `ask`."""
 
-    def ask(self, statement: S_contra, params: dict[str, Any]) -> list[Row]:
+    def ask(self, statement: SQL_contra, params: dict[str, Any]) -> list[Row]:
         """Run the statement; the rows of its last part that returns any."""
 
     @overload
-    def one(self, statement: S_contra, *, into: type[T], **params: Any) -> T | None: ...
+    def one(self, statement: SQL_contra, *, into: type[T], **params: Any) -> T | None: ...
     @overload
-    def one(self, statement: S_contra, **params: Any) -> Row | None: ...
-    def one(self, statement: S_contra, *, into: type | None = None, **params: Any) -> Any:
+    def one(self, statement: SQL_contra, **params: Any) -> Row | None: ...
+    def one(self, statement: SQL_contra, *, into: type | None = None, **params: Any) -> Any:
         """The first row."""
         rows = self.ask(statement, params)
         if not rows:
@@ -59,10 +59,10 @@ class Rows(Protocol[S_contra]):
         return rows[0] if into is None else read_rows(statement, into, rows[:1])[0]
 
     @overload
-    def all(self, statement: S_contra, *, into: type[T], **params: Any) -> list[T]: ...
+    def all(self, statement: SQL_contra, *, into: type[T], **params: Any) -> list[T]: ...
     @overload
-    def all(self, statement: S_contra, **params: Any) -> list[Row]: ...
-    def all(self, statement: S_contra, *, into: type | None = None, **params: Any) -> Any:
+    def all(self, statement: SQL_contra, **params: Any) -> list[Row]: ...
+    def all(self, statement: SQL_contra, *, into: type | None = None, **params: Any) -> Any:
         """All rows."""
         rows = self.ask(statement, params)
         return rows if into is None else read_rows(statement, into, rows)

@@ -24,7 +24,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One row of get_job and list_jobs, as it was when it was read."""
+    """One row, as it was when it was read."""
 
     id: int
     kind: str
