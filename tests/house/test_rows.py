@@ -14,8 +14,9 @@ from psycopg.adapt import Transformer
 
 from retoma import db
 from retoma.db import migrations, rows
-from retoma.db.statements import Statement
+from retoma.db.statements import Statement, Statements
 from tests.house.files import SOURCE
+from tests.house.sections import list_sections
 from tests.house.test_sql_prepares import TEMP_TABLE, parameters, rooms
 
 READS = ("one", "all")
@@ -29,6 +30,15 @@ class Read(NamedTuple):
     into: type
 
 
+def modules() -> Iterator[tuple[str, Any, ast.Module]]:
+    """Return the name of every module that names statements, the module and its text."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text()
+        if "SQL" in text or "into=" in text:
+            name = ".".join(("retoma", *path.relative_to(SOURCE).with_suffix("").parts))
+            yield name, import_module(name.removesuffix(".__init__")), ast.parse(text)
+
+
 @cache
 def find_reads() -> list[Read]:
     """Return every `tx.all(STATEMENT, into=Class)` whose names the module itself has."""
@@ -36,13 +46,8 @@ def find_reads() -> list[Read]:
 
 
 def _find_reads() -> Iterator[Read]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        text = path.read_text()
-        if "into=" not in text:
-            continue
-        name = ".".join(("retoma", *path.relative_to(SOURCE).with_suffix("").parts))
-        module = import_module(name.removesuffix(".__init__"))
-        for call in ast.walk(ast.parse(text)):
+    for name, module, tree in modules():
+        for call in ast.walk(tree):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
                 into = next((each.value for each in call.keywords if each.arg == "into"), None)
                 if call.func.attr in READS and into is not None:
@@ -99,8 +104,8 @@ def columns_of(tx: Any, statement: Statement) -> list[str] | None:
         return None
     [*_, sql] = [each.sql for each in texts if each.answers]
     if tx.dialect == "sqlite":
-        query = apsw.ext.query_info(tx._connection, sql)
-        return [name for name, *_ in query.description]
+        details = apsw.ext.query_info(tx._connection, sql)
+        return [name for name, *_ in details.description]
     tx.ask(db.adhoc("SELECT 1"), {})
     connection = tx._connection
     query = PostgresQuery(Transformer(connection))
@@ -131,6 +136,30 @@ async def test_every_row_that_is_read_into_a_class_has_the_columns_of_its_fields
         assert 200 < len(find_reads())
     finally:
         database.close()
+
+
+def test_code_names_every_statement_and_none_that_is_not_there():
+    """A statement is read at its first use: this is the first use of all of them."""
+    missing, used = [], set()
+    for name, module, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(
+                named(module, node.value), Statements
+            ):
+                statements = named(module, node.value)
+                if hasattr(statements, node.attr):
+                    used.add((statements._package, node.attr))
+                else:
+                    missing.append(f"{name}:{node.lineno} {node.attr}")
+
+    assert [] == missing
+    packages = {package for package, _ in used}
+    assert (
+        set()
+        == {(each.package, each.name) for each in list_sections() if each.package in packages}
+        - used
+        - BY_OTHER_WAYS
+    )
 
 
 class Named(NamedTuple):

@@ -20,7 +20,8 @@ from retoma.access.model import (
 from retoma.access.names import skeleton
 from retoma.access.token import Given, Made
 from retoma.codec import decode, encode
-from retoma.db import Row, Statement, Transaction, moment, statement
+from retoma.db import Row, Transaction, moment
+from retoma.db.statements import Statements
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.store import now, tell
 from retoma.words import say
@@ -34,38 +35,7 @@ KEPT: Final = 30 * 86_400.0  # seconds that what is over stays to be looked at
 EVERY: Final = 1_000_000_000  # rows of a list, for whoever wants no pages
 
 
-def verb(name: str) -> Statement:
-    return statement("retoma.access.sql", name)
-
-
-ADD_KEY = verb("add_key")
-ADD_LINK = verb("add_link")
-ADD_PERSON = verb("add_person")
-ADD_SESSION = verb("add_session")
-ANY_KEY = verb("any_key")
-END_ALL_OF = verb("end_all_of")
-END_SESSION = verb("end_session")
-COUNT_DENIED = verb("count_denied")
-FIND_DENIED = verb("find_denied")
-FIND_KEY = verb("find_key")
-FIND_LINK = verb("find_link")
-FIND_PERSON = verb("find_person")
-FIND_SESSION = verb("find_session")
-FORGET_ENDED = verb("forget_ended")
-KEY_EXISTS = verb("key_exists")
-KEY_TO_REPLACE = verb("key_to_replace")
-LIST_KEYS = verb("list_keys")
-LIST_NAMES = verb("list_names")
-LIST_PEOPLE = verb("list_people")
-LIST_SESSIONS = verb("list_sessions")
-REMOVE_PERSON = verb("remove_person")
-REPLACE_KEY = verb("replace_key")
-REVOKE_KEY = verb("revoke_key")
-SEE_SESSION = verb("see_session")
-SESSION_EXISTS = verb("session_exists")
-SET_ROLE = verb("set_role")
-USE_KEY = verb("use_key")
-USE_LINK = verb("use_link")
+SQL: Final = Statements("retoma.access.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +50,14 @@ class Known:
 
 
 def list_people(tx: Transaction, *, after: str, limit: int) -> list[PersonSeen]:
-    return tx.all(LIST_PEOPLE, into=PersonSeen, idle=-IDLE, after=after, most=limit)
+    return tx.all(SQL.list_people, into=PersonSeen, idle=-IDLE, after=after, most=limit)
 
 
 def remove_person(tx: Transaction, name: str, *, actor: str) -> None:
-    person = tx.one(REMOVE_PERSON, into=int, name=name)
+    person = tx.one(SQL.remove_person, into=int, name=name)
     if person is None:
         raise NotFound(say("nobody here is called {name!r}", name=name))
-    tx.run(END_ALL_OF, person=person)
+    tx.run(SQL.end_all_of, person=person)
     _tell(tx, actor, "person.removed", name)
 
 
@@ -116,13 +86,13 @@ def _person_invited(tx: Transaction, name: str, role: Role, *, actor: str) -> in
     if made is not None:
         return made
     id_, had = _found(tx, name)
-    if tx.one(SET_ROLE, id=id_, role=role) is not None:
+    if tx.one(SQL.set_role, id=id_, role=role) is not None:
         _tell(tx, actor, "person.role", name, {"role": role, "was": had})
     return id_
 
 
 def _added(tx: Transaction, name: str, role: Role, *, actor: str) -> int | None:
-    made = tx.one(ADD_PERSON, into=int, name=name, role=role)
+    made = tx.one(SQL.add_person, into=int, name=name, role=role)
     if made is not None:
         _check_twins(tx, name)
         _tell(tx, actor, "person.added", name, {"role": role})
@@ -131,7 +101,7 @@ def _added(tx: Transaction, name: str, role: Role, *, actor: str) -> int | None:
 
 def _check_twins(tx: Transaction, name: str) -> None:
     looks = skeleton(name)
-    for other in tx.all(LIST_NAMES, into=str):
+    for other in tx.all(SQL.list_names, into=str):
         if other != name and skeleton(other) == looks:
             raise BadInput(
                 say("{name!r} looks like {other!r}; take another name", name=name, other=other)
@@ -139,7 +109,7 @@ def _check_twins(tx: Transaction, name: str) -> None:
 
 
 def _found(tx: Transaction, name: str) -> tuple[int, Role]:
-    found = tx.one(FIND_PERSON, name=name)
+    found = tx.one(SQL.find_person, name=name)
     if found is None:
         raise NotFound(say("{name} was removed at this very moment; ask again", name=name))
     person, role = found
@@ -168,12 +138,12 @@ def create_key(
 
 def list_keys(tx: Transaction, *, every: bool, after: Spot, limit: int) -> list[KeySeen]:
     place = {"at": after.at, "id": after.id, "most": limit}
-    return tx.all(LIST_KEYS, into=KeySeen, every=int(every), only=None, **place)
+    return tx.all(SQL.list_keys, into=KeySeen, every=int(every), only=None, **place)
 
 
 def get_key(tx: Transaction, key: str) -> KeySeen:
     place = {"at": NEWEST.at, "id": NEWEST.id, "most": 1}
-    found = tx.one(LIST_KEYS, into=KeySeen, every=1, only=key, **place)
+    found = tx.one(SQL.list_keys, into=KeySeen, every=1, only=key, **place)
     if found is None:
         raise NotFound(say("there is no key {key}", key=key))
     return found
@@ -181,20 +151,20 @@ def get_key(tx: Transaction, key: str) -> KeySeen:
 
 def revoke_key(tx: Transaction, key: str, *, actor: str) -> None:
     """Revoked already: the same answer again."""
-    person = tx.one(REVOKE_KEY, into=str, id=key)
+    person = tx.one(SQL.revoke_key, into=str, id=key)
     if person is not None:
         _tell(tx, actor, "key.revoked", f"key {key}", {"person": person})
-    elif tx.one(KEY_EXISTS, id=key) is None:
+    elif tx.one(SQL.key_exists, id=key) is None:
         raise NotFound(say("there is no key {key}", key=key))
 
 
 def rotate_key(tx: Transaction, key: str, made: Made, overlap: float, *, actor: str) -> NewKey:
     """A successor with the same rights, for as long as the old one was made for."""
-    old = tx.one(KEY_TO_REPLACE, id=key)
+    old = tx.one(SQL.key_to_replace, id=key)
     if old is None:
         raise NotFound(say("there is no key {key}", key=key))
     person, name, role, label, created_at, expires_at = old
-    if tx.one(REPLACE_KEY, id=key, successor=made.id, overlap=overlap) is None:
+    if tx.one(SQL.replace_key, id=key, successor=made.id, overlap=overlap) is None:
         raise IllegalMove(
             say(
                 "key {key} is not good any more, or has a successor: nothing was changed; create"
@@ -212,15 +182,15 @@ def rotate_key(tx: Transaction, key: str, made: Made, overlap: float, *, actor: 
 
 
 def find_key(tx: Transaction, given: Given) -> Known | None:
-    return _known(tx.one(FIND_KEY, id=given.id, fresh=-FRESH), given)
+    return _known(tx.one(SQL.find_key, id=given.id, fresh=-FRESH), given)
 
 
 def use_key(tx: Transaction, key: str) -> None:
-    tx.run(USE_KEY, id=key, fresh=-FRESH)
+    tx.run(SQL.use_key, id=key, fresh=-FRESH)
 
 
 def any_key(tx: Transaction) -> bool:
-    return tx.one(ANY_KEY) is not None
+    return tx.one(SQL.any_key) is not None
 
 
 def _add_key(
@@ -233,7 +203,7 @@ def _add_key(
     actor: str,
 ) -> None:
     tx.run(
-        ADD_KEY,
+        SQL.add_key,
         id=made.id,
         person=person,
         role=role,
@@ -268,23 +238,23 @@ def _about(name: str, role: str, label: str, until: datetime | None) -> dict[str
 def invite(
     tx: Transaction, made: Made, name: str, role: Role, *, life: float, actor: str
 ) -> str:
-    tx.run(FORGET_ENDED, kept=-KEPT)
+    tx.run(SQL.forget_ended, kept=-KEPT)
     person = _person_invited(tx, name, role, actor=actor)
-    tx.run(ADD_LINK, id=made.id, person=person, role=role, hash=made.hash, life=life)
+    tx.run(SQL.add_link, id=made.id, person=person, role=role, hash=made.hash, life=life)
     _tell(tx, actor, "person.invited", name, {"role": role, "link": made.id})
     return made.token
 
 
 def enter(tx: Transaction, given: Given, made: Made, agent: str) -> str | None:
     """The cookie of a new session; None where the link is not good, or not any more."""
-    if not token.same(tx.one(FIND_LINK, into=str, id=given.id), given.hash):
+    if not token.same(tx.one(SQL.find_link, into=str, id=given.id), given.hash):
         return None
-    used = tx.one(USE_LINK, id=given.id)
+    used = tx.one(SQL.use_link, id=given.id)
     if used is None:
         return None
     person, role, name = used
     tx.run(
-        ADD_SESSION,
+        SQL.add_session,
         id=made.id,
         person=person,
         role=role,
@@ -297,36 +267,36 @@ def enter(tx: Transaction, given: Given, made: Made, agent: str) -> str | None:
 
 
 def find_session(tx: Transaction, given: Given) -> Known | None:
-    return _known(tx.one(FIND_SESSION, id=given.id, idle=-IDLE, fresh=-FRESH), given)
+    return _known(tx.one(SQL.find_session, id=given.id, idle=-IDLE, fresh=-FRESH), given)
 
 
 def see_session(tx: Transaction, session: str) -> None:
-    tx.run(SEE_SESSION, id=session, fresh=-FRESH)
+    tx.run(SQL.see_session, id=session, fresh=-FRESH)
 
 
 def list_sessions(tx: Transaction, *, after: Spot, limit: int) -> list[SessionSeen]:
     place = {"at": after.at, "id": after.id, "most": limit}
-    return tx.all(LIST_SESSIONS, into=SessionSeen, idle=-IDLE, **place)
+    return tx.all(SQL.list_sessions, into=SessionSeen, idle=-IDLE, **place)
 
 
 def end_session(tx: Transaction, session: str, *, actor: str) -> None:
     """Ended already: the same answer again."""
-    person = tx.one(END_SESSION, into=str, id=session)
+    person = tx.one(SQL.end_session, into=str, id=session)
     if person is not None:
         _tell(tx, actor, "session.ended", f"session {session}", {"person": person})
-    elif tx.one(SESSION_EXISTS, id=session) is None:
+    elif tx.one(SQL.session_exists, id=session) is None:
         raise NotFound(say("there is no session {session}", session=session))
 
 
 def denied(tx: Transaction, person: Person, what: str) -> None:
     """One line for each person, route and minute, however often they ask."""
-    line = tx.one(FIND_DENIED, ago=-MINUTE, actor=person.name, subject=what)
+    line = tx.one(SQL.find_denied, ago=-MINUTE, actor=person.name, subject=what)
     if line is None:
         _tell(tx, person.name, "authz_denied", what, {"role": person.role, "count": 1})
         return
     id_, details = line
     about = decode(details)
-    tx.run(COUNT_DENIED, id=id_, details=encode({**about, "count": about["count"] + 1}))
+    tx.run(SQL.count_denied, id=id_, details=encode({**about, "count": about["count"] + 1}))
 
 
 def _known(row: Row | None, given: Given) -> Known | None:

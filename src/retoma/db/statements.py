@@ -61,6 +61,21 @@ def statement(package: str, name: str) -> Statement:
     return adhoc(sqlite, postgres, name=name)
 
 
+class Statements:
+    """The statements of a folder by their names: `SQL.list_people`; each is read at its first use."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Statement:
+        try:
+            found = statement(self._package, name)
+        except FileNotFoundError as error:
+            raise AttributeError(str(error)) from error
+        setattr(self, name, found)
+        return found
+
+
 @cache
 def sections(package: str) -> Mapping[str, Mapping[str | None, str]]:
     """Return the sections of a folder by name and dialect; None is the dialect of both databases."""

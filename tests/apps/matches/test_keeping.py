@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from retoma.apps.matches import store
+from retoma.apps.matches.store.rows import SQL
 from retoma.apps.matches.store.tasks import Keeping, Stored
 from retoma.db.rows import read_json
 from retoma.engine.rules.errors import NotFound
@@ -61,7 +62,7 @@ async def test_of_two_who_tell_of_the_same_match_at_once_one_stores_it(database_
     """R2 R6: two runs of a round. Both are told where it is, the second that it was there."""
     async with house(database_url) as there:
         first = await begun(there)
-        await there.app.write(lambda tx: tx.run(store.runs.END_RUN, run=1))
+        await there.app.write(lambda tx: tx.run(SQL.end_run, run=1))
         second = await begun(there)
 
         made = await kept(there, {1: [*first, *second]})

@@ -10,6 +10,7 @@ from retoma.codec import decode
 from retoma.engine import store
 from retoma.engine.ops.batches import LOOK, Progress
 from retoma.engine.rules.states import BatchState
+from retoma.engine.store.verb import SQL
 from retoma.engine.testing import FakeClock, drain
 from tests.engine.aids import boot, eventually, rows
 from tests.engine.test_batch_verbs import DONE, batch_of, dead, run_all
@@ -132,7 +133,7 @@ async def test_a_batch_whose_tallies_are_not_all_folded_is_left_to_the_next_fold
 
         touched = f'{{"{batch.id}": 1}}'
         await database.write(
-            lambda tx: tx.run(store.runners.TELL_FINISHED, batches=touched, actor="fold"),
+            lambda tx: tx.run(SQL.tell_finished, batches=touched, actor="fold"),
             verb="fold",
         )
 

@@ -19,6 +19,7 @@ from retoma import db
 from retoma.apps.quotes import store
 from retoma.apps.quotes.before import PAID, Before, Unreadable, read_before
 from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteKind, QuoteStatus
+from retoma.apps.quotes.store import SQL
 from retoma.db import adhoc, quoted
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import BadInput
@@ -50,12 +51,6 @@ KINDS: Final = {
 DOCUMENTS: Final = ("resume_data", *PAID, "result")
 TIMES: Final = ("last_heartbeat", "started_at", "completed_at", "created_at")
 OPEN: Final = (QuoteStatus.PENDING, QuoteStatus.PROCESSING)
-
-ADOPTED_AMONG = store.verb("adopted_among")
-ADOPTED_OPEN = store.verb("adopted_open")
-ADOPT_QUOTES = store.verb("adopt_quotes")
-FORGET_CODES = store.verb("forget_codes")
-PASS_NUMBERS = store.verb("pass_numbers")
 
 
 @dataclass(slots=True)
@@ -216,7 +211,7 @@ class _Adopter:
     def _known(self, tx: db.Transaction, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
         """Those taken over before; and numbers that are somebody's here."""
         ids = json.dumps([str(each) for each in numbers])
-        rows = tx.all(ADOPTED_AMONG, source=self.source, ids=ids)
+        rows = tx.all(SQL.adopted_among, source=self.source, ids=ids)
         known = {int(old) for old, _ in rows if old is not None}
         return known, {int(taken) for _, taken in rows if taken is not None}
 
@@ -260,9 +255,9 @@ class _Adopter:
         """Those with a number of their own first: the others are given what is free then."""
         rows = sorted(rows, key=lambda row: row["id"] is None)
         numbers = [row["id"] for row in rows if row["id"] is not None]
-        tx.all(PASS_NUMBERS, last=max(numbers, default=1))
+        tx.all(SQL.pass_numbers, last=max(numbers, default=1))
         told = [{**row, "created_at": as_kept(tx.dialect, row["created_at"])} for row in rows]
-        new = tx.all(ADOPT_QUOTES, rows=json.dumps(told), actor=self.actor)
+        new = tx.all(SQL.adopt_quotes, rows=json.dumps(told), actor=self.actor)
         if new:
             tx.tell("quotes.adopted", self.source, {"new": len(new)}, actor=self.actor)
 
@@ -276,7 +271,7 @@ class _Adopter:
 
     def _submit(self, tx: Transaction) -> tuple[int, bool]:
         """Lotes begun, and whether any quote without a job may be left."""
-        rows = tx.all(ADOPTED_OPEN, source=self.source, n=LOTE)
+        rows = tx.all(SQL.adopted_open, source=self.source, n=LOTE)
         full = len(rows) == LOTE
         groups = [(old, list(its)) for old, its in groupby(rows, key=itemgetter(1))]
         if full and len(groups) > 1:
@@ -295,7 +290,7 @@ class _Adopter:
         """A batch would make a lote of them, which they never were."""
         for quote in quotes:
             job = tx.submit(KIND, quote, actor=self.actor)
-            tx.run(store.NAME_JOB, quote=quote, job=job.id)
+            tx.run(store.SQL.name_job, quote=quote, job=job.id)
 
     def _submit_lote(self, tx: Transaction, old: str, members: Sequence[Sequence[Any]]) -> None:
         """In a lote a code is one quote's; of two the second goes without, and remembers it."""
@@ -306,11 +301,11 @@ class _Adopter:
             if code is not None and quote != firsts[code]
         ]
         if again:
-            tx.run(FORGET_CODES, quotes=json.dumps(again))
+            tx.run(SQL.forget_codes, quotes=json.dumps(again))
         quotes = [int(id_) for id_, *_ in members]
         name = f"{self.source} {old}"[-200:]
         batch = tx.submit_many(KIND, quotes, name=name, actor=self.actor)
-        tx.run(store.NAME_JOBS, lote=batch.id)
+        tx.run(store.SQL.name_jobs, lote=batch.id)
 
 
 # — what a row becomes —

@@ -17,8 +17,9 @@ from retoma.apps.quotes.model import (
     QuoteKind,
     QuoteStatus,
 )
-from retoma.db import Json, Row, Statement, statement
+from retoma.db import Json, Row
 from retoma.db.rows import read_json
+from retoma.db.statements import Statements
 from retoma.engine import store as engine
 from retoma.engine.query.jobs import ids_of
 from retoma.engine.rules.duration import seconds
@@ -27,33 +28,7 @@ from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say, stored
 
-
-def verb(name: str) -> Statement:
-    return statement("retoma.apps.quotes.sql", name)
-
-
-ADD_QUOTES = verb("add_quotes")
-AVERAGE_DURATION = verb("average_duration")
-COUNT_BEGUN = verb("count_begun")
-EXPIRE_OLD = verb("expire_old")
-EXPIRE_PARKED = verb("expire_parked")
-EXPORT_QUOTES = verb("export_quotes")
-GET_QUOTE = verb("get_quote")
-GET_WANTED = verb("get_wanted")
-JOB_OF_QUOTE = verb("job_of_quote")
-LIST_HISTORY = verb("list_history")
-LIST_LOTES = verb("list_lotes")
-LIST_LOTE_QUOTES = verb("list_lote_quotes")
-LIST_QUOTES = verb("list_quotes")
-LOTE_CHECKPOINTS = verb("lote_checkpoints")
-NAME_JOB = verb("name_job")
-NAME_JOBS = verb("name_jobs")
-PARKED_BY_CODE = verb("parked_by_code")
-PARKED_MESSAGE = verb("parked_message")
-QUOTES_AT = verb("quotes_at")
-QUOTES_BY_JOB = verb("quotes_by_job")
-QUOTES_OF_JOBS = verb("quotes_of_jobs")
-WAITING_QUOTES = verb("waiting_quotes")
+SQL: Final = Statements("retoma.apps.quotes.sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +106,7 @@ class Added:
 def add_quote(tx: Transaction, wanted: NewQuote, *, actor: str) -> int:
     [quote] = _add(tx, [wanted], actor)
     job = tx.submit(KIND, quote, actor=actor)
-    tx.run(NAME_JOB, quote=quote, job=job.id)
+    tx.run(SQL.name_job, quote=quote, job=job.id)
     return quote
 
 
@@ -146,7 +121,7 @@ def add_lote(
     """All of them or none, as one batch."""
     quotes = _add(tx, wanted, actor)
     batch = tx.submit_many(KIND, quotes, name=name, budget=budget, actor=actor)
-    tx.run(NAME_JOBS, lote=batch.id)
+    tx.run(SQL.name_jobs, lote=batch.id)
     return Added(batch.id, quotes)
 
 
@@ -155,11 +130,11 @@ def _add(tx: Transaction, wanted: Sequence[NewQuote], actor: str) -> list[int]:
         {"code": each.code, "kind": str(each.kind), "description": each.description}
         for each in wanted
     ]
-    return tx.all(ADD_QUOTES, into=int, rows=json.dumps(rows), actor=actor)
+    return tx.all(SQL.add_quotes, into=int, rows=json.dumps(rows), actor=actor)
 
 
 def wanted_of(tx: db.Transaction, quote: int) -> Wanted:
-    row = tx.one(GET_WANTED, quote=quote)
+    row = tx.one(SQL.get_wanted, quote=quote)
     if row is None:
         raise NotFound(say("there is no quote {quote}", quote=quote))
     description, kind, was, *since = row
@@ -171,7 +146,7 @@ def wanted_of(tx: db.Transaction, quote: int) -> Wanted:
 
 def job_of(tx: db.Transaction, quote: int) -> int:
     """The job of a quote; NotFound where there is no such quote, or it is history only."""
-    rows = tx.all(JOB_OF_QUOTE, into=int, quote=quote)
+    rows = tx.all(SQL.job_of_quote, into=int, quote=quote)
     if not rows:
         raise NotFound(say("there is no quote {quote}", quote=quote))
     [job] = rows
@@ -184,18 +159,18 @@ def job_of(tx: db.Transaction, quote: int) -> int:
 
 def quotes_of(tx: db.Transaction, jobs: Sequence[int]) -> dict[int, int]:
     """Which quotes these jobs are of."""
-    rows = tx.all(QUOTES_OF_JOBS, jobs=json.dumps([*jobs]))
+    rows = tx.all(SQL.quotes_of_jobs, jobs=json.dumps([*jobs]))
     return {int(job): int(quote) for job, quote in rows}
 
 
 def expire_old(tx: Transaction, age: Any, *, actor: str) -> list[int]:
     """Let the next claim end in ERROR what began so long ago and no runner holds; return those jobs."""
-    return _expired(tx, "quotes.expired", tx.all(EXPIRE_OLD, seconds=seconds(age)), actor)
+    return _expired(tx, "quotes.expired", tx.all(SQL.expire_old, seconds=seconds(age)), actor)
 
 
 def expire_parked(tx: Transaction, age: Any, *, n: int, actor: str) -> list[int]:
     """As `expire_old`, for at most `n` quotes that are parked."""
-    found = tx.all(EXPIRE_PARKED, seconds=seconds(age), n=n)
+    found = tx.all(SQL.expire_parked, seconds=seconds(age), n=n)
     for job, _ in found:
         engine.unpark(tx, int(job), actor=actor)
     return _expired(tx, "quotes.parked_expired", found, actor)
@@ -218,13 +193,13 @@ class Parked(NamedTuple):
 
 def parked_by_code(tx: db.Transaction, lote: int | None = None) -> list[Parked]:
     """The most first; of one lote, or of all."""
-    rows = tx.all(PARKED_BY_CODE, lote=lote)
+    rows = tx.all(SQL.parked_by_code, lote=lote)
     return [Parked(code or "", n, parked_message(tx, newest)) for code, n, newest in rows]
 
 
 def parked_message(tx: db.Transaction, job: int) -> str | None:
     """What stopped a job that is parked, as its last attempt said it."""
-    return tx.one(PARKED_MESSAGE, into=str, job=job)
+    return tx.one(SQL.parked_message, into=str, job=job)
 
 
 def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
@@ -247,12 +222,12 @@ def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
 
 def average_duration(tx: db.Transaction, last: Any) -> float | None:
     """Seconds that quotes took from their first start to DONE, of those that ended within `last`."""
-    return tx.one(AVERAGE_DURATION, into=float, seconds=seconds(last))
+    return tx.one(SQL.average_duration, into=float, seconds=seconds(last))
 
 
 def quote_seen(tx: db.Transaction, quote: int) -> QuoteRow:
     """All that the table says of a quote."""
-    found = tx.one(GET_QUOTE, into=QuoteRow, quote=quote)
+    found = tx.one(SQL.get_quote, into=QuoteRow, quote=quote)
     if found is None:
         raise NotFound(say("there is no quote {quote}", quote=quote))
     return found
@@ -294,7 +269,7 @@ def list_quotes(
 ) -> list[tuple[Place, ListedQuote]]:
     """The newest first. By status they come by their jobs, each state by the index that is short for it."""
     if worker is not None:
-        held = tx.all(QUOTES_AT, into=int, worker=worker)
+        held = tx.all(SQL.quotes_at, into=int, worker=worker)
         left = [job for job in held if before is None or job < before.job]
         return _by_job(tx, left, lote=lote, status=status)[:n]
     if status is not None:
@@ -304,15 +279,15 @@ def list_quotes(
         return these + _history(tx, status, lote, before, n - len(these))
     asked: dict[str, Any] = {"before": before and before.quote, "n": n}
     if lote is None:
-        found = tx.all(LIST_QUOTES, into=ListedQuote, **asked)
+        found = tx.all(SQL.list_quotes, into=ListedQuote, **asked)
     else:
-        found = tx.all(LIST_LOTE_QUOTES, into=ListedQuote, lote=lote, **asked)
+        found = tx.all(SQL.list_lote_quotes, into=ListedQuote, lote=lote, **asked)
     return [(Place(each.id, 0), each) for each in found]
 
 
 def export_quotes(tx: db.Transaction, *, lote: int, after: int, n: int) -> list[ListedQuote]:
     """The next quotes of a lote, in the order in which they were asked for."""
-    return tx.all(EXPORT_QUOTES, into=ListedQuote, lote=lote, after=after, n=n)
+    return tx.all(SQL.export_quotes, into=ListedQuote, lote=lote, after=after, n=n)
 
 
 def _in_status(
@@ -339,7 +314,7 @@ def _jobs_of(
     if status in BEGUN:
         begun = BEGUN[status]
         which = {"begun": begun, "lote": lote, "before": before, "n": n}
-        found += tx.all(WAITING_QUOTES, into=int, **which)
+        found += tx.all(SQL.waiting_quotes, into=int, **which)
     return nlargest(n, found)
 
 
@@ -347,7 +322,7 @@ def _by_job(
     tx: db.Transaction, jobs: Sequence[int], *, lote: int | None, status: QuoteStatus | None
 ) -> list[tuple[Place, ListedQuote]]:
     asked = {"lote": lote, "status": None if status is None else str(status)}
-    rows = tx.all(QUOTES_BY_JOB, into=_ByJob, jobs=json.dumps([*jobs]), **asked)
+    rows = tx.all(SQL.quotes_by_job, into=_ByJob, jobs=json.dumps([*jobs]), **asked)
     return [(Place(quote.id, job), quote) for quote, job in rows]
 
 
@@ -357,7 +332,7 @@ def _history(
     """What was taken over and has no job; it is older than all that has one."""
     last = None if before is None or before.job else before.quote
     which = {"status": str(status), "lote": lote, "before": last, "n": n}
-    found = tx.all(LIST_HISTORY, into=ListedQuote, **which)
+    found = tx.all(SQL.list_history, into=ListedQuote, **which)
     return [(Place(each.id, 0), each) for each in found]
 
 
@@ -369,7 +344,9 @@ def by_status(
         status: sum(counts.get(each, 0) for each in states) for status, states in STATES.items()
     }
     waiting, parked = counts.get(State.WAITING, 0), counts.get(State.PARKED, 0)
-    begun, fresh = (tx.one(COUNT_BEGUN, lote=lote) or (0, 0)) if waiting or parked else (0, 0)
+    begun, fresh = (
+        (tx.one(SQL.count_begun, lote=lote) or (0, 0)) if waiting or parked else (0, 0)
+    )
     begun, fresh = min(begun, waiting), min(fresh, parked)
     found[QuoteStatus.PENDING] = waiting - begun + fresh
     found[QuoteStatus.PROCESSING] += begun - fresh

@@ -4,16 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from retoma.db import Transaction, moment
-from retoma.engine.query.page import checked, sql
+from retoma.engine.query.page import SQL, checked
 from retoma.engine.rules.errors import NotFound
-from retoma.engine.store.verb import verb
+from retoma.engine.store import verb
 from retoma.words import say
 
 WINDOW = timedelta(minutes=5)  # of a batch's past: what it will do next it did last
 MINUTE = timedelta(minutes=1)
-BATCH_PACE = sql("batch_pace")
-GET_BATCH = verb("get_batch")
-LIST_BATCHES = sql("list_batches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class BatchSeen:
 
 
 def get_batch(tx: Transaction, batch: int) -> BatchSeen:
-    found = tx.one(GET_BATCH, into=BatchSeen, batch=batch)
+    found = tx.one(verb.SQL.get_batch, into=BatchSeen, batch=batch)
     if found is None:
         raise NotFound(say("there is no batch {batch}", batch=batch))
     return found
@@ -42,7 +39,7 @@ class Pace:
 
 
 def batch_pace(tx: Transaction, batch: int) -> Pace:
-    row = tx.one(BATCH_PACE, batch=batch, window=-WINDOW.total_seconds())
+    row = tx.one(SQL.batch_pace, batch=batch, window=-WINDOW.total_seconds())
     if row is None:
         raise NotFound(say("there is no batch {batch}", batch=batch))
     paused_at, created, at, ended, since = row
@@ -57,4 +54,4 @@ def list_batches(
 ) -> list[BatchSeen]:
     """Newest first."""
     limit = checked(limit, "batches")
-    return tx.all(LIST_BATCHES, into=BatchSeen, before=before, limit=limit)
+    return tx.all(SQL.list_batches, into=BatchSeen, before=before, limit=limit)

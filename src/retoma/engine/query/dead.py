@@ -1,10 +1,8 @@
 """The list of dead letters: what ended badly and still wants somebody's eye."""
 
 from retoma.db import Transaction
-from retoma.engine.query.page import checked, sql
+from retoma.engine.query.page import SQL, checked
 from retoma.engine.rules.job import Job
-
-LIST_DEAD = sql("list_dead")
 
 
 def list_dead(
@@ -18,7 +16,7 @@ def list_dead(
 ) -> list[Job]:
     """Newest first; without those that were discarded."""
     return tx.all(
-        LIST_DEAD,
+        SQL.list_dead,
         into=Job,
         kind=kind,
         batch=batch,

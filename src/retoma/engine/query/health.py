@@ -5,9 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 from retoma.db import Transaction
-from retoma.engine.query.page import sql
-
-HEALTH = sql("health")
+from retoma.engine.query.page import SQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,5 +21,5 @@ class Health:
 
 
 def health(tx: Transaction) -> Health:
-    [found] = tx.all(HEALTH, into=Health)
+    [found] = tx.all(SQL.health, into=Health)
     return found

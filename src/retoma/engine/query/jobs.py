@@ -9,7 +9,7 @@ from typing import Any
 
 from retoma.db import Json, Transaction
 from retoma.engine.query.counters import count_kinds
-from retoma.engine.query.page import PAGE, checked, sql
+from retoma.engine.query.page import PAGE, SQL, checked
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
@@ -29,20 +29,6 @@ __all__ = [
     "see_job",
 ]
 
-JOB_ATTEMPTS = sql("job_attempts")
-JOB_EVENTS = sql("job_events")
-JOBS_BY_ID = sql("jobs_by_id")
-JOB_STEPS = sql("job_steps")
-LAST_ATTEMPTS = sql("last_attempts")
-LAST_EVENTS = sql("last_events")
-LAST_STEPS = sql("last_steps")
-LIST_BATCH_ENDS = sql("list_batch_ends")
-LIST_DONE = sql("list_done")
-LIST_ENDS = sql("list_ends")
-LIST_IDS = sql("list_ids")
-LIST_JOBS = sql("list_jobs")
-LIST_RUNNING = sql("list_running")
-LIST_WAITING = sql("list_waiting")
 
 # Few enough to be sorted at once. Where more wait, the newest of all jobs are among them: the
 # oldest are taken first.
@@ -116,9 +102,9 @@ def list_jobs(
     """Newest first; the next page begins before the last id of this one."""
     asked = {"before": before, "limit": checked(limit, "jobs"), "batch": batch}
     if state is None and kind is None:
-        return tx.all(LIST_JOBS, into=Job, state=None, kind=None, **asked)
+        return tx.all(SQL.list_jobs, into=Job, state=None, kind=None, **asked)
     found = ids_of(tx, state=state, kind=kind, batch=batch, before=before, limit=limit)
-    return tx.all(JOBS_BY_ID, into=Job, ids=json.dumps(found))
+    return tx.all(SQL.jobs_by_id, into=Job, ids=json.dumps(found))
 
 
 def ids_of(
@@ -133,7 +119,7 @@ def ids_of(
     """The same, the ids alone, and as many as somebody may want to look at."""
     asked = {"before": before, "limit": limit, "batch": batch}
     if state is None and kind is None:
-        return tx.all(LIST_IDS, into=int, state=None, kind=None, **asked)
+        return tx.all(SQL.list_ids, into=int, state=None, kind=None, **asked)
     # Each state by the way that is short for it, and only where the counters say there are some.
     counted = _counted(tx, kind, batch)
     wanted = list(State) if state is None else [state]
@@ -163,22 +149,24 @@ def _of_state(
     """The ids of one state."""
     match state:
         case State.RUNNING:
-            yield from tx.all(LIST_RUNNING, into=int, kind=kind, **asked)
+            yield from tx.all(SQL.list_running, into=int, kind=kind, **asked)
         case State.WAITING if sum(states.get(state, 0) for states in counted.values()) <= FEW:
-            yield from tx.all(LIST_WAITING, into=int, kind=kind, **asked)
+            yield from tx.all(SQL.list_waiting, into=int, kind=kind, **asked)
         case State.DONE if kind is not None and asked["batch"] is None:
             page = {"before": asked["before"], "limit": asked["limit"]}
-            yield from tx.all(LIST_DONE, into=int, kind=kind, **page)
+            yield from tx.all(SQL.list_done, into=int, kind=kind, **page)
         case State.WAITING | State.DONE:
-            yield from tx.all(LIST_IDS, into=int, state=state, kind=kind, **asked)
+            yield from tx.all(SQL.list_ids, into=int, state=state, kind=kind, **asked)
         case State.PARKED | State.SKIPPED | State.DEAD | State.CANCELED:
             if asked["batch"] is not None:
-                yield from tx.all(LIST_BATCH_ENDS, into=int, state=state, kind=kind, **asked)
+                yield from tx.all(
+                    SQL.list_batch_ends, into=int, state=state, kind=kind, **asked
+                )
                 return
             for each, states in counted.items():
                 if state in states:
                     yield from tx.all(
-                        LIST_ENDS,
+                        SQL.list_ends,
                         into=int,
                         kind=each,
                         state=state,
@@ -191,15 +179,15 @@ def job_events(
     tx: Transaction, job: int, *, after: int = 0, limit: int | None = None
 ) -> list[Event]:
     """The timeline of a job, from the beginning or after a line of it; all, or so many lines."""
-    return tx.all(JOB_EVENTS, into=Event, job=job, after=after, limit=limit)
+    return tx.all(SQL.job_events, into=Event, job=job, after=after, limit=limit)
 
 
 def job_attempts(tx: Transaction, job: int) -> list[AttemptSeen]:
-    return tx.all(JOB_ATTEMPTS, into=AttemptSeen, job=job)
+    return tx.all(SQL.job_attempts, into=AttemptSeen, job=job)
 
 
 def job_steps(tx: Transaction, job: int) -> list[StepSeen]:
-    return tx.all(JOB_STEPS, into=StepSeen, job=job)
+    return tx.all(SQL.job_steps, into=StepSeen, job=job)
 
 
 def see_job(tx: Transaction, job: int, *, before: int | None, limit: int) -> JobSeen:
@@ -208,7 +196,7 @@ def see_job(tx: Transaction, job: int, *, before: int | None, limit: int) -> Job
     return JobSeen(
         job=get_job(tx, job),
         now=now(tx),
-        events=tx.all(LAST_EVENTS, into=Event, job=job, before=before, limit=most),
-        attempts=tx.all(LAST_ATTEMPTS, into=AttemptSeen, job=job, limit=most),
-        steps=tx.all(LAST_STEPS, into=StepSeen, job=job, most=READ, limit=most),
+        events=tx.all(SQL.last_events, into=Event, job=job, before=before, limit=most),
+        attempts=tx.all(SQL.last_attempts, into=AttemptSeen, job=job, limit=most),
+        steps=tx.all(SQL.last_steps, into=StepSeen, job=job, most=READ, limit=most),
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from retoma.db import Row, Transaction, moment
 from retoma.engine.query.held import QUIET
-from retoma.engine.query.page import sql
+from retoma.engine.query.page import SQL
 from retoma.engine.query.runners import RunnerSeen, list_runners
 from retoma.engine.rules.events import End
 from retoma.engine.rules.states import State
@@ -21,12 +21,6 @@ from retoma.engine.store.cost import CostSeen, Scope
 from retoma.engine.store.pauses import Known
 from retoma.engine.store.rate import RateSeen
 from retoma.engine.store.rows import now
-
-METER_HELD = sql("meter_held")
-METER_LIMITS = sql("meter_limits")
-METER_LINES = sql("meter_lines")
-METER_MOVES = sql("meter_moves")
-METER_POOLS = sql("meter_pools")
 
 MOST = 200  # queues, limits or budgets
 NEVER = math.inf  # seconds since something that has not happened
@@ -99,7 +93,7 @@ class Meter:
 def read_meter(tx: Transaction, zone: str) -> Meter:
     """Everything; `zone`: by whose days and months budgets are counted."""
     moves = _Moves()
-    for what, whose, event, code, bucket, n, ms in tx.all(METER_MOVES):
+    for what, whose, event, code, bucket, n, ms in tx.all(SQL.meter_moves):
         moves.add(what, whose, event, code, bucket, Sum(int(n), float(ms)))
     at = now(tx)
     held, stuck = _held(tx)
@@ -115,8 +109,8 @@ def read_meter(tx: Transaction, zone: str) -> Meter:
         stuck=stuck,
         lines=_lines(_asked_for(tx, paused), runners, at),
         runners=runners,
-        pools={(pool, stands): int(n) for pool, stands, n in tx.all(METER_POOLS)},
-        limits=tx.all(METER_LIMITS, into=LimitNow, most=MOST)[:MOST],
+        pools={(pool, stands): int(n) for pool, stands, n in tx.all(SQL.meter_pools)},
+        limits=tx.all(SQL.meter_limits, into=LimitNow, most=MOST)[:MOST],
         breakers=breaker.list_breakers(tx),
         rates=rate.list_rates(tx)[:MOST],
         costs=cost.list_costs(tx, Scope.KIND, zone),
@@ -169,14 +163,14 @@ class _Moves:
 def _held(tx: Transaction) -> tuple[Counter[tuple[str, str]], Counter[str]]:
     held: Counter[tuple[str, str]] = Counter()
     stuck: Counter[str] = Counter()
-    for kind, checkpoint, n, still in tx.all(METER_HELD, quiet=QUIET):
+    for kind, checkpoint, n, still in tx.all(SQL.meter_held, quiet=QUIET):
         held[kind, checkpoint] += int(n)
         stuck[kind] += int(still)
     return held, stuck
 
 
 def _asked_for(tx: Transaction, paused: Known) -> list[Row]:
-    rows = tx.all(METER_LINES, most=MOST)
+    rows = tx.all(SQL.meter_lines, most=MOST)
     return [
         (queue, moment(since), tag)
         for queue, since, tag in rows

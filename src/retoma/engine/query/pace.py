@@ -8,14 +8,11 @@ from operator import itemgetter
 from typing import Any
 
 from retoma.db import Transaction, moment
-from retoma.engine.query.page import sql
+from retoma.engine.query.page import SQL
 from retoma.engine.rules.duration import seconds
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.states import State
 from retoma.words import say
-
-DURATIONS = sql("durations")
-THROUGHPUT = sql("throughput")
 
 HOUR = 3600.0
 MOST = 7 * 86_400.0  # seconds: a week by the minute is already ten thousand rows a kind
@@ -45,7 +42,7 @@ class Durations:
 
 def throughput(tx: Transaction, *, last: Any = HOUR, kind: str | None = None) -> list[Minute]:
     """What came to which state, minute by minute."""
-    rows = tx.all(THROUGHPUT, seconds=_span(last), kind=kind)
+    rows = tx.all(SQL.throughput, seconds=_span(last), kind=kind)
     states = frozenset(State)
     return [
         Minute(moment(minute), of, State(state), int(n))
@@ -62,7 +59,7 @@ def durations(
     state: State = State.DONE,
 ) -> list[Durations]:
     """How long attempts that ended so took, for each kind."""
-    rows = tx.all(DURATIONS, seconds=_span(last), kind=kind, state=state)
+    rows = tx.all(SQL.durations, seconds=_span(last), kind=kind, state=state)
     return [
         _durations(of, [(int(bucket), int(n), float(ms)) for _, bucket, n, ms in buckets])
         for of, buckets in groupby(rows, key=itemgetter(0))

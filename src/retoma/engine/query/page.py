@@ -1,14 +1,15 @@
 """What every question needs: its statement, the bounds of a page, a time that is always there."""
 
-from retoma.db import Statement, statement
+from typing import Final
+
+from retoma.db.statements import Statements
 from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
 PAGE = 200  # rows at most
 
 
-def sql(verb: str) -> Statement:
-    return statement("retoma.engine.query.sql", verb)
+SQL: Final = Statements("retoma.engine.query.sql")
 
 
 def checked(limit: int, what: str) -> int:

@@ -4,9 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from retoma.db import Transaction
-from retoma.engine.query.page import sql
-
-LIST_RUNNERS = sql("list_runners")
+from retoma.engine.query.page import SQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,5 +37,5 @@ def list_runners(tx: Transaction) -> list[RunnerSeen]:
     # A job that is being settled is still its own, and its slot may have the next one already.
     return [
         replace(each, held=min(each.held, each.slots))
-        for each in tx.all(LIST_RUNNERS, into=RunnerSeen)
+        for each in tx.all(SQL.list_runners, into=RunnerSeen)
     ]

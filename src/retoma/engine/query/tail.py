@@ -13,13 +13,7 @@ from typing import Any, NamedTuple
 
 from retoma.db import Json, Transaction
 from retoma.db.rows import read_rows
-from retoma.engine.query.page import sql
-
-INCARNATION = sql("incarnation")
-TAIL_AUDIT = sql("tail_audit")
-TAIL_EVENTS = sql("tail_events")
-TAIL_HEAD = sql("tail_head")
-TAIL_KNOWS = sql("tail_knows")
+from retoma.engine.query.page import SQL
 
 SLICE = 2_000  # lines of one kind that are read together
 FAR = 100_000  # events; who has missed more is quicker to look at how things stand now
@@ -76,8 +70,8 @@ class Slice:
 
 def head(tx: Transaction) -> str:
     """The cursor of now."""
-    [database] = tx.all(INCARNATION, into=str)
-    [spot] = tx.all(TAIL_HEAD, into=str)
+    [database] = tx.all(SQL.incarnation, into=str)
+    [spot] = tx.all(SQL.tail_head, into=str)
     return f"{database}/{spot}"
 
 
@@ -89,7 +83,7 @@ def of_one_life(cursor: str, other: str) -> bool:
 def knows(tx: Transaction, cursor: str, far: int = FAR) -> bool:
     """Whether one may go on from this cursor: it is ours, and not too many events ago. It came
     from a stranger and may be anything."""
-    [database] = tx.all(INCARNATION, into=object)
+    [database] = tx.all(SQL.incarnation, into=object)
     ours, _, spot = cursor.partition("/")
     if ours != str(database):
         return False
@@ -111,22 +105,22 @@ def between(
     if tx.dialect == "postgres":
         bounds = {"old": old.partition("/")[2], "new": new.partition("/")[2]}
         job, seq = after.event
-        told = tx.all(TAIL_EVENTS, **bounds, job=job, seq=seq, most=most)
+        told = tx.all(SQL.tail_events, **bounds, job=job, seq=seq, most=most)
         last = told[-1][:2] if told else after.event
-        noted = tx.all(TAIL_AUDIT, **bounds, after=after.line, most=most)
+        noted = tx.all(SQL.tail_audit, **bounds, after=after.line, most=most)
     else:
         (row, line), (end, last_line) = _rows(old), _rows(new)
-        told = tx.all(TAIL_EVENTS, old=max(row, after.event[0]), new=end, most=most)
+        told = tx.all(SQL.tail_events, old=max(row, after.event[0]), new=end, most=most)
         last = (told[-1][-1], 0) if told else after.event
-        noted = tx.all(TAIL_AUDIT, old=line, new=last_line, after=after.line, most=most)
+        noted = tx.all(SQL.tail_audit, old=line, new=last_line, after=after.line, most=most)
     more = len(told) == most or len(noted) == most
     place = Place(last, noted[-1][0] if noted else after.line)
-    events = read_rows(TAIL_EVENTS, Told, [row[: len(fields(Told))] for row in told])
-    return Slice(events, read_rows(TAIL_AUDIT, Noted, noted), place if more else None)
+    events = read_rows(SQL.tail_events, Told, [row[: len(fields(Told))] for row in told])
+    return Slice(events, read_rows(SQL.tail_audit, Noted, noted), place if more else None)
 
 
 def _asked(tx: Transaction, **where: Any) -> bool:
-    return tx.one(TAIL_KNOWS, **where) is not None
+    return tx.one(SQL.tail_knows, **where) is not None
 
 
 def _in_order(snapshot: str) -> bool:

@@ -19,12 +19,8 @@ from retoma.engine.rules.period import Per, span
 from retoma.engine.rules.price import priced
 from retoma.engine.store.price import prices_of
 from retoma.engine.store.rows import now
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 
-ADD_CHARGES = verb("add_charges")
-ADD_COSTS = verb("add_costs")
-LIST_COSTS = verb("list_costs")
-TAKE_CHARGES = verb("take_charges")
 BITE = 5_000  # charges added up in one transaction
 MOST_DAYS = 1_000  # back from today, of which one may ask
 LAST = "\U0010ffff"  # comes after every name
@@ -131,7 +127,7 @@ def add_charges(tx: Transaction, bills: Sequence[Bill]) -> None:
         for row in _rows(bill.payer, sort, charges)
     ]
     if rows:
-        tx.run(ADD_CHARGES, rows=json.dumps(rows))
+        tx.run(SQL.add_charges, rows=json.dumps(rows))
 
 
 def _rows(payer: Payer, sort: Sort, charges: Iterable[Charge]) -> Iterator[dict[str, Any]]:
@@ -165,7 +161,7 @@ class Folded:
 
 def fold_charges(tx: Transaction, zone: str) -> Folded:
     """Add a bite of charges to every account they belong to."""
-    taken = tx.all(TAKE_CHARGES, bite=BITE)
+    taken = tx.all(SQL.take_charges, bite=BITE)
     sums: Counter[tuple[str, ...]] = Counter()
     payers = set()
     for at, job, batch, kind, application, provider, model, unit, sort, amount in taken:
@@ -185,7 +181,7 @@ def fold_charges(tx: Transaction, zone: str) -> Folded:
                 sums[scope, str(name), period, provider, model, unit, sort] += amount
     if sums:
         rows = [[*key, amount] for key, amount in sorted(sums.items())]
-        tx.run(ADD_COSTS, rows=json.dumps(rows))
+        tx.run(SQL.add_costs, rows=json.dumps(rows))
     return Folded(len(taken), frozenset(payers))
 
 
@@ -202,7 +198,7 @@ def list_costs(
     """Each account of a sort, or one of them; whole, or by days or months from the first to the
     last of them."""
     rows = tx.all(
-        LIST_COSTS,
+        SQL.list_costs,
         scope=scope,
         first_name=name or "",
         last_name=LAST if name is None else name,

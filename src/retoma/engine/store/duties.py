@@ -5,15 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from retoma.db import Transaction, seconds_until
-from retoma.engine.store.verb import verb
-
-DECLARE_DUTY = verb("declare_duty")
-HOLDS_DUTY = verb("holds_duty")
-LAY_DOWN_DUTY = verb("lay_down_duty")
-TAKE_DUTIES = verb("take_duties")
-FORGET_TRY = verb("forget_try")
-TRY_WRITE = verb("try_write")
-
+from retoma.engine.store.verb import SQL
 
 OF_APPLICATIONS = "application."  # how the names of their leader tasks begin
 
@@ -39,7 +31,7 @@ def declare_duties(tx: Transaction, names: Iterable[str]) -> None:
     """Have a row for each leader task of an application; those of the engine are there."""
     for name in names:
         if name.startswith(OF_APPLICATIONS):
-            tx.run(DECLARE_DUTY, name=name)
+            tx.run(SQL.declare_duty, name=name)
 
 
 def take_duties(tx: Transaction, boot: str, names: Iterable[str]) -> list[Taken]:
@@ -47,22 +39,22 @@ def take_duties(tx: Transaction, boot: str, names: Iterable[str]) -> list[Taken]
     known = json.dumps(list(names))
     return [
         Taken(Term(name, boot, number), seconds_until(due, now))
-        for name, number, due, now in tx.all(TAKE_DUTIES, boot=boot, names=known)
+        for name, number, due, now in tx.all(SQL.take_duties, boot=boot, names=known)
     ]
 
 
 def holds_duty(tx: Transaction, term: Term) -> bool:
     """The fence: asked first in every transaction that is done under a duty."""
-    row = tx.one(HOLDS_DUTY, name=term.duty, boot=term.boot, term=term.number)
+    row = tx.one(SQL.holds_duty, name=term.duty, boot=term.boot, term=term.number)
     return row is not None
 
 
 def lay_down_duty(tx: Transaction, term: Term) -> None:
     """It is done; whoever comes next may have it."""
-    tx.run(LAY_DOWN_DUTY, name=term.duty, boot=term.boot, term=term.number)
+    tx.run(SQL.lay_down_duty, name=term.duty, boot=term.boot, term=term.number)
 
 
 def try_write(tx: Transaction, name: str, filler: bytes) -> None:
     """Meet whatever a write of so much would meet; nothing of it stays. `name`: nobody else's."""
-    tx.run(TRY_WRITE, name=name, filler=filler)
-    tx.run(FORGET_TRY, name=name)
+    tx.run(SQL.try_write, name=name, filler=filler)
+    tx.run(SQL.forget_try, name=name)

@@ -8,13 +8,7 @@ from retoma.db import Transaction, moment
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.live_settings import Declared, Knob, KnobSeen, Override, Source
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
-
-GET_KNOB = verb("get_knob")
-LIST_KNOBS = verb("list_knobs")
-LOCK_KNOBS = verb("lock_knobs")
-SET_KNOB = verb("set_knob")
-UNSET_KNOB = verb("unset_knob")
+from retoma.engine.store.verb import SQL
 
 
 def value(tx: Transaction, declared: Declared, name: str) -> Any:
@@ -26,13 +20,13 @@ def seen(tx: Transaction, declared: Declared, name: str) -> KnobSeen:
     knob = declared.of(name)
     if name in declared.fixed:
         return _stands(knob, declared.fixed, None)
-    row = tx.one(GET_KNOB, name=name)
+    row = tx.one(SQL.get_knob, name=name)
     return _stands(knob, {}, None if row is None else _override(*row))
 
 
 def list_knobs(tx: Transaction, declared: Declared) -> list[KnobSeen]:
     """All that this process knows, as they were told."""
-    found = {name: _override(*rest) for name, *rest in tx.all(LIST_KNOBS)}
+    found = {name: _override(*rest) for name, *rest in tx.all(SQL.list_knobs)}
     return [_stands(each, declared.fixed, found.get(each.name)) for each in declared]
 
 
@@ -47,7 +41,7 @@ def set_knob(
     read = declared.free(name).read(given)
     before = _held(tx, declared)
     declared.rule(name, {**before, name: read})
-    tx.run(SET_KNOB, name=name, value=encode(read), actor=actor)
+    tx.run(SQL.set_knob, name=name, value=encode(read), actor=actor)
     _tell(tx, "knob.set", name, {"from": before[name], "to": read}, actor)
     return seen(tx, declared, name)
 
@@ -57,14 +51,14 @@ def reset_knob(tx: Transaction, declared: Declared, name: str, *, actor: str) ->
     knob = declared.free(name)
     before = _held(tx, declared)
     declared.rule(name, {**before, name: knob.default})
-    if tx.run(UNSET_KNOB, name=name):
+    if tx.run(SQL.unset_knob, name=name):
         _tell(tx, "knob.reset", name, {"from": before[name], "to": knob.default}, actor)
     return seen(tx, declared, name)
 
 
 def _held(tx: Transaction, declared: Declared) -> dict[str, Any]:
     """What they are, while nobody else may change them: some only go together."""
-    tx.all(LOCK_KNOBS)
+    tx.all(SQL.lock_knobs)
     return values(tx, declared)
 
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from retoma.db import Call, Transaction, seconds_between
 from retoma.engine.ports import Process
-from retoma.engine.store.verb import verb
-
-LOOK_AROUND = verb("look_around")
+from retoma.engine.store.verb import SQL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +47,7 @@ def look_around(
         "knows": json.dumps(list(knows)),
         "duties": json.dumps(list(duties)),
     }
-    [[row]] = tx.finish(Call(LOOK_AROUND, asked))
+    [[row]] = tx.finish(Call(SQL.look_around, asked))
     waiting, aside, cancels, left_over, duty_free, held, beside, *times, pauses, now = row
     due, lease_ends, fold, schedule = (seconds_between(now, at) for at in times)
     return Around(

@@ -14,12 +14,8 @@ from retoma.db import Transaction, moment
 from retoma.engine.rules.cost import Bill, Charge, Offer, read_charges
 from retoma.engine.rules.job import StepId
 from retoma.engine.store.rows import now, tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 
-FIND_REUSE = verb("find_reuse")
-FORGET_REUSE = verb("forget_reuse")
-LIST_REUSE = verb("list_reuse")
-OFFER_REUSE = verb("offer_reuse")
 BITE = 1_000  # forgotten in one transaction
 KEY = 500  # characters of a key that are shown
 
@@ -67,7 +63,7 @@ def offer_of(kind: str, step: StepId, key: Any) -> Offer:
 
 def find(tx: Transaction, hash_: str, age: float | None) -> Found | None:
     """`age`: seconds beyond which it is too old."""
-    found = tx.one(FIND_REUSE, hash=hash_, age=age)
+    found = tx.one(SQL.find_reuse, hash=hash_, age=age)
     if found is None:
         return None
     value, cost, job = found
@@ -83,7 +79,7 @@ def offer(tx: Transaction, offers: Iterable[tuple[Bill, str]]) -> None:
     if not made:
         return
     rows = {each.hash: _row(each, bill, value) for each, bill, value in made}
-    tx.run(OFFER_REUSE, rows=f"[{','.join(rows.values())}]")
+    tx.run(SQL.offer_reuse, rows=f"[{','.join(rows.values())}]")
 
 
 def _row(offer: Offer, bill: Bill, value: str) -> str:
@@ -116,7 +112,7 @@ def list_reuse(
             None if cost is None else decode(cost)["charges"],
         )
         for hash_, kind_, step_, version, key, job, at, cost in tx.all(
-            LIST_REUSE, kind=kind, step=step, limit=limit
+            SQL.list_reuse, kind=kind, step=step, limit=limit
         )
     ]
 
@@ -130,7 +126,7 @@ def retire(tx: Transaction, *, age: float, actor: str) -> int:
 def forget(tx: Transaction, which: Which, *, actor: str) -> int:
     """A bite of them; how many that were."""
     gone = tx.all(
-        FORGET_REUSE,
+        SQL.forget_reuse,
         kind=which.kind,
         step=which.step,
         version=which.version,

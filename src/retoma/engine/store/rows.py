@@ -6,25 +6,19 @@ from retoma.db import Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.job import Job
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
-
-GET_JOB = verb("get_job")
-JOB_BY_KEY = verb("job_by_key")
-APPEND_EVENT = verb("append_event")
-NOW = verb("now")
-TELL = verb("tell")
 
 
 def get_job(tx: Transaction, job: int) -> Job:
-    found = tx.one(GET_JOB, into=Job, job=job)
+    found = tx.one(SQL.get_job, into=Job, job=job)
     if found is None:
         raise NotFound(say("there is no job {job}", job=job))
     return found
 
 
 def job_by_key(tx: Transaction, kind: str, key: str) -> Job:
-    job = tx.one(JOB_BY_KEY, into=int, kind=kind, key=key)
+    job = tx.one(SQL.job_by_key, into=int, kind=kind, key=key)
     if job is None:
         raise NotFound(say("there is no {kind} with the key {key}", kind=kind, key=key))
     return get_job(tx, job)
@@ -32,7 +26,7 @@ def job_by_key(tx: Transaction, kind: str, key: str) -> Job:
 
 def now(tx: Transaction) -> datetime:
     """Return the database's time."""
-    [at] = tx.all(NOW, into=datetime)
+    [at] = tx.all(SQL.now, into=datetime)
     return at
 
 
@@ -47,7 +41,7 @@ def append_event(
     epoch: int | None = None,
 ) -> None:
     tx.run(
-        APPEND_EVENT,
+        SQL.append_event,
         job=job,
         seq=seq,
         epoch=epoch,
@@ -61,4 +55,4 @@ def tell(
     tx: Transaction, *, actor: str, verb: str, subject: str, details: str | None = None
 ) -> None:
     """A line of the audit log that belongs to no job."""
-    tx.run(TELL, actor=actor, verb=verb, subject=subject, details=details)
+    tx.run(SQL.tell, actor=actor, verb=verb, subject=subject, details=details)

@@ -65,19 +65,19 @@ class Hands:
 
     async def worker(self, worker: str) -> Worker:
         place = SecretPlace("ads_workers", "api_key", worker)
-        row, key = await self._with_secret(place, store.GET_WORKER, worker=worker)
+        row, key = await self._with_secret(place, store.SQL.get_worker, worker=worker)
         id_, name, url, storage_domain = row
         return Worker(id_, name, url, key or Secret(""), storage_domain)
 
     async def writer(self, writer: str) -> Writer:
         place = SecretPlace("ads_writers", "api_key", writer)
-        row, key = await self._with_secret(place, store.GET_WRITER, writer=writer)
+        row, key = await self._with_secret(place, store.SQL.get_writer, writer=writer)
         id_, name, url = row
         return Writer(id_, name, url, key or Secret(""))
 
     async def proxy(self, proxy: str) -> Proxy:
         place = SecretPlace("ads_proxies", "password", proxy)
-        row, password = await self._with_secret(place, store.GET_PROXY, proxy=proxy)
+        row, password = await self._with_secret(place, store.SQL.get_proxy, proxy=proxy)
         id_, name, host, port, username = row
         return Proxy(id_, name, host, port, username, password)
 

@@ -63,13 +63,13 @@ from retoma.apps.ads.store.rows import (
     PROXIES,
     SESSION,
     SESSIONS,
+    SQL,
     STORAGE,
     Sort,
     holds,
     tell_progress,
 )
 from retoma.apps.ads.store.sessions import (
-    HEAR_SESSION,
     SessionSeen,
     end_session,
     last_proxy,
@@ -100,9 +100,6 @@ from retoma.apps.ads.store.storage import (
     written,
 )
 from retoma.apps.ads.store.things import (
-    GET_PROXY,
-    GET_WORKER,
-    GET_WRITER,
     RECORDS,
     ProxyRecord,
     Record,
@@ -118,16 +115,13 @@ from retoma.apps.ads.store.things import (
 __all__ = [
     "CHANGES",
     "EXTRACTION",
-    "GET_PROXY",
-    "GET_WORKER",
-    "GET_WRITER",
     "HEALTH",
-    "HEAR_SESSION",
     "MOST_ITEMS",
     "PROXIES",
     "RECORDS",
     "SESSION",
     "SESSIONS",
+    "SQL",
     "STORAGE",
     "UNWANTED",
     "FailedItem",

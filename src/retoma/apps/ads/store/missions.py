@@ -9,32 +9,13 @@ from typing import Any
 from retoma import db
 from retoma.apps.ads.model import Checkpoint, Event, MediaType, Mission, NewMission, Status
 from retoma.apps.ads.store.orchestrator import open_sessions, stop
-from retoma.apps.ads.store.rows import EXTRACTION, numbers, tell, verb
+from retoma.apps.ads.store.rows import EXTRACTION, SQL, numbers, tell
 from retoma.codec import encode
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.rules.states import ParkReason, State
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import unpark
 from retoma.words import say
-
-ADD_MISSIONS = verb("add_missions")
-ASK_CANCEL = verb("ask_cancel")
-COUNT_BY_STATUS = verb("count_by_status")
-DELETE_MISSION = verb("delete_mission")
-FIND_MISSIONS = verb("find_missions")
-GET_MISSION = verb("get_mission")
-HOLD_EXTRACTION = verb("hold_extraction")
-LIST_MISSIONS = verb("list_missions")
-LIST_RUNNING = verb("list_running")
-LIST_TIMELINE = verb("list_timeline")
-LIST_UNDERWAY = verb("list_underway")
-LOG_QUEUED = verb("log_queued")
-OPEN_GENERATIONS = verb("open_generations")
-PARKED_JOB = verb("parked_job")
-PARKED_STORAGE = verb("parked_storage")
-SET_EXTRACTIONS = verb("set_extractions")
-STOPS_UNSEEN = verb("stops_unseen")
-WHO_HAS_IT = verb("who_has_it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,15 +131,15 @@ def list_missions(
     tx: db.Transaction, search: MissionSearch, *, before: str | None = None, n: int = 50
 ) -> list[MissionRecord]:
     """The newest first."""
-    return tx.all(LIST_MISSIONS, into=MissionRecord, before=before, n=n, **search.asked())
+    return tx.all(SQL.list_missions, into=MissionRecord, before=before, n=n, **search.asked())
 
 
 def list_running_missions(tx: db.Transaction, n: int) -> list[RunningMission]:
-    return tx.all(LIST_UNDERWAY, into=RunningMission, n=n)
+    return tx.all(SQL.list_underway, into=RunningMission, n=n)
 
 
 def look_up_mission(tx: db.Transaction, mission: str) -> MissionRecord | None:
-    return tx.one(GET_MISSION, into=MissionRecord, mission=mission)
+    return tx.one(SQL.get_mission, into=MissionRecord, mission=mission)
 
 
 def get_mission(tx: db.Transaction, mission: str) -> MissionRecord:
@@ -169,18 +150,20 @@ def get_mission(tx: db.Transaction, mission: str) -> MissionRecord:
 
 
 def get_mission_holder(tx: db.Transaction, mission: str) -> MissionHolder:
-    return tx.one(WHO_HAS_IT, into=MissionHolder, mission=mission) or MissionHolder(*[None] * 6)
+    return tx.one(SQL.who_has_it, into=MissionHolder, mission=mission) or MissionHolder(
+        *[None] * 6
+    )
 
 
 def count_by_status(tx: db.Transaction) -> dict[str, int]:
     """How many missions there are of each status."""
-    found = {str(status): int(n) for status, n in tx.all(COUNT_BY_STATUS)}
+    found = {str(status): int(n) for status, n in tx.all(SQL.count_by_status)}
     return {str(each): found.get(each, 0) for each in Status}
 
 
 def find_missions(tx: db.Transaction, search: MissionSearch, *, most: int) -> list[str]:
     """All that are like that, also on other pages."""
-    found = tx.all(FIND_MISSIONS, into=str, n=most + 1, **search.asked())
+    found = tx.all(SQL.find_missions, into=str, n=most + 1, **search.asked())
     if len(found) > most:
         raise BadInput(
             say(
@@ -204,7 +187,7 @@ def add_missions(tx: Transaction, wanted: Sequence[NewMission], *, actor: str) -
         }
         for id_, each in zip(ids, wanted, strict=True)
     ]
-    tx.run(ADD_MISSIONS, rows=json.dumps(rows), actor=actor)
+    tx.run(SQL.add_missions, rows=json.dumps(rows), actor=actor)
     tx.tell("ads.missions_added", f"{ids[0]} - {ids[-1]}", actor=actor)
     return ids
 
@@ -216,7 +199,7 @@ def queue_missions(
     that is what is meant."""
     wanted = [*dict.fromkeys(missions)]
     opened: dict[str, int] = dict(
-        tx.all(OPEN_GENERATIONS, missions=json.dumps(wanted), actor=actor)
+        tx.all(SQL.open_generations, missions=json.dumps(wanted), actor=actor)
     )
     for mission in wanted:
         _check_opened(tx, mission, opened.get(mission), again=again)
@@ -224,8 +207,8 @@ def queue_missions(
         mission: tx.submit(EXTRACTION, mission, key=f"{mission}/{opened[mission]}", actor=actor)
         for mission in wanted
     }
-    tx.run(SET_EXTRACTIONS, jobs=json.dumps({each: job.id for each, job in jobs.items()}))
-    tx.run(LOG_QUEUED, missions=json.dumps(wanted), details=encode({"queued_by": actor}))
+    tx.run(SQL.set_extractions, jobs=json.dumps({each: job.id for each, job in jobs.items()}))
+    tx.run(SQL.log_queued, missions=json.dumps(wanted), details=encode({"queued_by": actor}))
     open_sessions(tx)
 
 
@@ -264,8 +247,8 @@ def cancel_mission(tx: Transaction, mission: str, *, actor: str) -> str:
 
 def _ask_to_cancel(tx: Transaction, mission: str, actor: str) -> bool:
     """Whether there was anything to cancel."""
-    tx.all(HOLD_EXTRACTION, mission=mission)
-    row = tx.one(ASK_CANCEL, mission=mission, actor=actor)
+    tx.all(SQL.hold_extraction, mission=mission)
+    row = tx.one(SQL.ask_cancel, mission=mission, actor=actor)
     if row is None:
         return False
     extraction, checkpoint = row
@@ -275,7 +258,7 @@ def _ask_to_cancel(tx: Transaction, mission: str, actor: str) -> bool:
     told = {"canceled_by": actor, "previous_checkpoint": checkpoint}
     tell(tx, Event.MISSION_CANCELED, told, mission=mission)
     tx.tell("ads.mission_canceled", mission, actor=actor)  # no job moves: it is followed on
-    parked = tx.one(PARKED_STORAGE, into=int, mission=mission)
+    parked = tx.one(SQL.parked_storage, into=int, mission=mission)
     if parked is not None:
         tx.cancel(parked, actor=actor)  # no writer has anything of it
     return True
@@ -284,7 +267,7 @@ def _ask_to_cancel(tx: Transaction, mission: str, actor: str) -> bool:
 def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> None:
     """ "Continuar": those that wait for a person go on; all of them, or none."""
     for mission in missions:
-        job = tx.one(PARKED_JOB, into=int, mission=mission)
+        job = tx.one(SQL.parked_job, into=int, mission=mission)
         if job is None:
             raise IllegalMove(
                 say(
@@ -300,14 +283,14 @@ def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> No
 def stop_now(tx: Transaction, *, actor: str) -> list[str]:
     """ "Parar agora": what runs is canceled too; which missions that were."""
     stop(tx, actor=actor)
-    running = tx.all(LIST_RUNNING, into=str)
+    running = tx.all(SQL.list_running, into=str)
     return [mission for mission in running if _ask_to_cancel(tx, mission, actor)]
 
 
 def delete_missions(tx: Transaction, missions: Sequence[str], *, actor: str) -> None:
     """All of them, or none; only those nobody is at. What happened to them is told on."""
     for mission in missions:
-        if tx.one(DELETE_MISSION, mission=mission) is None:
+        if tx.one(SQL.delete_mission, mission=mission) is None:
             raise IllegalMove(
                 say(
                     "{mission} is {status}: cancel it before it is deleted",
@@ -320,7 +303,7 @@ def delete_missions(tx: Transaction, missions: Sequence[str], *, actor: str) -> 
 
 def stops_unseen(tx: db.Transaction, mission: str) -> bool:
     """ "Cancelamento não confirmado": it is canceled, and nobody saw what works at it end."""
-    return tx.one(STOPS_UNSEEN, mission=mission) is not None
+    return tx.one(SQL.stops_unseen, mission=mission) is not None
 
 
 def mission_of(tx: db.Transaction, mission: str) -> Mission:

@@ -5,14 +5,9 @@ from datetime import date
 from typing import Any
 
 from retoma.apps.ads.model import NewMission
-from retoma.apps.ads.store.rows import verb
+from retoma.apps.ads.store.rows import SQL
 from retoma.db import Transaction
 from retoma.db.rows import read_json
-
-KNOWN_MISSIONS = verb("known_missions")
-KNOWN_PROXIES = verb("known_proxies")
-KNOWN_WORKERS = verb("known_workers")
-KNOWN_WRITERS = verb("known_writers")
 
 Keys = Sequence[Hashable]
 
@@ -33,17 +28,17 @@ def mission_key(
 def known_proxies(tx: Transaction) -> dict[Hashable, str]:
     return {
         key: id_
-        for id_, name, host, port, username in tx.all(KNOWN_PROXIES)
+        for id_, name, host, port, username in tx.all(SQL.known_proxies)
         for key in proxy_keys(name, host, port, username)
     }
 
 
 def known_workers(tx: Transaction) -> dict[Hashable, str]:
-    return {url: id_ for id_, url in tx.all(KNOWN_WORKERS)}
+    return {url: id_ for id_, url in tx.all(SQL.known_workers)}
 
 
 def known_writers(tx: Transaction) -> dict[Hashable, str]:
-    return {url: id_ for id_, url in tx.all(KNOWN_WRITERS)}
+    return {url: id_ for id_, url in tx.all(SQL.known_writers)}
 
 
 def known_missions(tx: Transaction, wanted: Sequence[NewMission]) -> dict[Hashable, str]:
@@ -51,7 +46,7 @@ def known_missions(tx: Transaction, wanted: Sequence[NewMission]) -> dict[Hashab
         return {}
     since = min(each.date_start for each in wanted).isoformat()
     until = max(each.date_end for each in wanted).isoformat()
-    rows: Sequence[Any] = tx.all(KNOWN_MISSIONS, since=since, until=until)
+    rows: Sequence[Any] = tx.all(SQL.known_missions, since=since, until=until)
     return {
         mission_key(start, end, media, read_json(languages)): id_
         for id_, start, end, media, languages in rows

@@ -5,18 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from retoma.apps.ads.store.missions import LIST_TIMELINE
-from retoma.apps.ads.store.rows import verb
+from retoma.apps.ads.store.rows import SQL
 from retoma.db import Json, Transaction, moment
 from retoma.db.rows import read_json
 from retoma.engine.rules.errors import NotFound
 from retoma.words import say
-
-KNEW_MISSION = verb("knew_mission")
-NOW = verb("now")
-REPORT_FAILURES = verb("report_failures")
-REPORT_PROXIES = verb("report_proxies")
-REPORT_WORKERS = verb("report_workers")
 
 HOUR: Final = 3600.0  # seconds
 DAY: Final = 24 * HOUR
@@ -82,31 +75,31 @@ class Trouble:
 
 def timeline(tx: Transaction, mission: str) -> list[Happened]:
     """In the order in which it happened; also of a mission that was deleted."""
-    if tx.one(KNEW_MISSION, mission=mission) is None:
+    if tx.one(SQL.knew_mission, mission=mission) is None:
         raise NotFound(say("there is no mission {mission}", mission=mission))
-    return tx.all(LIST_TIMELINE, into=Happened, mission=mission)
+    return tx.all(SQL.list_timeline, into=Happened, mission=mission)
 
 
 def failures(
     tx: Transaction, seconds: float = DAY, code: str | None = None, most: int = MOST
 ) -> list[Failure]:
     """Of the last 24 hours, or of another time."""
-    rows = tx.all(REPORT_FAILURES, ago=-seconds, code=code, n=most)
+    rows = tx.all(SQL.report_failures, ago=-seconds, code=code, n=most)
     return [_failure(row) for row in rows]
 
 
 def performance(tx: Transaction, seconds: float = 7 * DAY) -> list[Performance]:
     """Per worker."""
-    return tx.all(REPORT_WORKERS, into=Performance, ago=-seconds)
+    return tx.all(SQL.report_workers, into=Performance, ago=-seconds)
 
 
 def proxies(tx: Transaction, seconds: float = 7 * DAY, most: int = MOST) -> list[Trouble]:
     """The worst first."""
-    return tx.all(REPORT_PROXIES, into=Trouble, ago=-seconds, n=most)
+    return tx.all(SQL.report_proxies, into=Trouble, ago=-seconds, n=most)
 
 
 def now(tx: Transaction) -> datetime:
-    [at] = tx.all(NOW, into=datetime)
+    [at] = tx.all(SQL.now, into=datetime)
     return at
 
 

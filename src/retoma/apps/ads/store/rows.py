@@ -7,8 +7,9 @@ from typing import Any, Final, TypeVar
 from retoma import db
 from retoma.apps.ads.model import Event
 from retoma.codec import encode
-from retoma.db import Statement, seconds_between, statement
+from retoma.db import seconds_between
 from retoma.db.rows import read_json
+from retoma.db.statements import Statements
 from retoma.engine.run.transaction import Transaction
 
 R = TypeVar("R")
@@ -38,15 +39,7 @@ class Sort(StrEnum):
         return "password" if self is Sort.PROXIES else "api_key"
 
 
-def verb(name: str) -> Statement:
-    return statement("retoma.apps.ads.sql", name)
-
-
-BEGAN = verb("began")
-HOLD_CLAIM = verb("hold_claim")
-LAST_PROGRESS = verb("last_progress")
-LOG = verb("log")
-NEXT_NUMBERS = verb("next_numbers")
+SQL: Final = Statements("retoma.apps.ads.sql")
 
 
 def tell(
@@ -57,17 +50,17 @@ def tell(
     mission: str | None = None,
     session: int | None = None,
 ) -> None:
-    tx.run(LOG, mission=mission, session=session, event=str(event), details=encode(details))
+    tx.run(SQL.log, mission=mission, session=session, event=str(event), details=encode(details))
 
 
 def lasted(tx: db.Transaction, mission: str, event: Event) -> int | None:
     """Milliseconds since this was last told of it."""
-    return milliseconds(*(tx.one(BEGAN, mission=mission, event=str(event)) or (None, None)))
+    return milliseconds(*(tx.one(SQL.began, mission=mission, event=str(event)) or (None, None)))
 
 
 def numbers(tx: Transaction, sort: str, n: int) -> list[str]:
     """So many ids that people can say to each other: MIS-000042."""
-    last = tx.one(NEXT_NUMBERS, into=int, name=sort, n=n) or 0
+    last = tx.one(SQL.next_numbers, into=int, name=sort, n=n) or 0
     return [f"{sort}-{number:06}" for number in range(last - n + 1, last + 1)]
 
 
@@ -75,7 +68,7 @@ def tell_progress(
     tx: Transaction, mission: str, event: Event, details: Mapping[str, Any]
 ) -> None:
     """Where something has changed, and at most once a minute."""
-    row = tx.one(LAST_PROGRESS, mission=mission, event=str(event))
+    row = tx.one(SQL.last_progress, mission=mission, event=str(event))
     told, last, at, now = row or (0, None, None, None)
     if not told or (
         read_json(last) != details and (seconds_between(at, now) or 0.0) >= PROGRESS
@@ -85,7 +78,7 @@ def tell_progress(
 
 def holds(tx: Transaction, job: int, epoch: int) -> bool:
     """Whether this very claim still runs: who has lost the job, or is lost, writes nothing."""
-    return tx.one(HOLD_CLAIM, job=job, epoch=epoch) is not None
+    return tx.one(SQL.hold_claim, job=job, epoch=epoch) is not None
 
 
 def milliseconds(earlier: Any, later: Any) -> int | None:

@@ -7,8 +7,7 @@ from retoma import db
 from retoma.apps.ads.model import AWAY, ERRORS, NO_PROXY, Event, WorkerStatus
 from retoma.apps.ads.store.failures import in_portuguese
 from retoma.apps.ads.store.orchestrator import open_sessions, works
-from retoma.apps.ads.store.rows import PROXIES, SESSION, SESSIONS, milliseconds, tell, verb
-from retoma.apps.ads.store.things import GET_PROXY, MOVE_WORKER
+from retoma.apps.ads.store.rows import PROXIES, SESSION, SESSIONS, SQL, milliseconds, tell
 from retoma.db import seconds_between
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.run.transaction import Transaction
@@ -19,20 +18,6 @@ REST: Final = 15.0  # seconds a worker rests after a session that failed, double
 LONGEST_REST: Final = 900.0
 PROXIES_TRIED: Final = 3  # one after the other, before it is the worker that rests
 GONE: Final = "declared_gone"  # why a session has ended that nobody saw end
-
-END_SESSION = verb("end_session")
-HEAR_SESSION = verb("hear_session")
-KNOWS_SESSION = verb("knows_session")
-LAST_PROXY = verb("last_proxy")
-LEAVE_SCRAPES = verb("leave_scrapes")
-LOOK_AT_SESSION = verb("look_at_session")
-LOSE_SESSION = verb("lose_session")
-OTHER_PROXY = verb("other_proxy")
-OPEN_SESSION = verb("open_session")
-READY_SESSION = verb("ready_session")
-REST_WORKER = verb("rest_worker")
-WAIT_FOR_PROXY = verb("wait_for_proxy")
-WORKER_FAILURES = verb("worker_failures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +46,7 @@ class SessionSeen:
 
 
 def look_at_session(tx: db.Transaction, session: int) -> SessionSeen:
-    row = tx.one(LOOK_AT_SESSION, session=session, away=AWAY, gone=GONE)
+    row = tx.one(SQL.look_at_session, session=session, away=AWAY, gone=GONE)
     if row is None:
         raise NotFound(say("there is no session {session}", session=session))
     worker, proxy, name, lost, ended, served, ready, opened, silent, status, *rest = row
@@ -89,12 +74,12 @@ def look_at_session(tx: db.Transaction, session: int) -> SessionSeen:
 
 def last_proxy(tx: db.Transaction, worker: str, session: int) -> str | None:
     """By which the worker's session before this one went out: the next goes by another."""
-    return tx.one(LAST_PROXY, into=str, worker=worker, session=session)
+    return tx.one(SQL.last_proxy, into=str, worker=worker, session=session)
 
 
 def wait_for_proxy(tx: Transaction, session: int) -> None:
     """ERROR501: told once where the wait begins, and once where it ends (§2.2.2)."""
-    worker = tx.one(WAIT_FOR_PROXY, into=str, session=session)
+    worker = tx.one(SQL.wait_for_proxy, into=str, session=session)
     if worker is None:
         return
     told = {"worker_id": worker, "error_code": NO_PROXY, "proxy_name": None}
@@ -104,12 +89,12 @@ def wait_for_proxy(tx: Transaction, session: int) -> None:
 
 def open_session(tx: Transaction, session: int, worker: str, proxy: str) -> None:
     """It has a proxy, and is asked for next (§2.2.3)."""
-    _, name, *_ = tx.one(GET_PROXY, proxy=proxy) or (proxy, proxy)
-    before = tx.one(LAST_PROXY, worker=worker, session=session)
-    waited = tx.one(OPEN_SESSION, session=session, proxy=proxy, name=name)
+    _, name, *_ = tx.one(SQL.get_proxy, proxy=proxy) or (proxy, proxy)
+    before = tx.one(SQL.last_proxy, worker=worker, session=session)
+    waited = tx.one(SQL.open_session, session=session, proxy=proxy, name=name)
     if waited is not None and waited[0] is not None:
         tx.tell("ads.proxy_found", worker, {"waited_ms": milliseconds(*waited)}, actor=SESSION)
-    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.INITIALIZING))
+    tx.run(SQL.move_worker, worker=worker, status=str(WorkerStatus.INITIALIZING))
     old, old_name, reason = before or (proxy, None, None)
     if old != proxy:
         told = {"old_proxy": old_name, "new_proxy": name, "proxy_name": old_name}
@@ -120,11 +105,11 @@ def open_session(tx: Transaction, session: int, worker: str, proxy: str) -> None
 
 def ready_session(tx: Transaction, session: int) -> None:
     """Missions may have it (§2.2.6)."""
-    row = tx.one(READY_SESSION, session=session)
+    row = tx.one(SQL.ready_session, session=session)
     if row is None:
         return
     opened, ready, worker, proxy = row
-    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.READY))
+    tx.run(SQL.move_worker, worker=worker, status=str(WorkerStatus.READY))
     told = {"worker_id": worker, "duration_ms": milliseconds(opened, ready)}
     tell(tx, Event.SESSION_READY, told, session=session)
     value = {"session": session, "worker": worker, "proxy": proxy}
@@ -144,7 +129,7 @@ def lose_session(
     """It is of no use any more; who has it finds that out, and it is ended.
 
     `rest`: seconds for which its worker has asked to be left alone."""
-    row = tx.one(LOSE_SESSION, session=session, code=code, rest=rest)
+    row = tx.one(SQL.lose_session, session=session, code=code, rest=rest)
     if row is None:
         return
     worker, proxy = row
@@ -152,15 +137,15 @@ def lose_session(
     if message:
         told["error_message"] = in_portuguese(message)[:500]
     tell(tx, Event.SESSION_FAILED, told, session=session)
-    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.ERROR))
+    tx.run(SQL.move_worker, worker=worker, status=str(WorkerStatus.ERROR))
     withdraw(tx, worker, code)
     if code == AWAY:
-        tx.run(LEAVE_SCRAPES, session=session)
+        tx.run(SQL.leave_scrapes, session=session)
 
 
 def withdraw(tx: Transaction, worker: str, reason: str) -> None:
     """No mission gets it from now on."""
-    known = tx.one(KNOWS_SESSION, worker=worker)
+    known = tx.one(SQL.knows_session, worker=worker)
     if known is not None:
         tx.switch_things(SESSIONS, [worker], on=False, reason=reason, actor=SESSION)
 
@@ -173,7 +158,7 @@ def _keep_to_setting(tx: Transaction) -> None:
 
 def end_session(tx: Transaction, session: int, reason: str) -> None:
     """It is known to be over: the worker rests or is free, the proxy may go to another."""
-    row = tx.one(END_SESSION, session=session, reason=reason)
+    row = tx.one(SQL.end_session, session=session, reason=reason)
     if row is None:
         return
     worker, proxy, lost, asked_rest = row
@@ -182,7 +167,7 @@ def end_session(tx: Transaction, session: int, reason: str) -> None:
         tell(tx, Event.SESSION_TERMINATED, told, session=session)
     if lost is not None:
         _keep_to_setting(tx)
-    failures = tx.one(WORKER_FAILURES, into=int, worker=worker)
+    failures = tx.one(SQL.worker_failures, into=int, worker=worker)
     before = failures or 0
     rest = asked_rest or min(REST * 2 ** min(before, 10), LONGEST_REST)
     told = {"counted": int(lost is not None), "rest": None if lost is None else rest}
@@ -190,7 +175,7 @@ def end_session(tx: Transaction, session: int, reason: str) -> None:
         told["counted"] = 0  # it has only asked for time
     elif lost in ERRORS and ERRORS[lost].blames_proxy and before < PROXIES_TRIED:
         # Another proxy may do at once: one that is dead must not lay up every worker.
-        free = tx.one(OTHER_PROXY, proxy=proxy)
+        free = tx.one(SQL.other_proxy, proxy=proxy)
         told["rest"] = None if free is not None else rest
-    tx.run(REST_WORKER, worker=worker, **told)
+    tx.run(SQL.rest_worker, worker=worker, **told)
     open_sessions(tx)

@@ -8,26 +8,13 @@ from typing import Any, NamedTuple
 
 from retoma import db
 from retoma.apps.documents.model import Classified, DocumentStatus, ProjectRules
-from retoma.apps.documents.store.rows import StoredRules, rules_from, verb
+from retoma.apps.documents.store.rows import SQL, StoredRules, rules_from
 from retoma.codec import decode, encode
 from retoma.db import Call
 from retoma.db.rows import read_json
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-COUNT_LABELS = verb("count_labels")
-COUNT_REVIEWS = verb("count_reviews")
-DOCUMENT_BY_CODE = verb("document_by_code")
-FIND_ANSWERS = verb("find_answers")
-GET_DOCUMENT = verb("get_document")
-GET_DOCUMENTS = verb("get_documents")
-GET_RESULT = verb("get_result")
-GET_TEXT = verb("get_text")
-LIST_RESULTS = verb("list_results")
-LIST_REVIEWS = verb("list_reviews")
-REVIEW_DOCUMENT = verb("review_document")
-TAKE_ASKINGS = verb("take_askings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +112,14 @@ class Which:
 
 
 def wanted_of(tx: db.Transaction, document: int) -> Wanted:
-    found = tx.one(GET_DOCUMENT, into=Wanted, document=document)
+    found = tx.one(SQL.get_document, into=Wanted, document=document)
     if found is None:
         raise _unknown(document)
     return found
 
 
 def result_of(tx: db.Transaction, execution: int, document: int) -> Result:
-    found = tx.one(GET_RESULT, into=Result, execution=execution, document=document)
+    found = tx.one(SQL.get_result, into=Result, execution=execution, document=document)
     if found is None:
         raise NotFound(
             say(
@@ -146,7 +133,7 @@ def result_of(tx: db.Transaction, execution: int, document: int) -> Result:
 
 def text_of(tx: db.Transaction, execution: int, document: int) -> str:
     """What was read of it; NotFound where nobody has, or it could not be."""
-    found = tx.one(GET_TEXT, into=dict, execution=execution, document=document)
+    found = tx.one(SQL.get_text, into=dict, execution=execution, document=document)
     if found is None:
         raise NotFound(say("nothing was read of document {document} yet", document=document))
     return str(found["text"])
@@ -156,7 +143,7 @@ def list_results(
     tx: db.Transaction, execution: int, which: Which, *, after: int, n: int
 ) -> list[Result]:
     return tx.all(
-        LIST_RESULTS,
+        SQL.list_results,
         into=Result,
         execution=execution,
         status=None if which.status is None else str(which.status),
@@ -169,12 +156,12 @@ def list_results(
 
 
 def count_labels(tx: db.Transaction, execution: int) -> dict[str, int]:
-    return {label: int(n) for label, n in tx.all(COUNT_LABELS, execution=execution)}
+    return {label: int(n) for label, n in tx.all(SQL.count_labels, execution=execution)}
 
 
 def find_document(tx: db.Transaction, execution: int, code: str) -> int:
     """Which document of an execution has this code."""
-    document = tx.one(DOCUMENT_BY_CODE, into=int, execution=execution, code=code)
+    document = tx.one(SQL.document_by_code, into=int, execution=execution, code=code)
     if document is None:
         raise NotFound(
             say(
@@ -206,7 +193,7 @@ def review(tx: Transaction, execution: int, document: int, label: str, *, actor:
             )
         )
     how = {"execution": execution, "document": document, "label": label, "actor": actor}
-    predicted = tx.one(REVIEW_DOCUMENT, into=str, **how)
+    predicted = tx.one(SQL.review_document, into=str, **how)
     if predicted is None:
         raise IllegalMove(
             say("document {document} has no label yet to confirm or correct", document=document)
@@ -217,12 +204,12 @@ def review(tx: Transaction, execution: int, document: int, label: str, *, actor:
 
 
 def list_reviews(tx: db.Transaction, project: int, *, after: int, n: int) -> list[Review]:
-    return tx.all(LIST_REVIEWS, into=Review, project=project, after=after, n=n)
+    return tx.all(SQL.list_reviews, into=Review, project=project, after=after, n=n)
 
 
 def count_reviews(tx: db.Transaction, project: int) -> list[tuple[str, str, int]]:
     """By what the model said and what people said: how many documents."""
-    rows = tx.all(COUNT_REVIEWS, project=project)
+    rows = tx.all(SQL.count_reviews, project=project)
     return [(predicted, label, int(n)) for predicted, label, n in rows]
 
 
@@ -274,7 +261,7 @@ def _askings(
     rules: dict[int, tuple[ProjectRules, str]] = {}
     asking = {}
     for id_, execution, code, name, sha256, size, told, epoch, blocked in tx.all(
-        GET_DOCUMENTS, ids=json.dumps([*by_document])
+        SQL.get_documents, ids=json.dumps([*by_document])
     ):
         if execution not in rules:
             read = rules_from(told)
@@ -293,7 +280,7 @@ def _asked(
     if not firsts:
         return set(), {}
     rows = {"rows": json.dumps([each.row for each in firsts])}
-    taken, found = tx.together([Call(TAKE_ASKINGS, rows), Call(FIND_ANSWERS, rows)])
+    taken, found = tx.together([Call(SQL.take_askings, rows), Call(SQL.find_answers, rows)])
     mine = {each.key: each.turn.document for each in firsts}
     answers = {
         (sha256, recipe): _answer(result, document)

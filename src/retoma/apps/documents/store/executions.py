@@ -26,7 +26,7 @@ from retoma.apps.documents.model import (
 )
 from retoma.apps.documents.store import contents
 from retoma.apps.documents.store.projects import project_of
-from retoma.apps.documents.store.rows import rules_from, rules_text, verb
+from retoma.apps.documents.store.rows import SQL, rules_from, rules_text
 from retoma.db import NO_COLUMN
 from retoma.engine import query
 from retoma.engine import store as engine
@@ -34,26 +34,6 @@ from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import Said, say, stored
-
-ADD_DOCUMENTS = verb("add_documents")
-ADD_EXECUTION = verb("add_execution")
-BLOCK_EXECUTION = verb("block_execution")
-CANCEL_EXECUTION = verb("cancel_execution")
-FAIL_EXECUTION = verb("fail_execution")
-FIND_BLOCKED = verb("find_blocked")
-FIND_STUCK = verb("find_stuck")
-GET_EXECUTION = verb("get_execution")
-HOLDS_OF = verb("holds_of")
-LIST_EXECUTIONS = verb("list_executions")
-MARK_STUCK = verb("mark_stuck")
-NAME_DOCUMENTS = verb("name_documents")
-NAME_ORIGINS = verb("name_origins")
-REPROCESS_EXECUTION = verb("reprocess_execution")
-RESUME_EXECUTION = verb("resume_execution")
-RULES_OF = verb("rules_of")
-RUNNER_LIVES = verb("runner_lives")
-STATUS_OF = verb("status_of")
-UNBLOCK_EXECUTION = verb("unblock_execution")
 
 MOST_STUCK: Final = 100  # executions that one look finds
 OVER: Final = (ExecutionStatus.CONCLUIDO, ExecutionStatus.ERRO, ExecutionStatus.TRAVADO)
@@ -173,7 +153,7 @@ def add_execution(
     called = name or found.name
     batch = tx.submit_many(KIND, asks, name=called, budget=budget, actor=actor)
     tx.run(
-        ADD_EXECUTION,
+        SQL.add_execution,
         execution=batch.id,
         project=project,
         name=called,
@@ -182,9 +162,9 @@ def add_execution(
         most=found.rules.max_retries_execucao,
         actor=actor,
     )
-    tx.run(NAME_DOCUMENTS, execution=batch.id)
+    tx.run(SQL.name_documents, execution=batch.id)
     if len(times) < len(wanted):
-        tx.run(NAME_ORIGINS, execution=batch.id)
+        tx.run(SQL.name_origins, execution=batch.id)
     return batch.id
 
 
@@ -193,7 +173,7 @@ def _add_documents(tx: Transaction, wanted: Sequence[NewDocument]) -> list[int]:
         {"code": each.code, "name": each.name, "sha256": each.sha256, "size": each.size}
         for each in wanted
     ]
-    return sorted(tx.all(ADD_DOCUMENTS, into=int, rows=json.dumps(rows)))
+    return sorted(tx.all(SQL.add_documents, into=int, rows=json.dumps(rows)))
 
 
 def _but(wanted: Sequence[NewDocument], without: Collection[str]) -> Sequence[NewDocument]:
@@ -229,7 +209,7 @@ def _check_contents(tx: Transaction, wanted: Sequence[NewDocument]) -> None:
 
 
 def get_execution(tx: db.Transaction, execution: int) -> Execution:
-    found = tx.one(GET_EXECUTION, into=Execution, execution=execution)
+    found = tx.one(SQL.get_execution, into=Execution, execution=execution)
     if found is None:
         raise _unknown(execution)
     return _count(tx, found)
@@ -245,7 +225,9 @@ def list_executions(
 ) -> list[ExecutionLine]:
     wanted = None if status is None else str(status)
     which = {"before": before, "project": project, "status": wanted, "n": n}
-    return [_count(tx, each) for each in tx.all(LIST_EXECUTIONS, into=ExecutionLine, **which)]
+    return [
+        _count(tx, each) for each in tx.all(SQL.list_executions, into=ExecutionLine, **which)
+    ]
 
 
 def _count(tx: db.Transaction, execution: L) -> L:
@@ -257,7 +239,7 @@ def _count(tx: db.Transaction, execution: L) -> L:
 
 
 def stand_of(tx: db.Transaction, execution: int) -> Stand:
-    found = tx.one(STATUS_OF, into=Stand, execution=execution)
+    found = tx.one(SQL.status_of, into=Stand, execution=execution)
     if found is None:
         raise _unknown(execution)
     return found
@@ -281,7 +263,7 @@ def ended(counts: Mapping[DocumentStatus, int]) -> int:
 
 def holds_of(tx: db.Transaction, execution: int) -> list[tuple[str, int, Any]]:
     """Why what is open does not end now: a word for it, how many, until when the first waits."""
-    return [(why, int(n), until) for why, n, until in tx.all(HOLDS_OF, execution=execution)]
+    return [(why, int(n), until) for why, n, until in tx.all(SQL.holds_of, execution=execution)]
 
 
 # — moved —
@@ -300,7 +282,7 @@ def resume(
     stand = stand_of(tx, execution)
     if stand.status not in (E.TRAVADO, E.ERRO):
         return stand if let_go else None
-    if tx.one(RUNNER_LIVES) is None:
+    if tx.one(SQL.runner_lives) is None:
         if let_go:
             return stand
         raise IllegalMove(
@@ -322,7 +304,7 @@ def resume(
             )
         )
     how = {"execution": execution, "epoch": stand.epoch, "anyway": int(anyway)}
-    if tx.one(RESUME_EXECUTION, **how) is None:
+    if tx.one(SQL.resume_execution, **how) is None:
         return stand if let_go else None
     _unpause(tx, execution, actor)
     _tell(tx, "documents.resumed", execution, actor, epoch=stand.epoch + 1)
@@ -335,7 +317,7 @@ def block(
     """The service rejects what this execution asks: whether its other documents wait from now on.
     Whoever asked before somebody resumed it changes nothing."""
     how = {"execution": execution, "epoch": epoch, "code": code, "words": words or None}
-    if tx.one(BLOCK_EXECUTION, certain=int(code in CERTAIN), **how) is None:
+    if tx.one(SQL.block_execution, certain=int(code in CERTAIN), **how) is None:
         return False
     _tell(tx, "documents.blocked", execution, actor, code=code)
     return True
@@ -348,7 +330,7 @@ def _unblock(tx: Transaction, execution: int, actor: str) -> bool:
         return False
     rules = _rules_now(tx, execution)
     how = {"execution": execution, "epoch": stand.epoch, "rules": rules_text(rules)}
-    if tx.one(UNBLOCK_EXECUTION, **how) is None:
+    if tx.one(SQL.unblock_execution, **how) is None:
         return False
     _tell(tx, "documents.unblocked", execution, actor, code=stand.blocked, model=rules.model)
     return True
@@ -356,7 +338,7 @@ def _unblock(tx: Transaction, execution: int, actor: str) -> bool:
 
 def _rules_now(tx: Transaction, execution: int) -> ProjectRules:
     """Its own, but by the model, the OCR and as much text as the project names now: what may have failed."""
-    row = tx.one(RULES_OF, execution=execution)
+    row = tx.one(SQL.rules_of, execution=execution)
     if row is None:
         raise _unknown(execution)
     own_rules, rules_now = row
@@ -383,7 +365,7 @@ def reprocess(
         return stand, False
     how = {"execution": execution, "generation": stand.generation, "reprocessed": dead}
     rules = rules_text(_rules_now(tx, execution))
-    if tx.one(REPROCESS_EXECUTION, rules=rules, **how) is None:
+    if tx.one(SQL.reprocess_execution, rules=rules, **how) is None:
         return stand_of(tx, execution), False
     _unpause(tx, execution, actor)
     _again(tx, execution, actor, code)
@@ -440,7 +422,7 @@ def cancel(tx: Transaction, execution: int, *, actor: str) -> bool:
     """Nobody begins anything more of it; whether this call said so. Its jobs are canceled apart."""
     if stand_of(tx, execution).status is E.CONCLUIDO:
         return False
-    if tx.one(CANCEL_EXECUTION, execution=execution, actor=actor) is None:
+    if tx.one(SQL.cancel_execution, execution=execution, actor=actor) is None:
         return False
     _tell(tx, "documents.canceled", execution, actor)
     return True
@@ -450,7 +432,7 @@ def cancel(tx: Transaction, execution: int, *, actor: str) -> bool:
 
 
 def find_stuck(tx: db.Transaction) -> list[Stuck]:
-    return tx.all(FIND_STUCK, into=Stuck, n=MOST_STUCK)
+    return tx.all(SQL.find_stuck, into=Stuck, n=MOST_STUCK)
 
 
 def watch_over(tx: Transaction, *, actor: str) -> int:
@@ -459,10 +441,12 @@ def watch_over(tx: Transaction, *, actor: str) -> int:
     for each in find_stuck(tx):
         how = {"execution": each.id, "epoch": each.epoch}
         if each.stuck_at is None:
-            if tx.one(MARK_STUCK, **how) is not None:
+            if tx.one(SQL.mark_stuck, **how) is not None:
                 _tell(tx, "documents.stuck", each.id, actor, epoch=each.epoch)
                 moved += 1
-        elif each.resumes >= each.most_resumes and tx.one(FAIL_EXECUTION, **how) is not None:
+        elif (
+            each.resumes >= each.most_resumes and tx.one(SQL.fail_execution, **how) is not None
+        ):
             # Nothing of it begins by itself any more: what is over stays over until a person says so.
             engine.pause_batch(tx, batch=each.id, actor=actor)
             _tell(tx, "documents.failed", each.id, actor, resumes=each.resumes)
@@ -480,7 +464,7 @@ def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
                 why=_why(code, words),
             )
         )
-        for id_, name, code, words in tx.all(FIND_BLOCKED, n=MOST_STUCK)
+        for id_, name, code, words in tx.all(SQL.find_blocked, n=MOST_STUCK)
     }
     return blocked | {
         f"execucao {each.id}": stored(

@@ -5,17 +5,10 @@ from datetime import datetime
 
 from retoma import db
 from retoma.apps.documents.model import ProjectRules, checked_rules
-from retoma.apps.documents.store.rows import StoredRules, rules_text, verb
+from retoma.apps.documents.store.rows import SQL, StoredRules, rules_text
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-ADD_PROJECT = verb("add_project")
-CHANGE_PROJECT = verb("change_project")
-GET_PROJECT = verb("get_project")
-LIST_PROJECTS = verb("list_projects")
-PROJECT_BY_NAME = verb("project_by_name")
-REMOVE_PROJECT = verb("remove_project")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +24,9 @@ class Project:
 
 def add_project(tx: Transaction, name: str, rules: ProjectRules, *, actor: str) -> int:
     told = rules_text(checked_rules(rules))
-    project = tx.one(ADD_PROJECT, into=int, name=_checked_name(name), rules=told, actor=actor)
+    project = tx.one(
+        SQL.add_project, into=int, name=_checked_name(name), rules=told, actor=actor
+    )
     if project is None:
         raise _taken(name)
     tx.tell("documents.project_added", f"projeto {project}", actor=actor)
@@ -43,22 +38,22 @@ def change_project(
 ) -> None:
     """For executions to come; those that are there go on by the rules they began with."""
     told = rules_text(checked_rules(rules))
-    if tx.one(PROJECT_BY_NAME, into=int, name=_checked_name(name)) not in (None, project):
+    if tx.one(SQL.project_by_name, into=int, name=_checked_name(name)) not in (None, project):
         raise _taken(name)
-    if tx.one(CHANGE_PROJECT, project=project, name=name, rules=told) is None:
+    if tx.one(SQL.change_project, project=project, name=name, rules=told) is None:
         raise _unknown(project)
     tx.tell("documents.project_changed", f"projeto {project}", actor=actor)
 
 
 def remove_project(tx: Transaction, project: int, *, actor: str) -> None:
     """No more executions of it; what was classified stays."""
-    if tx.one(REMOVE_PROJECT, project=project) is None:
+    if tx.one(SQL.remove_project, project=project) is None:
         raise _unknown(project)
     tx.tell("documents.project_removed", f"projeto {project}", actor=actor)
 
 
 def project_of(tx: db.Transaction, project: int) -> Project:
-    found = tx.one(GET_PROJECT, into=Project, project=project)
+    found = tx.one(SQL.get_project, into=Project, project=project)
     if found is None:
         raise _unknown(project)
     return found
@@ -66,14 +61,14 @@ def project_of(tx: db.Transaction, project: int) -> Project:
 
 def find_project(tx: db.Transaction, name: str) -> int:
     """Which is called so."""
-    project = tx.one(PROJECT_BY_NAME, into=int, name=name)
+    project = tx.one(SQL.project_by_name, into=int, name=name)
     if project is None:
         raise NotFound(say("there is no project {name!r}", name=name))
     return project
 
 
 def list_projects(tx: db.Transaction, *, before: int | None, n: int) -> list[Project]:
-    return tx.all(LIST_PROJECTS, into=Project, before=before, n=n)
+    return tx.all(SQL.list_projects, into=Project, before=before, n=n)
 
 
 def models_of(tx: db.Transaction) -> set[str]:

@@ -1,17 +1,15 @@
 """Name the statements of this application and read its rows."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from retoma.apps.documents.model import Label, ProjectRules
 from retoma.codec import encode
-from retoma.db import Statement, statement
 from retoma.db.rows import read_json
+from retoma.db.statements import Statements
 from retoma.toolkit.readers.rules import Ocr
 
-
-def verb(name: str) -> Statement:
-    return statement("retoma.apps.documents.sql", name)
+SQL: Final = Statements("retoma.apps.documents.sql")
 
 
 def rules_from(value: Any) -> ProjectRules:

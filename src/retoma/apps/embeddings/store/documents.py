@@ -23,25 +23,12 @@ from retoma.apps.embeddings.model import (
     flaw_of,
     metadata_pairs,
 )
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-ADD_DOCUMENTS = verb("add_documents")
-DOCUMENTS_OF_JOBS = verb("documents_of_jobs")
-FIND_NAMED = verb("find_named")
-FIRST_DOCUMENTS = verb("first_documents")
-FOLLOWER_OF = verb("follower_of")
-GET_WANTED = verb("get_wanted")
-JOB_OF_DOCUMENT = verb("job_of_document")
-KEEP_METADATA = verb("keep_metadata")
-LIST_DOCUMENTS = verb("list_documents")
-NAME_JOBS = verb("name_jobs")
-REMOVE_DOCUMENT = verb("remove_document")
-SHOW_DOCUMENT = verb("show_document")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +140,7 @@ def _keep_metadata(
         if each.metadata is not None
     ]
     if rows:
-        tx.run(KEEP_METADATA, collection=collection, rows=json.dumps(rows))
+        tx.run(SQL.keep_metadata, collection=collection, rows=json.dumps(rows))
 
 
 def _once(fit: dict[int, NewDocument]) -> tuple[dict[int, NewDocument], list[Flaw]]:
@@ -174,7 +161,7 @@ def _once(fit: dict[int, NewDocument]) -> tuple[dict[int, NewDocument], list[Fla
 def _named(
     tx: Transaction, collection: int, names: Sequence[str]
 ) -> dict[str, tuple[int, str]]:
-    rows = tx.all(FIND_NAMED, collection=collection, names=json.dumps([*names]))
+    rows = tx.all(SQL.find_named, collection=collection, names=json.dumps([*names]))
     return {name: (int(id_), sha) for id_, name, sha, _ in rows}
 
 
@@ -191,10 +178,10 @@ def _submitted(
         {"name": each.name, "sha256": _sha256(each.text), "text": each.text} for each in new
     ]
     asked = {"collection": collection, "actor": origin["actor"]}
-    ids = tx.all(ADD_DOCUMENTS, into=int, rows=json.dumps(rows), **asked)
+    ids = tx.all(SQL.add_documents, into=int, rows=json.dumps(rows), **asked)
     asks = [Ask(id_) for id_ in ids]
     batch = tx.submit_many(KIND, asks, name=name, **origin)
-    tx.run(NAME_JOBS, batch=batch.id)
+    tx.run(SQL.name_jobs, batch=batch.id)
     return batch.id, ids
 
 
@@ -209,7 +196,7 @@ def follow_again(tx: Transaction, job: int, *, actor: str) -> bool:
 
     False: it may be told right now, of what was before; ask again once that has ended.
     """
-    found = tx.one(FOLLOWER_OF, job=job)
+    found = tx.one(SQL.follower_of, job=job)
     if found is None:
         return True
     follower, state = found
@@ -223,12 +210,12 @@ def follow_again(tx: Transaction, job: int, *, actor: str) -> bool:
 
 def wanted_of(tx: db.Transaction, documents: Sequence[int]) -> dict[int, Wanted]:
     """By their ids; those that were deleted are not among them."""
-    rows = tx.all(GET_WANTED, into=Wanted, documents=json.dumps([*documents]))
+    rows = tx.all(SQL.get_wanted, into=Wanted, documents=json.dumps([*documents]))
     return {each.id: each for each in rows}
 
 
 def get(tx: db.Transaction, document: int) -> Document:
-    found = tx.one(SHOW_DOCUMENT, into=Document, document=document)
+    found = tx.one(SQL.show_document, into=Document, document=document)
     if found is None:
         raise NotFound(say("there is no document {document}", document=document))
     return found
@@ -236,7 +223,7 @@ def get(tx: db.Transaction, document: int) -> Document:
 
 def of_jobs(tx: db.Transaction, jobs: Sequence[int]) -> dict[int, NamedDocument]:
     """Return the documents of these jobs, by job; those that were deleted are not among them."""
-    rows = tx.all(DOCUMENTS_OF_JOBS, jobs=json.dumps([*jobs]))
+    rows = tx.all(SQL.documents_of_jobs, jobs=json.dumps([*jobs]))
     return {int(job): NamedDocument(int(id_), name, of) for job, id_, name, of in rows}
 
 
@@ -245,18 +232,18 @@ def list_documents(
 ) -> list[Document]:
     told = None if embedded is None else int(embedded)
     which = {"collection": collection, "embedded": told, "after": after, "n": n}
-    return tx.all(LIST_DOCUMENTS, into=Document, **which)
+    return tx.all(SQL.list_documents, into=Document, **which)
 
 
 def remove(tx: Transaction, document: int, *, actor: str) -> None:
     """Delete it. Its job is canceled where it is open, and where it is at work writes nothing more."""
-    row = tx.one(JOB_OF_DOCUMENT, document=document)
+    row = tx.one(SQL.job_of_document, document=document)
     if row is None:
         raise NotFound(say("there is no document {document}", document=document))
     job, collection = row
     if job is not None:
         _cancel(tx, int(job), actor)
-    tx.run(REMOVE_DOCUMENT, document=document)
+    tx.run(SQL.remove_document, document=document)
     tx.tell("embeddings.document_removed", f"{collection} {document}", actor=actor)
 
 

@@ -10,22 +10,11 @@ from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
 from retoma.apps.embeddings.model import CONFIGURATION, KIND, MEANINGS, STATUS, JobStatus
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.db import Row, Transaction, moment, seconds_between
 from retoma.engine.query.jobs import ids_of
 from retoma.engine.rules.errors import NotFound
 from retoma.words import say, stored
-
-GET_QUEUE_JOB = verb("get_queue_job")
-JOBS_LOCKED_BY = verb("jobs_locked_by")
-NEXT_JOBS = verb("next_jobs")
-QUEUE_JOBS_OF = verb("queue_jobs_of")
-PARKED_BY_CODE = verb("parked_by_code")
-RUNNER_THROUGHPUT = verb("runner_throughput")
-STUCK_JOBS = verb("stuck_jobs")
-SUM_EVENTS = verb("sum_events")
-SUM_WORKERS = verb("sum_workers")
-TEXT_OF_JOB = verb("text_of_job")
 
 RUNNERS: Final = 20  # that did the last work
 SHORTEST: Final = 1.0  # seconds of work from which a throughput is computed
@@ -92,7 +81,7 @@ class Parked(NamedTuple):
 
 def parked_by_code(tx: Transaction) -> list[Parked]:
     """The most first."""
-    return [Parked(code or "", int(n), said) for code, n, said in tx.all(PARKED_BY_CODE)]
+    return [Parked(code or "", int(n), said) for code, n, said in tx.all(SQL.parked_by_code)]
 
 
 def watch(tx: Transaction) -> dict[str, dict[str, Any]]:
@@ -113,7 +102,7 @@ def watch(tx: Transaction) -> dict[str, dict[str, Any]]:
 
 
 def get(tx: Transaction, job: int) -> QueueJob:
-    found = tx.one(GET_QUEUE_JOB, into=QueueJob, job=job)
+    found = tx.one(SQL.get_queue_job, into=QueueJob, job=job)
     if found is None:
         raise NotFound(say("there is no job {job} of embeddings", job=job))
     return found
@@ -129,7 +118,7 @@ def list_jobs(
 ) -> list[QueueJob]:
     """The newest first. By status they come by their states, each by the index that is short for it."""
     if worker is not None:
-        held = tx.all(JOBS_LOCKED_BY, into=int, worker=worker)
+        held = tx.all(SQL.jobs_locked_by, into=int, worker=worker)
         jobs = [job for job in held if before is None or job < before][:n]
     else:
         states = (
@@ -154,22 +143,22 @@ def list_jobs(
 
 def these(tx: Transaction, jobs: Sequence[int]) -> list[QueueJob]:
     """The newest first."""
-    return tx.all(QUEUE_JOBS_OF, into=QueueJob, jobs=json.dumps([*jobs]))
+    return tx.all(SQL.queue_jobs_of, into=QueueJob, jobs=json.dumps([*jobs]))
 
 
 def stuck(tx: Transaction) -> list[int]:
     """Jobs in the hands of whoever's lease is over."""
-    return tx.all(STUCK_JOBS, into=int)
+    return tx.all(SQL.stuck_jobs, into=int)
 
 
 def next_jobs(tx: Transaction, n: int) -> list[int]:
     """Whose turn it is."""
-    return tx.all(NEXT_JOBS, into=int, n=n)
+    return tx.all(SQL.next_jobs, into=int, n=n)
 
 
 def text_of(tx: Transaction, job: int) -> dict[str, Any]:
     """What the document of a job is."""
-    row = tx.one(TEXT_OF_JOB, job=job)
+    row = tx.one(SQL.text_of_job, job=job)
     if row is None:
         raise NotFound(say("the document of job {job} was deleted", job=job))
     return dict(zip(("document", "collection", "name", "text"), row, strict=True))
@@ -178,7 +167,7 @@ def text_of(tx: Transaction, job: int) -> dict[str, Any]:
 def metrics(tx: Transaction, worker: str | None = None) -> WorkerMetrics:
     """Of all runners, or of those of this name."""
     if worker is None:
-        return _summed(tx.all(SUM_EVENTS, kind=KIND), len(stuck(tx)))
+        return _summed(tx.all(SQL.sum_events, kind=KIND), len(stuck(tx)))
     return per_worker(tx).get(worker, WorkerMetrics())
 
 
@@ -186,14 +175,16 @@ def per_worker(tx: Transaction) -> dict[str, WorkerMetrics]:
     """By the names of runners; of one that ended long ago nothing is known any more."""
     late = Counter(each.lockedBy for each in these(tx, stuck(tx)))
     found: dict[str, list[Any]] = {}
-    for name, *row in tx.all(SUM_WORKERS, kind=KIND):
+    for name, *row in tx.all(SQL.sum_workers, kind=KIND):
         found.setdefault(name, []).append(row)
     return {name: _summed(rows, late[name]) for name, rows in sorted(found.items())}
 
 
 def list_runner_throughput(tx: Transaction) -> list[RunnerThroughput]:
     """What each runner has done, those that sent a heartbeat last first."""
-    return [_read_throughput(row) for row in tx.all(RUNNER_THROUGHPUT, kind=KIND, n=RUNNERS)]
+    return [
+        _read_throughput(row) for row in tx.all(SQL.runner_throughput, kind=KIND, n=RUNNERS)
+    ]
 
 
 def _read_throughput(row: Row) -> RunnerThroughput:

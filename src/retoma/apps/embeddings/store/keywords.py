@@ -6,15 +6,8 @@ from typing import Final
 
 from retoma import db
 from retoma.apps.embeddings.keywords import indexed_words, query_terms
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.engine.run.transaction import Transaction
-
-COUNT_UNINDEXED = verb("count_unindexed")
-DOCUMENTS_WITH = verb("documents_with")
-FIND_WORDS = verb("find_words")
-INDEX_WORDS = verb("index_words")
-TEXTS_TO_INDEX = verb("texts_to_index")
-UNINDEXED_DOCUMENTS = verb("unindexed_documents")
 
 PLACES: Final = 32_768  # rows that a document has in the index: MOST_CHUNKS is less
 SLICE: Final = 500  # chunks indexed in one transaction: some 50 ms
@@ -23,13 +16,13 @@ DOCUMENTS: Final = 100  # of one slice
 
 def unindexed(tx: db.Transaction, collection: int) -> int:
     """Documents that are not in the index as they are now."""
-    [n] = tx.all(COUNT_UNINDEXED, into=int, collection=collection)
+    [n] = tx.all(SQL.count_unindexed, into=int, collection=collection)
     return n
 
 
 def index_some(tx: Transaction, collection: int) -> int:
     """Index some documents; how many chunks those are, 0 where none is left."""
-    found = tx.all(UNINDEXED_DOCUMENTS, collection=collection, n=DOCUMENTS)
+    found = tx.all(SQL.unindexed_documents, collection=collection, n=DOCUMENTS)
     documents, chunks = list[int](), 0
     for id_, _, of in found:
         if documents and chunks + of > SLICE:
@@ -40,9 +33,10 @@ def index_some(tx: Transaction, collection: int) -> int:
         return 0
     told = json.dumps(documents)
     rows = [
-        (rowid, indexed_words(text)) for rowid, text in tx.all(TEXTS_TO_INDEX, documents=told)
+        (rowid, indexed_words(text))
+        for rowid, text in tx.all(SQL.texts_to_index, documents=told)
     ]
-    tx.run(INDEX_WORDS, documents=told, rows=json.dumps(rows), collection=collection)
+    tx.run(SQL.index_words, documents=told, rows=json.dumps(rows), collection=collection)
     return max(chunks, 1)
 
 
@@ -55,10 +49,10 @@ def find(
         return []
     only = None if documents is None else json.dumps([*documents])
     which = {"collection": collection, "terms": terms, "documents": only, "n": n}
-    return [divmod(rowid, PLACES) for rowid in tx.all(FIND_WORDS, into=int, **which)]
+    return [divmod(rowid, PLACES) for rowid in tx.all(SQL.find_words, into=int, **which)]
 
 
 def documents_with(tx: db.Transaction, collection: int, pairs: dict[str, str]) -> set[int]:
     """Which documents have all of these pairs of metadata."""
     told = {"collection": collection, "pairs": json.dumps(pairs), "n": len(pairs)}
-    return {*tx.all(DOCUMENTS_WITH, into=int, **told)}
+    return {*tx.all(SQL.documents_with, into=int, **told)}

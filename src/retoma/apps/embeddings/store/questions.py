@@ -5,23 +5,20 @@ from typing import Final
 
 from retoma import db
 from retoma.apps.embeddings.model import Asked, Model
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.engine.run.transaction import Transaction
-
-GET_VECTOR = verb("get_vector")
-KEEP_QUESTION = verb("keep_question")
 
 KEPT: Final = timedelta(days=7)
 
 
 def get(tx: db.Transaction, hash_: str) -> bytes | None:
     """The vector of a text, whoever it was made for."""
-    return tx.one(GET_VECTOR, into=bytes, hash=hash_)
+    return tx.one(SQL.get_vector, into=bytes, hash=hash_)
 
 
 def keep(tx: Transaction, asked: Asked, model: Model, vector: bytes, job: int) -> None:
     tx.run(
-        KEEP_QUESTION,
+        SQL.keep_question,
         hash=asked.hash,
         vector=vector,
         job=job,

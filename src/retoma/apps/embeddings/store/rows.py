@@ -1,7 +1,7 @@
 """How rows of this room are asked for and read."""
 
-from retoma.db import Statement, statement
+from typing import Final
 
+from retoma.db.statements import Statements
 
-def verb(name: str) -> Statement:
-    return statement("retoma.apps.embeddings.sql", name)
+SQL: Final = Statements("retoma.apps.embeddings.sql")

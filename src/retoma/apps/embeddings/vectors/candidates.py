@@ -4,15 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Protocol
 
 from numpy.typing import NDArray
 
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.db import Database, Transaction, moment
 from retoma.db.rows import microseconds
-
-HITS: Final = verb("hits_of")
 
 Place = tuple[int, int]  # a document and the ordinal of a chunk
 
@@ -75,5 +73,5 @@ class VectorStore(Protocol):
 def read_chunks(tx: Transaction, places: Sequence[Place]) -> dict[Place, Candidate]:
     """What those chunks are now."""
     told = [{"document": document, "ordinal": ordinal} for document, ordinal in places]
-    found = tx.all(HITS, into=Candidate, rows=json.dumps(told)) if told else []
+    found = tx.all(SQL.hits_of, into=Candidate, rows=json.dumps(told)) if told else []
     return {each.place: each for each in found}

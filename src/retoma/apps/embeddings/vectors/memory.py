@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from retoma.apps.embeddings.model import Model
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.apps.embeddings.vectors.candidates import (
     Candidate,
     Look,
@@ -35,10 +35,6 @@ MARGIN: Final = timedelta(seconds=2)  # between the time a document has and its 
 WHOLE: Final = 60.0  # seconds between two looks at the whole list
 AT_ONCE: Final = 2_000  # chunks in one reading: some megabytes
 LOOKS: Final = 4  # at what is nearest, where hits turn out to be gone
-
-DOCUMENTS: Final = verb("embedded_documents")
-SINCE: Final = verb("embedded_since")
-VECTORS: Final = verb("vectors_of")
 
 
 @dataclass(slots=True)
@@ -124,7 +120,7 @@ class MemoryStore:
             "version": self._model.version,
             "dims": self._model.dims,
         }
-        rows = await database.read(lambda tx: tx.all(VECTORS, **told))
+        rows = await database.read(lambda tx: tx.all(SQL.vectors_of, **told))
         found: dict[int, list[Row]] = {}
         for document, *vector in rows:
             found.setdefault(int(document), []).append(tuple(vector))
@@ -153,7 +149,7 @@ class MemoryStore:
 
     async def _read_through(self, database: Database, look: Look) -> Nearest:
         listed = await database.read(
-            lambda tx: tx.all(DOCUMENTS, into=_Listed, collection=look.collection)
+            lambda tx: tx.all(SQL.embedded_documents, into=_Listed, collection=look.collection)
         )
         near, searched, left_out = list[Near](), 0, 0
         for group in _groups(listed, self._at_once):
@@ -192,9 +188,9 @@ class _Listed(NamedTuple):
 
 def _listed(tx: Transaction, collection: int, kept: _Kept, whole: bool) -> list[_Listed]:
     if whole:
-        return tx.all(DOCUMENTS, into=_Listed, collection=collection)
+        return tx.all(SQL.embedded_documents, into=_Listed, collection=collection)
     since = max(EPOCH, moment(kept.seen) - MARGIN)
-    return tx.all(SINCE, into=_Listed, collection=collection, since=since)
+    return tx.all(SQL.embedded_since, into=_Listed, collection=collection, since=since)
 
 
 def _groups(

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from retoma.apps.embeddings.model import Model
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.apps.embeddings.vectors.candidates import (
     Look,
     Nearest,
@@ -31,7 +31,6 @@ DOCUMENTS: Final = 500
 SEARCHED: Final = 60.0  # seconds that a count of chunks is good for
 MOST_SEARCH: Final = 1_000  # of hnsw.ef_search
 
-VECTORS: Final = verb("vectors_of")
 HERE: Final = adhoc(
     "SELECT 0, 0, 0, 0",
     """SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector'),
@@ -234,7 +233,7 @@ class PgVectorStore:
         }
         rows = [
             {"document": document, "ordinal": ordinal, "near": _literal(vector)}
-            for document, _, ordinal, vector in tx.all(VECTORS, documents=told, **by)
+            for document, _, ordinal, vector in tx.all(SQL.vectors_of, documents=told, **by)
         ]
         told_rows = json.dumps(rows)
         tx.run(PLACE, documents=told, rows=told_rows, collection=collection, model=self._key)

@@ -19,7 +19,7 @@ from retoma.apps.embeddings.providers import InputType, ItemRefused, Provider, b
 from retoma.apps.embeddings.providers.provider import unfit
 from retoma.apps.embeddings.questions import Questions
 from retoma.apps.embeddings.steps import model_of
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.apps.embeddings.vectors.candidates import (
     Candidate,
     Look,
@@ -47,10 +47,6 @@ CANDIDATES: Final = 4  # for each hit that is asked for, in each of the two list
 LEAST_CANDIDATES: Final = 50
 MOST_CANDIDATES: Final = 2_000
 INDEXED: Final = 2_000  # chunks that one question indexes at most: some 200 ms
-
-COLLECTION: Final = verb("searched_collection")
-NAMES: Final = verb("names_beginning")
-VECTORS_OF_CHUNKS: Final = verb("vectors_of_chunks")
 
 
 class Mode(StrEnum):
@@ -162,7 +158,7 @@ class Searcher:
     # — what is asked —
 
     async def _collection(self, database: Database, name: str) -> int:
-        row = await database.read(lambda tx: tx.one(COLLECTION, name=name))
+        row = await database.read(lambda tx: tx.one(SQL.searched_collection, name=name))
         if row is None:
             raise NotFound(say("there is no collection {name!r}", name=name))
         ours = (self._provider.model, self._provider.version, self._provider.dims)
@@ -220,7 +216,9 @@ class Searcher:
             other = [each for each in places if each not in known]
             rows = [{"document": document, "ordinal": ordinal} for document, ordinal in other]
             told = {"model": model.name, "version": model.version, "dims": model.dims}
-            vectors = tx.all(VECTORS_OF_CHUNKS, rows=json.dumps(rows), **told) if rows else []
+            vectors = (
+                tx.all(SQL.vectors_of_chunks, rows=json.dumps(rows), **told) if rows else []
+            )
             return places, read_chunks(tx, other), vectors
 
         places, known, vectors = await database.read(read)
@@ -244,7 +242,9 @@ def _only(tx: Transaction, collection: int, question: Question) -> frozenset[int
     only = None if question.documents is None else frozenset(question.documents)
     if question.prefix:
         asked = {"first": question.prefix, "last": f"{question.prefix}{LAST}"}
-        only = _both(only, tx.all(NAMES, into=int, collection=collection, **asked))
+        only = _both(
+            only, tx.all(SQL.names_beginning, into=int, collection=collection, **asked)
+        )
     if question.metadata:
         pairs = metadata_pairs(question.metadata)
         only = _both(only, store.keywords.documents_with(tx, collection, pairs))

@@ -1,9 +1,9 @@
 """How rows of this application are asked for and read, and the round that most are about."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from retoma.db import Statement, statement
+from retoma.db.statements import Statements
 from retoma.words import Said, say
 
 
@@ -27,5 +27,4 @@ class Round:
         return f"{self.league} {self.season} rodada {self.round}"
 
 
-def verb(name: str) -> Statement:
-    return statement("retoma.apps.matches.sql", name)
+SQL: Final = Statements("retoma.apps.matches.sql")

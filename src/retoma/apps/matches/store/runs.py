@@ -22,36 +22,13 @@ from retoma.apps.matches.model import (
 from retoma.apps.matches.schemas import MatchRef
 from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store import games
-from retoma.apps.matches.store.rows import Round, verb
+from retoma.apps.matches.store.rows import SQL, Round
 from retoma.db import Call, Json, Row
 from retoma.db.rows import microseconds
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say, stored
-
-ADD_KNOWN_TASKS = verb("add_known_tasks")
-ADD_RUN = verb("add_run")
-ADD_TASKS = verb("add_tasks")
-COMPLETE_RUNS = verb("complete_runs")
-CONFIRMED_SIZE = verb("confirmed_size")
-DROPPED_KEYS = verb("dropped_keys")
-END_RUN = verb("end_run")
-EXPECT_TASKS = verb("expect_tasks")
-FIND_FAILED = verb("find_failed")
-FIND_MISSING = verb("find_missing")
-GET_RUN = verb("get_run")
-HOLD_RUN = verb("hold_run")
-KNOWN_PAIRS = verb("known_pairs")
-LAST_RUN = verb("last_run")
-LIST_RUNS = verb("list_runs")
-LOCK_RUN = verb("lock_run")
-LOCK_RUNS = verb("lock_runs")
-NAME_DISCOVERY = verb("name_discovery")
-NAME_TASKS = verb("name_tasks")
-NOTE_RUN = verb("note_run")
-REFUSED_FIELDS = verb("refused_fields")
-SHOW_JOB = verb("show_job")
 
 # What an alert of pages that were refused is called, by their code.
 ALERTS: Final = {
@@ -167,10 +144,12 @@ def start(
         run, is_open = found
         if is_open:
             return run, False
-        tx.run(END_RUN, run=run)
-    made = tx.one(ADD_RUN, into=int, **of.parameters(), actor=actor, correlation=correlation)
+        tx.run(SQL.end_run, run=run)
+    made = tx.one(
+        SQL.add_run, into=int, **of.parameters(), actor=actor, correlation=correlation
+    )
     if made is None:  # somebody was quicker by a moment
-        [run] = tx.all(LAST_RUN, into=int, **of.parameters())
+        [run] = tx.all(SQL.last_run, into=int, **of.parameters())
         return run, False
     run = made
     _look(tx, Look(run), actor, correlation)
@@ -184,8 +163,8 @@ def _held(tx: Transaction, of: Round) -> tuple[int, bool] | None:
     Until the end of this transaction nobody else ends it, or tries anything of it again.
     """
     while (found := current_run(tx, of)) is not None:
-        if tx.one(HOLD_RUN, run=found) is not None:
-            [(run, is_open)] = tx.all(LAST_RUN, **of.parameters())
+        if tx.one(SQL.hold_run, run=found) is not None:
+            [(run, is_open)] = tx.all(SQL.last_run, **of.parameters())
             return int(run), bool(is_open)
     return None
 
@@ -198,14 +177,14 @@ def _look(tx: Transaction, look: Look, actor: str, correlation: str | None) -> N
         actor=actor,
         correlation=correlation,
     )
-    tx.run(NAME_DISCOVERY, run=look.run, job=job.id, looks=look.look)
+    tx.run(SQL.name_discovery, run=look.run, job=job.id, looks=look.look)
 
 
 def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
     """All its tasks and how many there are, together (H-40); those that it had stay. How many are new.
 
     SchemaInvalid where a team would play twice: nothing of the page is taken then."""
-    tx.run(LOCK_RUN, run=run)
+    tx.run(SQL.lock_run, run=run)
     wanted = run_of(tx, run)
     _check_pairs(tx, wanted, found)
     rows = [
@@ -219,9 +198,9 @@ def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
         }
         for each in found
     ]
-    listed = tx.all(ADD_TASKS, run=run, rows=json.dumps(rows))
+    listed = tx.all(SQL.add_tasks, run=run, rows=json.dumps(rows))
     new = sorted((task, key) for task, key, job in listed if job is None)
-    new += sorted(tx.all(ADD_KNOWN_TASKS, run=run))
+    new += sorted(tx.all(SQL.add_known_tasks, run=run))
     batch = None
     if new:
         of = wanted.of
@@ -230,18 +209,18 @@ def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
         )
         asks = [Ask(int(task), run, key) for task, key in new]
         batch = tx.submit_many(MATCH, asks, name=str(of), correlation=wanted.correlation).id
-        tx.run(NAME_TASKS, batch=batch)
-    tx.run(EXPECT_TASKS, run=run, batch=batch, size=size_of(tx, wanted.of) or 0)
+        tx.run(SQL.name_tasks, batch=batch)
+    tx.run(SQL.expect_tasks, run=run, batch=batch, size=size_of(tx, wanted.of) or 0)
     complete(tx, {run}, [])
     return len(new)
 
 
 def _check_pairs(tx: Transaction, run: Run, found: Sequence[MatchRef]) -> None:
     """A team plays once in a round, also in what other pages have said of it before."""
-    dropped = {*tx.all(DROPPED_KEYS, into=str, **run.of.parameters())}
+    dropped = {*tx.all(SQL.dropped_keys, into=str, **run.of.parameters())}
     playing = {
         team: key
-        for key, home, away in tx.all(KNOWN_PAIRS, run=run.id)
+        for key, home, away in tx.all(SQL.known_pairs, run=run.id)
         for team in (home, away)
     }
     flaws = [
@@ -257,7 +236,7 @@ def _check_pairs(tx: Transaction, run: Run, found: Sequence[MatchRef]) -> None:
 
 def size_of(tx: db.Transaction, of: Round) -> int | None:
     """How many matches the round has, whatever its page says: by a person, else by its league."""
-    confirmed = tx.one(CONFIRMED_SIZE, into=int, **of.parameters())
+    confirmed = tx.one(SQL.confirmed_size, into=int, **of.parameters())
     if confirmed is not None:
         return confirmed
     known = sites().get(of.league)
@@ -267,8 +246,8 @@ def size_of(tx: db.Transaction, of: Round) -> int | None:
 def shortfall(tx: db.Transaction, run: int, found: Sequence[MatchRef]) -> Problem | None:
     """What is wrong where the round has more matches than this page and those before it have named."""
     wanted = run_of(tx, run)
-    dropped = {*tx.all(DROPPED_KEYS, into=str, **wanted.of.parameters())}
-    known = {*tx.all(KNOWN_PAIRS, into=str, run=run)}
+    dropped = {*tx.all(SQL.dropped_keys, into=str, **wanted.of.parameters())}
+    known = {*tx.all(SQL.known_pairs, into=str, run=run)}
     listed = len(known | {each.key for each in found} - dropped)
     size = size_of(tx, wanted.of)
     if size is None or listed >= size:
@@ -280,13 +259,13 @@ def note(
     tx: Transaction, run: int, not_yet: str | None, error: str | None, snapshot: str | None
 ) -> None:
     """What the last look came to."""
-    tx.run(NOTE_RUN, run=run, not_yet=not_yet, error=error, snapshot=snapshot)
+    tx.run(SQL.note_run, run=run, not_yet=not_yet, error=error, snapshot=snapshot)
 
 
 def complete(tx: Transaction, runs: Set[int], first: Sequence[Call]) -> list[list[Row]]:
     """After these, all at once, what they answer: whoever stores the last match of a run says so to all (R3)."""
     which = {"runs": json.dumps(sorted(runs))}
-    calls = [*first, Call(LOCK_RUNS, which), Call(COMPLETE_RUNS, which)]
+    calls = [*first, Call(SQL.lock_runs, which), Call(SQL.complete_runs, which)]
     *answers, _, completed = tx.together(calls)
     for run, league, season, round_, matches, time in completed:
         told = Complete(run, league, season, round_, matches, time)
@@ -309,9 +288,9 @@ def retry_failed(
 ) -> list[int]:
     """The next generation of what is dead, of current runs alone; asked twice it is one (H-46)."""
     which = {"run": run, "league": league, "season": season, "round": round_}
-    runs = {int(run) for run, _ in tx.all(FIND_FAILED, **which, n=MOST_AGAIN)}
-    held = {each for each in sorted(runs) if tx.one(HOLD_RUN, run=each) is not None}
-    rows = tx.all(FIND_FAILED, **which, n=MOST_AGAIN)
+    runs = {int(run) for run, _ in tx.all(SQL.find_failed, **which, n=MOST_AGAIN)}
+    held = {each for each in sorted(runs) if tx.one(SQL.hold_run, run=each) is not None}
+    rows = tx.all(SQL.find_failed, **which, n=MOST_AGAIN)
     return _again(tx, [int(job) for run, job in rows if int(run) in held], actor)
 
 
@@ -329,7 +308,7 @@ def retry_missing(tx: Transaction, of: Round, *, actor: str) -> Tried:
         run, new = start(tx, of, actor=actor)
         return Tried(run, new)
     run, _ = found
-    rows = tx.all(FIND_MISSING, run=run)
+    rows = tx.all(SQL.find_missing, run=run)
     closed = [int(job) for _, status, job in rows if TaskStatus(status) in CLOSED]
     again = tuple(_again(tx, closed, actor))
     missing = tuple(key for key, _, _ in rows)
@@ -349,7 +328,7 @@ def _looked_again(tx: Transaction, run: int, actor: str) -> bool:
 
 
 def run_of(tx: db.Transaction, run: int) -> Run:
-    found = tx.one(GET_RUN, into=Run, run=run)
+    found = tx.one(SQL.get_run, into=Run, run=run)
     if found is None:
         raise _unknown(run)
     return found
@@ -357,7 +336,7 @@ def run_of(tx: db.Transaction, run: int) -> Run:
 
 def job_seen(tx: db.Transaction, run: int) -> Scrape:
     """One run, by the document's names."""
-    found = tx.one(SHOW_JOB, into=Scrape, run=run)
+    found = tx.one(SQL.show_job, into=Scrape, run=run)
     if found is None:
         raise _unknown(run)
     return found
@@ -373,12 +352,12 @@ def round_seen(tx: db.Transaction, of: Round) -> Scrape:
 
 def current_run(tx: db.Transaction, of: Round) -> int | None:
     """None: nobody has scraped the round."""
-    return tx.one(LAST_RUN, into=int, **of.parameters())
+    return tx.one(SQL.last_run, into=int, **of.parameters())
 
 
 def missing(tx: db.Transaction, run: int) -> list[str]:
     """Matches of it that are not stored."""
-    return tx.all(FIND_MISSING, into=str, run=run)
+    return tx.all(SQL.find_missing, into=str, run=run)
 
 
 def list_jobs(
@@ -391,7 +370,7 @@ def list_jobs(
     round_: int | None = None,
 ) -> list[Scrape]:
     how = {"before": before, "league": league, "season": season, "round": round_}
-    return [job_seen(tx, run) for run in tx.all(LIST_RUNS, into=int, **how, n=n)]
+    return [job_seen(tx, run) for run in tx.all(SQL.list_runs, into=int, **how, n=n)]
 
 
 def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
@@ -411,7 +390,7 @@ def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
             "pages": int(n),
             "first": int(first),
         }
-        for league, code, field, n, first in tx.all(REFUSED_FIELDS, n=MOST_FIELDS)
+        for league, code, field, n, first in tx.all(SQL.refused_fields, n=MOST_FIELDS)
     }
 
 

@@ -9,22 +9,12 @@ from retoma import db
 from retoma.apps.matches.model import TaskStatus, Wanted
 from retoma.apps.matches.schemas import MatchPage, MatchRef
 from retoma.apps.matches.store import games, runs
-from retoma.apps.matches.store.rows import Round, verb
+from retoma.apps.matches.store.rows import SQL, Round
 from retoma.db import Call, Json
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound, Transient
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-COUNT_DEAD = verb("count_dead")
-DATE_TASK = verb("date_task")
-DEAD_ROUNDS = verb("dead_rounds")
-DEAD_TASKS = verb("dead_tasks")
-END_TASKS = verb("end_tasks")
-GET_TASKS = verb("get_tasks")
-LIST_TASKS = verb("list_tasks")
-NOTE_TASK = verb("note_task")
-SHOW_TASK = verb("show_task")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +133,7 @@ def task_of(tx: db.Transaction, task: int) -> Task:
 
 def tasks_of(tx: db.Transaction, tasks: Sequence[int]) -> dict[int, Task]:
     """Those of them that there are."""
-    rows = tx.all(GET_TASKS, into=Task, tasks=json.dumps([*tasks]))
+    rows = tx.all(SQL.get_tasks, into=Task, tasks=json.dumps([*tasks]))
     return {task.id: task for task in rows}
 
 
@@ -178,7 +168,7 @@ def _ended(
         {"task": task.id, "partida": stored.partida, "already": int(stored.already)}
         for task, stored in ends
     ]
-    calls = [*first, Call(END_TASKS, {"rows": json.dumps(rows)})]
+    calls = [*first, Call(SQL.end_tasks, {"rows": json.dumps(rows)})]
     *_, ended = runs.complete(tx, {task.run for task, _ in ends}, calls)
     told = {task: Stored(partida, already=bool(already)) for task, partida, already in ended}
     return [told[task.id] for task, _ in ends]
@@ -186,14 +176,14 @@ def _ended(
 
 def date(tx: Transaction, task: int, kickoff: datetime | None) -> None:
     """Its day, as its own page says it now: it may have been put off since its round's page was read."""
-    tx.run(DATE_TASK, task=task, kickoff=kickoff)
+    tx.run(SQL.date_task, task=task, kickoff=kickoff)
 
 
 def note(
     tx: Transaction, task: int, not_yet: str | None, error: str | None, snapshot: str | None
 ) -> None:
     """What the last try came to."""
-    tx.run(NOTE_TASK, task=task, not_yet=not_yet, error=error, snapshot=snapshot)
+    tx.run(SQL.note_task, task=task, not_yet=not_yet, error=error, snapshot=snapshot)
 
 
 # — read again —
@@ -211,7 +201,7 @@ def dead_tasks(
 ) -> list[DeadTask]:
     """Those of current runs whose page was kept."""
     how = {"after": after, "code": code, "league": league, "run": run, "task": task, "n": n}
-    return tx.all(DEAD_TASKS, into=DeadTask, **how)
+    return tx.all(SQL.dead_tasks, into=DeadTask, **how)
 
 
 def dead_rounds(
@@ -224,7 +214,7 @@ def dead_rounds(
     run: int | None = None,
 ) -> list[DeadRound]:
     how = {"after": after, "code": code, "league": league, "run": run, "n": n}
-    return tx.all(DEAD_ROUNDS, into=DeadRound, **how)
+    return tx.all(SQL.dead_rounds, into=DeadRound, **how)
 
 
 def count_dead(
@@ -236,7 +226,7 @@ def count_dead(
     task: int | None,
 ) -> int:
     """How many of both there are."""
-    [n] = tx.all(COUNT_DEAD, into=int, code=code, league=league, run=run, task=task)
+    [n] = tx.all(SQL.count_dead, into=int, code=code, league=league, run=run, task=task)
     return n
 
 
@@ -286,7 +276,7 @@ def _check_same(task: Task, page: MatchPage) -> None:
 
 def task_seen(tx: db.Transaction, task: int) -> ScrapeTask:
     """One task, by the document's names."""
-    found = tx.one(SHOW_TASK, into=ScrapeTask, task=task)
+    found = tx.one(SQL.show_task, into=ScrapeTask, task=task)
     if found is None:
         raise unknown(task)
     return found
@@ -296,7 +286,7 @@ def list_tasks(
     tx: db.Transaction, run: int, *, after: int, n: int, status: TaskStatus | None = None
 ) -> list[ScrapeTask]:
     told = None if status is None else str(status)
-    return tx.all(LIST_TASKS, into=ScrapeTask, run=run, after=after, status=told, n=n)
+    return tx.all(SQL.list_tasks, into=ScrapeTask, run=run, after=after, status=told, n=n)
 
 
 def unknown(task: int) -> NotFound:

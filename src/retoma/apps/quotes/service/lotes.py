@@ -75,7 +75,9 @@ async def list_lotes(
     retoma: Retoma, *, limit: int, before: int | None = None
 ) -> tuple[list[Lote], int | None]:
     """List lotes, the newest first. Return a page, and its last number where another page follows."""
-    rows = await read(retoma, lambda tx: tx.all(store.LIST_LOTES, before=before, n=limit + 1))
+    rows = await read(
+        retoma, lambda tx: tx.all(store.SQL.list_lotes, before=before, n=limit + 1)
+    )
     lotes = [await _lote_of(retoma, await retoma.batches.get(id_)) for (id_,) in rows[:limit]]
     return lotes, lotes[-1].id if len(rows) > limit else None
 
@@ -184,7 +186,7 @@ async def get_lote_status(
     """Return how far a lote is, where its quotes stand, and by what they failed or what they wait for."""
     batch = await get_batch(retoma, lote)
     progress = await batch.progress()
-    rows = await read(retoma, lambda tx: tx.all(store.LOTE_CHECKPOINTS, lote=lote))
+    rows = await read(retoma, lambda tx: tx.all(store.SQL.lote_checkpoints, lote=lote))
     stuck = await count_stuck(retoma, lote)
     interrupted = progress.paused or stuck > 0 or progress.counts.get(State.PARKED, 0) > 0
     return LoteStatus(
