@@ -80,7 +80,7 @@ M04 = Mutant(
             "retoma.engine.store.runners:beat_runner",
             '"lease": lease,',
             '"lease": lease + __import__("time").time()'
-            ' - __import__("retoma.db").db.moment(tx.one(verb("now"))[0]).timestamp(),',
+            ' - __import__("retoma.db").db.moment(tx.one(SQL.now)[0]).timestamp(),',
         ),
     ),
     (
@@ -340,14 +340,14 @@ M17 = Mutant(
     (
         Edit(
             "retoma.engine.store.gates:room_of",
-            "return dict(tx.all(LOCK_LIMITS, keys=json.dumps(wanted))) if wanted else {}",
+            "return dict(tx.all(SQL.lock_limits, keys=json.dumps(wanted))) if wanted else {}",
             'used = room_of.__dict__.setdefault("used", Counter())\n'
-            "    found = tx.all(LOCK_LIMITS, keys=json.dumps(wanted)) if wanted else []\n"
+            "    found = tx.all(SQL.lock_limits, keys=json.dumps(wanted)) if wanted else []\n"
             "    return {key: room - used[key] for key, room in found}",
         ),
         Edit(
             "retoma.engine.store.gates:_count",
-            "return moved, dict(tx.all(USE_LIMITS, rows=json.dumps(rows)))",
+            "return moved, dict(tx.all(SQL.use_limits, rows=json.dumps(rows)))",
             "room = room_of(tx, moved)\n"
             "    for each in rows:\n"
             '        room_of.used[each["key"]] = max(room_of.used[each["key"]] + each["n"], 0)\n'
@@ -592,7 +592,7 @@ D6 = Mutant(
     (
         Edit("retoma.engine.rules.duration:seconds", "if length > LONGEST:", "if False:"),
         Edit(
-            "retoma.db.rows:moment",
+            "retoma.db.rows:from_microseconds",
             "if not EARLIEST_MICROSECONDS <= value <= LATEST_MICROSECONDS:",
             "if False:",
         ),

@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from types import UnionType
 from typing import (
     Annotated,
@@ -22,7 +22,6 @@ from typing import (
     Protocol,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -56,7 +55,8 @@ class Rows(Protocol[SQL_contra]):
         rows = self.ask(statement, params)
         if not rows:
             return None
-        return rows[0] if into is None else read_rows(statement, into, rows[:1])[0]
+        row = rows[0]
+        return row if into is None else row_reader(statement, into, len(row))(row)
 
     @overload
     def all(self, statement: SQL_contra, *, into: type[T], **params: Any) -> list[T]: ...
@@ -70,24 +70,15 @@ class Rows(Protocol[SQL_contra]):
 
 def read_rows(statement: object, into: type[T], rows: Sequence[Row]) -> list[T]:
     """Make an object of each row. Raises TypeError where the number of columns is not that of its fields."""
-    if not rows:
-        return []
-    width = len(rows[0])
-    read = row_reader(cast("Any", into), width)
-    if read is None:
-        raise TypeError(
-            f"{getattr(statement, 'name', statement)} returns {width} columns, and"
-            f" {into.__name__} is made of other ones: {', '.join(_fields(into) or ())}"
-        )
-    return [*map(read, rows)]
+    return [*map(row_reader(statement, into, len(rows[0])), rows)] if rows else []  # type: ignore[arg-type]
 
 
-@cache
-def row_reader(into: type, width: int) -> Callable[[Row], Any] | None:
-    """Compile how rows of so many columns become objects: a dataclass, a NamedTuple, or a single value.
+@lru_cache(maxsize=2_000)  # a caller may make statements without end
+def row_reader(statement: object, into: type, width: int) -> Callable[[Row], Any]:
+    """Compile how rows of a statement become objects: a dataclass, a NamedTuple, or a single value.
 
-    None: the class has other columns. Compiled, as dataclasses compile their methods: a loop over the
-    fields of a job takes longer than making the job.
+    Compiled, as dataclasses compile their methods: a loop over the fields of a job takes longer than
+    making the job.
     """
     used: dict[str, Any] = {}
     if _fields(into) is None:
@@ -95,7 +86,10 @@ def row_reader(into: type, width: int) -> Callable[[Row], Any] | None:
     else:
         text, end = _call(into, 0, width, used)
         if end != width:
-            return None
+            raise TypeError(
+                f"{getattr(statement, 'name', statement)} returns {width} columns, and"
+                f" {into.__name__} is made of other ones: {', '.join(_fields(into) or ())}"
+            )
     read: Callable[[Row], Any] = eval(f"lambda row: {text}", used)  # noqa: S307 — all of it is made here
     return read
 
@@ -168,9 +162,11 @@ def read_json(value: Any) -> Any:
 
 def read_time(value: int | str | datetime | None) -> datetime | None:
     """Read a time that a table or a view gives: a view of SQLite's gives text."""
-    if isinstance(value, str):
-        return datetime.fromisoformat(value).replace(tzinfo=UTC)
-    return moment(value)
+    if isinstance(value, int):
+        return from_microseconds(value)
+    return (
+        datetime.fromisoformat(value).replace(tzinfo=UTC) if isinstance(value, str) else value
+    )
 
 
 @overload
@@ -179,8 +175,11 @@ def moment(value: int | datetime) -> datetime: ...
 def moment(value: None) -> None: ...
 def moment(value: int | datetime | None) -> datetime | None:
     """Read a time that a table gives: SQLite's give microseconds."""
-    if not isinstance(value, int):
-        return value
+    return from_microseconds(value) if isinstance(value, int) else value
+
+
+def from_microseconds(value: int) -> datetime:
+    """Return the time so long after 1970; one that Python's calendar cannot hold is at its end."""
     if not EARLIEST_MICROSECONDS <= value <= LATEST_MICROSECONDS:
         return LATEST if value > 0 else EARLIEST
     return EPOCH + timedelta(microseconds=value)

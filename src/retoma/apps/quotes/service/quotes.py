@@ -15,9 +15,9 @@ from retoma.engine.store.cost import CostSeen
 from retoma.library import Retoma
 from retoma.words import Language
 
-TIMES: Final = ("started_at", "completed_at", "created_at")
 AS_STORED: Final = (
     *("id", "codigo", "tipo", "descricao", "worker_id", "attempt_number", "error_code"),
+    *("status", "processing_checkpoint", "started_at", "completed_at", "created_at"),
 )
 DOCUMENTS: Final = (
     "resume_data",
