@@ -104,7 +104,7 @@ class Borrowed(Transaction):
         self._cursor = cursor
         self._topics: set[str] = set()
 
-    def run(self, statement: Statement, **params: Any) -> int:
+    def run(self, statement: Statement, /, **params: Any) -> int:
         self.ask(statement, params)
         return self._cursor.rowcount
 

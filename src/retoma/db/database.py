@@ -40,7 +40,7 @@ class Transaction(Rows[Statement], Protocol):
 
     dialect: str
 
-    def run(self, statement: Statement, **params: Any) -> int:
+    def run(self, statement: Statement, /, **params: Any) -> int:
         """Run it; how many rows its last statement changed."""
 
     def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:

@@ -585,7 +585,7 @@ class PostgresTransaction(Transaction):
         """Whether its last statement was a caller's own."""
         return self._for_caller
 
-    def run(self, statement: Statement, **params: Any) -> int:
+    def run(self, statement: Statement, /, **params: Any) -> int:
         return self._execute(statement, params)[1]
 
     def ask(self, statement: Statement, params: dict[str, Any]) -> list[Row]:

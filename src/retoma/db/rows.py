@@ -47,10 +47,10 @@ class Rows(Protocol[SQL_contra]):
         """Run the statement; the rows of its last part that returns any."""
 
     @overload
-    def one(self, statement: SQL_contra, *, into: type[T], **params: Any) -> T | None: ...
+    def one(self, statement: SQL_contra, /, *, into: type[T], **params: Any) -> T | None: ...
     @overload
-    def one(self, statement: SQL_contra, **params: Any) -> Row | None: ...
-    def one(self, statement: SQL_contra, *, into: type | None = None, **params: Any) -> Any:
+    def one(self, statement: SQL_contra, /, **params: Any) -> Row | None: ...
+    def one(self, statement: SQL_contra, /, *, into: type | None = None, **params: Any) -> Any:
         """The first row."""
         rows = self.ask(statement, params)
         if not rows:
@@ -59,10 +59,10 @@ class Rows(Protocol[SQL_contra]):
         return row if into is None else row_reader(statement, into, len(row))(row)
 
     @overload
-    def all(self, statement: SQL_contra, *, into: type[T], **params: Any) -> list[T]: ...
+    def all(self, statement: SQL_contra, /, *, into: type[T], **params: Any) -> list[T]: ...
     @overload
-    def all(self, statement: SQL_contra, **params: Any) -> list[Row]: ...
-    def all(self, statement: SQL_contra, *, into: type | None = None, **params: Any) -> Any:
+    def all(self, statement: SQL_contra, /, **params: Any) -> list[Row]: ...
+    def all(self, statement: SQL_contra, /, *, into: type | None = None, **params: Any) -> Any:
         """All rows."""
         rows = self.ask(statement, params)
         return rows if into is None else read_rows(statement, into, rows)

@@ -418,7 +418,7 @@ class SqliteTransaction(Transaction):
         self._before_commit = before_commit
         self.topics: set[str] = set()
 
-    def run(self, statement: Statement, **params: Any) -> int:
+    def run(self, statement: Statement, /, **params: Any) -> int:
         self.ask(statement, params)
         return self._connection.changes()
 

@@ -73,7 +73,7 @@ class Transaction(Rows[str | Statement]):
         self.new: set[int] = set()  # those of them that were not there before
         self.batches: list[int] = []
 
-    def run(self, statement: str | Statement, **params: Any) -> int:
+    def run(self, statement: str | Statement, /, **params: Any) -> int:
         """Run one statement; how many rows it changed."""
         if isinstance(statement, Statement):
             return self._do(lambda tx: tx.run(statement, **params))
