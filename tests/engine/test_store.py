@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
@@ -450,7 +451,7 @@ class Moving:
         self._tx = tx
         self._missed = missed
 
-    def one(self, statement, **values):
+    def one(self, statement, /, **values):
         if self._missed:
             self._missed -= 1
             return None
@@ -474,7 +475,10 @@ async def test_e13_a_job_that_moves_while_it_is_canceled_is_canceled_all_the_sam
             await claim(database, me)
 
         told = await database.write(
-            lambda tx: store.cancel_job(Moving(tx, 4), job.id, actor="ana"), verb="cancel"
+            lambda tx: store.cancel_job(
+                cast("Transaction", Moving(tx, 4)), job.id, actor="ana"
+            ),
+            verb="cancel",
         )
 
         assert (State.CANCELED if state is State.WAITING else State.RUNNING) is told

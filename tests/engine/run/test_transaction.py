@@ -1,6 +1,7 @@
 """A caller's own statements and submissions in one transaction: all of it, or nothing (E7, E8)."""
 
 import asyncio
+from operator import methodcaller
 from typing import Any
 
 import pytest
@@ -67,7 +68,7 @@ async def test_d9_a_statement_with_much_in_it_is_not_kept(database_url):
         before = kept.cache_info().currsize
         for n in range(3):
             text = f"INSERT INTO orders VALUES ({n}, '{'x' * transaction.LONGEST_KEPT}')"  # noqa: S608
-            await app.write(lambda tx, text=text: tx.run(text))
+            await app.write(methodcaller("run", text))
 
         assert before == kept.cache_info().currsize
         assert 3 == len(await orders(app))
