@@ -8,6 +8,7 @@ import pytest
 
 from retoma import IdempotencyMismatch, IllegalMove, NotFound, Retoma, State
 from retoma.codec import digest
+from retoma.db import Transaction
 from retoma.engine import query, store
 from retoma.engine.rules import settlement
 from retoma.engine.rules.events import EventType

@@ -76,13 +76,13 @@ class Transaction(Rows[str | Statement]):
     def run(self, statement: str | Statement, /, **params: Any) -> int:
         """Run one statement; how many rows it changed."""
         if isinstance(statement, Statement):
-            return self._do(lambda tx: tx.run(statement, **params))
+            return self._do(_run, statement, params)
         return self._asked(statement, params)[1]
 
     def ask(self, statement: str | Statement, params: dict[str, Any]) -> list[Row]:
         """Run one statement; all its rows. `one` and `all` read them."""
         if isinstance(statement, Statement):
-            return self._do(lambda tx: tx.ask(statement, params))
+            return self._do(_ask, statement, params)
         return self._asked(statement, params)[0]
 
     def submit(
@@ -232,8 +232,8 @@ def _run(tx: db.Transaction, statement: Statement, params: Mapping[str, Any]) ->
     return tx.run(statement, **params)
 
 
-def _all(tx: db.Transaction, statement: Statement, params: Mapping[str, Any]) -> list[Row]:
-    return tx.all(statement, **params)
+def _ask(tx: db.Transaction, statement: Statement, params: dict[str, Any]) -> list[Row]:
+    return tx.ask(statement, params)
 
 
 def _ask_for_caller(
