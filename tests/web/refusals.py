@@ -110,8 +110,9 @@ class _Walk:
         name = _name(call.func)
         if name == "say":
             first = call.args[0]
-            if isinstance(first, ast.Constant) and _is_reason(first.value):
-                self.found[first.value].add(place)
+            template = first.value if isinstance(first, ast.Constant) else None
+            if isinstance(template, str) and _is_reason(template):
+                self.found[template].add(place)
             return
         for where, function in self._functions[name]:
             if (where == place or len(self._functions[name]) == 1) and self._is_new(function):
@@ -158,7 +159,8 @@ def _name(function: ast.expr) -> str:
     match function:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
-    return ""
+        case _:
+            return ""
 
 
 def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -172,6 +174,8 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
             targets, value = [node.target], node.value
         case ast.For() | ast.comprehension():
             targets, value = [node.target], node.iter
+        case _:
+            return
     if value is not None:
         for target in targets:
             for each in ast.walk(target):
@@ -181,4 +185,4 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 def _is_answered_so(call: ast.Call) -> bool:
     code = call.args[0] if call.args else None
-    return not isinstance(code, ast.Constant) or CODES[code.value] in STATUSES
+    return not isinstance(code, ast.Constant) or CODES[str(code.value)] in STATUSES
