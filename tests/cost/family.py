@@ -31,8 +31,8 @@ class Family:
     make: Callable[[int], Any]
     read: Callable[[Any, Any], Awaitable[object]]  # what was opened, and one input
     cost: Cost
-    smallest: int = 32 * KIBIBYTE
-    largest: int = 128 * KIBIBYTE  # in every run: four times the smallest at least
+    smallest: int = 64 * KIBIBYTE  # in the soak
+    largest: int = 96 * KIBIBYTE  # in every run
     limit: int = MEBIBYTE  # in the soak: as much as the door takes
     on_loop: bool = True  # as it is read where it is used: the loop may not be held by it
     in_gate: bool = (
