@@ -7,6 +7,7 @@ from retoma.console.connections import PIECES, SMALL, STRANGERS, ConnectionLimit
 from retoma.console.listening import KEEP_ALIVE
 from retoma.settings import Settings
 from retoma.web import Bound
+from retoma.web.body import KEYS
 from retoma.web.bounds import HEAD
 from retoma.web.request_body import LEAST
 from retoma.web.request_body import STRANGERS as SMALL_BODY
@@ -45,6 +46,7 @@ def lines() -> Iterator[str]:
         ("body", f"{bound.body // MEBIBYTE} MiB", "413"),
         ("depth of JSON", str(bound.shape.depth), "400"),
         ("names in JSON", f"{bound.shape.keys:,}", "400"),
+        ("names in one object of JSON, also where JSON may be larger", f"{KEYS:,}", "400"),
         ("lists and objects in JSON", f"{bound.shape.containers:,}", "400"),
         ("values in JSON", f"{bound.shape.values:,}", "400"),
         ("one text in JSON", f"{bound.shape.text:,} characters", "422"),

@@ -265,6 +265,7 @@ NONE: Final[Mapping[str, tuple[str, ...]]] = {
         "NaN and Infinity are no numbers of JSON",
         "a number in it is too large",
         "it has more than {most} keys",
+        "an object in it has more than {most} keys",
         "it has more than {most} lists and objects",
         "it has more than {most} values",
         "it is nested deeper than {most}",

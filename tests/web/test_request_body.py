@@ -1,6 +1,7 @@
 """A body is read once its sender may send it, and checked the same wherever JSON comes in."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 
@@ -8,7 +9,7 @@ import pytest
 
 from retoma.access import Access, Role
 from retoma.web import Bound, Refusal
-from retoma.web.body import Shape, read_json
+from retoma.web.body import KEYS, Shape, read_json
 from retoma.web.pages.route import _fields
 from retoma.web.request_body import LEAST, BodyLimit, RequestBody
 from retoma.web.room import Room
@@ -189,6 +190,15 @@ async def test_an_upload_has_the_whole_time_again_after_enough_bytes():
     began = loop.time()
     while loop.time() < began + 1.5 * limit.seconds:
         await body.receive()
+
+
+def test_one_object_has_fewer_keys_than_all_of_a_large_body():
+    shape = Shape(keys=2 * KEYS)
+    whole = json.dumps({f"a{n}": 1 for n in range(KEYS)})
+    read_json(f"[{whole}, {{}}]".encode(), shape)
+    with pytest.raises(Refusal) as refused:
+        read_json(f'{whole[:-1]}, "b": 1}}'.encode(), shape)
+    assert "an object in it has more than 10000 keys" in refused.value.detail
 
 
 def test_a_flaw_is_named_by_its_path():
