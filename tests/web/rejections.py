@@ -236,6 +236,11 @@ REASONS: Final[Mapping[str, str]] = {
     "say which: a job, or codes, and not both": "one of two fields",
     "say which: ids, or where, and not both": "one of two fields",
     "whoever skips says why, and nobody else": "one field needs another",
+    "what it gave is given as JSON (17, or \"w-17\" with its quotes): {error}": "JSON in a text",
+    "a key is given as JSON, such as '\"a text\"' or '{example}'": "JSON in a text",
+    "costs are told by {all}, not {text!r}": "words in a text, separated by commas",
+    "{text!r} is no date such as 2026-03-01 or 2026-03-01T08:30": "an instant is written in more ways than one",
+    "{n} runners are meant by {text!r}: say which by its boot, {boots}": "which runners there are, the database says",
 }  # fmt: skip
 
 # Sentences of the same files that no request meets which fits the document, and why.
@@ -298,7 +303,7 @@ NONE: Final[Mapping[str, tuple[str, ...]]] = {
 ELSEWHERE: Final[Mapping[str, str]] = {
     r"cli/.*|apps/\w+/(cli|commands|adopt)\.py|apps/ads/service/adoption\.py": "the command line",
     r".*/pages/.*|apps/documents/service/status\.py|apps/quotes/service/recovery\.py|web/site\.py": "pages, which no schema describes",
-    r"(backup|bundle|upgrade|bootstrap|manifest|settings|shelves|otel|library|logs|grants)\.py|console/.*|demo/.*|engine/(handlers|isolation)/.*|engine/rules/(retry|errors|outcome|step_names|size)\.py|engine/run/(attempt|runner|transaction)\.py|engine/ops/watchdog\.py|apps/\w+/steps\.py|engine/ops/retention\.py|engine/store/(pool|rate|retire)\.py|engine/limits/rates\.py": "what starts a program, and what handlers call",
+    r"(backup|bundle|upgrade|bootstrap|manifest|settings|shelves|otel|logs|grants)\.py|console/.*|demo/.*|engine/(handlers|isolation)/.*|engine/rules/(retry|errors|outcome|step_names|size)\.py|library/.*|engine/run/(attempt|endings|error_details|runner\w*|transaction)\.py|engine/ops/watchdog\.py|apps/\w+/steps\.py|engine/ops/retention\.py|engine/store/(pool|rate|retire)\.py|engine/limits/rates\.py": "what starts a program, and what handlers call",
     r"programs/.*|dispatch/.*|simulation/.*|sandbox/.*|apps/\w+/sandbox/.*": "other programs",
     r"outbound/(?!policy\.py).*|vault/(?!ref\.py).*|apps/(?!documents/|matches/)\w+/clients/.*|apps/embeddings/(providers/.*|vectors/pgvector\.py|export\.py)|apps/quotes/face\.py|apps/embeddings/face\.py|apps/matches/words\.py|words/.*|engine/rules/price\.py": "what is called, read or stored later",
 }  # fmt: skip
