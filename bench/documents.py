@@ -222,7 +222,7 @@ async def _begun(app: Any, incoming: Sequence[Any]) -> Any:
         project = store.projects.add_project(tx, f"{len(papers)}", rules, actor="bench")
         return store.executions.add_execution(tx, project, papers, actor="bench")
 
-    return await app.batch(await app.write(begin))
+    return await app.batches.get(await app.write(begin))
 
 
 async def _until_finished(batch: Any) -> None:

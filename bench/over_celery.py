@@ -72,7 +72,7 @@ async def wait_for_all(url: str, jobs: int) -> None:
 
     async with make_bench(url).app as app:
         # Another process moves them, and has no event for us.
-        while (await app.counts()).get(State.DONE, 0) < jobs:  # noqa: ASYNC110
+        while (await app.insights.counts()).get(State.DONE, 0) < jobs:  # noqa: ASYNC110
             await asyncio.sleep(LOOK)
 
 

@@ -160,7 +160,7 @@ async def _quote(url: str, port: int, quotes: int, slots: int) -> dict[str, floa
         for each in ("anthropic", "serpapi", "fipe"):
             await app.rates.set(f"quotes.{each}", AS_MANY_AS_YOU_LIKE)
         added = await app.write(lambda tx: store.add_lote(tx, wanted, actor="bench"))
-        batch = await app.batch(added.lote or 0)
+        batch = await app.batches.get(added.lote or 0)
         began, cpu = perf_counter(), _cpu()
         run = asyncio.create_task(app.run(slots=slots))
         connections = await _until_finished(app, batch)

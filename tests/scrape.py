@@ -26,7 +26,7 @@ def read(text: str) -> Scrape:
 
 async def scraped(app: Retoma) -> Scrape:
     """Without a server between."""
-    meter = await app.meter()
+    meter = await app.insights.metrics()
     return read(exposition(meter, "test").decode())
 
 

@@ -80,8 +80,8 @@ async def test_e4_a_restored_house_has_everything_and_nobody_of_before_may_write
         assert {"audit", "events", "jobs", "meta", "runners", "tallies"} == touched
         assert before["events"] <= after["events"]
         assert lying == sorted(path.name for path in (tmp_path / "shelf").rglob("*.*"))
-        [piece] = await app.evidence(dead)
-        assert PAGE == await app.evidence_bytes(piece.sha256)
+        [piece] = await app.evidence.list(dead)
+        assert PAGE == await app.evidence.read(piece.sha256)
         assert "sesame" == (await opened(Vault(database, Ids(), key_file=key))).reveal()
         assert 0o600 == stat.S_IMODE(key.stat().st_mode)
 

@@ -37,14 +37,14 @@ async def test_a_history_written_by_sql_is_one_the_engine_could_have_left(databa
     await history.write_all(database_url, 2_000)
 
     async with Retoma(database_url) as app:
-        counts = await app.counts()
+        counts = await app.insights.counts()
         assert 2_000 == sum(counts.values())
         assert {State.DONE, State.DEAD, State.SKIPPED, State.CANCELED} == set(counts)
         assert history.PAGE == len(await app.jobs(kind=history.OLD, limit=history.PAGE))
         [job] = await app.jobs(state=State.DEAD, limit=1)
         events = [event.type for event in await app.events(job.id)]
         assert ["submitted", "claimed", "buried"] == events
-        batch = await app.batch(1)
+        batch = await app.batches.get(1)
         assert history.PER_BATCH == sum((await batch.counts()).values())
 
 

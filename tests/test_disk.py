@@ -5,9 +5,9 @@ from html import unescape
 
 from retoma import Context, Retoma
 from retoma.db import file_of
-from retoma.disk import disk_seen
 from retoma.engine.query.disk import disk
 from retoma.engine.testing import drain
+from retoma.services.disk import disk_seen
 from tests.db.test_plans import Explaining
 from tests.engine.test_meter import as_any, whole_tables
 from tests.web.aids import set_up, world
@@ -52,26 +52,26 @@ async def test_sizes_are_those_of_the_database_and_its_evidence(database_url):
 
 async def test_the_last_pass_of_retention_is_remembered_with_what_it_deleted(database_url):
     async with shop(database_url) as app:
-        before = (await app.disk()).last_pass
+        before = (await app.insights.disk()).last_pass
         await app.submit_many("look", range(3))
         await drain(app)
-        retired = await app.retire(done=0.000001)
+        retired = await app.retention.run_once(done=0.000001)
 
-        last = (await app.disk()).last_pass
+        last = (await app.insights.disk()).last_pass
 
         assert before is None
         assert last is not None
         assert (3, retired.jobs) == (retired.jobs, last.retired["jobs"])
         assert retired.evidence == last.retired["evidence"]
-        await app.retire()
-        again = (await app.disk()).last_pass
+        await app.retention.run_once()
+        again = (await app.insights.disk()).last_pass
         assert again is not None
         assert (0, True) == (again.retired["jobs"], again.at >= last.at)
 
 
 async def test_the_api_and_the_page_tell_it_to_admins_alone(database_url):
     async with world(database_url) as house:
-        await house.app.retire()
+        await house.app.retention.run_once()
         told = (await house.admin.get("/api/disk")).json()
         page = unescape((await house.admin.get("/disk", headers=HTML)).text)
         refused = [

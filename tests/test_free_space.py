@@ -25,10 +25,10 @@ class Nearly:
 
 async def test_a_disk_with_less_than_a_log_may_grow_is_not_ready(database_url):
     async with Retoma(database_url) as app:
-        database = await app.database()
-        app._database = Nearly(database, LEAST_FREE)
+        database: Any = await app.database()
+        app.connection.use(Nearly(database, LEAST_FREE))
         await app.ready()
 
-        app._database = Nearly(database, LEAST_FREE - 1)
+        app.connection.use(Nearly(database, LEAST_FREE - 1))
         with pytest.raises(Full, match="no room left"):
             await app.ready()

@@ -92,7 +92,7 @@ async def test_e8_another_payload_under_the_same_key_is_refused(database_url):
             await app.submit_many("work", [9, 2], keys=["new", "k"])
 
         assert 1 == await how_many(app)
-        assert [] == await app.batches()
+        assert [] == await app.batches.list()
 
 
 async def test_e8_two_payloads_for_one_key_in_one_submission_are_refused(database_url):
@@ -183,8 +183,8 @@ async def test_a_bulk_is_taken_in_whole_or_not_at_all(database_url):
             await app.submit_many("work", range(10))
 
         assert 0 == await how_many(app)
-        assert [] == await app.batches()
-        assert {} == await app.counts()
+        assert [] == await app.batches.list()
+        assert {} == await app.insights.counts()
 
 
 HUNDRED_THOUSAND = """
@@ -380,4 +380,4 @@ async def test_a_batch_whose_name_no_database_would_keep_is_refused(database_url
             await app.submit_many("work", [1], name=name)
 
         assert 0 == await how_many(app)
-        assert [] == await app.batches()
+        assert [] == await app.batches.list()

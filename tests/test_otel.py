@@ -93,7 +93,7 @@ async def test_a_trace_goes_from_the_request_through_submit_claim_and_step_to_th
             "/api/jobs", json={"kind": "buy"}, headers={"traceparent": PARENT}
         )
         await house.app.run(until_idle=True)
-        assert {State.DONE: 1} == await house.app.counts()
+        assert {State.DONE: 1} == await house.app.insights.counts()
 
     submit, claim, step, call = (
         kept.spans[name] for name in ("submit buy", "claim buy", "step ask", "GET 127.0.0.1")
@@ -336,7 +336,7 @@ async def test_without_traces_nothing_of_them_is_called(database_url):
             await app.run(until_idle=True)
         finally:
             sys.setprofile(None)
-        assert {State.DONE: 20} == await app.counts()
+        assert {State.DONE: 20} == await app.insights.counts()
 
     assert [] == calls
 

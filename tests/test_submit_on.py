@@ -79,7 +79,7 @@ async def test_a_rollback_of_the_caller_leaves_no_job_no_event_and_no_bell(postg
 
         assert (set(), set(), {"ship"}) == (silence, unheard, database.wait_bell(20))
         assert ["2"] == [job.payload for job in await app.jobs()]
-        assert {State.WAITING: 1} == await app.counts()
+        assert {State.WAITING: 1} == await app.insights.counts()
 
 
 async def test_an_idle_runner_hears_the_callers_commit(postgres_url):

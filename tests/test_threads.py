@@ -47,7 +47,7 @@ def test_d7_every_thread_is_answered_on_its_own_loop(database_url):
         return [job for n in range(REQUESTS) for job in asyncio.run(bounded(submit(n)))]
 
     answers = asked_by_threads(request)
-    counts = asyncio.run(app.counts())
+    counts = asyncio.run(app.insights.counts())
     asyncio.run(app.close())
 
     assert THREADS * REQUESTS * 3 == len({job for each in answers for job in each})
@@ -104,7 +104,7 @@ def test_d7_threads_of_a_forked_process_open_connections_of_their_own(database_u
         finally:
             os._exit(code)
     _, status = os.waitpid(pid, 0)
-    counts = asyncio.run(app.counts())
+    counts = asyncio.run(app.insights.counts())
     asyncio.run(app.close())
 
     assert 0 == os.waitstatus_to_exitcode(status)
@@ -127,5 +127,5 @@ def test_d7_a_runner_is_stopped_from_another_thread_and_closed_on_its_own(databa
     thread.join(30)
 
     assert not thread.is_alive()
-    assert [] == [each for each in asyncio.run(app.runners()) if each.living]
+    assert [] == [each for each in asyncio.run(app.runners.list()) if each.living]
     asyncio.run(app.close())

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
-from retoma.db import Transaction, adhoc, copies, moment
+from retoma.db import Transaction, adhoc, copies
 from retoma.db.copies import About, Applied, In, Table
 from retoma.db.migrations import Room, migrations
 from retoma.engine import store
@@ -525,8 +525,8 @@ def _put_key(file: Path, key: bytes) -> None:
 
 def _reopen(tx: Transaction, backup: Backup, incarnation: str, actor: str) -> Reopened:
     about = backup.manifest.about
-    [(now,)] = tx.all(NOW)
-    since = max((moment(now) or about.at) - about.at, timedelta())
+    [now] = tx.all(NOW, into=datetime)
+    since = max(now - about.at, timedelta())
     told = {"taken_at": about.at.isoformat(), "sums": backup.manifest.sums}
     return store.reopen(
         tx,

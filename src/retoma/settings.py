@@ -35,7 +35,7 @@ from retoma.engine.rules.duration import seconds
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.live_settings import Knob, Source
 from retoma.engine.run.heartbeat import BEAT, BEATS, LEASE
-from retoma.engine.run.runner import GRACE, LET_GO, STEP_MEMORY, TICK
+from retoma.engine.run.runner_options import GRACE, LET_GO, STEP_MEMORY, TICK
 from retoma.secret import known
 from retoma.shelves import DATABASE, shelf_at
 from retoma.words import Language, Said, say

@@ -74,7 +74,7 @@ async def check(database: Database, kinds: Kinds, rooms: Sequence[Room]) -> Repo
         if numbers:
             pending.append(Pending(room.name, numbers))
     look = _Look(kinds)
-    if await database.read(lambda tx: tx.one(migrations.HAS_TABLE)) is not None:
+    if (await migrations.status(database)).applied:
         while await look.at_next(database):
             pass
     return Report(look.jobs, tuple(look.findings()), tuple(pending))

@@ -55,7 +55,7 @@ async def travel(app: Retoma, clock: TestClock | None, names: Iterable[str]) -> 
 
     async def beaten() -> bool:
         await database.write(ring, verb="ring")
-        seen = await app.runners()
+        seen = await app.runners.list()
         return set(names) <= {x.name for x in seen if x.living and x.beat_at >= landed}
 
     await eventually(beaten, within=PATIENCE)

@@ -351,8 +351,7 @@ def _value(text: str | None) -> Any:
 
 
 def _at(value: Any) -> datetime:
-    at = moment(value)
-    assert at is not None
+    at: datetime = moment(value)
     return at
 
 

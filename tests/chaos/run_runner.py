@@ -25,7 +25,8 @@ async def main(knobs: dict[str, Any]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, app.stop)
     if mute_until := knobs.pop("mute_until", None):
         gate = Path(os.environ[jobs.FOLDER]) / mute_until
-        app._database, app._owner = MuteDatabase(db.open(app.url), gate), os.getpid()
+        mute: Any = MuteDatabase(db.open(app.url), gate)
+        app.connection.use(mute)
     async with app:
         await app.run(**knobs)
 

@@ -21,7 +21,7 @@ async def main(told: dict[str, Any]) -> None:
     folder = Path(os.environ[jobs.FOLDER])
     async with jobs.from_environment() as app:
         if told["do"] != "migrate":
-            await app.counts()  # open: what follows is the submitting alone
+            await app.insights.counts()  # open: what follows is the submitting alone
         ready(folder)
         await gate(folder / told["gate"])
         await WAYS[told["do"]](app, folder, told)

@@ -167,7 +167,7 @@ async def test_a_group_tells_the_stale_from_the_rightful(new_world):
 
         refused = [isinstance(answer, LeaseLost) for answer in answers]
         assert [True, False, True, True] == refused
-        assert 3 == await world.app.refused_writes()
+        assert 3 == await world.app.runners.refused_writes()
         assert ['"new"'] == [step.value for step in await world.app.steps(scene.held.job)]
         await world.verdict(finished=False)
 

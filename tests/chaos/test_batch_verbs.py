@@ -22,7 +22,7 @@ from retoma import Retoma
 
 async def press(url, batch, verb):
     async with Retoma(url) as app:
-        print(await getattr(await app.batch(int(batch)), verb)(), flush=True)
+        print(await getattr(await app.batches.get(int(batch)), verb)(), flush=True)
 
 asyncio.run(press(*sys.argv[1:]))
 """

@@ -136,7 +136,7 @@ async def killed_one(world: World, runners: list[Process]) -> int:
 
 
 async def all_aside(world: World) -> bool:
-    counts = await world.app.counts()
+    counts = await world.app.insights.counts()
     waiting = await world.app.jobs(state="waiting", limit=50)
     gate = f"budget:provider:{PROVIDER}:month"
     return (

@@ -76,7 +76,7 @@ async def test_whoever_submits_is_told_that_there_is_no_room_and_nothing_is_chan
         with pytest.raises(Full):
             await world.submit_all("chain", ({"n": n} for n in range(MANY)))
 
-        assert [] == await world.app.batches()
+        assert [] == await world.app.batches.list()
         the_disk.free()
         world.start_runner()
         await world.submit("chain", {"text": "x" * BIG})

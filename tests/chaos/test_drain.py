@@ -18,8 +18,8 @@ async def test_e29_a_drained_runner_finishes_or_gives_back_and_its_process_ends(
         await world.wait_held(long)
         [boot] = [seen.boot for seen in await world.boots_of(runner)]
 
-        asked = await world.app.drain_runner(boot, actor="Olga")
-        again = await world.app.drain_runner(boot, actor="Rui")
+        asked = await world.app.runners.drain(boot, actor="Olga")
+        again = await world.app.runners.drain(boot, actor="Rui")
         await world.eventually(lambda: ended(runner), "it has left")
 
         assert 0 == runner.popen.returncode
@@ -36,9 +36,9 @@ async def test_e29_a_drained_runner_finishes_or_gives_back_and_its_process_ends(
         )
         assert ["gone"] == [seen.state for seen in await world.boots_of(runner)]
         with pytest.raises(IllegalMove, match="gone already"):
-            await world.app.drain_runner(boot)
+            await world.app.runners.drain(boot)
         with pytest.raises(NotFound, match="no runner nobody"):
-            await world.app.drain_runner("nobody")
+            await world.app.runners.drain("nobody")
 
 
 async def ended(runner) -> bool:

@@ -144,7 +144,7 @@ async def test_hosts_share_what_waits_by_their_slots_and_hoard_nothing(new_world
             await world.booted(alone)
             jobs = await world.submit_all("hold", [{"gate": "dawn"}] * 4 * SLOTS)
             await world.eventually(lambda: holds(world, {first.name: SLOTS}), "one is full")
-            waiting = (await world.app.counts())[State.WAITING]
+            waiting = (await world.app.insights.counts())[State.WAITING]
 
             for n, host in enumerate(others, start=1):
                 host.start(world, slots=SLOTS)
@@ -294,7 +294,7 @@ async def tried(world: World, late: list[int], held: list[int]) -> bool:
 
 
 async def refused(world: World, n: int) -> bool:
-    return await world.app.refused_writes() >= n
+    return await world.app.runners.refused_writes() >= n
 
 
 async def reborn(world: World, process: Process) -> bool:

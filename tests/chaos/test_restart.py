@@ -70,6 +70,6 @@ async def submit_throughout(world: World, jobs: int) -> int:
         except Unsure:
             unsure += 1
         with contextlib.suppress(DatabaseError):
-            await world.app.counts()
+            await world.app.insights.counts()
         await asyncio.sleep(world.rng.uniform(0.0, 0.03))
     return unsure

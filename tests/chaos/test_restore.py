@@ -98,7 +98,7 @@ async def test_e4_f20_the_drill(house, tmp_path, seed, size, monkeypatch):
             kept = set(await world.states())
             late = [(await world.submit("mission", {"day": -n})).id for n in range(1, 4)]
             await sent_for(world, late)
-            known = {each.boot for each in await world.app.runners()}
+            known = {each.boot for each in await world.app.runners.list()}
             for each in old:
                 await world.freeze(each)
             await world.app.close()
@@ -119,7 +119,7 @@ async def test_e4_f20_the_drill(house, tmp_path, seed, size, monkeypatch):
             await nobody_of_before_wrote(world, known)
             assert kept | set(again) == set(await world.states())
             assert {State.DONE: len(kept) + 3} == {
-                state: n for state, n in (await world.app.counts()).items() if n
+                state: n for state, n in (await world.app.insights.counts()).items() if n
             }
             sent = Counter(work.key for work in read_log(world.folder))
             assert {1} == set(sent.values()), "nothing was started twice"
@@ -130,7 +130,7 @@ async def test_e4_f20_the_drill(house, tmp_path, seed, size, monkeypatch):
 
 async def some_have_ended(world: World, n: int) -> None:
     async def ended() -> bool:
-        return (await world.app.counts()).get(State.DONE, 0) >= n
+        return (await world.app.insights.counts()).get(State.DONE, 0) >= n
 
     await world.eventually(ended, f"{n} jobs are done")
 

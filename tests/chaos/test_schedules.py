@@ -61,7 +61,7 @@ async def schedule_minutely(world: World) -> datetime:
     world.clock.jump(61 - (await database.read(store.now)).second)
     payload = {"steps": 1, "ms": 1}
     world.app.schedule("minutely", "chain", cron=CRON.line, payload=payload, timezone="UTC")
-    [found] = await world.app.schedules()
+    [found] = await world.app.schedules.list()
     return found.next_at
 
 
@@ -96,7 +96,7 @@ async def gone(process: Process) -> bool:
 async def ticks(world: World) -> list[tuple[datetime, int]]:
     database = await world.app.database()
     found = await database.read(lambda tx: tx.all(TICKS))
-    return [(at, job) for value, job in found if (at := moment(value)) is not None]
+    return [(moment(at), job) for at, job in found if at is not None]
 
 
 async def up_to_date(world: World, first: datetime) -> bool:

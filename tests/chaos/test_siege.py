@@ -112,7 +112,7 @@ def start_four(world: World) -> list[Process]:
 
 
 async def some_ended(world: World) -> bool:
-    return (await world.app.counts()).get(State.DONE, 0) > 0
+    return (await world.app.insights.counts()).get(State.DONE, 0) > 0
 
 
 def claims_by_boot(found: History, ids: list[int]) -> Counter[str | None]:

@@ -47,7 +47,7 @@ async def test_e14_runners_on_hosts_an_hour_apart_and_one_that_jumps(new_world, 
         await world.travel(61, alive=runners)
 
         await judged(world)
-        states = [seen.state for seen in await world.app.runners()]
+        states = [seen.state for seen in await world.app.runners.list()]
         assert 1 == states.count("lost"), f"a living runner was taken for dead: {states}"
 
 

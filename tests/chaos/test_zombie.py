@@ -6,7 +6,7 @@ import signal
 from retoma.db import adhoc
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.states import State
-from retoma.engine.run.attempt import PAUSE
+from retoma.engine.run.attempt_services import PAUSE
 from tests.chaos.world import Process, World
 
 LATE = ("late_save", "late_report", "late_settle", "late_evidence", "late_start")
@@ -46,7 +46,7 @@ async def test_a_runner_that_wakes_after_its_lease_finds_every_write_refused(new
         assert {("save", "refused"), ("report", "refused"), ("evidence", "refused")} <= told
         assert ("settle", "tried") in told
         assert ("late", "start") not in told
-        assert await world.app.refused_writes() >= len(REFUSABLE)
+        assert await world.app.runners.refused_writes() >= len(REFUSABLE)
         boots = {seen.boot: seen for seen in await world.boots_of(zombie)}
         assert "lost" == boots[dead.boot].state
         assert dead.lease_until == boots[dead.boot].lease_until

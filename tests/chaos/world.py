@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 
 from retoma import Job, Retoma
-from retoma.db import adhoc, moment
+from retoma.db import adhoc
 from retoma.engine import checker, query
 from retoma.engine.checker import effect_ledger
 from retoma.engine.checker.effect_ledger import LedgerWriter
@@ -203,10 +203,10 @@ class World:
         await self.eventually(alive, "the runners have booted")
 
     async def living(self) -> list[RunnerSeen]:
-        return [each for each in await self.app.runners() if each.state == "alive"]
+        return [each for each in await self.app.runners.list() if each.state == "alive"]
 
     async def boots_of(self, process: Process) -> list[RunnerSeen]:
-        return [each for each in await self.app.runners() if each.pid == process.pid]
+        return [each for each in await self.app.runners.list() if each.pid == process.pid]
 
     # — jobs —
 
@@ -240,7 +240,7 @@ class World:
         await self.eventually(ended, "every job has ended")
 
     async def count_open(self) -> int:
-        counts = await self.app.counts()
+        counts = await self.app.insights.counts()
         return sum(n for state, n in counts.items() if state not in ENDED)
 
     async def states(self) -> dict[int, State]:
@@ -249,7 +249,9 @@ class World:
 
     async def limits(self) -> list[query.LimitSeen]:
         found: list[query.LimitSeen] = []
-        while page := await self.app.limits(after=found[-1].key if found else "", limit=200):
+        while page := await self.app.limits.list(
+            after=found[-1].key if found else "", limit=200
+        ):
             found += page
         return found
 
@@ -260,9 +262,7 @@ class World:
 
     async def now(self) -> datetime:
         database = await self.app.database()
-        row = await database.read(lambda tx: tx.one(NOW))
-        at = moment(row[0] if row else None)
-        assert at is not None
+        [at] = await database.read(lambda tx: tx.all(NOW, into=datetime))
         return at
 
     async def travel(self, seconds: float, *, alive: Iterable[Process] = ()) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retoma import manifest
-from retoma.cli import build
+from retoma.cli import build, program
 from retoma.console.exits import Exit, Stop, code_of, guarded
 from retoma.db import Away, Busy, Full, ReplyLost, Unfit
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
@@ -163,4 +163,4 @@ def test_an_application_that_cannot_be_loaded_takes_no_other_verb_along(monkeypa
     assert {"jobs", "quotes"} <= build().commands.keys()
     assert "the verbs of broken are left out: No module named" in capsys.readouterr().err
     with pytest.raises(ModuleNotFoundError):
-        build(["broken"])
+        program(["broken"])

@@ -1,4 +1,4 @@
-"""`retoma costs`, `budgets`, `prices`, `reuse`."""
+"""`retoma costs show`, `budgets`, `prices`, `reuse`."""
 
 import json
 
@@ -29,10 +29,10 @@ def spending(url):
 
 def test_costs_are_told_by_whatever_is_asked_for(spending, verb):
     by = {
-        each: json.loads(verb("costs", "--by", each, "--json").out)
+        each: json.loads(verb("costs", "show", "--by", each, "--json").out)
         for each in ("provider", "kind", "application", "day")
     }
-    batch = json.loads(verb("costs", "--batch", "1", "--json").out)
+    batch = json.loads(verb("costs", "show", "--batch", "1", "--json").out)
 
     for told in (*by.values(), batch):
         paid = next(each for each in told if each["provider"] == "acme")
@@ -41,10 +41,10 @@ def test_costs_are_told_by_whatever_is_asked_for(spending, verb):
         unknown = next(each for each in told if each["provider"] == "nobody")
         assert 2 == unknown["spent"]["unpriced"]
     assert {"documents"} == {each["name"] for each in by["application"]}
-    assert "tokens 200" in verb("costs").out
-    assert "0.25" in verb("costs", "--job", "1").out
-    assert "no costs\n" == verb("costs", "--job", "77").out
-    assert 2 == verb("costs", "--by", "weather").code
+    assert "tokens 200" in verb("costs", "show").out
+    assert "0.25" in verb("costs", "show", "--job", "1").out
+    assert "no costs\n" == verb("costs", "show", "--job", "77").out
+    assert 2 == verb("costs", "show", "--by", "weather").code
 
 
 def test_a_budget_is_set_shown_warned_of_and_removed(spending, verb):

@@ -47,7 +47,7 @@ def test_the_applications_that_are_taken_in_get_their_tables_too(verb, monkeypat
 
     assert {"matches", "quotes"} == set(before)
     assert all(each["applied"] == each["known"] != [] for each in before.values())
-    assert "quotes: applied: 1, " in told.out
+    assert "quotes: applied: 1\n" in told.out
     assert "nothing is missing" in told.out
     assert before["matches"] == after["matches"]
     assert ([], True) == (after["documents"]["applied"], bool(after["documents"]["pending"]))

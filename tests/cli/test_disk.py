@@ -10,7 +10,7 @@ def test_it_says_what_takes_how_much_and_when_retention_last_passed(worked, verb
     before = verb("db", "size").out
 
     async def retire(app: Retoma) -> None:
-        await app.retire(done=0.000001)
+        await app.retention.run_once(done=0.000001)
 
     with_app(worked, retire)
     told = json.loads(verb("db", "size", "--json").out)

@@ -44,7 +44,7 @@ async def _made(url: str) -> None:
 def living(url: str) -> dict[str, RunnerSeen]:
     async def seen() -> list[RunnerSeen]:
         async with Retoma(url) as app:
-            return await app.runners()
+            return await app.runners.list()
 
     return {each.name: each for each in asyncio.run(seen()) if each.living}
 
@@ -88,5 +88,5 @@ def test_who_is_meant_must_be_clear(url: str, verb: Callable[..., Any]):
     assert nobody.code == empty.code != 0
     assert "there is no runner nobody" in nobody.err
     assert 1 == len(nobody.err.strip().splitlines())
-    assert "no runner is alive" in verb("runners").out
+    assert "no runner is alive" in verb("runners", "list").out
     assert os.environ["RETOMA_DATABASE_URL"] == url

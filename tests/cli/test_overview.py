@@ -26,8 +26,8 @@ def held(url):
 def test_runners_show_slots_in_use_and_the_last_beat(url, verb):
     held(url)
 
-    [told] = json.loads(verb("runners", "--json").out)
-    page = verb("runners").out
+    [told] = json.loads(verb("runners", "list", "--json").out)
+    page = verb("runners", "list").out
 
     assert ("ana", "alive", 10, 2) == (
         told["name"],
@@ -45,18 +45,18 @@ def test_times_in_a_table_are_by_the_houses_clock(url, verb, monkeypatch, zone, 
     if zone is not None:
         monkeypatch.setenv("RETOMA_TIMEZONE", zone)
 
-    [told] = json.loads(verb("runners", "--json").out)
-    page = verb("runners").out
+    [told] = json.loads(verb("runners", "list", "--json").out)
+    page = verb("runners", "list").out
 
     local = datetime.fromisoformat(told["beat_at"]) + timedelta(hours=hours)
     assert f"{local:%Y-%m-%d %H:%M:%S}" in page
 
 
 def test_runners_that_are_gone_are_shown_on_demand(worked, verb):
-    assert "no runner is alive" in verb("runners").out
-    assert [] == json.loads(verb("runners", "--json").out)
+    assert "no runner is alive" in verb("runners", "list").out
+    assert [] == json.loads(verb("runners", "list", "--json").out)
     assert ["gone"] == [
-        each["state"] for each in json.loads(verb("runners", "--all", "--json").out)
+        each["state"] for each in json.loads(verb("runners", "list", "--all", "--json").out)
     ]
 
 

@@ -1,4 +1,4 @@
-"""`retoma pause`, `resume`, `pauses`: said, said again, listed, taken back."""
+"""`retoma pauses pause`, `resume`, `list`: said, said again, listed, taken back."""
 
 import json
 
@@ -19,12 +19,12 @@ def noted(url):
 
 
 def test_it_is_paused_listed_and_resumed(noted, verb):
-    said = verb("pause", "kind", "note", "--why", "too loud")
-    again = verb("pause", "kind", "note")
-    [listed] = json.loads(verb("pauses", "--json").out)
-    page = verb("pauses").out
+    said = verb("pauses", "pause", "kind", "note", "--why", "too loud")
+    again = verb("pauses", "pause", "kind", "note")
+    [listed] = json.loads(verb("pauses", "list", "--json").out)
+    page = verb("pauses", "list").out
     why = verb("jobs", "explain", "1").out
-    resumed = [verb("resume", "kind", "note").out for _ in range(2)]
+    resumed = [verb("pauses", "resume", "kind", "note").out for _ in range(2)]
 
     assert (0, "kind note is paused: what runs ends\n") == (said.code, said.out)
     assert again.out.startswith("kind note is paused already, since 20")
@@ -34,7 +34,7 @@ def test_it_is_paused_listed_and_resumed(noted, verb):
     assert "too loud" in page
     assert "its kind note is paused since " in why
     assert ["kind note goes on\n", "kind note was not paused\n"] == resumed
-    assert "nothing is paused" in verb("pauses").out
+    assert "nothing is paused" in verb("pauses", "list").out
 
 
 @pytest.mark.parametrize("words", [("kind", "nobody"), ("batch", "1"), ("queue", "nobody")])

@@ -78,19 +78,19 @@ def submit(folder: Path, kind: str, payloads: Sequence[object]) -> None:
 
 
 def counts(url: str) -> dict[State, int]:
-    found: dict[State, int] = with_app(url, lambda app: app.counts())
+    found: dict[State, int] = with_app(url, lambda app: app.insights.counts())
     return found
 
 
 def leaves(url: str) -> bool:
     """Whether a runner has begun to leave: it claims nothing more, and waits for its jobs."""
-    found = with_app(url, lambda app: app.runners())
+    found = with_app(url, lambda app: app.runners.list())
     return "leaving" in [each.state for each in found]
 
 
 def pids(url: str) -> dict[str, int]:
     """Runners that live, by name."""
-    found = with_app(url, lambda app: app.runners())
+    found = with_app(url, lambda app: app.runners.list())
     return {each.name: each.pid for each in found if each.state == "alive"}
 
 

@@ -11,7 +11,7 @@ from tests.cli.conftest import with_app
 def nightly(url):
     async def declared(app):
         app.schedule("nightly", "note", cron="0 3 * * *", payload="good night")
-        await app.schedules()
+        await app.schedules.list()
 
     with_app(url, declared)
     return url

@@ -31,8 +31,8 @@ class Family:
     make: Callable[[int], Any]
     read: Callable[[Any, Any], Awaitable[object]]  # what was opened, and one input
     cost: Cost
-    smallest: int = 64 * KIBIBYTE
-    largest: int = 256 * KIBIBYTE  # in every run
+    smallest: int = 64 * KIBIBYTE  # in the soak
+    largest: int = 96 * KIBIBYTE  # in every run
     limit: int = MEBIBYTE  # in the soak: as much as the door takes
     on_loop: bool = True  # as it is read where it is used: the loop may not be held by it
     in_gate: bool = (
@@ -44,8 +44,10 @@ class Family:
         return f"{self.door}: {self.name}"
 
     def sizes(self, *, soak: bool) -> list[int]:
-        largest = self.limit if soak else self.largest
+        """In every run two, of which one is four times the other; in the soak by doubling."""
+        if not soak:
+            return [self.largest // 4, self.largest]
         found = [self.smallest]
-        while 2 * found[-1] <= largest:
+        while 2 * found[-1] <= self.limit:
             found.append(2 * found[-1])
         return found

@@ -7,7 +7,9 @@ from retoma.console.connections import PIECES, SMALL, STRANGERS, ConnectionLimit
 from retoma.console.listening import KEEP_ALIVE
 from retoma.settings import Settings
 from retoma.web import Bound
+from retoma.web.body import KEYS
 from retoma.web.bounds import HEAD
+from retoma.web.request_body import LEAST
 from retoma.web.request_body import STRANGERS as SMALL_BODY
 from retoma.web.room import PATIENCE, SIZE
 from tests.cost import web
@@ -31,7 +33,8 @@ def lines() -> Iterator[str]:
     for what, most, otherwise in (
         ("address and headers", f"{HEAD // KIBIBYTE} KiB", "431, 400"),
         ("time for them to arrive", f"{limits.head:g} s", "408"),
-        ("time for the body to arrive, and for each piece of a file", f"{bound.seconds:g} s and 1 s for each 64 KiB", "408"),
+        ("time for the body to arrive", f"{bound.seconds:g} s and 1 s for each 64 KiB", "408"),
+        (f"time to wait for each {LEAST * bound.seconds / KIBIBYTE:g} KiB of an uploaded file", f"{bound.seconds:g} s", "408"),
         ("time for the answer to begin", f"{bound.seconds:g} s; none for streams, files and large JSON", "503"),
         ("rest of a body that was refused", f"{limits.linger:g} s", "closed"),
         ("rest of an answer that nobody reads on in, less than 1 KiB a second", f"{limits.unread:g} s", "closed"),
@@ -43,6 +46,7 @@ def lines() -> Iterator[str]:
         ("body", f"{bound.body // MEBIBYTE} MiB", "413"),
         ("depth of JSON", str(bound.shape.depth), "400"),
         ("names in JSON", f"{bound.shape.keys:,}", "400"),
+        ("names in one object of JSON, also where JSON may be larger", f"{KEYS:,}", "400"),
         ("lists and objects in JSON", f"{bound.shape.containers:,}", "400"),
         ("values in JSON", f"{bound.shape.values:,}", "400"),
         ("one text in JSON", f"{bound.shape.text:,} characters", "422"),

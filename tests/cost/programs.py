@@ -67,12 +67,14 @@ class Program:
 
 
 @contextmanager
-def program(folder: Path, *words: str, **environment: str) -> Iterator[Program]:
-    """`retoma …` until the block ends."""
+def program(
+    folder: Path, *words: str, module: str = "retoma", **environment: str
+) -> Iterator[Program]:
+    """`retoma …`, or another module called so, until the block ends."""
     log = folder / f"{words[0]}.log"
     with log.open("wb") as out:
         child = subprocess.Popen(
-            [sys.executable, "-m", "retoma", *words, "--port", "0"],
+            [sys.executable, "-m", module, *words, "--port", "0"],
             cwd=ROOT,
             env={
                 **os.environ,

@@ -319,7 +319,8 @@ def of(
     cost: Cost,
     *,
     limit: int = MEBIBYTE,
-    largest: int = 128 * KIBIBYTE,
+    smallest: int = 32 * KIBIBYTE,
+    largest: int = 96 * KIBIBYTE,
     on_loop: bool = False,
     gate: Collection[str] | None = None,
 ) -> Iterator[Family]:
@@ -338,7 +339,7 @@ def of(
             make=make,
             read=reads,
             cost=cost,
-            smallest=largest // 4,
+            smallest=smallest,
             largest=largest,
             limit=limit,
             on_loop=on_loop,
@@ -439,6 +440,7 @@ def _families() -> Iterator[Family]:
         PASTED,
         lambda each: read_pasted(Intake.PROXIES, each),
         ROWS,
+        smallest=16 * KIBIBYTE,
         largest=64 * KIBIBYTE,
         limit=64 * KIBIBYTE,
         on_loop=True,
@@ -461,7 +463,8 @@ def _families() -> Iterator[Family]:
         SOURCE,
         read_items,
         VALUES,
-        largest=512 * KIBIBYTE,  # smaller ones come in one piece, and are read in another way
+        smallest=128 * KIBIBYTE,
+        largest=384 * KIBIBYTE,  # smaller ones come in one piece, and are read in another way
         limit=4 * mib,
         gate={"empty lists", "one long string", "objects", "brackets that never close"},
     )
@@ -473,6 +476,7 @@ def _families() -> Iterator[Family]:
         LENGTHS,
         lambda each: asked_wait({"retry-after": each, "date": each}, 0.0),
         HEADS,
+        smallest=head // 4,
         largest=head,
         limit=4 * head,
         on_loop=True,
@@ -482,6 +486,7 @@ def _families() -> Iterator[Family]:
         CONTENT_TYPES,
         charset_of,
         HEADS,
+        smallest=head // 4,
         largest=head,
         limit=4 * head,
         on_loop=True,

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,16 @@ from retoma.web import Face
 from retoma.web.route import Route
 from tests.cost import page, parsers, web
 from tests.cost.doors import MODULES, families_of
-from tests.cost.family import Family
+from tests.cost.judge import flaws_of
 from tests.house.files import ROOT
 from tests.web.aids import ROOT_KEY, client, stories
 
-STEEPEST = 3.0  # times the cost for twice the input: 2 is linear, 4 is quadratic
-LONGEST_HOLD = 0.1  # seconds of CPU for which the loop does nothing else
 FREE_TIMES = 10  # of which the cheapest counts
-TOO_LITTLE = 0.03  # seconds of CPU of which a ratio says nothing
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("module", MODULES)
-def test_what_an_input_costs_grows_with_its_bytes_and_stays_under_its_bound(tmp_path, module):
-    assert [] == flaws(module, tmp_path, soak=False)
+def test_what_an_input_costs_grows_with_its_bytes_and_stays_under_its_bound(tmp_path):
+    assert [] == flaws(MODULES, tmp_path, soak=False)
 
 
 @pytest.mark.soak
@@ -43,13 +40,18 @@ def test_what_an_input_costs_grows_with_its_bytes_and_stays_under_its_bound(tmp_
 def test_inputs_as_large_as_their_door_takes_cost_no_more_and_never_hold_the_loop(
     tmp_path, module
 ):
-    assert [] == flaws(module, tmp_path, soak=True)
+    assert [] == flaws([module], tmp_path, soak=True)
 
 
-def flaws(module: str, folder: Path, *, soak: bool) -> list[str]:
+def test_the_sizes_of_the_gate_show_a_door_that_costs_the_square(tmp_path):
+    [found] = flaws(["tests.cost.planted"], tmp_path, soak=False)
+    assert found.startswith("a planted door: the square of its bytes: from ")
+
+
+def flaws(modules: Sequence[str], folder: Path, *, soak: bool) -> list[str]:
     """What costs too much, measured in a process of its own."""
     told = folder / "costs.jsonl"
-    wanted = [sys.executable, "-m", "tests.cost.measure", module, str(told)]
+    wanted = [sys.executable, "-m", "tests.cost.measure", str(told), *modules]
     subprocess.run(
         [*wanted, *(["--soak"] if soak else [])],
         check=True,
@@ -61,7 +63,7 @@ def flaws(module: str, folder: Path, *, soak: bool) -> list[str]:
     for line in told.read_text(encoding="utf-8").splitlines():
         one = json.loads(line)
         measured[one["family"]].append(one)
-    families = families_of(module)
+    families = [each for module in modules for each in families_of(module)]
     wanted_titles = {each.title for each in families if each.in_gate or soak}
     assert wanted_titles == measured.keys()
     return [
@@ -70,22 +72,6 @@ def flaws(module: str, folder: Path, *, soak: bool) -> list[str]:
         if family.title in measured
         for flaw in flaws_of(family, measured[family.title], soak=soak)
     ]
-
-
-def flaws_of(family: Family, sizes: list[dict[str, Any]], *, soak: bool = False) -> list[str]:
-    found, cost = [], family.cost
-    for one in sizes:
-        size = one["size"]
-        if one["cpu"] > cost.fixed_cpu + cost.cpu * size / (1 << 20):
-            found.append(f"{family.title}: {size} bytes take {one['cpu']:.2f} s of CPU")
-        if one["memory"] > cost.fixed_memory + cost.memory * size:
-            found.append(f"{family.title}: {size} bytes take {one['memory']:,} of memory")
-        if soak and family.on_loop and one["held"] > LONGEST_HOLD:
-            found.append(f"{family.title}: {size} bytes hold the loop for {one['held']:.2f} s")
-    first, last = sizes[-3]["cpu"], sizes[-1]["cpu"]
-    if last > TOO_LITTLE and (last / first) ** 0.5 > STEEPEST:
-        found.append(f"{family.title}: from {first:.3f} to {last:.3f} s for four times as much")
-    return found
 
 
 def test_what_costs_too_much_is_found():

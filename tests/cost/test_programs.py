@@ -125,6 +125,7 @@ def _said(log: Path, statuses: Collection[int]) -> list[str]:
 
 def check(running: Program, seconds: float) -> None:
     assert running.child.poll() is None, running.log.read_text()[-2000:]
+    print(f"{running.peak >> 20} MiB at the peak, {len(running.answers)} answers")
     assert MEMORY > running.peak, f"{running.peak >> 20} MiB"
     other = [each for each in running.answers if each.status != 200]
     assert not other, (other, _said(running.log, {each.status for each in other}))

@@ -135,9 +135,9 @@ CREATE TABLE counts (
     PRIMARY KEY (batch, kind, state, code)
 ) STRICT
 CREATE TABLE duties (
-    name   text PRIMARY KEY,
-    boot   text,
-    term   integer NOT NULL DEFAULT 0
+    name  text PRIMARY KEY,
+    boot  text,
+    term  integer NOT NULL DEFAULT 0
 ) STRICT
 CREATE TRIGGER events_are_immutable BEFORE UPDATE ON events
 BEGIN
@@ -172,11 +172,14 @@ BEGIN
     INSERT INTO places_left (place, at) VALUES (OLD.place, clock()) ON CONFLICT (place) DO NOTHING;
 END
 CREATE TABLE evidence (
-    sha256  text PRIMARY KEY,
-    codec   text NOT NULL,
-    size    integer NOT NULL,
-    bytes   blob
-, place text, stored_at integer, used_at integer NOT NULL DEFAULT 0) STRICT
+    sha256     text PRIMARY KEY,
+    codec      text NOT NULL,
+    size       integer NOT NULL,
+    bytes      blob,
+    place      text,
+    stored_at  integer,
+    used_at    integer NOT NULL DEFAULT 0
+) STRICT
 CREATE TABLE exchange (
     since        integer PRIMARY KEY,
     brl_per_usd  text NOT NULL,
@@ -211,12 +214,13 @@ CREATE TABLE hints (
 ) STRICT
 CREATE INDEX hints_hinted_at ON hints (hinted_at)
 CREATE TABLE job_evidence (
-    job     integer NOT NULL,
-    name    text NOT NULL,
-    epoch   integer NOT NULL,
-    media   text NOT NULL,
-    sha256  text NOT NULL REFERENCES evidence,
-    at      integer NOT NULL, cut_from integer,
+    job       integer NOT NULL,
+    name      text NOT NULL,
+    epoch     integer NOT NULL,
+    media     text NOT NULL,
+    sha256    text NOT NULL REFERENCES evidence,
+    at        integer NOT NULL,
+    cut_from  integer,
     PRIMARY KEY (job, name, epoch)
 ) STRICT
 CREATE INDEX job_evidence_sha256 ON job_evidence (sha256)
@@ -257,7 +261,8 @@ CREATE TABLE jobs (
     result        text,
     created_at    integer NOT NULL,
     started_at    integer,
-    ended_at      integer, discarded_at integer,
+    ended_at      integer,
+    discarded_at  integer,
     CHECK ((state = 'running') = (runner IS NOT NULL))
 ) STRICT
 CREATE INDEX jobs_aside ON jobs (aside, priority, turn, id)
@@ -287,10 +292,11 @@ CREATE TABLE knobs (
     changed_by  text NOT NULL
 ) STRICT
 CREATE TABLE limits (
-    key   text PRIMARY KEY,
-    cap   integer NOT NULL CHECK (cap >= 0),
-    used  integer NOT NULL DEFAULT 0 CHECK (used >= 0)
-, by_hand integer) STRICT
+    key      text PRIMARY KEY,
+    cap      integer NOT NULL CHECK (cap >= 0),
+    used     integer NOT NULL DEFAULT 0 CHECK (used >= 0),
+    by_hand  integer
+) STRICT
 CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL) STRICT
 CREATE TABLE pace (
     kind    text NOT NULL,
@@ -342,7 +348,9 @@ CREATE TABLE pool_items (
     job          integer,
     epoch        integer,
     generation   integer,
-    scope        text CHECK (scope IN ('attempt', 'job', 'release')), worked_by text, failed_at integer,
+    scope        text CHECK (scope IN ('attempt', 'job', 'release')),
+    worked_by    text,
+    failed_at    integer,
     UNIQUE (pool, name),
     CHECK ((job IS NULL) = (scope IS NULL))
 ) STRICT
@@ -368,12 +376,23 @@ CREATE TABLE prices (
     PRIMARY KEY (provider, model, unit, since)
 ) STRICT
 CREATE TABLE rates (
-    key     text PRIMARY KEY,
-    rate    real NOT NULL CHECK (rate > 0),
-    burst   real NOT NULL CHECK (burst >= 1),
-    tokens  real NOT NULL,
-    at      integer NOT NULL
-, bound real CHECK (bound > 0), adaptive integer NOT NULL DEFAULT 0 CHECK (adaptive IN (0, 1)), ceiling real, cuts integer NOT NULL DEFAULT 0, passed integer NOT NULL DEFAULT 0, blocked integer NOT NULL DEFAULT 0, usual real, refused integer NOT NULL DEFAULT 0, recorded real, looked_at integer, refused_at integer) STRICT
+    key         text PRIMARY KEY,
+    rate        real NOT NULL CHECK (rate > 0),
+    burst       real NOT NULL CHECK (burst >= 1),
+    tokens      real NOT NULL,
+    at          integer NOT NULL,
+    bound       real CHECK (bound > 0),
+    adaptive    integer NOT NULL DEFAULT 0 CHECK (adaptive IN (0, 1)),
+    ceiling     real,
+    cuts        integer NOT NULL DEFAULT 0,
+    passed      integer NOT NULL DEFAULT 0,
+    blocked     integer NOT NULL DEFAULT 0,
+    usual       real,
+    refused     integer NOT NULL DEFAULT 0,
+    recorded    real,
+    looked_at   integer,
+    refused_at  integer
+) STRICT
 CREATE TABLE refers (
     table_name   text NOT NULL,
     column_name  text NOT NULL,
@@ -424,20 +443,26 @@ CREATE TABLE runners (
     beat_at      integer NOT NULL,
     lease_until  integer NOT NULL,
     slots        integer NOT NULL,
-    knows        text NOT NULL
-, trouble text, drain_at integer) STRICT
+    knows        text NOT NULL,
+    trouble      text,
+    drain_at     integer
+) STRICT
 CREATE INDEX runners_lease ON runners (lease_until)
 CREATE INDEX runners_name ON runners (name)
 CREATE TABLE schedules (
-    name        text PRIMARY KEY,
-    kind        text NOT NULL,
-    cron        text NOT NULL,
-    timezone    text NOT NULL,
-    payload     text NOT NULL,
-    missed      text NOT NULL,
-    paused_at   integer,
-    next_at     integer
-, version integer NOT NULL DEFAULT 1, queue text NOT NULL DEFAULT '', priority integer NOT NULL DEFAULT 0, limits text NOT NULL DEFAULT '{}') STRICT
+    name       text PRIMARY KEY,
+    kind       text NOT NULL,
+    cron       text NOT NULL,
+    timezone   text NOT NULL,
+    payload    text NOT NULL,
+    missed     text NOT NULL,
+    paused_at  integer,
+    next_at    integer,
+    version    integer NOT NULL DEFAULT 1,
+    queue      text NOT NULL DEFAULT '',
+    priority   integer NOT NULL DEFAULT 0,
+    limits     text NOT NULL DEFAULT '{}'
+) STRICT
 CREATE TABLE secrets (
     owner   text NOT NULL,
     field   text NOT NULL,
@@ -474,7 +499,7 @@ CREATE TABLE sign_in_sessions (
 ) STRICT
 CREATE INDEX sign_in_sessions_expires_at ON sign_in_sessions (expires_at)
 CREATE INDEX sign_in_sessions_person ON sign_in_sessions (person)
-CREATE TABLE "steps" (
+CREATE TABLE steps (
     job         integer NOT NULL,
     name        text NOT NULL,
     version     integer NOT NULL,
@@ -499,8 +524,9 @@ CREATE TABLE tallies (
     minute      integer NOT NULL,
     bucket      integer,
     n           integer NOT NULL,
-    ms          real
-, event text) STRICT
+    ms          real,
+    event       text
+) STRICT
 CREATE TABLE ticks (
     schedule  text NOT NULL,
     at        integer NOT NULL,

@@ -13,6 +13,7 @@ import pytest
 
 from retoma import db
 from retoma.db import Call, Row, Transaction, migrations
+from retoma.db.rows import Rows
 from retoma.engine import store
 from retoma.engine.store import Found, Spot
 from tests.db.test_plans import ANALYZE, alone
@@ -22,7 +23,7 @@ SOME = 200
 STEPS = 10  # of SQLite's machine between two looks at the count
 
 
-class Weighing:
+class Weighing(Rows[db.Statement]):
     """A transaction that adds up what its statements touch."""
 
     def __init__(self, inner: Transaction) -> None:
@@ -34,7 +35,7 @@ class Weighing:
         self._execute(Call(statement, params))
         return 0
 
-    def all(self, statement: db.Statement, **params: Any) -> list[Row]:
+    def ask(self, statement: db.Statement, params: dict[str, Any]) -> list[Row]:
         return self._execute(Call(statement, params))
 
     def finish(self, *calls: Call) -> list[list[Row]]:

@@ -396,7 +396,7 @@ async def test_a_runner_claims_settles_ticks_and_retires(login, postgres_url, te
         assert State.PARKED not in states
 
         test_clock.jump(3 * DAY.total_seconds())
-        retired = await app.retire(
+        retired = await app.retention.run_once(
             done=DAY.total_seconds(), dead=DAY.total_seconds(), events=2 * DAY.total_seconds()
         )
 

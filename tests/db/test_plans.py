@@ -13,6 +13,7 @@ import pytest
 
 from retoma import Retoma, db
 from retoma.db import Call, Row, Statement, Transaction, adhoc, migrations, statement
+from retoma.db.rows import Rows
 from retoma.db.statements import Text
 from retoma.engine import store
 from retoma.engine.rules import settlement
@@ -44,7 +45,7 @@ FILL = (
 )
 
 
-class Explaining:
+class Explaining(Rows[Statement]):
     """A transaction that asks for the plan of each statement before it runs it."""
 
     def __init__(self, inner: Transaction, plans: dict[str, list[str]]) -> None:
@@ -53,18 +54,11 @@ class Explaining:
         self._plans = plans
 
     def run(self, statement: Statement, **params: Any) -> int:
-        self._execute(statement, params)
+        self.ask(statement, params)
         return 0
 
-    def one(self, statement: Statement, **params: Any) -> Row | None:
-        rows = self._execute(statement, params)
-        return rows[0] if rows else None
-
-    def all(self, statement: Statement, **params: Any) -> list[Row]:
-        return self._execute(statement, params)
-
     def finish(self, *calls: Call) -> list[list[Row]]:
-        return [self._execute(call.statement, call.params) for call in calls]
+        return [self.ask(call.statement, call.params) for call in calls]
 
     def together(self, calls: Iterable[Call]) -> list[list[Row]]:
         return self.finish(*calls)
@@ -72,7 +66,7 @@ class Explaining:
     def ring(self, topic: str) -> None:
         self._inner.ring(topic)
 
-    def _execute(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
+    def ask(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
         answer: list[Row] = []
         for text in getattr(statement, self.dialect):
             self._explain(statement.name, text.sql, params)

@@ -16,7 +16,7 @@ import pytest
 
 from retoma import db
 from retoma.db import EVERYTHING, Transaction, adhoc, wakeups
-from retoma.engine.run.runner import TICK
+from retoma.engine.run.runner_options import TICK
 from tests import nursery
 
 MAKE = adhoc("CREATE TABLE notes (id integer PRIMARY KEY, text text)")

@@ -120,7 +120,7 @@ async def test_e26_with_a_dead_broker_submits_go_on_and_one_warning_is_said(data
             for n in range(200):
                 await app.submit("work", n)
             await app.run(until_idle=True)  # who polls needs no broker
-            counts = await app.counts()
+            counts = await app.insights.counts()
 
     assert {State.DONE: 200} == counts
     assert 1 == sum(line["event"] == "hints.not_sent" for line in logs)
@@ -189,7 +189,7 @@ def test_a_fleet_of_celery_alone_is_complete(dispatcher, app, test_clock):
 
 async def counted(app: Retoma) -> tuple[dict[State, int], int]:
     [(tallies,)] = await rows(await app.database(), "SELECT count(*) FROM tallies")
-    return await app.counts(), tallies
+    return await app.insights.counts(), tallies
 
 
 def test_duties_that_piled_up_are_not_done_again_and_again(celery_app, app):

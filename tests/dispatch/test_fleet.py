@@ -60,7 +60,7 @@ async def test_e26_half_of_all_messages_lost_and_half_doubled_and_a_worker_kille
             await world.wait_ended()
 
             paid = Counter(project.payments(world.folder))
-            counts = await world.app.counts()
+            counts = await world.app.insights.counts()
             found = await world.history()
 
     claims = Counter(e.job for e in found.events if e.type is EventType.CLAIMED)
@@ -147,7 +147,7 @@ async def test_e8_a_worker_that_is_told_to_stop_gives_back_what_it_holds(new_fle
 
         events = [event.type for event in await world.app.events(job.id)]
         assert ["submitted", "claimed", "released"] == events
-        assert {"gone"} == {each.state for each in await world.app.runners()}
+        assert {"gone"} == {each.state for each in await world.app.runners.list()}
         assert 0 == worker.popen.returncode
 
 

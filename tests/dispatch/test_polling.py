@@ -56,7 +56,7 @@ def test_a_forked_process_opens_connections_of_its_own(database_url):
             os._exit(code)
     _, status = os.waitpid(pid, 0)
     asyncio.run(app.submit("work", 3))
-    counts = asyncio.run(app.counts())
+    counts = asyncio.run(app.insights.counts())
     asyncio.run(app.close())
 
     assert 0 == os.waitstatus_to_exitcode(status)

@@ -47,7 +47,7 @@ async def batch_of(app: Retoma, n: int, name: str = "monday") -> Batch:
         store.submit_jobs(tx, about, [str(place) for place in range(n)])
         return batch
 
-    return await app.batch(await database.write(submit, verb="submit"))
+    return await app.batches.get(await database.write(submit, verb="submit"))
 
 
 async def run_all(app: Retoma, *ends: settlement.Settlement, me: str = "me") -> list[Claim]:
@@ -192,7 +192,7 @@ async def test_e12_k_concurrent_retries_open_exactly_one_generation_of_each_job(
         await run_all(app, *[dead()] * 100, me=me)
         others = [Retoma(database_url) for _ in range(8)]
 
-        theirs = [await other.batch(batch.id) for other in others]
+        theirs = [await other.batches.get(batch.id) for other in others]
         moved = await asyncio.gather(*[each.retry_failed() for each in theirs])
 
         assert 100 == sum(moved)
@@ -452,7 +452,7 @@ async def test_concurrent_verbs_move_each_job_once(database_url, monkeypatch):
         batch, me = await batch_of(app, 60), await boot(await app.database())
         await run_all(app, *[dead("ERROR404")] * 40, *[PARKED] * 10, me=me)
         others = [Retoma(database_url) for _ in range(4)]
-        a, b, c, d = [await other.batch(batch.id) for other in others]
+        a, b, c, d = [await other.batches.get(batch.id) for other in others]
 
         await asyncio.gather(
             a.retry_failed(), b.skip("no page", codes="ERROR404"), c.cancel(), d.resume()
@@ -476,15 +476,18 @@ async def test_a_discarded_dead_letter_is_off_the_list_and_still_there(database_
         batch, me = await batch_of(app, 3), await boot(await app.database())
         a, b, _ = await run_all(app, dead(), dead("ERROR404"), DONE, me=me)
 
-        job = await app.discard(a.job, "known to be gone", actor="ana")
-        await app.discard(a.job)
+        job = await app.dead.discard(a.job, "known to be gone", actor="ana")
+        await app.dead.discard(a.job)
 
         assert State.DEAD is job.state
         assert job.discarded_at is not None
-        assert [b.job] == [each.id for each in await app.dead()]
+        assert [b.job] == [each.id for each in await app.dead.list()]
         assert ([b.job], []) == (
-            [each.id for each in await app.dead(code="ERROR404", batch=batch.id, kind="work")],
-            await app.dead(code="ERROR202"),
+            [
+                each.id
+                for each in await app.dead.list(code="ERROR404", batch=batch.id, kind="work")
+            ],
+            await app.dead.list(code="ERROR202"),
         )
         told = [(e.actor, e.details) for e in await app.events(a.job) if e.type == "discarded"]
         assert [("ana", {"why": "known to be gone"})] == told
@@ -502,8 +505,8 @@ async def test_only_a_dead_letter_can_be_discarded(database_url):
         [(job, *_)] = before = await standing(app, batch)
 
         with pytest.raises(IllegalMove, match="is waiting: only a dead letter"):
-            await app.discard(job)
+            await app.dead.discard(job)
         with pytest.raises(NotFound, match="there is no job 99"):
-            await app.discard(99)
+            await app.dead.discard(99)
 
         assert before == await standing(app, batch)

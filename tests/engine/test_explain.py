@@ -434,7 +434,7 @@ async def test_dead_in_the_words_of_its_error_and_what_to_do(database_url):
 
         assert "dead (permanent, code GONE): no such product: " in said
         assert "`retry`, or `discard` it" in said
-        await app.discard(job.id)
+        await app.dead.discard(job.id)
         assert "no such product: put away at 20" in await app.explain(job.id)
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from math import inf, nan
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,12 @@ from retoma import (
     db,
 )
 from retoma.db import adhoc
-from retoma.db.database import EARLIEST, LATEST
+from retoma.db.rows import EARLIEST, LATEST
 from retoma.engine.handlers.kinds import job
 from retoma.engine.ops.retention import Keep
 from retoma.engine.query import AuditSearch, Search
 from retoma.engine.rules.errors import Throttled
-from retoma.engine.run.runner import Knobs
+from retoma.engine.run.runner_options import RunnerOptions
 from retoma.engine.testing import drain
 from tests.engine.aids import change, eventually, rows, running
 
@@ -44,36 +45,36 @@ FAR = {
 
 
 async def progress(app: Retoma) -> list[Any]:
-    return [await batch.progress() for batch in await app.batches()]
+    return [await batch.progress() for batch in await app.batches.list()]
 
 
 async def of_each_job(app: Retoma, name: str) -> list[Any]:
-    return [await getattr(app, name)(job) for job in range(1, 7)]
+    return [await attrgetter(name)(app)(job) for job in range(1, 7)]
 
 
 READS: dict[str, Callable[[Retoma], Awaitable[Any]]] = {
     "jobs": lambda app: app.jobs(),
     "search": lambda app: app.search(Search()),
     "count": lambda app: app.count(Search()),
-    "counts": lambda app: app.counts(),
-    "by_kind": lambda app: app.counts_by_kind(),
-    "dead_codes": lambda app: app.dead_codes(),
-    "funnel": lambda app: app.funnel(),
-    "stuck": lambda app: app.stuck(),
-    "throughput": lambda app: app.throughput(),
-    "durations": lambda app: app.durations(),
-    "runners": lambda app: app.runners(),
+    "counts": lambda app: app.insights.counts(),
+    "by_kind": lambda app: app.insights.counts_by_kind(),
+    "dead_codes": lambda app: app.dead.codes(),
+    "funnel": lambda app: app.insights.funnel(),
+    "stuck": lambda app: app.insights.stuck(),
+    "throughput": lambda app: app.insights.throughput(),
+    "durations": lambda app: app.insights.durations(),
+    "runners": lambda app: app.runners.list(),
     "ready": lambda app: app.ready(),
-    "meter": lambda app: app.meter(),
-    "batches": lambda app: app.batches(),
+    "meter": lambda app: app.insights.metrics(),
+    "batches": lambda app: app.batches.list(),
     "progress": progress,
-    "dead": lambda app: app.dead(),
-    "dead_groups": lambda app: app.dead_groups(Search()),
+    "dead": lambda app: app.dead.list(),
+    "dead_groups": lambda app: app.dead.groups(Search()),
     "audit": lambda app: app.audit(AuditSearch()),
-    "alerts": lambda app: app.alerts(in_force=False),
-    "schedules": lambda app: app.schedules(),
-    "disk": lambda app: app.disk(),
-    "limits": lambda app: app.limits(),
+    "alerts": lambda app: app.alerts.list(in_force=False),
+    "schedules": lambda app: app.schedules.list(),
+    "disk": lambda app: app.insights.disk(),
+    "limits": lambda app: app.limits.list(),
     "pools": lambda app: app.pools.list(),
     "items": lambda app: app.pools.items("proxies"),
     "rates": lambda app: app.rates.list(),
@@ -87,7 +88,7 @@ READS: dict[str, Callable[[Retoma], Awaitable[Any]]] = {
     "reuse": lambda app: app.reuse.list(),
     **{
         f"{name} of a job": lambda app, name=name: of_each_job(app, name)  # type: ignore[misc]
-        for name in ("get", "see", "explain", "events", "attempts", "steps", "evidence")
+        for name in ("get", "see", "explain", "events", "attempts", "steps", "evidence.list")
     },
 }
 
@@ -135,7 +136,7 @@ async def drain_what_is_due(app: Retoma) -> None:
 
 
 async def all_ended(app: Retoma) -> bool:
-    counts = await app.counts()
+    counts = await app.insights.counts()
     return 3 == sum(counts.get(state, 0) for state in (State.DONE, State.SKIPPED, State.DEAD))
 
 
@@ -285,9 +286,9 @@ def test_d6_no_rule_takes_such_a_time(name):
         lambda: Retry(base=value, cap=value),
         lambda: Retry(cap=value, base=0 if value != -1 else 1),
         lambda: Keep(done=value),
-        lambda: Knobs(tick=value),
-        lambda: Knobs(grace=value),
-        lambda: Knobs(lease=value, beat=value / 6),
+        lambda: RunnerOptions(tick=value),
+        lambda: RunnerOptions(grace=value),
+        lambda: RunnerOptions(lease=value, beat=value / 6),
         lambda: Retoma("sqlite:///x.db", patience=value),
         lambda: job(timeout=value)(unchanged),
     ):

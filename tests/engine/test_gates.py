@@ -151,7 +151,9 @@ async def test_e16_however_a_claim_ends_its_place_is_given_back(database_url, st
         database = await app.database()
         assert [("kind:work", 0)] == await rows(database, USED)
         assert [] == await rows(database, ASIDE)
-        assert State.WAITING not in {state for state, n in (await app.counts()).items() if n}
+        assert State.WAITING not in {
+            state for state, n in (await app.insights.counts()).items() if n
+        }
 
 
 def _copy(story: Any) -> Any:
@@ -270,16 +272,16 @@ async def test_a_raised_limit_lets_more_run_at_once_and_a_lowered_one_nobody(dat
         await limited(database, 10, {"site:a": 2})
         assert 2 == len(await past_gates(database, "me", slots=10))
 
-        await app.set_limit("site:a", 5)
+        await app.limits.set("site:a", 5)
         assert [("limit:site:a", 5)] == await rows(database, ASIDE)
         assert 3 == len(await past_gates(database, "me", slots=10))
-        await app.set_limit("site:a", 1)
+        await app.limits.set("site:a", 1)
         assert [] == await past_gates(database, "me", slots=10)
 
-        [seen] = await app.limits()
+        [seen] = await app.limits.list()
         assert ("site:a", 1, 5, True) == (seen.key, seen.cap, seen.used, seen.by_hand)
-        await app.set_limit("site:a", None)
-        assert [2] == [seen.cap for seen in await app.limits()]
+        await app.limits.set("site:a", None)
+        assert [2] == [seen.cap for seen in await app.limits.list()]
 
 
 async def test_what_the_code_says_holds_from_the_next_boot_also_for_keys_that_are_there(
@@ -289,14 +291,14 @@ async def test_what_the_code_says_holds_from_the_next_boot_also_for_keys_that_ar
         old.job(name="work", limit=[3, Limit(2, per="site")])(_copy(returns_page))
         await old.submit("work", {"site": "a"})
         await old.submit("work", {"site": "b"})
-        await old.set_limit("site:b", 7)
-        assert [3, 2, 7] == [seen.cap for seen in await old.limits()]
+        await old.limits.set("site:b", 7)
+        assert [3, 2, 7] == [seen.cap for seen in await old.limits.list()]
 
     async with Retoma(database_url) as new:
         new.job(name="work", limit=[4, Limit(5, per="site")])(_copy(returns_page))
         await drain(new)
 
-        assert [4, 5, 7] == [seen.cap for seen in await new.limits()]
+        assert [4, 5, 7] == [seen.cap for seen in await new.limits.list()]
 
 
 async def returns_page(ctx: Context, page: dict[str, str]) -> Any:
@@ -307,17 +309,17 @@ async def returns_page(ctx: Context, page: dict[str, str]) -> Any:
 async def test_a_cap_that_makes_no_sense_is_refused_and_changes_nothing(database_url, cap):
     async with Retoma(database_url) as app:
         with pytest.raises(BadInput, match="jobs run at once"):
-            await app.set_limit("site:a", cap)
+            await app.limits.set("site:a", cap)
         with pytest.raises(BadInput, match="jobs run at once"):
             app.job(limit=cap)(_copy(returns))
 
-        assert [] == await app.limits()
+        assert [] == await app.limits.list()
 
 
 async def test_a_limit_that_nobody_knows_cannot_be_left_to_the_code(database_url):
     async with Retoma(database_url) as app:
         with pytest.raises(NotFound, match="no limit site:a"):
-            await app.set_limit("site:a", None)
+            await app.limits.set("site:a", None)
 
 
 async def test_a_payload_whose_key_cannot_be_told_is_refused_and_nothing_submitted(
@@ -330,7 +332,7 @@ async def test_a_payload_whose_key_cannot_be_told_is_refused_and_nothing_submitt
             await app.submit_many("work", [{"site": "a"}, {"page": 1}])
 
         assert [] == await app.jobs()
-        assert [] == await app.limits()
+        assert [] == await app.limits.list()
 
 
 async def test_a_key_submitted_by_its_idempotency_key_counts_too(database_url):
@@ -351,7 +353,7 @@ async def test_a_scheduled_job_counts_under_its_limit(database_url):
         app.schedule("nightly", "work", cron="0 3 * * *", payload=1)
         await app.database()
 
-        job = await app.run_schedule("nightly")
+        job = await app.schedules.run("nightly")
 
         keys = await rows(await app.database(), "SELECT id, limit_key FROM jobs")
         assert [(job.id, "kind:work")] == keys

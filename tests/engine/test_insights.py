@@ -78,7 +78,7 @@ async def test_refused_writes_are_counted_and_are_no_state(database_url):
     async with Retoma(database_url) as app:
         database = await app.database()
         await submit(database)
-        before = await app.refused_writes()
+        before = await app.runners.refused_writes()
 
         await database.write(
             lambda tx: store.count_refused(tx, "me", {"work": 3}), verb="count"
@@ -88,8 +88,8 @@ async def test_refused_writes_are_counted_and_are_no_state(database_url):
             lambda tx: store.count_refused(tx, "me", {"work": 2}), verb="count"
         )
 
-        assert (0, 5) == (before, await app.refused_writes())
-        assert {State.WAITING: 1} == await app.counts()
+        assert (0, 5) == (before, await app.runners.refused_writes())
+        assert {State.WAITING: 1} == await app.insights.counts()
 
 
 async def test_an_attempt_that_goes_on_has_no_end(database_url):
@@ -155,9 +155,9 @@ async def test_a_runner_shows_what_it_knows_and_whether_it_is_late(database_url,
         database = await app.database()
         test_clock.jump(0)
         await boot(database, "ana", knows=["a@1", "b@2"])
-        [fresh] = await app.runners()
+        [fresh] = await app.runners.list()
         test_clock.jump(61)
-        [late] = await app.runners()
+        [late] = await app.runners.list()
 
         assert ("ana", "alive", ["a@1", "b@2"]) == (fresh.name, fresh.state, fresh.knows)
         assert (False, True) == (fresh.expired, late.expired)
@@ -199,7 +199,7 @@ async def test_a_question_changes_nothing(database_url):
 
         for ask in (app.get, app.explain, app.events, app.attempts, app.steps):
             await ask(1)
-        await app.counts()
+        await app.insights.counts()
 
         assert before == await rows(database, sql)
         with pytest.raises(Exception, match=r"(?i)read.?only|readonly"):
@@ -244,7 +244,7 @@ async def test_the_funnel_counts_what_runs_and_what_is_parked_by_checkpoint(
         await settle(database, "me", last.held, settlement.parked("?", ParkReason.OPERATOR))
         test_clock.jump(30)
 
-        funnel = await app.funnel()
+        funnel = await app.insights.funnel()
 
         assert [
             ("work", None, State.PARKED, 1),
@@ -252,7 +252,7 @@ async def test_the_funnel_counts_what_runs_and_what_is_parked_by_checkpoint(
             ("work", None, State.RUNNING, 1),
         ] == [(each.kind, each.checkpoint, each.state, each.jobs) for each in funnel]
         assert all(29 < each.oldest < 60 for each in funnel)
-        assert [] == await app.funnel("other")
+        assert [] == await app.insights.funnel("other")
 
 
 async def test_stuck_is_what_is_held_without_progress_or_by_a_runner_that_is_over(
@@ -268,12 +268,12 @@ async def test_stuck_is_what_is_held_without_progress_or_by_a_runner_that_is_ove
         for me in ("ana", "ana", "rui"):
             await claim(database, me)
 
-        fresh = await app.stuck()
+        fresh = await app.insights.stuck()
         test_clock.jump(61)
-        orphaned = await app.stuck()
+        orphaned = await app.insights.stuck()
         test_clock.jump(600)
         await change(database, "UPDATE jobs SET progress_at = (SELECT clock()) WHERE id = 2")
-        quiet = await app.stuck()
+        quiet = await app.insights.stuck()
 
         assert [] == fresh
         assert [(3, "rui", True)] == [(one.job, one.runner, one.orphan) for one in orphaned]
@@ -281,14 +281,14 @@ async def test_stuck_is_what_is_held_without_progress_or_by_a_runner_that_is_ove
             (one.job, one.runner, one.orphan) for one in quiet
         }
         assert all(660 < one.quiet < 700 for one in quiet)
-        assert 3 == len(await app.stuck(quiet=0.000001))
+        assert 3 == len(await app.insights.stuck(quiet=0.000001))
 
 
 @pytest.mark.parametrize("asked", [{"quiet": -1}, {"quiet": "soon"}, {"limit": 0}])
 async def test_a_strange_question_for_the_stuck_is_refused(database_url, asked):
     async with Retoma(database_url) as app:
         with pytest.raises(BadInput):
-            await app.stuck(**asked)
+            await app.insights.stuck(**asked)
 
 
 async def test_a_runner_shows_how_many_of_its_slots_are_in_use(database_url):
@@ -298,7 +298,7 @@ async def test_a_runner_shows_how_many_of_its_slots_are_in_use(database_url):
         await submit(database, 3)
         await claim(database, "me", slots=2)
 
-        [runner] = await app.runners()
+        [runner] = await app.runners.list()
 
         assert (10, 2, True) == (runner.slots, runner.held, runner.living)
 
@@ -313,7 +313,7 @@ async def test_a_job_that_is_being_settled_takes_no_slot_beyond_those_there_are(
             database, "me", slots=1
         )  # a story is over and its slot free before it is settled
 
-        [runner] = await app.runners()
+        [runner] = await app.runners.list()
 
         assert (10, 10) == (runner.slots, runner.held)
 
@@ -332,9 +332,9 @@ async def test_the_pace_and_the_durations_are_told_folded_or_not(database_url, t
             test_clock.jump(length)
             await settle(database, "me", held.held, settlement.done("1"))
 
-        before = await app.throughput(), await app.durations()
+        before = await app.insights.throughput(), await app.insights.durations()
         await database.write(store.fold_tallies, verb="fold")
-        after = await app.throughput(), await app.durations()
+        after = await app.insights.throughput(), await app.insights.durations()
 
         assert before == after
         minutes, [spent] = after
@@ -344,16 +344,16 @@ async def test_the_pace_and_the_durations_are_told_folded_or_not(database_url, t
         assert 10 < spent.mean < 13
         assert 0.5 <= spent.p50 <= 2.1
         assert 32 <= spent.p95 <= 65.6
-        assert [] == await app.durations(state="dead")
+        assert [] == await app.insights.durations(state="dead")
         test_clock.jump(7200)
-        assert ([], []) == (await app.throughput(), await app.durations())
+        assert ([], []) == (await app.insights.throughput(), await app.insights.durations())
 
 
 @pytest.mark.parametrize("last", [0, -5, "30d", "soon"])
 async def test_a_pace_of_no_time_or_too_much_is_refused(database_url, last):
     async with Retoma(database_url) as app:
         with pytest.raises(BadInput):
-            await app.throughput(last=last)
+            await app.insights.throughput(last=last)
 
 
 @pytest.mark.parametrize(
@@ -391,11 +391,11 @@ async def test_counters_by_kind_and_by_code_are_exact_folded_or_not(database_url
         await app.retry(dead[0].id)
 
         for _ in range(2):
-            kinds, codes = await app.counts_by_kind(), await app.dead_codes()
+            kinds, codes = await app.insights.counts_by_kind(), await app.dead.codes()
             assert {"other": {State.DONE: 1}, "story": kinds["story"]} == kinds
             assert {State.WAITING: 1, State.DONE: 3, State.DEAD: 2} == kinds["story"]
             assert {"ODD1": 1, "ODD3": 1} == codes
-            assert {"story": kinds["story"]} == await app.counts_by_kind(batch.id)
+            assert {"story": kinds["story"]} == await app.insights.counts_by_kind(batch.id)
             await (await app.database()).write(store.fold_tallies, verb="fold")
 
 

@@ -121,12 +121,12 @@ async def test_e6_a_person_says_whether_it_happened(database_url, said, paid, re
         job = await app.submit(story)
         await drain(app)
 
-        await (app.send_again(job.id) if said == "gone" else app.adopt(job.id, 7))
+        await (app.remote.send_again(job.id) if said == "gone" else app.remote.adopt(job.id, 7))
         await drain(app)
 
         assert (paid, result) == (wire.paid, (await app.get(job.id)).result)
         with pytest.raises(IllegalMove):
-            await app.send_again(job.id)
+            await app.remote.send_again(job.id)
 
 
 async def test_it_is_repeated_where_that_does_no_harm(database_url):

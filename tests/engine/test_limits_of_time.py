@@ -10,7 +10,8 @@ import pytest
 
 from retoma import BadInput, Context, Retoma, Retry, State
 from retoma.db import adhoc
-from retoma.engine.run.runner import ABANDONED, Knobs
+from retoma.engine.run.runner_options import RunnerOptions
+from retoma.engine.run.running_jobs import ABANDONED
 from retoma.engine.testing import drain
 from tests.engine.aids import AT_ONCE, eventually, rows, run_past_its_deadline, running
 
@@ -152,7 +153,7 @@ async def test_e30_a_story_that_swallows_its_timeout_is_abandoned_and_its_slot_i
 
 
 async def all_done(app: Retoma, n: int) -> bool:
-    return (await app.counts()).get(State.DONE, 0) == n
+    return (await app.insights.counts()).get(State.DONE, 0) == n
 
 
 async def test_e30_a_story_past_the_deadline_of_its_job_is_abandoned_and_buried(database_url):
@@ -290,7 +291,9 @@ async def test_e30_a_runner_with_too_many_abandoned_stories_begins_a_new_life(da
         async with running(app, slots=4, let_go=0.05):
 
             async def two_lives() -> bool:
-                return ["alive", "gone"] == sorted(each.state for each in await app.runners())
+                return ["alive", "gone"] == sorted(
+                    each.state for each in await app.runners.list()
+                )
 
             await eventually(two_lives)
             after = await app.submit(neighbour)
@@ -382,7 +385,7 @@ async def test_a_stall_is_not_told_by_a_runner_that_no_longer_holds_the_job(data
 )
 def test_a_runner_with_a_negative_limit_is_refused(knobs):
     with pytest.raises(BadInput, match="must not be negative"):
-        Knobs(**knobs)
+        RunnerOptions(**knobs)
 
 
 @pytest.mark.parametrize(

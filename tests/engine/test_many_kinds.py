@@ -109,7 +109,7 @@ async def claiming(url: str) -> AsyncIterator[Database]:
             connection.execute("DROP SCHEMA IF EXISTS retoma CASCADE")
     async with Retoma(url) as app:
         await app.upgrade()
-        database = await app._open()
+        database = await app.database()
         await aids.boot(database, knows=[f"{kind}@1" for kind in KINDS])
         yield database
 

@@ -294,7 +294,7 @@ async def test_things_limits_breakers_and_money_are_told_as_they_stand(database_
                     lambda tx: store.budget.fold_charges(tx, app.timezone, actor="t"),
                     verb="fold",
                 )
-            meter = await app.meter()
+            meter = await app.insights.metrics()
             stands = {stands: n for (_, stands), n in meter.pools.items()}
             assert {"off": 1, "held": 1, "resting": 1, "free": 1} == stands
             assert [("shop", "open")] == [(each.name, each.state) for each in meter.breakers]
@@ -422,5 +422,5 @@ async def test_what_is_tried_again_in_bulk_has_not_waited_since_it_was_first_sub
 
         await batch.retry_failed()
 
-        [line] = (await app.meter()).lines
+        [line] = (await app.insights.metrics()).lines
         assert 0 == pytest.approx(line.oldest, abs=60)

@@ -98,7 +98,7 @@ async def test_a_result_outlives_the_job_that_made_it(database_url, test_clock):
         test_clock.jump(0)
         await drain(app)
         test_clock.jump(3 * DAY)
-        retired = await app.retire(done=DAY)
+        retired = await app.retention.run_once(done=DAY)
         assert 1 == retired.jobs
 
         job = await app.submit(label, "a")

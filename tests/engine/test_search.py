@@ -135,9 +135,9 @@ async def test_dead_letters_that_died_of_the_same_stand_together(database_url):
         await app.submit("quote", {"dies": "the shop burned down", "code": "OUT"})
         away = await app.submit("quote", {"dies": "lamp 9 is out", "code": "OUT"})
         await app.run(until_idle=True)
-        await app.discard(away.id)
+        await app.dead.discard(away.id)
 
-        found = await app.dead_groups(Search(letters=True))
+        found = await app.dead.groups(Search(letters=True))
 
         assert [(3, "lamp # is out"), (1, "the shop burned down")] == [
             (group.jobs, group.shape) for group in found.groups
@@ -151,7 +151,7 @@ async def test_dead_letters_that_died_of_the_same_stand_together(database_url):
             found.all,
         )
         assert [3, 2, 1] == await ids(app, letters=True, fingerprint=lamps.fingerprint)
-        assert [] == (await app.dead_groups(Search(letters=True, kind="other"))).groups
+        assert [] == (await app.dead.groups(Search(letters=True, kind="other"))).groups
 
 
 async def test_dead_letters_of_a_batch_are_found_behind_any_number_of_newer_ones(database_url):
@@ -159,7 +159,7 @@ async def test_dead_letters_of_a_batch_are_found_behind_any_number_of_newer_ones
         old = await app.submit_many("quote", [{"dies": "lamp"}] * 3)
         await app.submit_many("quote", [{"dies": "chair"}] * 3)
         await app.run(until_idle=True)
-        await app.discard(1)
+        await app.dead.discard(1)
 
         of_batch = Search(letters=True, batch=old.id)
         database = await app.database()
@@ -187,8 +187,8 @@ async def test_e12_an_order_moves_what_can_be_moved_and_names_the_rest(database_
         await app.run(until_idle=True)
         waiting = await app.submit("quote", {}, delay=60)
 
-        command = await app.command("retry", actor="ana")
-        done = await app.order(command, [1, 2, waiting.id, 99])
+        command = await app.bulk.prepare("retry", actor="ana")
+        done = await app.bulk.apply(command, [1, 2, waiting.id, 99])
 
         assert 2 == done.moved
         assert [(waiting.id, State.WAITING), (99, None)] == [tuple(left) for left in done.left]
@@ -201,11 +201,11 @@ async def test_an_order_carried_out_again_moves_nothing_twice(database_url):
     async with shop(database_url) as app:
         await app.submit("quote", {"dies": "x"})
         await app.run(until_idle=True)
-        command = await app.command("retry", actor="ana")
-        await app.order(command, [1])
+        command = await app.bulk.prepare("retry", actor="ana")
+        await app.bulk.apply(command, [1])
         await app.run(until_idle=True)  # dead again, by now
 
-        again = await app.order(command, [1])
+        again = await app.bulk.apply(command, [1])
 
         assert (0, [(1, None)]) == (again.moved, [tuple(left) for left in again.left])
         assert 2 == (await app.get(1)).generation
@@ -218,24 +218,30 @@ async def test_an_order_carried_out_again_moves_nothing_twice(database_url):
 async def test_open_jobs_are_canceled_skipped_and_left(database_url, verb, expected):
     async with shop(database_url) as app:
         await app.submit_many("other", [{} for _ in range(3)])
-        command = await app.command(verb, why="enough", actor="ana")
+        command = await app.bulk.prepare(verb, why="enough", actor="ana")
 
-        ordered, met, after = await app.order_page(command, Search(), before=None, offset=0)
+        ordered, met, after = await app.bulk.apply_page(
+            command, Search(), before=None, offset=0
+        )
 
         assert (0 if verb == "resume" else 3, 3, None) == (ordered.moved, met, after)
-        assert {State(expected): 3} == await app.counts()
+        assert {State(expected): 3} == await app.insights.counts()
 
 
 async def test_discarding_many_takes_them_off_the_list(database_url):
     async with shop(database_url) as app:
         await app.submit_many("quote", [{"dies": "x"}, {"dies": "y"}])
         await app.run(until_idle=True)
-        command = await app.command(Verb.DISCARD, why="known", actor="ana")
+        command = await app.bulk.prepare(Verb.DISCARD, why="known", actor="ana")
 
-        ordered, *_ = await app.order_page(command, Search(letters=True), before=None, offset=0)
+        ordered, *_ = await app.bulk.apply_page(
+            command, Search(letters=True), before=None, offset=0
+        )
 
-        again, *_ = await app.order_page(command, Search(letters=True), before=None, offset=0)
-        assert (2, 0, []) == (ordered.moved, again.moved, await app.dead())
+        again, *_ = await app.bulk.apply_page(
+            command, Search(letters=True), before=None, offset=0
+        )
+        assert (2, 0, []) == (ordered.moved, again.moved, await app.dead.list())
         told = [(await app.events(job))[-1] for job in (1, 2)]
         assert [("discarded", "ana", {"why": "known"})] * 2 == [
             (event.type, event.actor, event.details) for event in told
@@ -246,9 +252,9 @@ async def test_discarding_many_takes_them_off_the_list(database_url):
 async def test_only_verbs_that_there_are_can_be_ordered(database_url, verb):
     async with shop(database_url) as app:
         with pytest.raises(BadInput, match="a verb is one of"):
-            await app.command(verb, actor="ana")
+            await app.bulk.prepare(verb, actor="ana")
         with pytest.raises(BadInput, match="says why"):
-            await app.command("skip", actor="ana")
+            await app.bulk.prepare("skip", actor="ana")
 
 
 # — who did what —
@@ -285,8 +291,10 @@ async def test_what_people_did_is_one_list_newest_first(database_url):
 async def test_pages_of_the_audit_log_meet_every_line_once(database_url):
     async with shop(database_url) as app:
         await app.submit_many("other", [{} for _ in range(7)])
-        await app.order(await app.command("cancel", actor="ana"), range(1, 8))  # one instant
-        await app.set_limit("site:a", 3, actor="ana")
+        await app.bulk.apply(
+            await app.bulk.prepare("cancel", actor="ana"), range(1, 8)
+        )  # one instant
+        await app.limits.set("site:a", 3, actor="ana")
 
         met: list[tuple[str, int | None]] = []
         after = None
@@ -303,8 +311,8 @@ async def test_pages_of_the_audit_log_meet_every_line_once(database_url):
 
 async def test_the_audit_log_is_searched_between_two_instants(database_url):
     async with shop(database_url) as app:
-        await app.set_limit("site:a", 3, actor="ana")
-        await app.set_limit("site:b", 3, actor="ana")
+        await app.limits.set("site:a", 3, actor="ana")
+        await app.limits.set("site:b", 3, actor="ana")
         newer, older = (await app.audit(AuditSearch(actor="ana"))).lines
 
         since = await app.audit(AuditSearch(actor="ana", since=newer.at))
@@ -326,7 +334,7 @@ async def test_no_search_reads_history_from_end_to_end(database_url):
         database = await app.database()
         await app.submit_many("other", [{}] * 5_000)
         await change(database, "UPDATE jobs SET state = 'dead', turn = NULL WHERE id % 500 = 0")
-        await app.order(await app.command("cancel", actor="ana"), [1, 2, 3])
+        await app.bulk.apply(await app.bulk.prepare("cancel", actor="ana"), [1, 2, 3])
         now = await database.read(store.now)
         spot = {"at": now, "source": 1, "x": 2, "y": 1, "since": now, "look": 100}
         ids = json.dumps(dict.fromkeys(map(str, range(1, 200)), 1))

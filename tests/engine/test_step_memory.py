@@ -46,7 +46,7 @@ WAKING = """
                 await app.run(slots=2)
                 return
             await app.run(slots=100, until_idle=True)
-            counts = await app.counts()
+            counts = await app.insights.counts()
             print(counts[State.DONE])
         status = Path("/proc/self/status").read_text()
         print(int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) // 1024)
@@ -119,8 +119,9 @@ async def test_many_small_values_are_read_back_in_few_statements(database_url):
 
     async with app:
         job = await app.submit(work)
-        database: Any = await app._open()
-        app._database = Counting(database, reads)
+        database: Any = await app.database()
+        counting: Any = Counting(database, reads)
+        app.connection.use(counting)
         await drain(app)
         assert str(sum(range(1_500))) == (await app.get(job.id)).result
 

@@ -2,11 +2,13 @@
 
 import re
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
 from retoma import IdempotencyMismatch, IllegalMove, NotFound, Retoma, State
 from retoma.codec import digest
+from retoma.db import Transaction
 from retoma.engine import query, store
 from retoma.engine.rules import settlement
 from retoma.engine.rules.events import EventType
@@ -440,7 +442,7 @@ async def test_e13_a_job_to_be_canceled_ends_so_and_is_never_tried_again(databas
         )
         assert EventType.CANCELED is last.type
         assert job.ended_at is not None
-        assert {State.CANCELED: 1} == await app.counts()
+        assert {State.CANCELED: 1} == await app.insights.counts()
 
 
 class Moving:
@@ -450,7 +452,7 @@ class Moving:
         self._tx = tx
         self._missed = missed
 
-    def one(self, statement, **values):
+    def one(self, statement, /, **values):
         if self._missed:
             self._missed -= 1
             return None
@@ -474,7 +476,10 @@ async def test_e13_a_job_that_moves_while_it_is_canceled_is_canceled_all_the_sam
             await claim(database, me)
 
         told = await database.write(
-            lambda tx: store.cancel_job(Moving(tx, 4), job.id, actor="ana"), verb="cancel"
+            lambda tx: store.cancel_job(
+                cast("Transaction", Moving(tx, 4)), job.id, actor="ana"
+            ),
+            verb="cancel",
         )
 
         assert (State.CANCELED if state is State.WAITING else State.RUNNING) is told

@@ -13,6 +13,7 @@ from retoma import Context, Retoma
 from retoma.db import Database
 from retoma.db.statements import Text
 from retoma.engine.query import tail
+from retoma.engine.query.page import SQL
 from retoma.engine.query.tail import Noted, Place, Told
 from retoma.engine.testing import drain
 from tests.db.test_plans import ANALYZE, alone
@@ -218,7 +219,7 @@ async def test_a_poll_walks_an_index_however_long_the_history(postgres_url):
         start = await head(database)
         await submit(database, 3)
         new = await head(database)
-        [text] = tail.TAIL_EVENTS.postgres
+        [text] = SQL.tail_events.postgres
         asked = {
             "old": start.partition("/")[2],
             "new": new.partition("/")[2],

@@ -124,8 +124,7 @@ async def test_a_fake_clock_moves_the_time_of_its_apps_database_and_of_no_other(
 async def told(app: Retoma) -> datetime:
     """The time by the app's database."""
     [(now,)] = await rows(await app.database(), "SELECT (SELECT clock())")
-    at = moment(now)
-    assert at is not None
+    at: datetime = moment(now)
     return at
 
 

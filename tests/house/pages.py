@@ -13,10 +13,13 @@ from typing import Any
 import retoma
 from retoma.apps.ads.model import ERRORS
 from retoma.cli import build
+from retoma.engine.run.submission import BatchOptions, SubmitOptions
 from tests.house.files import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 AGAIN = "python -m tests.house.pages"
+# Of a transaction: what is there for the stores of retoma itself.
+FOR_STORES = {"ask", "finish", "for_caller", "lend", "ring", "together"}
 # Of a Context: what is there for stories. The rest is what the engine asks of it.
 FOR_STORIES = (
     *("step", "each", "write", "share", "remote", "kept"),
@@ -37,8 +40,18 @@ def library() -> Iterator[str]:
     yield f"`{AGAIN}` from the code. A first look at it: [a first job](../howto/first-job.md)."
     for name in retoma.__all__:
         yield from told_of(name, getattr(retoma, name))
+        if name == "Retoma":
+            yield from groups()
     for module in BESIDE:
         yield from beside(module)
+
+
+def groups() -> Iterator[str]:
+    """What an app has by nouns, and how it is submitted."""
+    for options in (SubmitOptions, BatchOptions):
+        yield from told_of(options.__name__, options)
+    for name, group in inspect.get_annotations(retoma.Retoma).items():
+        yield from told_of(f"app.{name}", group)
 
 
 def told_of(name: str, thing: Any) -> Iterator[str]:
@@ -57,13 +70,18 @@ def told_of(name: str, thing: Any) -> Iterator[str]:
 
 
 def members_of(thing: type) -> Iterator[tuple[str, str]]:
-    """Its fields and verbs as its source has them, in that order."""
+    """Its fields and verbs as its source has them, in that order; those of its bases are first."""
+    for base in thing.__bases__:
+        if base.__module__.startswith("retoma.db"):
+            yield from members_of(base)
     node = source_of(thing)
     for each in node.body:
         name = name_of(each)
         if name is None or name.startswith("_"):
             continue
         if thing.__name__ == "Context" and name not in FOR_STORIES:
+            continue
+        if thing.__name__ in ("Rows", "Transaction") and name in FOR_STORES:
             continue
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
             if "overload" in {ast.unparse(mark) for mark in each.decorator_list}:

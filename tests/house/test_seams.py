@@ -83,7 +83,7 @@ DOORS: dict[str, Door] = {
     ),
     "db/wakeups.py": Door(("sockets", "threads"), "each process is woken by a socket"),
     "db/wire.py": Door(("sockets", "threads"), "a wait on a socket, ended from another thread"),
-    "library.py": Door(("threads",), "one object may be used by several threads"),
+    "library/connection.py": Door(("threads",), "one object may be used by several threads"),
     "outbound/call.py": Door(("http",), "requests and addresses are httpx2's own"),
     "outbound/client.py": Door(
         ("http", "sockets"), "the way out; whose certificates it trusts"

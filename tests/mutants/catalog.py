@@ -80,7 +80,7 @@ M04 = Mutant(
             "retoma.engine.store.runners:beat_runner",
             '"lease": lease,',
             '"lease": lease + __import__("time").time()'
-            ' - __import__("retoma.db").db.moment(tx.one(verb("now"))[0]).timestamp(),',
+            ' - __import__("retoma.db").db.moment(tx.one(SQL.now)[0]).timestamp(),',
         ),
     ),
     (
@@ -340,14 +340,14 @@ M17 = Mutant(
     (
         Edit(
             "retoma.engine.store.gates:room_of",
-            "return dict(tx.all(LOCK_LIMITS, keys=json.dumps(wanted))) if wanted else {}",
+            "return dict(tx.all(SQL.lock_limits, keys=json.dumps(wanted))) if wanted else {}",
             'used = room_of.__dict__.setdefault("used", Counter())\n'
-            "    found = tx.all(LOCK_LIMITS, keys=json.dumps(wanted)) if wanted else []\n"
+            "    found = tx.all(SQL.lock_limits, keys=json.dumps(wanted)) if wanted else []\n"
             "    return {key: room - used[key] for key, room in found}",
         ),
         Edit(
             "retoma.engine.store.gates:_count",
-            "return moved, dict(tx.all(USE_LIMITS, rows=json.dumps(rows)))",
+            "return moved, dict(tx.all(SQL.use_limits, rows=json.dumps(rows)))",
             "room = room_of(tx, moved)\n"
             "    for each in rows:\n"
             '        room_of.used[each["key"]] = max(room_of.used[each["key"]] + each["n"], 0)\n'
@@ -494,9 +494,9 @@ D1 = Mutant(
     "a job that ends while lost claims are looked for is started again",
     (
         Edit(
-            "retoma.engine.run.runner:Life._unknown",
+            "retoma.engine.run.claims:Claims._unknown",
             "return [claim for claim in held if claim.held not in started]",
-            "return [claim for claim in held if claim.held not in self._running]",
+            "return [claim for claim in held if claim.held not in self._jobs.known()]",
         ),
     ),
     (
@@ -592,7 +592,7 @@ D6 = Mutant(
     (
         Edit("retoma.engine.rules.duration:seconds", "if length > LONGEST:", "if False:"),
         Edit(
-            "retoma.db.database:moment",
+            "retoma.db.rows:from_microseconds",
             "if not EARLIEST_MICROSECONDS <= value <= LATEST_MICROSECONDS:",
             "if False:",
         ),
@@ -734,7 +734,7 @@ R5 = Mutant(
     "a database on a full disk is ready",
     (
         Edit(
-            "retoma.library:can_write",
+            "retoma.library.free_space:can_write",
             "if free is not None and free < LEAST_FREE:",
             "return\n    if free is not None and free < LEAST_FREE:",
         ),
@@ -751,7 +751,7 @@ R6 = Mutant(
     "a runner on a full disk leaves when there is room again",
     (
         Edit(
-            "retoma.engine.run.runner:Life._settled",
+            "retoma.engine.run.runner:RunnerInstance._settled",
             "if self._writer.failing:",
             "if False:",
         ),
@@ -778,7 +778,7 @@ R8 = Mutant(
     "a connection that is cut is a failure of the job that asked",
     (
         Edit(
-            "retoma.engine.run.attempt:_is_trouble",
+            "retoma.engine.run.error_details:is_trouble",
             "isinstance(leaf, Away | Busy | Full)",
             "isinstance(leaf, Busy | Full)",
         ),
@@ -805,9 +805,9 @@ R10 = Mutant(
     "a job on its way back from a broken attempt is started again under the same epoch",
     (
         Edit(
-            "retoma.engine.run.runner:Life._unknown",
-            "started = self._running.keys() | self._returning",
-            "started = set(self._running)",
+            "retoma.engine.run.running_jobs:RunningJobs.known",
+            "return self._attempts.keys() | self._returning",
+            "return set(self._attempts)",
         ),
     ),
     (

@@ -101,7 +101,7 @@ async def answers(play: Play) -> None:
     for _ in range(2):
         await play.ask(put)
     play.clock.later += 8 * DAY
-    await play.ask(play.app.forget_answers)
+    await play.ask(play.app.retention.forget_answers)
 
 
 async def shelves(play: Play) -> None:
@@ -117,13 +117,13 @@ async def shelves(play: Play) -> None:
     old = await play.ask(lambda: play.app.submit_many("shows", [1, 2], key="old"))
     await play.run()
     for job in await play.ask(lambda: play.app.jobs(batch=old.id)):
-        for each in await play.ask(partial(play.app.evidence, job.id)):
-            await play.ask(partial(play.app.evidence_bytes, each.sha256))
+        for each in await play.ask(partial(play.app.evidence.list, job.id)):
+            await play.ask(partial(play.app.evidence.read, each.sha256))
     counts = await play.ask(old.counts)
     play.jobs += counts.get(State.PARKED, 0)  # what the database refused waits for a person
     for _ in range(3):
         play.clock.later += 2 * DAY
-        await play.ask(lambda: play.app.retire(done="1d", dead="1d", events="1d"))
+        await play.ask(lambda: play.app.retention.run_once(done="1d", dead="1d", events="1d"))
 
 
 async def late(play: Play) -> None:
@@ -150,7 +150,7 @@ async def late(play: Play) -> None:
 
     async def lose() -> None:
         await until_stuck(play, held, entered)
-        runners = await play.ask(play.app.runners)
+        runners = await play.ask(play.app.runners.list)
         await write(play, partial(declare_lost, boots=[each.boot for each in runners], me=me))
         play.crashes += 1  # what it was in the middle of happens again
         goes_on.set()
@@ -229,8 +229,8 @@ async def doubts(play: Play) -> None:
     await play.run()
     [handle, *_] = Machine(play.folder).works()
     for verb in (
-        partial(play.app.adopt, jobs[0], handle),
-        partial(play.app.send_again, jobs[1]),
+        partial(play.app.remote.adopt, jobs[0], handle),
+        partial(play.app.remote.send_again, jobs[1]),
     ):
         with suppress(IllegalMove):
             await play.ask(verb)
@@ -310,8 +310,10 @@ async def says(play: Play) -> None:
     with suppress(IllegalMove):
         await play.ask(lambda: play.app.resume(keeper))
     await play.run()
-    command = await play.ask(lambda: play.app.command("discard", why="seen", actor="a person"))
-    await play.ask(lambda: play.app.order(command, gone))
+    command = await play.ask(
+        lambda: play.app.bulk.prepare("discard", why="seen", actor="a person")
+    )
+    await play.ask(lambda: play.app.bulk.apply(command, gone))
 
 
 async def looks(play: Play) -> None:
@@ -362,9 +364,9 @@ async def looks(play: Play) -> None:
     for search in searches:
         await play.ask(partial(play.app.count, search))
         await read(partial(query.search_ids, search=search, before=None, limit=9))
-    await play.ask(lambda: play.app.dead_groups(Search(letters=True)))
-    await play.ask(lambda: play.app.dead_causes([first.id]))
-    await play.ask(lambda: play.app.dead_codes(batch.id))
+    await play.ask(lambda: play.app.dead.groups(Search(letters=True)))
+    await play.ask(lambda: play.app.dead.causes([first.id]))
+    await play.ask(lambda: play.app.dead.codes(batch.id))
     with suppress(IllegalMove):
         await play.ask(lambda: play.app.cancel(later))
 

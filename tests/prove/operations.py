@@ -103,7 +103,7 @@ async def keys(play: Play) -> None:
 @contextmanager
 def large_is(jobs: int) -> Iterator[None]:
     """Inside, more jobs than this come in by slices."""
-    library: Any = import_module("retoma.library")
+    library: Any = import_module("retoma.library.submissions")
     library.LARGE, before = jobs, library.LARGE
     try:
         yield
@@ -114,7 +114,7 @@ def large_is(jobs: int) -> Iterator[None]:
 async def begin(play: Play, kind: Kind, key: str) -> None:
     """As a process leaves it that dies in the middle."""
     database = await play.ask(play.app.database)
-    text = filling.described(submission(kind), name=key, key=key)
+    text = filling.described(submission(kind, {}), name=key, key=key)
 
     def half(tx: Any) -> None:
         begun = filling.begin(tx, key=key, owner="dead", submission=text)
@@ -131,9 +131,9 @@ async def keeps(play: Play) -> None:
         job = await play.submit("heavy", n)
         play.failures += 1
     await play.run()
-    shown = await play.ask(lambda: play.app.evidence(job))
+    shown = await play.ask(lambda: play.app.evidence.list(job))
     for each in shown:
-        await play.ask(partial(play.app.evidence_bytes, each.sha256))
+        await play.ask(partial(play.app.evidence.read, each.sha256))
     await play.ask(play.app.reuse.list)
     await play.ask(lambda: play.app.reuse.forget(everything=True))
 
@@ -192,20 +192,33 @@ async def rules(play: Play) -> None:
     await play.ask(lambda: app.pools.switch("things", ["a"], on=False, reason="broken"))
     await play.ask(lambda: app.pools.switch("things", ["a"], on=True, reason="repaired"))
     await play.ask(lambda: app.rates.set("site", 5, burst=5))
-    await play.ask(lambda: app.set_limit("kind:child", 1))
+    await play.ask(lambda: app.limits.set("kind:child", 1))
     await play.ask(lambda: app.knobs.set("keep_done", "90d"))
     await play.ask(lambda: app.pauses.pause("kind", "child", "wait"))
     for n in range(3):
         await play.submit("child", n)
     await play.run()
     await play.ask(lambda: app.pauses.resume("kind", "child"))
-    await play.ask(lambda: app.set_limit("kind:child", None))
+    await play.ask(lambda: app.limits.set("kind:child", None))
     await play.ask(lambda: app.knobs.reset("keep_done"))
     await play.run()
     looks: tuple[Callable[[], Awaitable[Any]], ...] = (
-        *(app.pools.list, app.rates.list, app.knobs.all, app.pauses.all, app.limits),
-        *(app.ready, app.meter, app.funnel, app.batches, app.runners, app.disk),
-        *(app.breakers.list, app.budgets.list, app.prices.list, app.schedules, app.alerts),
+        *(app.pools.list, app.rates.list, app.knobs.all, app.pauses.all, app.limits.list),
+        *(
+            app.ready,
+            app.insights.metrics,
+            app.insights.funnel,
+            app.batches.list,
+            app.runners.list,
+            app.insights.disk,
+        ),
+        *(
+            app.breakers.list,
+            app.budgets.list,
+            app.prices.list,
+            app.schedules.list,
+            app.alerts.list,
+        ),
     )
     for look in looks:
         await play.ask(look)
@@ -221,10 +234,10 @@ async def buries(play: Play) -> None:
     parked = await play.submit("parks", 1)
     again = await play.submit("child", "again")
     await play.run()
-    await play.ask(app.dead)
-    await play.ask(app.stuck)
+    await play.ask(app.dead.list)
+    await play.ask(app.insights.stuck)
     for verb in (
-        partial(app.discard, away, "seen"),
+        partial(app.dead.discard, away, "seen"),
         partial(app.retry, anew),
         partial(app.skip, skipped, "enough"),
         partial(app.skip, parked, "enough"),
@@ -283,10 +296,10 @@ async def drains(play: Play) -> None:
 
     async def drained() -> None:
         await until_claimed(play, held)
-        for each in await play.ask(play.app.runners):
+        for each in await play.ask(play.app.runners.list):
             if each.state == "alive":
                 with suppress(IllegalMove, NotFound):
-                    await play.ask(partial(play.app.drain_runner, each.boot))
+                    await play.ask(partial(play.app.runners.drain, each.boot))
 
     await asyncio.gather(play.run(), drained())
     with suppress(IllegalMove):
@@ -299,8 +312,8 @@ async def ticks(play: Play) -> None:
     play.job(child)
     play.job(stays)
     play.app.schedule("monthly", "child", cron=MONTHLY, payload="monthly", timezone="UTC")
-    await play.ask(lambda: play.app.pause_schedule("monthly"))
-    await play.ask(lambda: play.app.unpause_schedule("monthly"))
+    await play.ask(lambda: play.app.schedules.pause("monthly"))
+    await play.ask(lambda: play.app.schedules.unpause("monthly"))
     held = await play.submit("stays", 1)
     play.jobs += 1
     play.clock.later += seconds_to_next_month(play.clock.wall() + play.clock.later)
@@ -314,7 +327,7 @@ async def ticks(play: Play) -> None:
     await asyncio.gather(play.run(), ticked())
     await play.run()
     with suppress(NotFound):
-        await play.ask(lambda: play.app.remove_schedule("monthly"))
+        await play.ask(lambda: play.app.schedules.remove("monthly"))
 
 
 async def alarms(play: Play) -> None:
@@ -327,13 +340,13 @@ async def alarms(play: Play) -> None:
 
     async def looked_after() -> None:
         await until_claimed(play, held)
-        while not (found := await play.ask(play.app.alerts)):
+        while not (found := await play.ask(play.app.alerts.list)):
             play.clock.later += LOOK
             await asyncio.sleep(0.1)
         for verb in (
-            partial(play.app.acknowledge_alert, found[0].id),
-            partial(play.app.silence_alert, found[0].id, "1h"),
-            partial(play.app.get_alert, found[0].id),
+            partial(play.app.alerts.acknowledge, found[0].id),
+            partial(play.app.alerts.silence, found[0].id, "1h"),
+            partial(play.app.alerts.get, found[0].id),
         ):
             with suppress(IllegalMove):
                 await play.ask(verb)
@@ -361,9 +374,9 @@ async def retires(play: Play) -> None:
     play.clock.later += 7_200
     later = await play.submit("child", "later")
     await play.run()
-    await play.ask(lambda: play.app.retire(done="1h", dead="1h", events="1h"))
+    await play.ask(lambda: play.app.retention.run_once(done="1h", dead="1h", events="1h"))
     play.clock.later += 7_200
-    await play.ask(lambda: play.app.retire(done="3h", dead="3h", events="3h"))
+    await play.ask(lambda: play.app.retention.run_once(done="3h", dead="3h", events="3h"))
     await play.ask(lambda: play.app.get(later))
 
 

@@ -101,9 +101,9 @@ async def reasons(play: Play) -> None:
     await asyncio.gather(play.run(), asked())
     await play.run()
     await play.ask(partial(play.app.jobs, state=State.CANCELED))
-    for runner in await play.ask(play.app.runners):
+    for runner in await play.ask(play.app.runners.list):
         with suppress(IllegalMove, NotFound):
-            await play.ask(partial(play.app.drain_runner, runner.boot))
+            await play.ask(partial(play.app.runners.drain, runner.boot))
 
 
 async def until_explained(play: Play, job: int, reason: str) -> None:

@@ -29,7 +29,8 @@ from retoma import State, db
 from retoma.db import Transaction, adhoc
 from retoma.engine import checker
 from retoma.engine.checker.effect_ledger import END, effects, read_ledger
-from retoma.engine.run.runner import NO_ANSWER
+from retoma.engine.run import runner, running_jobs
+from retoma.engine.run.running_jobs import NO_ANSWER
 from tests import services
 from tests.databases import ENGINE_ONLY, Files, Recycled, Rooms
 from tests.prove import files, progress
@@ -197,13 +198,14 @@ def _judge(tx: Transaction, played: Play, guilty: int) -> list[str]:
 @contextmanager
 def impatient() -> Iterator[None]:
     """Inside, a runner that gets no answer asks again soon."""
-    from retoma.engine.run import runner
-
-    runner.NO_ANSWER = SPOILED
+    modules: list[Any] = [runner, running_jobs]
+    for each in modules:
+        each.NO_ANSWER = SPOILED
     try:
         yield
     finally:
-        runner.NO_ANSWER = NO_ANSWER
+        for each in modules:
+            each.NO_ANSWER = NO_ANSWER
 
 
 # — PostgreSQL —

@@ -127,7 +127,7 @@ async def test_the_two_tasks_are_scheduled_and_run_without_a_beat(database_url, 
     """§4: every five minutes, daily at 04:00, by runners alone; each of them is a job by the document's name."""
     async with world(database_url, tmp_path) as there:
         await there.app.jobs()  # whoever opens a database says what is planned
-        planned = {each.name: each for each in await there.app.schedules()}
+        planned = {each.name: each for each in await there.app.schedules.list()}
         assert {
             "recover_stuck_quotes": "*/5 * * * *",
             "cleanup_old_processing": "0 4 * * *",
@@ -153,7 +153,7 @@ async def test_each_endpoint_of_the_document_answers(database_url, tmp_path):
         quote = await left_by_a_dead_runner(there, 4)
         added = await there.lote(range(2, 4))
         assert added.lote is not None
-        await (await there.app.batch(added.lote)).pause()
+        await (await there.app.batches.get(added.lote)).pause()
         asked = {
             "/api/system/health": {"status"},
             "/api/system/processing-stats": {

@@ -11,7 +11,7 @@ import pytest
 from retoma.apps.documents import APP
 from retoma.apps.documents import steps as story
 from retoma.apps.documents.model import MOST_RETRIES, Label, ProjectRules
-from retoma.db import moment
+from retoma.db import seconds_between
 from retoma.db.migrations import ENGINE, Room
 from retoma.toolkit.readers.reading import Read
 from tests.apps.documents.aids import RULES, House, house, paper
@@ -70,10 +70,7 @@ async def _waits(there: House, failures: int) -> int:
     if not rows:
         return 0
     [(due, failed)] = rows
-    late, early = moment(due), moment(failed)
-    assert late is not None
-    assert early is not None
-    return round((late - early).total_seconds())
+    return round(seconds_between(failed, due) or 0.0)
 
 
 def test_the_documents_limits_are_those_of_a_project_that_says_nothing():

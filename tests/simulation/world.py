@@ -341,22 +341,22 @@ class World:
             case "resume":
                 await app.resume(job.id)
             case "take back":
-                await app.take_back()
+                await app.runners.take_back()
             case "pause":
                 await app.pauses.pause("kind", "chain")
                 await asyncio.sleep(seconds)
                 await self._resume(app)
             case "drain":
-                runners = [each for each in await app.runners() if each.state == "alive"]
+                runners = [each for each in await app.runners.list() if each.state == "alive"]
                 if runners:
-                    await app.drain_runner(runners[int(chosen * len(runners))].boot)
+                    await app.runners.drain(runners[int(chosen * len(runners))].boot)
             case "batch":
                 await self._act_on_batch(app, seconds)
             case _:
                 await app.explain(job.id)
 
     async def _act_on_batch(self, app: Retoma, seconds: float) -> None:
-        batches = await app.batches()
+        batches = await app.batches.list()
         if not batches:
             return
         batch = batches[0]

@@ -74,8 +74,8 @@ async def furnish_last(app: Retoma, ids: dict[str, Any]) -> None:
     ids |= {"million": million.id, "waiting": waiting.id}
     ids |= {"scheduled": scheduled.id, "paused": paused.id}
     await app.pools.declare(WORD, {WORD: 1, "b": 2})
-    await app.set_limit(WORD, 1)
-    await app.pause_schedule(WORD[:100], actor="Ana")
+    await app.limits.set(WORD, 1)
+    await app.schedules.pause(WORD[:100], actor="Ana")
     access = Access(await app.database(), app.clock, app.ids)
     await access.invite("Vera", Role.VIEWER, "Ana")
     await access.create_key("robot " + WORD[:90], Role.OPERATOR, actor="Ana", label=WORD[:100])

@@ -161,11 +161,11 @@ async def furnish(app: Retoma) -> dict[str, Any]:
     await app.submit("matches.scrape", 1, delay="3h")
     canceled = await app.submit("matches.scrape", 2)
     await app.cancel(canceled.id, actor="Ana")
-    await (await app.batch(ended.id)).again(actor="Ana")
+    await (await app.batches.get(ended.id)).again(actor="Ana")
     slow = await app.submit_many("documents.classify", range(12), name="projeto 9")
     await _hold_back(app)
-    [dead, *_] = [job for job in await app.dead(limit=50) if job.batch == batch.id][-1:]
-    evidence = await app.evidence(dead.id)
+    [dead, *_] = [job for job in await app.dead.list(limit=50) if job.batch == batch.id][-1:]
+    evidence = await app.evidence.list(dead.id)
     [page, picture, answer] = (
         next(each.sha256 for each in evidence if each.name == name)
         for name in ("page.html", "screen.png", "answer.json")
@@ -196,8 +196,8 @@ async def _hold_back(app: Retoma) -> None:
     await app.breakers.open("shopping", "the provider is down since Monday", actor="Ana")
     await app.rates.set("shopping.search", 2.5)
     await app.rates.set(LONG[:150], 0.01, burst=1_000_000)
-    await app.set_limit("user 7", 3, actor="Ana")
-    await app.set_limit(LONG[:150], 1_000_000, actor="Ana")
+    await app.limits.set("user 7", 3, actor="Ana")
+    await app.limits.set(LONG[:150], 1_000_000, actor="Ana")
 
 
 @contextmanager

@@ -6,7 +6,9 @@ from typing import Any
 
 from retoma import Context, Retoma
 from retoma.engine.rules.states import State
-from retoma.web import many, orders
+from retoma.library.bulk import Bulk
+from retoma.services import bulk as orders
+from retoma.web import many
 from tests.engine.aids import boot, change, claim, eventually, running
 from tests.web.aids import World, code_of, world
 
@@ -157,7 +159,7 @@ async def test_row_13_fifty_who_resume_resume_once(database_url):
     async with world(database_url) as house:
         batch = await house.app.submit_many("work", [{"parks": "look"}] * 3)
         await drained(house)
-        assert {State.PARKED: 3} == await house.app.counts()
+        assert {State.PARKED: 3} == await house.app.insights.counts()
 
         alone = await asyncio.gather(
             *(house.operator.post("/api/jobs/1/resume") for _ in range(50))
@@ -317,11 +319,11 @@ async def test_a_few_that_are_so_are_moved_at_once(database_url):
         dry = await do(
             house, "/api/jobs/orders", {"verb": "cancel", "where": where, "dry_run": True}
         )
-        assert {State.WAITING: 5} == await house.app.counts()
+        assert {State.WAITING: 5} == await house.app.insights.counts()
         done = await do(house, "/api/jobs/orders", {"verb": "cancel", "where": where})
 
         assert (5, True, 5, None) == (dry["matching"], dry["exact"], done["moved"], done["job"])
-        assert {State.CANCELED: 5} == await house.app.counts()
+        assert {State.CANCELED: 5} == await house.app.insights.counts()
 
 
 async def test_many_are_moved_by_a_job_of_the_house(database_url, monkeypatch):
@@ -341,7 +343,7 @@ async def test_many_are_moved_by_a_job_of_the_house(database_url, monkeypatch):
 
         order = await get(house, f"/api/jobs/{told['job']}")
         assert ("done", {"moved": 450, "met": 450}) == (order["state"], order["result"])
-        assert 450 == (await house.app.counts())[State.CANCELED]
+        assert 450 == (await house.app.insights.counts())[State.CANCELED]
         assert "Olga" == (await house.app.events(1))[-1].actor
         given = (await get(house, "/api/events", verb="order.given"))["items"]
         assert ["Olga"] == [each["actor"] for each in given]
@@ -371,18 +373,18 @@ async def test_an_order_taken_up_again_meets_nobody_twice(database_url, monkeypa
         await house.app.submit_many("work", [{"dies": "x"}] * 250)
         await drained(house)
         told = await do(house, "/api/dead/retry", {"where": {"code": "SHOP"}}, expected=202)
-        whole, house.app.order_page = house.app.order_page, None  # type: ignore[method-assign,assignment]
         calls = 0
 
-        async def dies_after_one(*args: Any, **how: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            made = await whole(*args, **how)
-            if calls == 2:
-                raise RuntimeError("the process is gone, and its page committed")
-            return made
+        class DiesAfterOne(Bulk):
+            async def apply_page(self, *args: Any, **how: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                made = await super().apply_page(*args, **how)
+                if calls == 2:
+                    raise RuntimeError("the process is gone, and its page committed")
+                return made
 
-        house.app.order_page = dies_after_one  # type: ignore[method-assign]
+        house.app.bulk = DiesAfterOne(house.app.connection)
         own = house.site.state.house.own
         async with running(house.app, kinds=own):
             await eventually(lambda: ended_job(house.app, told["job"]), within=60)

@@ -29,7 +29,7 @@ async def test_e27_no_canary_in_answers_events_logs_or_rows(database_url, told: 
     async with world(database_url) as house:
         await spill(house)
         await house.app.run(until_idle=True)
-        assert {State.DEAD: 1} == await house.app.counts()
+        assert {State.DEAD: 1} == await house.app.insights.counts()
         answers = [await house.viewer.get(path) for path in EVERYWHERE]
         answers += [await house.admin.get(path) for path in (*EVERYWHERE, *ADMINS)]
         answers += await refused(house)

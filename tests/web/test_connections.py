@@ -9,15 +9,22 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from retoma import settings
 from retoma.console.connections import (
     LOOPBACK,
     PIECES,
     SPARE,
+    WAITING,
+    BoundedProtocol,
     ConnectionLimits,
+    bounded,
     raise_descriptors,
 )
+from retoma.web.stream import PIECE
 from tests.web.aids import ROOT_KEY, Served, served
 
 MANY = 60  # answers: more than the system keeps for who does not read
@@ -188,6 +195,41 @@ async def test_who_reads_slowly_is_sent_all(url_of_one):
         async with connected(server) as client:
             client.send(asked(client) * 9 + asked(client, "Connection: close\r\n"))
             assert await read_on(client, pause=0.02) > 10 * len(await document(server))
+
+
+async def test_little_waits_in_memory_for_a_client_that_does_not_read():
+    kept: list[BoundedProtocol] = []
+
+    class Kept(bounded(ConnectionLimits())):  # type: ignore[misc]  # made as the server makes it
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            kept.append(self)
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": bytes(PIECE), "more_body": True})
+
+    config = uvicorn.Config(app, log_config=None, lifespan="off", http=Kept)
+    config.load()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: Kept(config=config, server_state=ServerState(), app_state={}), "127.0.0.1", 0
+    )
+    host, port = server.sockets[0].getsockname()
+    reader, writer = await asyncio.open_connection(host, port, limit=PIECE)
+    try:
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readline()
+        async with asyncio.timeout(60):
+            while not kept[0].flow.write_paused:  # noqa: ASYNC110 — the transport notifies nobody of it
+                await asyncio.sleep(0)
+        assert 0 < kept[0].transport.get_write_buffer_size() <= WAITING + 2 * PIECE
+    finally:
+        kept[0].transport.abort()
+        writer.close()
+        server.close()
+        await asyncio.sleep(0.1)
 
 
 def is_held(client: Client) -> bool:

@@ -14,12 +14,12 @@ import httpx2
 from retoma import Retoma, settings
 from retoma.access import Role
 from retoma.engine.rules.live_settings import Knob, Source
-from retoma.panel import settings_seen
+from retoma.services.settings import list_settings
 from retoma.settings import Settings
 from retoma.web.cursor import Cursor
 from retoma.web.pages.audit import audit_screen
 from retoma.web.pages.kit import Looker
-from retoma.web.pages.runners import runners_screen
+from retoma.web.pages.runners import RunnersScreen
 from retoma.web.pages.view import View
 from retoma.words import Language
 from tests.engine.aids import change
@@ -39,9 +39,9 @@ async def furnished(house: World) -> None:
     await app.pools.declare(LONG, {LONG: {"password": "CANARY-thing"}, "b": 2}, off_after=3)
     await app.breakers.declare(LONG, threshold=3)
     await app.rates.set(LONG, 0.25, burst=2)
-    await app.set_limit(LONG, 7)
+    await app.limits.set(LONG, 7)
     app.schedule(LONG, "count", cron="0 6 * * *", payload=1)
-    await app.schedules()
+    await app.schedules.list()
 
 
 async def ran(house: World) -> None:
@@ -94,14 +94,14 @@ async def test_what_a_page_shows_changes_when_it_is_drawn_again(database_url):
         await ran(house)
         pages = house.site.state.pages
         answer = await house.viewer.get("/runners", headers=HTML)
-        screen = runners_screen(_looker(pages))
+        screen = RunnersScreen(pages, _looker(pages).view)
         [total, rows] = await screen.draw()
 
         assert total.html in answer.text
         assert rows.html in answer.text
         assert 1 == len(rows.rows)
         assert {"total", "rows"} == {total.id, rows.id}
-        assert screen.key == runners_screen(_looker(pages)).key
+        assert screen.key == RunnersScreen(pages, _looker(pages).view).key
 
 
 def _looker(pages: Any) -> Looker:
@@ -196,13 +196,13 @@ async def test_a_hostile_address_is_answered_with_a_page_that_says_so(database_u
 async def test_a_runner_is_asked_to_leave_and_one_that_is_gone_is_not(database_url):
     async with world(database_url) as house:
         await ran(house)
-        [runner] = await house.app.runners()
+        [runner] = await house.app.runners.list()
         browser, csrf = await signed_in(house, "admin")
 
         gone = await posted(browser, "/runners/drain", csrf, boot=runner.boot)
         nobody = await posted(browser, "/runners/drain", csrf, boot="nobody")
         running = asyncio.create_task(house.app.run(name="alive one", slots=3))
-        while not (living := [each for each in await house.app.runners() if each.living]):
+        while not (living := [each for each in await house.app.runners.list() if each.living]):
             await house.app.clock.sleep(0.02)
         page = await browser.get("/runners", headers=HTML)
         drained = await posted(browser, "/runners/drain", csrf, boot=living[0].boot)
@@ -308,11 +308,11 @@ async def test_a_cap_and_a_rate_are_changed_and_nonsense_changes_nothing(databas
         refused = [
             (await posted(browser, path, csrf, **fields)).status_code for path, fields in bad
         ]
-        [limit] = await house.app.limits()
+        [limit] = await house.app.limits.list()
         [rate] = await house.app.rates.list()
         await posted(browser, "/gates/limit", csrf, key=LONG, cap="3")
         await posted(browser, "/gates/rate", csrf, key=LONG, per_second="2,5", burst="")
-        [lower] = await house.app.limits()
+        [lower] = await house.app.limits.list()
         [quicker] = await house.app.rates.list()
         back = await posted(browser, "/gates/limit", csrf, key=LONG, cap="")
 
@@ -331,19 +331,19 @@ async def test_a_schedule_is_run_paused_and_goes_on(database_url):
     async with world(database_url) as house:
         await furnished(house)
         browser, csrf = await signed_in(house)
-        before = await house.app.counts()
+        before = await house.app.insights.counts()
 
         run = await posted(browser, "/schedules/run", csrf, name=LONG)
         paused = await posted(browser, "/schedules/pause", csrf, name=LONG)
-        [still] = await house.app.schedules()
+        [still] = await house.app.schedules.list()
         page = await browser.get("/schedules", headers=HTML)
         await posted(browser, "/schedules/unpause", csrf, name=LONG)
-        [again] = await house.app.schedules()
+        [again] = await house.app.schedules.list()
         bad = [
             await posted(browser, "/schedules/run", csrf, name="nobody"),
             await posted(browser, "/schedules/burn", csrf, name=LONG),
         ]
-        after = await house.app.counts()
+        after = await house.app.insights.counts()
 
         assert "was submitted" in told(run)
         assert "is paused" in told(paused)
@@ -364,7 +364,7 @@ async def test_the_audit_log_is_searched_page_by_page_and_saved_as_it_was_search
 ):
     async with world(database_url) as house:
         for n in range(60):
-            await house.app.set_limit(f"key {n}", 1 + n, actor="Ana")
+            await house.app.limits.set(f"key {n}", 1 + n, actor="Ana")
         first = await house.viewer.get("/audit?actor=Ana", headers=HTML)
         [older] = re.findall(r'href="(/audit\?[^"]*cursor=[^"]+)" rel="next"', first.text)
         second = await house.viewer.get(unescape(older), headers=HTML)
@@ -587,7 +587,7 @@ async def test_every_knob_is_shown_with_its_source_and_no_secret_is(database_url
     async with world(database_url) as house:
         page = await house.admin.get("/settings", headers={**HTML, "Accept-Language": "pt-BR"})
         refused = await house.operator.get("/settings", headers=HTML)
-        seen = await settings_seen(house.app, house.site.state.pages.settings)
+        seen = await list_settings(house.app, house.site.state.pages.settings, every=True)
         knobs = {each.variable: each for each in seen}
 
     assert 403 == refused.status_code
@@ -614,7 +614,7 @@ async def test_the_password_of_an_address_is_stars_and_an_older_name_is_the_envi
     monkeypatch.setenv("JOB_LOCK_TTL_MS", "90000")
     async with Retoma(database_url) as app:
         await app.upgrade()
-        seen = await settings_seen(app, settings.read())
+        seen = await list_settings(app, settings.read(), every=True)
     knobs = {each.variable: each for each in seen}
 
     address, lease = knobs["RETOMA_DATABASE_URL"], knobs["RETOMA_LEASE"]

@@ -225,7 +225,7 @@ async def later(app: Retoma, test_clock: TestClock, sender: Process) -> None:
     at = await database.read(now)
 
     async def beaten() -> bool:
-        beats = await app.runners()
+        beats = await app.runners.list()
         return sender.child.poll() is not None or any(each.beat_at >= at for each in beats)
 
     await eventually(beaten, PATIENCE)

@@ -39,7 +39,7 @@ async def test_row_10_fifty_at_once_are_one_201_and_49_times_200(database_url):
         assert [200] * 49 + [201] == sorted(each.status_code for each in answers)
         assert 1 == len({each.text for each in answers})
         assert {"/api/jobs/1"} == {each.headers["location"] for each in answers}
-        assert {State.WAITING: 1} == await house.app.counts()
+        assert {State.WAITING: 1} == await house.app.insights.counts()
         told = await house.admin.get("/api/events?verb=job.submitted")
         assert 1 == len(told.json()["items"])
 
@@ -103,7 +103,7 @@ async def test_everything_that_creates_takes_a_key(database_url):
             hidden = {name: None for name in ("token", "link") if name in first}
             assert {**first, **hidden} == again, path
 
-        assert 4 == sum((await house.app.counts()).values())
+        assert 4 == sum((await house.app.insights.counts()).values())
         database = await house.app.database()
         kept = str(await rows(database, "SELECT answer FROM answers"))
         assert "retoma_link_" not in kept

@@ -225,7 +225,7 @@ NOT_MEANT = (
 async def test_an_order_that_cannot_be_meant_moves_nothing(database_url):
     async with world(database_url) as house:
         await furnished(house)
-        before = await house.app.counts()
+        before = await house.app.insights.counts()
         browser, csrf = await signed_in(house)
 
         answers = [
@@ -239,14 +239,14 @@ async def test_an_order_that_cannot_be_meant_moves_nothing(database_url):
 
         assert [422] * len(NOT_MEANT) == [each.status_code for each in answers]
         assert all('hx-target="#notices"' in each.text for each in answers)
-        assert before == await house.app.counts()
+        assert before == await house.app.insights.counts()
         await browser.aclose()
 
 
 async def test_how_many_an_order_means_is_said_first_and_moves_nothing(database_url):
     async with world(database_url) as house:
         await furnished(house)
-        before = await house.app.counts()
+        before = await house.app.insights.counts()
         browser, csrf = await signed_in(house)
         questions = (
             ("/jobs/orders", {"verb": "retry", "all": "1", "code": "SHOP"}),
@@ -265,7 +265,7 @@ async def test_how_many_an_order_means_is_said_first_and_moves_nothing(database_
 
         said = ["7 match.", "2 match.", "8 match.", "5 match."]
         assert said == [each.text for each in answers]
-        assert before == await house.app.counts()
+        assert before == await house.app.insights.counts()
 
 
 async def test_a_canary_of_the_dead_goes_first_by_what_they_died_of(database_url):
@@ -281,13 +281,13 @@ async def test_a_canary_of_the_dead_goes_first_by_what_they_died_of(database_url
             data={"csrf": csrf, "all": "1", "group": f"canary {alike}"},
             headers=sent,
         )
-        after_five = (await house.app.counts())["waiting"]  # type: ignore[index]
+        after_five = (await house.app.insights.counts())["waiting"]  # type: ignore[index]
         rest = await browser.post(
             "/dead/orders",
             data={"csrf": csrf, "all": "1", "group": f"retry {alike}"},
             headers=sent,
         )
-        after_all = (await house.app.counts())["waiting"]  # type: ignore[index]
+        after_all = (await house.app.insights.counts())["waiting"]  # type: ignore[index]
 
         assert [200, 200] == [each.status_code for each in (first, rest)]
         assert (5, 7) == (after_five, after_all)
@@ -297,7 +297,7 @@ async def test_a_canary_of_the_dead_goes_first_by_what_they_died_of(database_url
 async def test_row_22_a_hostile_page_is_shown_where_nothing_of_it_can_run(database_url):
     async with world(database_url) as house:
         await furnished(house)
-        [piece] = await house.app.evidence(4)
+        [piece] = await house.app.evidence.list(4)
         path = f"/jobs/4/evidence/{piece.sha256}"
 
         frame = await house.operator.get(path)

@@ -98,7 +98,7 @@ async def test_row_2_a_viewer_changes_nothing_and_the_try_is_written_down(databa
             answer = await house.viewer.request(method, path, json=body)
             assert (403, "not_allowed") == code_of(answer), path
 
-        assert {State.WAITING: 1} == await house.app.counts()
+        assert {State.WAITING: 1} == await house.app.insights.counts()
         told = (await house.admin.get("/api/events?verb=authz_denied")).json()["items"]
         assert {"Vera"} == {each["actor"] for each in told}
         assert "GET /api/keys" == told[0]["subject"]
@@ -602,7 +602,7 @@ async def test_row_37_a_database_that_takes_no_writes_is_503_and_can_still_be_re
         assert (503, "degraded") == (ready.status_code, ready.json()["status"])
         assert {(503, "database_away")} == {code_of(each) for each in answers}
         assert all("retry-after" in each.headers for each in [*answers, ready])
-        assert {State.WAITING: 1} == await house.app.counts()
+        assert {State.WAITING: 1} == await house.app.insights.counts()
         assert "ok" == (await house.nobody.get("/readyz")).json()["status"]
         assert 201 == (await house.operator.post("/api/jobs", json=SUBMIT)).status_code
 

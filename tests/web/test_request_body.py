@@ -1,6 +1,7 @@
 """A body is read once its sender may send it, and checked the same wherever JSON comes in."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 
@@ -8,8 +9,10 @@ import pytest
 
 from retoma.access import Access, Role
 from retoma.web import Bound, Refusal
-from retoma.web.body import Shape, read_json
+from retoma.web.body import KEYS, Shape, read_json
 from retoma.web.pages.route import _fields
+from retoma.web.request_body import LEAST, BodyLimit, RequestBody
+from retoma.web.room import Room
 from tests.web.aids import World, code_of, world
 
 THREE = "quotes,embeddings,documents"
@@ -143,6 +146,59 @@ async def test_a_stream_that_brings_nothing_is_not_waited_for(database_url):
         answer = await house.operator.post("/api/lotes/import", content=stalls())
 
         assert (408, "too_slow_request") == code_of(answer)
+
+
+async def test_an_upload_that_trickles_is_ended_however_often_it_sends(database_url):
+    async def trickle() -> AsyncIterator[bytes]:
+        for _ in range(2_000):
+            yield b"a"
+            await asyncio.sleep(0.01)
+
+    quick = Bound(seconds=0.5, per_key=1e6, per_address=1e6)
+    async with world(database_url, applications=THREE, bound=quick) as house:
+        began = asyncio.get_running_loop().time()
+        answer = await house.operator.post("/api/lotes/import", content=trickle())
+        took = asyncio.get_running_loop().time() - began
+
+    assert (408, "too_slow_request") == code_of(answer)
+    assert f"at least {int(0.5 * LEAST)} bytes" in answer.json()["detail"]
+    assert took < 10
+
+
+async def test_time_that_the_application_takes_for_a_piece_is_not_its_senders():
+    pieces = [b"a"] * 5
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
+
+    limit = BodyLimit(size=100, seconds=0.5)
+    body = RequestBody(receive, {"path": "/"}, {}, limit, Room())
+    while pieces:
+        await body.receive()
+        await asyncio.sleep(0.2)
+
+
+async def test_an_upload_has_the_whole_time_again_after_enough_bytes():
+    loop = asyncio.get_running_loop()
+    limit = BodyLimit(size=1 << 20, seconds=2.0)
+
+    async def receive() -> dict[str, object]:
+        await asyncio.sleep(0.5)
+        return {"type": "http.request", "body": b"a" * limit.least, "more_body": True}
+
+    body = RequestBody(receive, {"path": "/"}, {}, limit, Room())
+    began = loop.time()
+    while loop.time() < began + 1.5 * limit.seconds:
+        await body.receive()
+
+
+def test_one_object_has_fewer_keys_than_all_of_a_large_body():
+    shape = Shape(keys=2 * KEYS)
+    whole = json.dumps({f"a{n}": 1 for n in range(KEYS)})
+    read_json(f"[{whole}, {{}}]".encode(), shape)
+    with pytest.raises(Refusal) as refused:
+        read_json(f'{whole[:-1]}, "b": 1}}'.encode(), shape)
+    assert "an object in it has more than 10000 keys" in refused.value.detail
 
 
 def test_a_flaw_is_named_by_its_path():

@@ -77,7 +77,7 @@ async def test_who_was_drained_begins_no_new_life_although_its_boot_is_lost_mean
         async with running(house.app, grace=60.0, lease=60.0, beat=0.1) as run:
             await begun.wait()
             me = (await the_runner(house))["boot"]
-            await house.app.drain_runner(me)
+            await house.app.runners.drain(me)
             await eventually(lambda: in_state(house, "leaving"))
             await (await house.app.database()).write(
                 lambda tx: store.move_runner(tx, me, "lost", actor="test"), verb="test"
@@ -85,7 +85,7 @@ async def test_who_was_drained_begins_no_new_life_although_its_boot_is_lost_mean
             async with asyncio.timeout(60):
                 await run
 
-        assert [me] == [each.boot for each in await house.app.runners()]
+        assert [me] == [each.boot for each in await house.app.runners.list()]
 
 
 async def test_a_bell_that_is_lost_is_made_up_for_by_the_beat(database_url):
@@ -106,7 +106,7 @@ async def test_a_bell_that_is_lost_is_made_up_for_by_the_beat(database_url):
 
         assert heartbeat.beat()
         assert [] == told
-        await house.app.drain_runner("me", actor="Olga")
+        await house.app.runners.drain("me", actor="Olga")
         assert [True, True] == [heartbeat.beat(), heartbeat.beat()]
 
         assert ["drain"] == told  # once, however often it is heard
@@ -120,7 +120,7 @@ async def test_e29_who_was_told_to_leave_before_it_listened_hears_of_it(database
     async with world(database_url) as house:
         database = await house.app.database()
         await boot(database, "me")
-        await house.app.drain_runner("me", actor="Olga")
+        await house.app.runners.drain("me", actor="Olga")
         heard, died = threading.Event(), list[BaseException]()
         heartbeat = Heartbeat(
             database,

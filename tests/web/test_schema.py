@@ -31,6 +31,7 @@ from tests.roles import roles
 from tests.web import rejections
 from tests.web.aids import ROOT_KEY, served
 from tests.web.living import APPLICATIONS
+from tests.web.refusals import refusals
 
 GATE = 250  # cases on each of the two databases
 SOAK = 5_000
@@ -209,9 +210,8 @@ enabled = false
 def examine_everything(folder: Path, url: str, seed: int, *words: str) -> None:
     """Let schemathesis itself ask `retoma serve` with every application."""
     (folder / "schemathesis.toml").write_text(CONFIG)
-    with program(
-        folder, "serve", RETOMA_APPLICATIONS=APPLICATIONS, RETOMA_DATABASE_URL=url
-    ) as running:
+    house = {"RETOMA_APPLICATIONS": APPLICATIONS, "RETOMA_DATABASE_URL": url}
+    with program(folder, "serve", module="tests.web.unlimited", **house) as running:
         command = [str(Path(sys.executable).with_name("schemathesis")), "run"]
         command += [f"{running.origin}/openapi.json", "--seed", str(seed), "--checks", "all"]
         command += ["--exclude-checks", "positive_data_acceptance", "--continue-on-failure"]
@@ -248,13 +248,60 @@ def test_no_case_of_any_check_breaks_any_application(tmp_path):
 @pytest.mark.parametrize("which", range(FRESH))
 def test_no_case_of_a_fresh_seed_breaks_any_application(tmp_path, database_url, which):
     """Seeds nobody has tried: the one that breaks something is in what is printed."""
-    examine_everything(tmp_path, database_url, secrets.randbelow(2**32), "--max-examples", "20")
+    seed = secrets.randbelow(2**32)
+    print(f"seed {seed}")
+    examine_everything(tmp_path, database_url, seed, "--max-examples", "20")
 
 
 def test_the_page_of_rejections_is_what_the_tests_take():
     assert rejections.written() == rejections.PAGE.read_text(encoding="utf-8"), (
         f"write it anew: {rejections.AGAIN}"
     )
+
+
+def test_every_sentence_by_which_the_code_refuses_a_request_has_its_row():
+    assert [] == rejections.unlisted(), f"give each a row in {rejections.__name__}"
+    assert [] == rejections.outdated()
+
+
+def test_sentences_are_found_wherever_they_come_from(tmp_path):
+    (tmp_path / "door.py").write_text(
+        """
+NO_NAME = say("it has no name")
+
+class Ours(BadInput): ...
+
+def check(name):
+    if not name:
+        raise Ours(NO_NAME)
+    why = say("is odd: {why}", why=_odd(name))
+    raise BadInput(why)
+
+def _odd(name):
+    return say("has {n} letters", n=len(name))
+
+def refuse(sentence):
+    raise Refusal("bad_input", sentence)
+
+def look(name):
+    refuse(say("handed on to who refuses"))
+    say("only shown to somebody")
+    raise Refusal("not_found", say("there is no {name}", name=name))
+""",
+        encoding="utf-8",
+    )
+
+    assert {
+        "it has no name",
+        "is odd: {why}",
+        "has {n} letters",
+        "handed on to who refuses",
+    } == refusals(tmp_path).keys()
+
+
+def test_a_sentence_is_known_whatever_stands_in_it():
+    reason = "matches.proxies is text of 0 to 200 characters, not 'a\n'; nothing was changed"
+    assert [] == rejections.unknown_reasons({"detail": reason})
 
 
 def test_a_reason_that_is_not_in_the_table_is_named():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from retoma.access import token
 from retoma.access.model import (
@@ -20,7 +20,8 @@ from retoma.access.model import (
 from retoma.access.names import skeleton
 from retoma.access.token import Given, Made
 from retoma.codec import decode, encode
-from retoma.db import Row, Statement, Transaction, moment, statement
+from retoma.db import Row, Transaction, moment
+from retoma.db.statements import Statements
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.store import now, tell
 from retoma.words import say
@@ -34,38 +35,7 @@ KEPT: Final = 30 * 86_400.0  # seconds that what is over stays to be looked at
 EVERY: Final = 1_000_000_000  # rows of a list, for whoever wants no pages
 
 
-def verb(name: str) -> Statement:
-    return statement("retoma.access.sql", name)
-
-
-ADD_KEY = verb("add_key")
-ADD_LINK = verb("add_link")
-ADD_PERSON = verb("add_person")
-ADD_SESSION = verb("add_session")
-ANY_KEY = verb("any_key")
-END_ALL_OF = verb("end_all_of")
-END_SESSION = verb("end_session")
-COUNT_DENIED = verb("count_denied")
-FIND_DENIED = verb("find_denied")
-FIND_KEY = verb("find_key")
-FIND_LINK = verb("find_link")
-FIND_PERSON = verb("find_person")
-FIND_SESSION = verb("find_session")
-FORGET_ENDED = verb("forget_ended")
-KEY_EXISTS = verb("key_exists")
-KEY_TO_REPLACE = verb("key_to_replace")
-LIST_KEYS = verb("list_keys")
-LIST_NAMES = verb("list_names")
-LIST_PEOPLE = verb("list_people")
-LIST_SESSIONS = verb("list_sessions")
-REMOVE_PERSON = verb("remove_person")
-REPLACE_KEY = verb("replace_key")
-REVOKE_KEY = verb("revoke_key")
-SEE_SESSION = verb("see_session")
-SESSION_EXISTS = verb("session_exists")
-SET_ROLE = verb("set_role")
-USE_KEY = verb("use_key")
-USE_LINK = verb("use_link")
+SQL: Final = Statements("retoma.access.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +50,14 @@ class Known:
 
 
 def list_people(tx: Transaction, *, after: str, limit: int) -> list[PersonSeen]:
-    return [
-        PersonSeen(
-            id=id_,
-            name=name,
-            role=Role(role),
-            created_at=moment(created_at),
-            keys=keys,
-            sessions=sessions,
-        )
-        for id_, name, role, created_at, keys, sessions in tx.all(
-            LIST_PEOPLE, idle=-IDLE, after=after, most=limit
-        )
-    ]
+    return tx.all(SQL.list_people, into=PersonSeen, idle=-IDLE, after=after, most=limit)
 
 
 def remove_person(tx: Transaction, name: str, *, actor: str) -> None:
-    row = tx.one(REMOVE_PERSON, name=name)
-    if row is None:
+    person = tx.one(SQL.remove_person, into=int, name=name)
+    if person is None:
         raise NotFound(say("nobody here is called {name!r}", name=name))
-    tx.run(END_ALL_OF, person=row[0])
+    tx.run(SQL.end_all_of, person=person)
     _tell(tx, actor, "person.removed", name)
 
 
@@ -128,23 +86,22 @@ def _person_invited(tx: Transaction, name: str, role: Role, *, actor: str) -> in
     if made is not None:
         return made
     id_, had = _found(tx, name)
-    if tx.one(SET_ROLE, id=id_, role=role) is not None:
+    if tx.one(SQL.set_role, id=id_, role=role) is not None:
         _tell(tx, actor, "person.role", name, {"role": role, "was": had})
     return id_
 
 
 def _added(tx: Transaction, name: str, role: Role, *, actor: str) -> int | None:
-    row = tx.one(ADD_PERSON, name=name, role=role)
-    if row is None:
-        return None
-    _check_twins(tx, name)
-    _tell(tx, actor, "person.added", name, {"role": role})
-    return cast("int", row[0])
+    made = tx.one(SQL.add_person, into=int, name=name, role=role)
+    if made is not None:
+        _check_twins(tx, name)
+        _tell(tx, actor, "person.added", name, {"role": role})
+    return made
 
 
 def _check_twins(tx: Transaction, name: str) -> None:
     looks = skeleton(name)
-    for (other,) in tx.all(LIST_NAMES):
+    for other in tx.all(SQL.list_names, into=str):
         if other != name and skeleton(other) == looks:
             raise BadInput(
                 say("{name!r} looks like {other!r}; take another name", name=name, other=other)
@@ -152,10 +109,11 @@ def _check_twins(tx: Transaction, name: str) -> None:
 
 
 def _found(tx: Transaction, name: str) -> tuple[int, Role]:
-    row = tx.one(FIND_PERSON, name=name)
-    if row is None:
+    found = tx.one(SQL.find_person, name=name)
+    if found is None:
         raise NotFound(say("{name} was removed at this very moment; ask again", name=name))
-    return row[0], Role(row[1])
+    person, role = found
+    return person, Role(role)
 
 
 # — keys —
@@ -179,33 +137,34 @@ def create_key(
 
 
 def list_keys(tx: Transaction, *, every: bool, after: Spot, limit: int) -> list[KeySeen]:
-    found = tx.all(LIST_KEYS, every=int(every), only=None, at=after.at, id=after.id, most=limit)
-    return [_key_seen(row) for row in found]
+    place = {"at": after.at, "id": after.id, "most": limit}
+    return tx.all(SQL.list_keys, into=KeySeen, every=int(every), only=None, **place)
 
 
 def get_key(tx: Transaction, key: str) -> KeySeen:
-    row = tx.one(LIST_KEYS, every=1, only=key, at=NEWEST.at, id=NEWEST.id, most=1)
-    if row is None:
+    place = {"at": NEWEST.at, "id": NEWEST.id, "most": 1}
+    found = tx.one(SQL.list_keys, into=KeySeen, every=1, only=key, **place)
+    if found is None:
         raise NotFound(say("there is no key {key}", key=key))
-    return _key_seen(row)
+    return found
 
 
 def revoke_key(tx: Transaction, key: str, *, actor: str) -> None:
     """Revoked already: the same answer again."""
-    row = tx.one(REVOKE_KEY, id=key)
-    if row is not None:
-        _tell(tx, actor, "key.revoked", f"key {key}", {"person": row[0]})
-    elif tx.one(KEY_EXISTS, id=key) is None:
+    person = tx.one(SQL.revoke_key, into=str, id=key)
+    if person is not None:
+        _tell(tx, actor, "key.revoked", f"key {key}", {"person": person})
+    elif tx.one(SQL.key_exists, id=key) is None:
         raise NotFound(say("there is no key {key}", key=key))
 
 
 def rotate_key(tx: Transaction, key: str, made: Made, overlap: float, *, actor: str) -> NewKey:
     """A successor with the same rights, for as long as the old one was made for."""
-    old = tx.one(KEY_TO_REPLACE, id=key)
+    old = tx.one(SQL.key_to_replace, id=key)
     if old is None:
         raise NotFound(say("there is no key {key}", key=key))
     person, name, role, label, created_at, expires_at = old
-    if tx.one(REPLACE_KEY, id=key, successor=made.id, overlap=overlap) is None:
+    if tx.one(SQL.replace_key, id=key, successor=made.id, overlap=overlap) is None:
         raise IllegalMove(
             say(
                 "key {key} is not good any more, or has a successor: nothing was changed; create"
@@ -215,7 +174,7 @@ def rotate_key(tx: Transaction, key: str, made: Made, overlap: float, *, actor: 
         )
     until = None
     if expires_at is not None:
-        until = now(tx) + (_at(expires_at) - _at(created_at))
+        until = now(tx) + (moment(expires_at) - moment(created_at))
     _add_key(tx, made, person, Role(role), label, until, actor)
     about = {**_about(name, role, label, until), "successor": made.id, "overlap": overlap}
     _tell(tx, actor, "key.rotated", f"key {key}", about)
@@ -223,15 +182,15 @@ def rotate_key(tx: Transaction, key: str, made: Made, overlap: float, *, actor: 
 
 
 def find_key(tx: Transaction, given: Given) -> Known | None:
-    return _known(tx.one(FIND_KEY, id=given.id, fresh=-FRESH), given)
+    return _known(tx.one(SQL.find_key, id=given.id, fresh=-FRESH), given)
 
 
 def use_key(tx: Transaction, key: str) -> None:
-    tx.run(USE_KEY, id=key, fresh=-FRESH)
+    tx.run(SQL.use_key, id=key, fresh=-FRESH)
 
 
 def any_key(tx: Transaction) -> bool:
-    return tx.one(ANY_KEY) is not None
+    return tx.one(SQL.any_key) is not None
 
 
 def _add_key(
@@ -244,7 +203,7 @@ def _add_key(
     actor: str,
 ) -> None:
     tx.run(
-        ADD_KEY,
+        SQL.add_key,
         id=made.id,
         person=person,
         role=role,
@@ -273,47 +232,29 @@ def _about(name: str, role: str, label: str, until: datetime | None) -> dict[str
     return {"person": name, "role": role, "label": label, "expires": expires}
 
 
-def _key_seen(row: Row) -> KeySeen:
-    id_, person, role, label, created, by, expires, used, revoked, successor, good = row
-    return KeySeen(
-        id=id_,
-        person=person,
-        role=Role(role),
-        label=label,
-        created_at=moment(created),
-        created_by=by,
-        expires_at=moment(expires),
-        used_at=moment(used),
-        revoked_at=moment(revoked),
-        replaced_by=successor,
-        good=bool(good),
-    )
-
-
 # — sign-in links and sessions —
 
 
 def invite(
     tx: Transaction, made: Made, name: str, role: Role, *, life: float, actor: str
 ) -> str:
-    tx.run(FORGET_ENDED, kept=-KEPT)
+    tx.run(SQL.forget_ended, kept=-KEPT)
     person = _person_invited(tx, name, role, actor=actor)
-    tx.run(ADD_LINK, id=made.id, person=person, role=role, hash=made.hash, life=life)
+    tx.run(SQL.add_link, id=made.id, person=person, role=role, hash=made.hash, life=life)
     _tell(tx, actor, "person.invited", name, {"role": role, "link": made.id})
     return made.token
 
 
 def enter(tx: Transaction, given: Given, made: Made, agent: str) -> str | None:
     """The cookie of a new session; None where the link is not good, or not any more."""
-    row = tx.one(FIND_LINK, id=given.id)
-    if not token.same(row[0] if row else None, given.hash):
+    if not token.same(tx.one(SQL.find_link, into=str, id=given.id), given.hash):
         return None
-    used = tx.one(USE_LINK, id=given.id)
+    used = tx.one(SQL.use_link, id=given.id)
     if used is None:
         return None
     person, role, name = used
     tx.run(
-        ADD_SESSION,
+        SQL.add_session,
         id=made.id,
         person=person,
         role=role,
@@ -326,56 +267,42 @@ def enter(tx: Transaction, given: Given, made: Made, agent: str) -> str | None:
 
 
 def find_session(tx: Transaction, given: Given) -> Known | None:
-    return _known(tx.one(FIND_SESSION, id=given.id, idle=-IDLE, fresh=-FRESH), given)
+    return _known(tx.one(SQL.find_session, id=given.id, idle=-IDLE, fresh=-FRESH), given)
 
 
 def see_session(tx: Transaction, session: str) -> None:
-    tx.run(SEE_SESSION, id=session, fresh=-FRESH)
+    tx.run(SQL.see_session, id=session, fresh=-FRESH)
 
 
 def list_sessions(tx: Transaction, *, after: Spot, limit: int) -> list[SessionSeen]:
-    return [
-        SessionSeen(
-            id=id_,
-            person=person,
-            role=Role(role),
-            agent=agent,
-            created_at=moment(created),
-            seen_at=moment(seen),
-            expires_at=moment(expires),
-        )
-        for id_, person, role, agent, created, seen, expires in tx.all(
-            LIST_SESSIONS, idle=-IDLE, at=after.at, id=after.id, most=limit
-        )
-    ]
+    place = {"at": after.at, "id": after.id, "most": limit}
+    return tx.all(SQL.list_sessions, into=SessionSeen, idle=-IDLE, **place)
 
 
 def end_session(tx: Transaction, session: str, *, actor: str) -> None:
     """Ended already: the same answer again."""
-    row = tx.one(END_SESSION, id=session)
-    if row is not None:
-        _tell(tx, actor, "session.ended", f"session {session}", {"person": row[0]})
-    elif tx.one(SESSION_EXISTS, id=session) is None:
+    person = tx.one(SQL.end_session, into=str, id=session)
+    if person is not None:
+        _tell(tx, actor, "session.ended", f"session {session}", {"person": person})
+    elif tx.one(SQL.session_exists, id=session) is None:
         raise NotFound(say("there is no session {session}", session=session))
 
 
 def denied(tx: Transaction, person: Person, what: str) -> None:
     """One line for each person, route and minute, however often they ask."""
-    line = tx.one(FIND_DENIED, ago=-MINUTE, actor=person.name, subject=what)
+    line = tx.one(SQL.find_denied, ago=-MINUTE, actor=person.name, subject=what)
     if line is None:
         _tell(tx, person.name, "authz_denied", what, {"role": person.role, "count": 1})
         return
-    about = decode(line[1])
-    tx.run(COUNT_DENIED, id=line[0], details=encode({**about, "count": about["count"] + 1}))
+    id_, details = line
+    about = decode(details)
+    tx.run(SQL.count_denied, id=id_, details=encode({**about, "count": about["count"] + 1}))
 
 
 def _known(row: Row | None, given: Given) -> Known | None:
     """What the row says, once the hash was compared; compared with something in any case."""
-    same = token.same(row[0] if row else None, given.hash)
-    if row is None or not same:
-        return None
-    _, allows, id_, name, may, good, stale = row
-    if not good:
+    hash_, allows, id_, name, may, good, stale = row or (None,) * 7
+    if not token.same(hash_, given.hash) or not good:
         return None
     return Known(Person(id_, name, least(Role(allows), Role(may))), bool(stale))
 
@@ -389,7 +316,3 @@ def _tell(
 ) -> None:
     text = None if details is None else encode(dict(details))
     tell(tx, actor=actor, verb=what, subject=subject, details=text)
-
-
-def _at(value: Any) -> datetime:
-    return cast("datetime", moment(value))

@@ -1,67 +1,61 @@
 """`retoma alerts`: what somebody should know of, and a hand on it."""
 
-from retoma.console.kit import ACTOR, ask, at, clean, console, print_json, table
-from retoma.engine.ops.alerts import sentence
-from retoma.engine.store.alerts import Alert
-from retoma.words import speak, tell
+from typing import Annotated, Any
+
+import typer
+
+from retoma.cli.noun import Noun, Rows
+from retoma.console.kit import at, clean
+from retoma.words import say, speak, tell
 
 
-def list_(
-    database: str | None, as_json: bool, *, in_force: bool, before: int | None, limit: int
-) -> None:
-    found = ask(database, lambda app: app.alerts(in_force=in_force, before=before, limit=limit))
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        console().print(speak("no alerts"))
-        return
-    page = table(
-        speak("alert"),
-        speak("severity"),
-        speak("rule"),
-        speak("since"),
-        speak("closed"),
-        speak("who knows"),
-        speak("what"),
-    )
-    for each in found:
-        page.add_row(
-            str(each.id),
-            str(each.severity),
-            str(each.rule),
-            at(each.since),
-            at(each.closed_at),
-            clean(_who(each)),
-            clean(tell(sentence(each))),
-        )
-    console().print(page)
-
-
-def acknowledge(database: str | None, as_json: bool, alert: int) -> None:
-    seen = ask(database, lambda app: app.acknowledge_alert(alert, actor=ACTOR))
-    if as_json:
-        print_json(seen)
-    else:
-        who = clean(seen.acknowledged_by or "")
-        print(speak("alert {alert} is known to {who}", alert=alert, who=who))
-
-
-def silence(database: str | None, as_json: bool, alert: int, lasting: str) -> None:
-    seen = ask(database, lambda app: app.silence_alert(alert, lasting, actor=ACTOR))
-    if as_json:
-        print_json(seen)
-    else:
-        print(
-            speak(
-                "alert {alert}: nobody is told before {until}",
-                alert=alert,
-                until=at(seen.silenced_until),
-            )
-        )
-
-
-def _who(alert: Alert) -> str:
+def who_knows(alert: Any) -> str:
     if alert.silent:
         return speak("silent until {until}", until=at(alert.silenced_until))
     return alert.acknowledged_by or ""
+
+
+def told(alert: Any) -> str:
+    from retoma.services.alerts import sentence
+
+    return tell(sentence(alert))
+
+
+alerts = Noun("alerts")
+alerts.verb(
+    "list_alerts",
+    "list",
+    shows=Rows(
+        (
+            *(say("alert"), say("severity"), say("rule"), say("since")),
+            *(say("closed"), say("who knows"), say("what")),
+        ),
+        lambda each: (
+            *(each.id, each.severity, each.rule, each.since, each.closed_at),
+            *(who_knows(each), told(each)),
+        ),
+        none=say("no alerts"),
+    ),
+    takes={"every": Annotated[bool, typer.Option("--all", help="Also those that are closed.")]},
+)
+alerts.verb(
+    "acknowledge_alert",
+    "acknowledge",
+    shows=lambda seen, given: speak(
+        "alert {alert} is known to {who}",
+        alert=given.alert,
+        who=clean(seen.acknowledged_by or ""),
+    ),
+)
+alerts.verb(
+    "silence_alert",
+    "silence",
+    shows=lambda seen, given: speak(
+        "alert {alert}: nobody is told before {until}",
+        alert=given.alert,
+        until=at(seen.silenced_until),
+    ),
+    takes={
+        "lasting": Annotated[str, typer.Option("--for", metavar="LENGTH", help="Such as 2h.")]
+    },
+)

@@ -9,10 +9,10 @@ from retoma.bootstrap import build_vault
 from retoma.bundle import PURPOSE, Bundle
 from retoma.cli.backup import id_of
 from retoma.console.kit import ask, print_json
-from retoma.engine.query import Subject
 from retoma.engine.rules.errors import BadInput
 from retoma.library import Retoma
 from retoma.secret import Secret
+from retoma.services.audit import Subject
 from retoma.settings import Settings
 from retoma.vault import EnvKeys, KeyFile, Signer, key_file, signer_with
 from retoma.words import say, speak, tell

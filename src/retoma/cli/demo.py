@@ -231,7 +231,9 @@ class _Demo:
         return [job for job in running if job.runner in boots]
 
     async def _boots_of(self, runner: RunnerProcess) -> set[str]:
-        return {each.boot for each in await self._stage.app.runners() if each.pid == runner.pid}
+        return {
+            each.boot for each in await self._stage.app.runners.list() if each.pid == runner.pid
+        }
 
     async def _taken_over(self, orphans: list[Job]) -> None:
         while orphans := [each for each in orphans if await _is_orphan(self._stage.app, each)]:

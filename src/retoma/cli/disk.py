@@ -2,7 +2,7 @@
 
 from retoma import settings
 from retoma.console.kit import ask, at, clean, console, print_json, table
-from retoma.disk import DiskSeen, disk_seen
+from retoma.services.disk import DiskSeen, disk_seen
 from retoma.words import speak
 
 UNITS = ("B", "kB", "MB", "GB", "TB")

@@ -1,264 +1,296 @@
 """`retoma jobs`: look at jobs, and steer them."""
 
-import asyncio
-import json
-from typing import Any
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.table import Table
+import typer
 
+from retoma.cli.noun import Noun, Rows
 from retoma.console.kit import (
-    ACTOR,
     ask,
     at,
+    cell,
     clean,
     console,
     job_document,
     json_line,
-    print_json,
-    table,
+    print_rows,
 )
-from retoma.engine.ports import Clock
-from retoma.engine.query import AttemptSeen, Event, StepSeen
-from retoma.engine.rules.errors import BadInput
-from retoma.engine.rules.job import Job
-from retoma.engine.rules.states import State
-from retoma.library import Retoma
+from retoma.console.options import AsJson, Database, Id
 from retoma.words import say, speak, tell
+
+if TYPE_CHECKING:
+    from retoma.library import Retoma
+    from retoma.services.jobs import Event, Job, JobDetails, Pace, State
 
 LOOK = 0.5  # seconds between two looks at a timeline that is followed
 VALUE = 60  # characters of a value that a table shows
+OF_KIND = "Only jobs of this kind."
+
+LISTED = Rows(
+    (
+        *(say("id"), say("kind"), say("state"), say("batch"), say("at")),
+        *(say("tries"), say("created"), say("ended")),
+    ),
+    lambda job: (
+        *(job.id, job.kind, stands(job), job.batch, job.checkpoint),
+        *(job.failures, job.created_at, job.ended_at),
+    ),
+    none=say("no such jobs"),
+    more=lambda last: say("older ones: --before {id}", id=last.id),
+)
 
 
-def list_(database: str | None, as_json: bool, *, limit: int, **which: Any) -> None:
-    found = ask(database, lambda app: app.jobs(limit=limit, **which))
-    if as_json:
-        print_json([job_document(job) for job in found])
-        return
-    if not found:
-        console().print(speak("no such jobs"))
-        return
-    out = console()
-    out.print(jobs_table(found))
-    if len(found) == limit:
-        out.print(speak("older ones: --before {id}", id=found[-1].id))
+def stands(job: "Job") -> str:
+    because = job.reason or job.code
+    return f"{job.state} ({because})" if because else str(job.state)
 
 
-def jobs_table(jobs: list[Job]) -> Table:
-    page = table(
-        speak("id"),
-        speak("kind"),
-        speak("state"),
-        speak("batch"),
-        speak("at"),
-        speak("tries"),
-        speak("created"),
-        speak("ended"),
+jobs = Noun("jobs")
+jobs.verb(
+    "list_jobs",
+    "list",
+    shows=LISTED,
+    takes={"state": "Only jobs in this state.", "kind": OF_KIND},
+)
+
+
+def show_details(found: "JobDetails", _: SimpleNamespace) -> None:
+    print_facts(job_document(found.job))
+    show_table(
+        (say("step"), say("key"), say("state"), say("epoch"), say("saved"), say("value")),
+        [
+            (
+                each.name if each.version == 1 else f"{each.name} v{each.version}",
+                *(each.key, each.state, each.epoch, each.saved_at, short(each.value)),
+            )
+            for each in found.steps
+        ],
     )
-    for job in jobs:
-        page.add_row(
-            str(job.id),
-            job.kind,
-            _state(job),
-            "" if job.batch is None else str(job.batch),
-            clean(job.checkpoint or ""),
-            str(job.failures),
-            at(job.created_at),
-            at(job.ended_at),
-        )
-    return page
-
-
-def show(database: str | None, as_json: bool, id_: int) -> None:
-    async def everything(
-        app: Retoma,
-    ) -> tuple[Job, list[StepSeen], list[AttemptSeen], list[Event]]:
-        job = await app.get(id_)  # first: an unknown id is said, not shown as an empty page
-        return (job, *await asyncio.gather(app.steps(id_), app.attempts(id_), app.events(id_)))
-
-    job, steps, attempts, events = ask(database, everything)
-    if as_json:
-        print_json(
-            {
-                **job_document(job),
-                "steps": steps,
-                "attempts": attempts,
-                "events": events,
-            }
-        )
-        return
-    out = console()
-    out.print(_facts(job))
-    for page in (_steps(steps), _attempts(attempts), _events(events)):
-        if page.row_count:
-            out.print()
-            out.print(page)
-
-
-def explain(database: str | None, as_json: bool, id_: int) -> None:
-    why = ask(database, lambda app: app.explain(id_))
-    if as_json:
-        print_json({"job": id_, "why": tell(why)})
-    else:
-        print(clean(tell(why)))
-
-
-def retry(database: str | None, as_json: bool, id_: int, *, fresh: bool) -> None:
-    job = ask(database, lambda app: app.retry(id_, fresh=fresh, actor=ACTOR))
-    if as_json:
-        print_json(job_document(job))
-    else:
-        say_again(job, fresh=fresh)
-
-
-def say_again(job: Job, *, fresh: bool) -> None:
-    kept = speak("no step is kept") if fresh else speak("committed steps are kept")
-    print(
-        speak(
-            "job {job} waits again, generation {generation}; {kept}",
-            job=job.id,
-            generation=job.generation,
-            kept=kept,
-        )
+    show_table(
+        (say("epoch"), say("runner"), say("claimed"), say("ended"), say("how")),
+        [
+            (each.epoch, each.runner, each.claimed_at, each.ended_at, each.ended)
+            for each in found.attempts
+        ],
+    )
+    show_table(
+        ("#", say("event"), say("epoch"), say("at"), say("by"), say("details")),
+        [
+            (each.seq, each.type, each.epoch, each.at, each.actor, short(each.details))
+            for each in found.events
+        ],
     )
 
 
-def cancel(database: str | None, as_json: bool, id_: int) -> None:
-    state = ask(database, lambda app: app.cancel(id_, actor=ACTOR))
-    if as_json:
-        print_json({"job": id_, "state": state})
-    elif state is State.RUNNING:
-        print(
-            speak(
+def print_facts(facts: dict[str, Any]) -> None:
+    from retoma.console.kit import table
+
+    page = table()
+    page.add_column(style="bold")
+    page.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value not in (None, "", False):
+            page.add_row(name, cell(value))
+    console().print(page)
+
+
+def show_table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    if rows:
+        print()
+        print_rows(heads, rows)
+
+
+def short(value: object) -> str:
+    text = "" if value is None else clean(value)
+    return text if len(text) <= VALUE else f"{text[: VALUE - 1]}…"
+
+
+jobs.verb(
+    "show_job",
+    "show",
+    shows=show_details,
+    document=lambda found, _: {
+        **job_document(found.job),
+        "steps": found.steps,
+        "attempts": found.attempts,
+        "events": found.events,
+    },
+)
+jobs.verb(
+    "explain_job",
+    "explain",
+    shows=lambda found, _: clean(tell(found.why)),
+    document=lambda found, given: {"job": given.job, "why": tell(found.why)},
+)
+
+
+def told_again(job: "Job", given: SimpleNamespace) -> str:
+    kept = speak("no step is kept") if given.fresh else speak("committed steps are kept")
+    return speak(
+        "job {job} waits again, generation {generation}; {kept}",
+        job=job.id,
+        generation=job.generation,
+        kept=kept,
+    )
+
+
+def told_canceled(state: "State", given: SimpleNamespace) -> str:
+    match state:
+        case "running":
+            return speak(
                 "job {job} is running: its runner was asked, and ends it at its next step",
-                job=id_,
+                job=given.job,
             )
-        )
-    elif state is State.WAITING:
-        print(speak("job {job} ends canceled once its remote work has been stopped", job=id_))
-    else:
-        print(speak("job {job} is {state}", job=id_, state=state))
-
-
-def send_again(database: str | None, as_json: bool, id_: int) -> None:
-    job = ask(database, lambda app: app.send_again(id_, actor=ACTOR))
-    if as_json:
-        print_json(job_document(job))
-    else:
-        print(speak("job {job} waits again, and does anew what it had begun", job=id_))
-
-
-def adopt(database: str | None, as_json: bool, id_: int, found: str) -> None:
-    try:
-        value = json.loads(found)
-    except ValueError as error:
-        raise BadInput(
-            say(
-                'what it gave is given as JSON (17, or "w-17" with its quotes): {error}',
-                error=error,
+        case "waiting":
+            return speak(
+                "job {job} ends canceled once its remote work has been stopped", job=given.job
             )
-        ) from None
-    job = ask(database, lambda app: app.adopt(id_, value, actor=ACTOR))
-    if as_json:
-        print_json(job_document(job))
-    else:
-        print(speak("job {job} waits again, and goes on with what you gave it", job=id_))
+        case _:
+            return speak("job {job} is {state}", job=given.job, state=state)
 
 
-def logs(database: str | None, as_json: bool, id_: int, *, follow: bool) -> None:
-    """The timeline; followed, a line (or a JSON line) for each event until the job has ended."""
-    if not follow:
-        events = ask(database, lambda app: _timeline(app, id_))
-        if as_json:
-            print_json(events)
-        for event in () if as_json else events:
-            print(_line(event))
+jobs.verb("retry_job", "retry", shows=told_again)
+jobs.verb(
+    "cancel_job",
+    "cancel",
+    shows=told_canceled,
+    document=lambda state, given: {"job": given.job, "state": state},
+)
+jobs.verb(
+    "send_again",
+    "send-again",
+    shows=lambda _, given: speak(
+        "job {job} waits again, and does anew what it had begun", job=given.job
+    ),
+)
+jobs.verb(
+    "adopt_json",
+    "adopt",
+    shows=lambda _, given: speak(
+        "job {job} waits again, and goes on with what you gave it", job=given.job
+    ),
+    takes={
+        "found": Annotated[
+            str,
+            typer.Argument(metavar="JSON", help="The handle of its remote work, or a value."),
+        ]
+    },
+)
+
+
+@jobs.typer.command("logs")
+def logs(
+    id: Id,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
+    ] = False,
+    database: Database = None,
+    json: AsJson = False,
+) -> None:
+    """The timeline of a job, a line for each event; with --follow and --json, JSON lines."""
+    from retoma.console.kit import print_json
+    from retoma.services.jobs import list_events
+
+    if follow:
+        left = say("the job goes on without being followed")
+        ask(database, lambda app: _follow(app, id, as_json=json), interrupted=left)
         return
-    left = say("the job goes on without being followed")
-    ask(database, lambda app: _follow(app, id_, as_json=as_json), interrupted=left)
+    events = ask(database, lambda app: list_events(app, id))
+    if json:
+        print_json(events)
+    for event in () if json else events:
+        print(_line(event))
 
 
-async def _timeline(app: Retoma, id_: int) -> list[Event]:
-    await app.get(id_)  # an unknown id is said, not shown as an empty timeline
-    return await app.events(id_)
-
-
-async def _follow(app: Retoma, id_: int, *, as_json: bool) -> None:
-    clock, after = Clock(), 0
+async def _follow(app: "Retoma", job: int, *, as_json: bool) -> None:
+    after = 0
     while True:
-        job = await app.get(id_)  # first: what it was told before it ended is read after
-        for event in await app.events(id_, after=after):
+        found = await app.get(job)  # first: what it was told before it ended is read after
+        for event in await app.events(job, after=after):
             print(json_line(event) if as_json else _line(event), flush=True)
             after = event.seq
-        if job.ended:
+        if found.ended:
             return
-        await clock.sleep(LOOK)
+        await app.clock.sleep(LOOK)
 
 
-def _line(event: Event) -> str:
+def _line(event: "Event") -> str:
     epoch = "" if event.epoch is None else f" e{event.epoch}"
     details = "" if event.details is None else f"  {clean(event.details)}"
     return f"{at(event.at)}  #{event.seq}{epoch} {event.type} {event.actor or ''}{details}".rstrip()
 
 
-def _state(job: Job) -> str:
-    because = job.reason or job.code
-    return f"{job.state} ({clean(because)})" if because else str(job.state)
+# — all jobs at once —
 
 
-def _facts(job: Job) -> Table:
-    page = table()
-    page.add_column(style="bold")
-    page.add_column(overflow="fold")
-    for name, value in job_document(job).items():
-        if value not in (None, "", False):
-            page.add_row(name, at(value) if hasattr(value, "strftime") else clean(value))
-    return page
+def show_counts(found: "dict[str, dict[State, int]]", _: SimpleNamespace) -> None:
+    from retoma.engine.rules.states import State
+
+    if not found:
+        console().print(speak("no jobs"))
+        return
+    rows = [
+        (kind, *(states.get(state, "") for state in State)) for kind, states in found.items()
+    ]
+    print_rows((say("kind"), *State), rows)
 
 
-def _steps(steps: list[StepSeen]) -> Table:
-    page = table(
-        speak("step"),
-        speak("key"),
-        speak("state"),
-        speak("epoch"),
-        speak("saved"),
-        speak("value"),
+def show_pace(found: "Pace", _: SimpleNamespace) -> None:
+    if not found.minutes:
+        console().print(speak("nothing moved"))
+        return
+    print_rows(
+        (say("minute"), say("kind"), say("state"), say("jobs")),
+        [(each.at, each.kind, each.state, each.jobs) for each in found.minutes],
     )
-    for step in steps:
-        name = step.name if step.version == 1 else f"{step.name} v{step.version}"
-        page.add_row(
-            clean(name),
-            clean(step.key),
-            step.state,
-            str(step.epoch),
-            at(step.saved_at),
-            _short(step.value),
-        )
-    return page
-
-
-def _attempts(attempts: list[AttemptSeen]) -> Table:
-    page = table(
-        speak("epoch"), speak("runner"), speak("claimed"), speak("ended"), speak("how")
+    show_table(
+        (say("kind"), say("done"), say("mean"), "p50", "p95"),
+        [
+            (
+                *(each.kind, each.attempts),
+                *(f"{length:.3g} s" for length in (each.mean, each.p50, each.p95)),
+            )
+            for each in found.durations
+        ],
     )
-    for each in attempts:
-        page.add_row(
-            str(each.epoch), each.runner, at(each.claimed_at), at(each.ended_at), each.ended
-        )
-    return page
 
 
-def _events(events: list[Event]) -> Table:
-    page = table(
-        "#", speak("event"), speak("epoch"), speak("at"), speak("by"), speak("details")
-    )
-    for each in events:
-        epoch = "" if each.epoch is None else str(each.epoch)
-        details = "" if each.details is None else _short(str(each.details))
-        page.add_row(str(each.seq), each.type, epoch, at(each.at), each.actor or "", details)
-    return page
-
-
-def _short(text: str | None) -> str:
-    text = clean(text or "")
-    return text if len(text) <= VALUE else f"{text[: VALUE - 1]}…"
+jobs.verb("count_jobs", "counts", shows=show_counts)
+jobs.verb(
+    "show_funnel",
+    "funnel",
+    shows=Rows(
+        (say("kind"), say("state"), say("checkpoint"), say("jobs"), say("oldest")),
+        lambda each: (
+            *(each.kind, each.state, each.checkpoint or "—", each.jobs),
+            f"{each.oldest:.0f} s",
+        ),
+        none=say("nothing runs and nothing is parked"),
+    ),
+    takes={"kind": OF_KIND},
+)
+jobs.verb(
+    "list_stuck",
+    "stuck",
+    shows=Rows(
+        (
+            *(say("job"), say("kind"), say("batch"), say("checkpoint")),
+            *(say("runner"), say("quiet for"), say("why")),
+        ),
+        lambda each: (
+            *(each.job, each.kind, each.batch, each.checkpoint or "—", each.runner),
+            f"{each.quiet:.0f} s",
+            speak("its runner's lease is over") if each.orphan else speak("no progress"),
+        ),
+        none=say("everything that runs moves"),
+    ),
+    takes={"quiet": "Without progress for so long: 90s, 10m."},
+)
+jobs.verb(
+    "show_pace",
+    "pace",
+    shows=show_pace,
+    takes={"last": "How far back: 15m, 6h.", "kind": OF_KIND},
+)

@@ -114,7 +114,7 @@ def _imported(module: str) -> Any:
 
 def run_on_the_quickest_loop(main: Coroutine[Any, Any, None]) -> None:
     try:
-        import uvloop  # noqa: PLC0415 — not every platform has a wheel of it
+        import uvloop
     except ImportError:
         factory = None
     else:

@@ -211,6 +211,6 @@ async def housekeeping(house: House) -> AsyncIterator[None]:
 
 async def _tidy(house: House) -> None:
     while True:
-        while await house.retoma.forget_answers():
+        while await house.retoma.retention.forget_answers():
             await house.retoma.clock.give_way()
         await house.retoma.clock.sleep(TIDY)

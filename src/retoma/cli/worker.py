@@ -98,11 +98,11 @@ def _config(wanted: Wanted) -> Config:
 def _browser(chromium: str | None) -> Callable[..., Way]:
     """The one that was named, else one on the PATH, else the one that playwright has installed."""
     try:
-        from retoma.chromium import (  # noqa: PLC0415 — an extra
+        from retoma.chromium import (
             installed_by_playwright,
             program,
         )
-        from retoma.programs.worker.browser import (  # noqa: PLC0415 — an extra
+        from retoma.programs.worker.browser import (
             BrowserWay,
         )
     except ImportError:

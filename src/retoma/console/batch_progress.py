@@ -1,16 +1,15 @@
 """How far a batch is, for every verb that waits for one or shows one."""
 
-from typing import Any
-
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from retoma.console.exits import Exit, Stop
-from retoma.console.kit import ask, clean, console, print_json
+from retoma.console.kit import ask, clean, console, format_counts, print_json
 from retoma.engine.ops.batches import LOOK, Batch, Progress
 from retoma.engine.ports import Clock
 from retoma.engine.rules.states import State
 from retoma.library import Retoma
+from retoma.services.batches import seen_of
 from retoma.words import say, speak
 
 
@@ -21,7 +20,7 @@ def watch(database: str | None, as_json: bool, id_: int) -> None:
         database, lambda app: _watched(app, id_, quiet=as_json), interrupted=left
     )
     if as_json:
-        print_json(batch_document(batch, progress))
+        print_json(seen_of(batch, progress).document)
     else:
         print(
             speak(
@@ -42,14 +41,9 @@ def watch(database: str | None, as_json: bool, id_: int) -> None:
         )
 
 
-async def read_progress(app: Retoma, id_: int) -> tuple[Batch, Progress]:
-    """Read a batch and how far it is."""
-    batch = await app.batch(id_)
-    return batch, await batch.progress()
-
-
 async def _watched(app: Retoma, id_: int, *, quiet: bool) -> tuple[Batch, Progress]:
-    batch, progress = await read_progress(app, id_)
+    batch = await app.batches.get(id_)
+    progress = await batch.progress()
     out = console()
     columns = (
         TextColumn(clean(batch.name), markup=False),
@@ -72,27 +66,6 @@ async def _watched(app: Retoma, id_: int, *, quiet: bool) -> tuple[Batch, Progre
                 eta=speak("{left} left", left=format_eta(progress)),
             )
     return batch, progress
-
-
-def batch_document(batch: Batch, progress: Progress) -> dict[str, Any]:
-    """Return what `--json` prints of a batch."""
-    return {
-        "id": batch.id,
-        "name": batch.name,
-        "kind": batch.kind,
-        "total": progress.total,
-        "ended": progress.ended,
-        "share": progress.share,
-        "finished": progress.finished,
-        "state": progress.state,
-        "eta_seconds": None if progress.eta is None else progress.eta.total_seconds(),
-        "counts": {str(state): n for state, n in progress.counts.items()},
-    }
-
-
-def format_counts(counts: dict[State, int]) -> str:
-    """Return the number of jobs in each state, as a line."""
-    return " · ".join(f"{n} {state}" for state, n in counts.items()) or speak("empty")
 
 
 def format_eta(progress: Progress) -> str:

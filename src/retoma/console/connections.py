@@ -36,6 +36,9 @@ TELL: Final = 60.0  # seconds between two log lines about connections that were 
 SPARE: Final = 200  # descriptors for files, databases and children
 WANTED: Final = 65_536  # descriptors, where the system allows so many
 SLOWEST: Final = 1_024  # bytes a second that a client reads at least
+WAITING: Final = (
+    16 * 1024
+)  # bytes that wait for a client before its answer does; each connection may hold so many
 SMALL: Final = 64  # bytes that a piece of a body has on average at least …
 PIECES: Final = 1_000  # … once there were so many: each piece costs time, however small it is
 
@@ -204,6 +207,7 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=WAITING)
         if self.connections_.admit(self, self.client[0] if self.client else ""):
             self._await_head()
         else:

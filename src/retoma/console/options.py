@@ -1,6 +1,7 @@
 """What many verbs take, said once."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +20,9 @@ Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=LARGEST)]
 Before = Annotated[
     int | None,
     typer.Option(metavar="ID", min=1, max=LARGEST, help="Older than this id: the next page."),
+]
+OfBatch = Annotated[
+    int | None, typer.Option(metavar="ID", min=1, max=LARGEST, help="Only of this batch.")
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Why = Annotated[str, typer.Option(help="The reason; it is shown and kept.")]
@@ -40,6 +44,25 @@ Role = Annotated[str, typer.Option(help="viewer, operator or admin.")]
 Host = Annotated[str, typer.Option(help="Where to listen.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")]
 WithParent = Annotated[bool, typer.Option("--leave-with-parent", hidden=True)]
+
+# By the name of a service's parameter: what must be typed, and what may be.
+ARGUMENTS: Mapping[str, Any] = {
+    **dict.fromkeys(("job", "batch", "alert"), Id),
+    **dict.fromkeys(("name", "pool", "schedule", "breaker"), Name),
+    "person": Who,
+    "key": Key,
+    "thing": Thing,
+    "things": Things,
+    "why": Why,
+}
+OPTIONS: Mapping[str, Any] = {
+    "before": Before,
+    "limit": Limit,
+    "fresh": Fresh,
+    "codes": Codes,
+    "role": Role,
+    "batch": OfBatch,
+}
 
 
 def group(about: str) -> typer.Typer:

@@ -19,19 +19,19 @@ from retoma.db.database import (
     Interrupted,
     Lane,
     ReplyLost,
-    Row,
     Transaction,
     Unfit,
     from_driver,
-    moment,
 )
 from retoma.db.names import quoted
+from retoma.db.rows import NO_COLUMN, Json, Row, moment, seconds_between, seconds_until
 from retoma.db.statements import Statement, adhoc, statement, verbatim
 from retoma.words import say
 
 __all__ = [
     "EVERYTHING",
     "MOVABLE_CLOCK",
+    "NO_COLUMN",
     "Away",
     "BadRow",
     "Busy",
@@ -40,6 +40,7 @@ __all__ = [
     "DatabaseError",
     "Full",
     "Interrupted",
+    "Json",
     "Lane",
     "ReplyLost",
     "Row",
@@ -54,6 +55,8 @@ __all__ = [
     "moment",
     "open",
     "quoted",
+    "seconds_between",
+    "seconds_until",
     "statement",
     "verbatim",
 ]

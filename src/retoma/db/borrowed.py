@@ -14,8 +14,9 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.types.string import TextLoader
 
-from retoma.db.database import Call, Row, Unfit
+from retoma.db.database import Call, Transaction, Unfit
 from retoma.db.postgres import CHANNEL, SCHEMA, Moments, translated
+from retoma.db.rows import Row
 from retoma.db.statements import Statement
 from retoma.words import say
 
@@ -94,7 +95,7 @@ def _checked(connection: object) -> "psycopg.Connection[Any]":
     return connection
 
 
-class Borrowed:
+class Borrowed(Transaction):
     """As a transaction of ours, without a commit."""
 
     dialect = "postgres"
@@ -103,16 +104,9 @@ class Borrowed:
         self._cursor = cursor
         self._topics: set[str] = set()
 
-    def run(self, statement: Statement, **params: Any) -> int:
-        self._execute(statement, params)
+    def run(self, statement: Statement, /, **params: Any) -> int:
+        self.ask(statement, params)
         return self._cursor.rowcount
-
-    def one(self, statement: Statement, **params: Any) -> Row | None:
-        rows = self._execute(statement, params)
-        return rows[0] if rows else None
-
-    def all(self, statement: Statement, **params: Any) -> list[Row]:
-        return self._execute(statement, params)
 
     def for_caller(self, statement: Statement, **_: Any) -> tuple[list[Row], int]:
         raise Unfit(
@@ -123,7 +117,7 @@ class Borrowed:
         )
 
     def together(self, calls: Iterable[Call]) -> list[list[Row]]:
-        return [self._execute(call.statement, call.params) for call in calls]
+        return [self.ask(call.statement, call.params) for call in calls]
 
     def finish(self, *calls: Call) -> list[list[Row]]:
         return self.together(calls)
@@ -136,7 +130,7 @@ class Borrowed:
         for topic in sorted(self._topics):
             self._cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, topic], prepare=False)
 
-    def _execute(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
+    def ask(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
         rows: list[Row] = []
         for text in statement.postgres:
             self._cursor.execute(text.sql, params, prepare=False)

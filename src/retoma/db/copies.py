@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from retoma.db.database import EPOCH, Transaction, Unfit, moment
+from retoma.db.database import Transaction, Unfit
 from retoma.db.migrations import ENGINE, HAS_TABLE, Room, bring_to
 from retoma.db.names import quoted
 from retoma.db.statements import Statement, adhoc, verbatim
@@ -129,9 +129,9 @@ def _about(tx: Transaction, ids: Mapping[str, int]) -> About:
     if tx.one(HAS_TABLE) is None:
         raise Unfit(say("there is no schema of retoma in this database, and nothing to copy"))
     [(database,)] = tx.all(DATABASE)
-    [(now,)] = tx.all(AT)
-    applied = tuple(Applied(*row) for row in tx.all(APPLIED))
-    return About(tx.dialect, database, moment(now) or EPOCH, applied, ids)
+    [now] = tx.all(AT, into=datetime)
+    applied = tuple(tx.all(APPLIED, into=Applied))
+    return About(tx.dialect, database, now, applied, ids)
 
 
 # — SQLite —

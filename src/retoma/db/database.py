@@ -7,21 +7,15 @@ the first call provably changed nothing, so it must have no effect but its state
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
+from retoma.db.rows import Row, Rows
 from retoma.db.statements import Statement
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 OURS = 0x52544D41  # "RTMA", SQLite's application_id
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# What Python's calendar cannot hold is read as its first or last day, with room for any time zone:
-# one row that somebody wrote by hand must not keep a whole list from being read.
-EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
-LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 EVERYTHING = "*"  # a topic: anything may have rung while nobody listened
 
 
@@ -41,19 +35,13 @@ class Call:
     params: dict[str, Any]
 
 
-class Transaction(Protocol):
-    """What a store function may do. Rows are tuples; zero rows is an answer."""
+class Transaction(Rows[Statement], Protocol):
+    """What a store function may do. Zero rows is an answer."""
 
     dialect: str
 
-    def run(self, statement: Statement, **params: Any) -> int:
+    def run(self, statement: Statement, /, **params: Any) -> int:
         """Run it; how many rows its last statement changed."""
-
-    def one(self, statement: Statement, **params: Any) -> Row | None:
-        """Its first row."""
-
-    def all(self, statement: Statement, **params: Any) -> list[Row]:
-        """All its rows."""
 
     def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
         """One statement of a caller's own, on the caller's tables: its rows, how many it changed."""
@@ -164,20 +152,3 @@ def from_driver(error: BaseException) -> bool:
 def no_room(said: str) -> str:
     """What a database says when it is full, for the person who must make room."""
     return f"there is no room left in the database, and nothing was changed: {said}"
-
-
-def moment(value: int | datetime | None) -> datetime | None:
-    """A time as the database gives it (SQLite: microseconds), as an aware datetime."""
-    if not isinstance(value, int):
-        return value
-    if not EARLIEST_MICROSECONDS <= value <= LATEST_MICROSECONDS:
-        return LATEST if value > 0 else EARLIEST
-    return EPOCH + timedelta(microseconds=value)
-
-
-def microseconds(at: datetime) -> int:
-    """The other way: SQLite stores times as microseconds since 1970, UTC."""
-    return (at - EPOCH) // timedelta(microseconds=1)
-
-
-EARLIEST_MICROSECONDS, LATEST_MICROSECONDS = microseconds(EARLIEST), microseconds(LATEST)

@@ -270,6 +270,18 @@ def _refuse_strangers(tx: Transaction) -> None:
 
 
 def _refuse_unknown(applied: dict[int, str], known: list[Migration]) -> None:
+    """Raise where the database was made by a newer retoma, or by one from before the first release."""
+    for each in known:
+        if applied.get(each.number, each.checksum) != each.checksum:
+            raise Unfit(
+                say(
+                    "the database was made by a retoma from before the first release, whose"
+                    " migration {number} ({name}) was another one: make a new database, or use"
+                    " the retoma that made this one",
+                    number=each.number,
+                    name=each.name,
+                )
+            )
     newest = max((each.number for each in known), default=0)
     beyond = max(applied, default=0)
     if beyond > newest:
@@ -343,7 +355,7 @@ NAME_DATABASE = adhoc(
     "INSERT INTO meta VALUES ('database', lower(hex(randomblob(16)))) ON CONFLICT DO NOTHING",
     "INSERT INTO meta VALUES ('database', gen_random_uuid()) ON CONFLICT DO NOTHING",
 )
-APPLIED = adhoc("SELECT number, name FROM retoma_migrations WHERE room = :room")
+APPLIED = adhoc("SELECT number, checksum FROM retoma_migrations WHERE room = :room")
 RECORD = adhoc(
     "INSERT INTO retoma_migrations VALUES (:room, :number, :name, :sum, (SELECT clock()))",
     "INSERT INTO retoma_migrations VALUES (:room, :number, :name, :sum, clock_timestamp())",

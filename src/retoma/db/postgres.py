@@ -31,9 +31,7 @@ from psycopg.types.string import TextLoader
 
 from retoma.db.crashpoint import ReplyWithheld, crashpoint
 from retoma.db.database import (
-    EARLIEST,
     EVERYTHING,
-    LATEST,
     Away,
     BadRow,
     Busy,
@@ -43,7 +41,6 @@ from retoma.db.database import (
     Interrupted,
     Lane,
     ReplyLost,
-    Row,
     Transaction,
     Unfit,
     no_room,
@@ -51,6 +48,7 @@ from retoma.db.database import (
 from retoma.db.one_thread import OneThread
 from retoma.db.patience import PATIENCE, patiently
 from retoma.db.poll import wait_readable
+from retoma.db.rows import EARLIEST, LATEST, Row
 from retoma.db.statements import Statement, adhoc
 from retoma.db.unfinished import (
     END_SECONDS,
@@ -271,7 +269,11 @@ class Postgres:
             return
         pulse = self._lines[Lane.PULSE]
         try:
-            told = {"pid": asked.pid, "began": asked.began, "lately": self._answer}
+            told: dict[str, Any] = {
+                "pid": asked.pid,
+                "began": asked.began,
+                "lately": self._answer,
+            }
             found = pulse.transact_in_time(lambda tx: tx.one(AT_IT, **told), "look")
         except (DatabaseError, psycopg.Error):
             found = None  # there is no way to the server at all
@@ -553,7 +555,7 @@ class _Line:
         self._backend = None
 
 
-class PostgresTransaction:
+class PostgresTransaction(Transaction):
     """A transaction that begins with its first statement."""
 
     dialect = "postgres"
@@ -583,14 +585,10 @@ class PostgresTransaction:
         """Whether its last statement was a caller's own."""
         return self._for_caller
 
-    def run(self, statement: Statement, **params: Any) -> int:
+    def run(self, statement: Statement, /, **params: Any) -> int:
         return self._execute(statement, params)[1]
 
-    def one(self, statement: Statement, **params: Any) -> Row | None:
-        rows = self._execute(statement, params)[0]
-        return rows[0] if rows else None
-
-    def all(self, statement: Statement, **params: Any) -> list[Row]:
+    def ask(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
         return self._execute(statement, params)[0]
 
     def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:

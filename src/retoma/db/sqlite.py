@@ -32,14 +32,13 @@ from retoma.db.database import (
     Full,
     Lane,
     ReplyLost,
-    Row,
     Transaction,
     Unfit,
-    microseconds,
     no_room,
 )
 from retoma.db.one_thread import OneThread
 from retoma.db.patience import PATIENCE, patiently
+from retoma.db.rows import Row, microseconds
 from retoma.db.statements import Statement
 from retoma.db.wakeups import Wakeups
 from retoma.db.write_lock import WriteLock
@@ -401,7 +400,7 @@ class _Ask:
             tell()
 
 
-class SqliteTransaction:
+class SqliteTransaction(Transaction):
     """A transaction of the embedded database; with `begin` it begins with its first statement."""
 
     dialect = "sqlite"
@@ -419,26 +418,19 @@ class SqliteTransaction:
         self._before_commit = before_commit
         self.topics: set[str] = set()
 
-    def run(self, statement: Statement, **params: Any) -> int:
-        self._execute(statement, params)
+    def run(self, statement: Statement, /, **params: Any) -> int:
+        self.ask(statement, params)
         return self._connection.changes()
-
-    def one(self, statement: Statement, **params: Any) -> Row | None:
-        rows = self._execute(statement, params)
-        return rows[0] if rows else None
-
-    def all(self, statement: Statement, **params: Any) -> list[Row]:
-        return self._execute(statement, params)
 
     def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
         self._begun()
         before = self._connection.total_changes()
-        rows = self._execute(statement, params)
+        rows = self.ask(statement, params)
         told = self._connection.total_changes() > before
         return rows, self._connection.changes() if told else 0
 
     def together(self, calls: Iterable[Call]) -> list[list[Row]]:
-        return [self._execute(call.statement, call.params) for call in calls]
+        return [self.ask(call.statement, call.params) for call in calls]
 
     def ring(self, topic: str) -> None:
         self.topics.add(topic)
@@ -460,7 +452,7 @@ class SqliteTransaction:
             self._cursor.execute(self._begin)
             self._begin = ""
 
-    def _execute(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
+    def ask(self, statement: Statement, params: dict[str, Any]) -> list[Row]:
         if self._begin:
             self._begun()
         bindings = _bound(params)

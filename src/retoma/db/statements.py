@@ -38,7 +38,7 @@ class Text(NamedTuple):
     answers: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # looked up by identity, which costs nothing
 class Statement:
     """One verb, ready for each database."""
 
@@ -59,6 +59,21 @@ def statement(package: str, name: str) -> Statement:
         )
     sqlite, postgres = (text or "" for text in texts)
     return adhoc(sqlite, postgres, name=name)
+
+
+class Statements:
+    """The statements of a folder by their names: `SQL.list_people`; each is read at its first use."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Statement:
+        try:
+            found = statement(self._package, name)
+        except FileNotFoundError as error:
+            raise AttributeError(str(error)) from error
+        setattr(self, name, found)
+        return found
 
 
 @cache

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from retoma.db.database import Away, Busy, ReplyLost, Row
+from retoma.db.database import Away, Busy, ReplyLost
+from retoma.db.rows import Row
 
 END_SECONDS = 5.0  # a server process that was told to end does so in milliseconds
 LOOK_AGAIN = 0.01  # seconds

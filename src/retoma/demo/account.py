@@ -11,7 +11,7 @@ from rich.table import Table
 
 from retoma.db import Statement, Transaction, verbatim
 from retoma.demo.board import Bar
-from retoma.engine.query.counters import COUNT_KINDS
+from retoma.engine.query.page import SQL
 from retoma.engine.rules.states import State
 from retoma.words import speak
 
@@ -145,7 +145,7 @@ def seen(tx: Transaction) -> Seen:
         read_back=_by_kind(tx, READ_BACK),
         refused={
             kind: int(n)
-            for kind, state, n in tx.all(COUNT_KINDS, batch=None)
+            for kind, state, n in tx.all(SQL.count_kinds, batch=None)
             if state == "refused"
         },
         lives=[

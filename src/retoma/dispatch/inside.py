@@ -16,7 +16,8 @@ from retoma.engine.handlers.kinds import Kinds
 from retoma.engine.loop_thread import LoopThread
 from retoma.engine.ports import Clock
 from retoma.engine.run.hinted import HintedRunner
-from retoma.engine.run.runner import GRACE, LET_GO, LOOK
+from retoma.engine.run.runner_options import GRACE, LET_GO
+from retoma.engine.run.running_jobs import LOOK
 from retoma.engine.store.hints import Hint
 
 T = TypeVar("T")

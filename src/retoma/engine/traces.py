@@ -4,8 +4,7 @@ The engine knows no tracer, only this. Without one nothing here is ever called: 
 span looks first whether there is somewhere for it to go.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any, Protocol
@@ -56,18 +55,3 @@ class Traces(Protocol):
 
 # Of the attempt that is told here: whoever is called by its story finds it without being handed it.
 TRACES: ContextVar[Traces | None] = ContextVar("retoma_traces", default=None)
-
-# Given a kind and what the caller said, what is kept with the job.
-Submitting = Callable[[str, str | None], AbstractContextManager[str | None]]
-
-
-def submitting(traces: Traces, here: str | None) -> Submitting:
-    """A span for each submission: below the one the caller names, else the one that is open."""
-
-    @contextmanager
-    def told(kind: str, traceparent: str | None) -> Iterator[str]:
-        name, parent = f"submit {kind}", traceparent or here
-        with traces.span(name, Side.PRODUCER, parent=parent, kind=kind) as span:
-            yield span.traceparent
-
-    return told

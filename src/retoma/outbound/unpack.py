@@ -4,6 +4,7 @@ import zlib
 
 GZIP = zlib.MAX_WBITS | 16
 PIECE = 1024 * 1024  # bytes unpacked at a time: a bomb is seen before it is large
+SLICE = 4 * 1024  # packed bytes read at a time: after each end zlib copies the rest of them
 PLAIN = ("", "identity")
 PACKED = ("gzip", "x-gzip")
 
@@ -59,6 +60,10 @@ class Body:
         return b"".join(pieces)
 
     def _unpack(self, data: bytes) -> None:
+        for at in range(0, len(data), SLICE):
+            self._unpack_slice(data[at : at + SLICE])
+
+    def _unpack_slice(self, data: bytes) -> None:
         while data and self._zlib is not None:
             if self._zlib.eof:  # gzip may be several, one after the other
                 self._zlib = zlib.decompressobj(GZIP)

@@ -15,7 +15,7 @@ from retoma.engine.ops.loop_watchdog import HeldLoops, LoopWatch
 from retoma.engine.ports import Clock, Ids, Process, Processes
 from retoma.engine.rules.job import Held
 from retoma.engine.run.heartbeat import Heartbeat, HeartbeatThread
-from retoma.engine.run.runner import House
+from retoma.engine.run.runner import RunnerParts
 from retoma.library import Retoma
 from retoma.simulation.faults import NONE, Chances, Fault, Faults
 from retoma.simulation.loop import Host, SimulatedLoop, Thread, new_loop
@@ -335,17 +335,12 @@ class SimulatedApp(Retoma):
         )
         self._member = member
         self.register_all_of(app)
-        self._ready = True  # the file has the schema
+        self.connection.use(member.database, ready=True)  # the file has the schema
 
-    def _opened(self) -> Database:
-        if self._database is None:
-            self._use(self._member.database)
-        return self._member.database
-
-    async def _house(self, kinds: Kinds, knobs: Any) -> House:
+    async def _runner_parts(self, kinds: Kinds, options: Any) -> RunnerParts:
         member = self._member
         return replace(
-            await super()._house(kinds, knobs),
+            await super()._runner_parts(kinds, options),
             processes=member.processes,
             held_loops=SimulatedHeldLoops(member),
             new_isolate=lambda: SimulatedIsolate(member),

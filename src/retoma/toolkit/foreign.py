@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from retoma.db.database import microseconds
+from retoma.db.rows import microseconds
 
 
 def named(url: str) -> str:

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from retoma.codec import encode
-from retoma.db import Row, Statement, Transaction, moment, statement
+from retoma.db import Row, Transaction, moment
+from retoma.db.statements import Statements
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.store import tell
 from retoma.vault.ref import SecretRef, Source
@@ -20,23 +21,7 @@ MOST: Final = 200  # rows of a page
 BITE: Final = 200  # secrets sealed anew in one commit
 
 
-def verb(name: str) -> Statement:
-    return statement("retoma.vault.sql", name)
-
-
-ANY_SEALED_OTHERWISE = verb("any_sealed_otherwise")
-DATABASE_ID = verb("database_id")
-FIND_SECRET = verb("find_secret")
-FIRST_SECRET_KEY = verb("first_secret_key")
-HOLD_SECRET_KEY = verb("hold_secret_key")
-LIST_SECRETS = verb("list_secrets")
-PUT_SECRET = verb("put_secret")
-REMOVE_SECRET = verb("remove_secret")
-SEALED_OTHERWISE = verb("sealed_otherwise")
-SEAL_ANEW = verb("seal_anew")
-SECRET_FACES = verb("secret_faces")
-SECRET_KEY = verb("secret_key")
-TURN_SECRET_KEY = verb("turn_secret_key")
+SQL: Final = Statements("retoma.vault.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +53,28 @@ class Sealed:
 
 
 def database_id(tx: Transaction) -> str:
-    [(id_,)] = tx.all(DATABASE_ID)
+    [(id_,)] = tx.all(SQL.database_id)
     return str(id_)
 
 
 def secret_key(tx: Transaction) -> str | None:
-    row = tx.one(SECRET_KEY)
-    return None if row is None else row[0]
+    return tx.one(SQL.secret_key, into=str)
 
 
 def held_key(tx: Transaction) -> str | None:
     """The id of the key that seals; nobody turns it meanwhile."""
-    row = tx.one(HOLD_SECRET_KEY)
-    return None if row is None else row[0]
+    return tx.one(SQL.hold_secret_key, into=str)
 
 
 def hold_key(tx: Transaction, first: str) -> str:
     """The same, and `first` where there was none."""
-    tx.run(FIRST_SECRET_KEY, key=first)
-    [(key,)] = tx.all(HOLD_SECRET_KEY)
-    return str(key)
+    tx.run(SQL.first_secret_key, key=first)
+    [key] = tx.all(SQL.hold_secret_key, into=str)
+    return key
 
 
 def turn_key(tx: Transaction, key: str) -> None:
-    tx.run(TURN_SECRET_KEY, key=key)
+    tx.run(SQL.turn_secret_key, key=key)
 
 
 def put(
@@ -103,24 +86,24 @@ def put(
     last4: str | None,
     actor: str,
 ) -> None:
-    tx.run(PUT_SECRET, **_at(place), ref=ref.text, key=key, last4=last4, actor=actor)
+    tx.run(SQL.put_secret, **_at(place), ref=ref.text, key=key, last4=last4, actor=actor)
     details = encode({"lies": ref.source})
     tell(tx, actor=actor, verb="secret.set", subject=str(place), details=details)
 
 
 def find(tx: Transaction, place: Place) -> SecretRef | None:
-    row = tx.one(FIND_SECRET, **_at(place))
-    return None if row is None else SecretRef.parse(row[0])
+    text = tx.one(SQL.find_secret, into=str, **_at(place))
+    return None if text is None else SecretRef.parse(text)
 
 
 def remove(tx: Transaction, place: Place, *, actor: str) -> None:
-    if tx.one(REMOVE_SECRET, **_at(place)) is None:
+    if tx.one(SQL.remove_secret, **_at(place)) is None:
         raise NotFound(say("{place} has no secret", place=place))
     tell(tx, actor=actor, verb="secret.removed", subject=str(place))
 
 
 def faces(tx: Transaction, table: str, column: str, rows: Sequence[str]) -> dict[str, Face]:
-    found = tx.all(SECRET_FACES, owner=table, field=column, rows=json.dumps(list(rows)))
+    found = tx.all(SQL.secret_faces, owner=table, field=column, rows=json.dumps(list(rows)))
     shown = {row: Face(set=True, last4=last4) for row, last4 in found}
     return {row: shown.get(row, Face(set=False)) for row in rows}
 
@@ -131,21 +114,21 @@ def last4(plain: str) -> str | None:
 
 
 def page(tx: Transaction, after: Place | None) -> list[SecretSeen]:
-    return [_seen(row) for row in tx.all(LIST_SECRETS, **_at(after), most=MOST)]
+    return [_seen(row) for row in tx.all(SQL.list_secrets, **_at(after), most=MOST)]
 
 
 def sealed_otherwise(tx: Transaction, key: str, after: Place | None) -> list[Sealed]:
-    rows = tx.all(SEALED_OTHERWISE, **_at(after), key=key, bite=BITE)
+    rows = tx.all(SQL.sealed_otherwise, **_at(after), key=key, bite=BITE)
     return [Sealed(Place(*place), SecretRef.parse(ref)) for *place, ref in rows]
 
 
 def any_sealed_otherwise(tx: Transaction, key: str) -> bool:
-    return tx.one(ANY_SEALED_OTHERWISE, key=key) is not None
+    return tx.one(SQL.any_sealed_otherwise, key=key) is not None
 
 
 def seal_anew(tx: Transaction, key: str, anew: Sequence[tuple[Sealed, SecretRef]]) -> int:
     rows = [{**_at(old.place), "old": old.ref.text, "new": new.text} for old, new in anew]
-    return len(tx.all(SEAL_ANEW, key=key, rows=json.dumps(rows)))
+    return len(tx.all(SQL.seal_anew, key=key, rows=json.dumps(rows)))
 
 
 def _at(place: Place | None) -> dict[str, Any]:

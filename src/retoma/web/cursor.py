@@ -5,6 +5,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from retoma.codec import digest
@@ -46,6 +47,28 @@ class Cursor:
         ):
             raise _foreign()
         return values[1:]
+
+    def read_moment(self, cursor: str | None, *sorts: type) -> Sequence[Any] | None:
+        """The same of a list by time: the first value is an instant."""
+        values = self.read(cursor, str, *sorts)
+        if values is None:
+            return None
+        try:
+            at = datetime.fromisoformat(values[0])
+        except ValueError:
+            at = None
+        if at is None or at.tzinfo is None:
+            raise Refusal("bad_cursor", say("the cursor names no instant: begin without one"))
+        return [at, *values[1:]]
+
+
+def cut(
+    stamp: Cursor, seen: Sequence[T], limit: int, place: Callable[[T], Sequence[int | str]]
+) -> tuple[list[T], str | None]:
+    """A page of what was read with one more than it has, and where the next begins."""
+    if len(seen) <= limit:
+        return [*seen], None
+    return [*seen[:limit]], stamp.write(*place(seen[limit - 1]))
 
 
 def turned(

@@ -29,6 +29,17 @@ def _why(error: dict[str, Any]) -> Said:
             return say("is not known here")
         case "value_error" if isinstance(ctx.get("error"), ValueError):
             return _own(ctx["error"])
+        case "enum" | "literal_error":
+            return say("is none of {known}", known=ctx["expected"].replace(" or ", ", "))
+        case "json_invalid":
+            return say("is no JSON")
+        case kind:
+            return _out_of_bounds(kind, ctx) or _of_type(kind)
+
+
+def _out_of_bounds(kind: str, ctx: dict[str, Any]) -> Said | None:
+    """A number or a length that is too small or too large; None where the reason is another."""
+    match kind:
         case "greater_than_equal":
             return say("is less than {least}", least=ctx["ge"])
         case "less_than_equal":
@@ -43,12 +54,8 @@ def _why(error: dict[str, Any]) -> Said:
             return say("is shorter than {least}", least=ctx["min_length"])
         case "string_too_long":
             return say("is longer than {most}", most=ctx["max_length"])
-        case "enum" | "literal_error":
-            return say("is none of {known}", known=ctx["expected"].replace(" or ", ", "))
-        case "json_invalid":
-            return say("is no JSON")
-        case kind:
-            return _of_type(kind)
+        case _:
+            return None
 
 
 def _of_type(kind: str) -> Said:

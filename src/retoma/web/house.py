@@ -14,9 +14,11 @@ from retoma.manifest import Application
 from retoma.settings import Settings, read
 from retoma.web.bounds import Bound
 from retoma.web.broadcast import Broadcaster
+from retoma.web.problems import Refusal
 from retoma.web.repeats import Repeats
 from retoma.web.room import Room
 from retoma.web.visit import VISIT, Visit
+from retoma.words import say
 
 HOUSE: Final = "retoma.house"
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -106,12 +108,14 @@ class House:
     def is_full(self) -> bool:
         return self.retoma.clock.now() < self._full_until
 
-    def may_submit(self, kind: str) -> bool:
-        """Whether some application lets this be submitted as it is."""
-        return any(
-            application.submits and any(each.name == kind for each in application.own_kinds())
-            for application in self.applications
-        )
+    def check_may_submit(self, kind: str) -> None:
+        """Refuse a kind that no application lets be submitted as it is."""
+        for application in self.applications:
+            if application.submits and any(
+                each.name == kind for each in application.own_kinds()
+            ):
+                return
+        raise Refusal("unknown_kind", say("no job {kind!r} can be submitted here", kind=kind))
 
 
 def house_of(request: Request) -> House:

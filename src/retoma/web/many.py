@@ -1,23 +1,29 @@
 """Something to be done to many jobs: how many first, then now or by a job of the house."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from fastapi import Response
 
-from retoma.engine.ops.batches import Batch
-from retoma.engine.query import Search
-from retoma.engine.store import MOVABLE, Asked, Command
-from retoma.web.house import House
-from retoma.web.orders import (
+from retoma.engine.rules.errors import IllegalMove
+from retoma.engine.rules.states import State
+from retoma.services.batches import Batch
+from retoma.services.bulk import (
     FEW,
+    MOVABLE,
+    Asked,
     BatchAction,
+    Command,
     Order,
     act_on_batch,
     carry_out_now,
     order_of,
     submit_order,
 )
+from retoma.services.jobs import Search
+from retoma.web.house import House
+from retoma.web.problems import Refusal
 from retoma.web.replay import written
 from retoma.web.visit import Visit
 from retoma.web.wire import Done, LeftShown, Moved
@@ -34,7 +40,9 @@ async def do_to_ids(
         return Done(dry_run=True, matching=len(wanted), exact=True)
     moved, left = 0, []
     for begin in range(0, len(wanted), CHUNK):
-        done = await house.retoma.order(command, wanted[begin : begin + CHUNK], offset=moved)
+        done = await house.retoma.bulk.apply(
+            command, wanted[begin : begin + CHUNK], offset=moved
+        )
         moved += done.moved
         left += [LeftShown(job=each.job, state=each.state) for each in done.left]
     return Done(dry_run=False, matching=len(wanted), exact=True, moved=moved, left=left)
@@ -100,3 +108,14 @@ def moved_shown(done: BatchAction, response: Response) -> Moved:
 def _accepted(response: Response, job: int | None) -> None:
     response.status_code = 202
     response.headers["Location"] = f"/api/jobs/{job}"
+
+
+@asynccontextmanager
+async def standing(house: House, job: int, running: str = "lease_valid") -> AsyncIterator[None]:
+    """Refuse a move that cannot be, and say where the job stands: a running one has a runner with a good lease."""
+    try:
+        yield
+    except IllegalMove as error:
+        state = (await house.retoma.get(job)).state
+        code = running if state is State.RUNNING else "illegal_move"
+        raise Refusal(code, error.args[0], more={"state": state}) from error

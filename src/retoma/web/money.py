@@ -9,8 +9,7 @@ from pydantic import Field, StrictInt, StrictStr, model_validator
 from retoma.engine.rules.cost import NAME
 from retoma.engine.rules.money import NANOS, plain
 from retoma.engine.rules.price import MOST_PER, Price
-from retoma.engine.store.budget import BudgetSeen
-from retoma.engine.store.cost import CostSeen, Total
+from retoma.services.money import CostSeen, Total
 from retoma.web.wire import Body, Id, Instant, Name, Shown
 from retoma.words import say
 
@@ -72,45 +71,6 @@ def cost_shown(seen: CostSeen) -> CostShown:
 def _total(total: Total) -> TotalShown:
     usd, brl = (plain(int(each * NANOS)) for each in (total.usd, total.brl))
     return TotalShown(usd=usd, brl=brl, units=total.units, unpriced=total.unpriced)
-
-
-class BudgetShown(Shown):
-    """A budget, and how it stands in the period that is now."""
-
-    gate: str = Field(description="Behind which jobs wait while it is spent.")
-    scope: str
-    name: str
-    per: str
-    budget: str = Field(examples=["25.00 USD"])
-    period: str
-    until: datetime | None
-    spent: str
-    share: int = Field(description="Of a hundred.")
-    warning: bool
-    exhausted: bool
-    shut: bool = Field(description="Jobs wait for it.")
-    unconverted: str | None = Field(description="Not counted: there is no exchange rate.")
-    unpriced: int
-
-
-def budget_shown(seen: BudgetSeen) -> BudgetShown:
-    budget = seen.budget
-    return BudgetShown(
-        gate=budget.gate,
-        scope=budget.scope,
-        name=budget.name,
-        per=budget.per,
-        budget=str(budget.money),
-        period=seen.period.name,
-        until=seen.period.until,
-        spent=str(seen.spent),
-        share=seen.share,
-        warning=seen.warning,
-        exhausted=seen.exhausted,
-        shut=seen.shut,
-        unconverted=None if seen.unconverted is None else str(seen.unconverted),
-        unpriced=seen.unpriced,
-    )
 
 
 class Whose(Body):

@@ -134,7 +134,7 @@ def _email_kind(retoma: Retoma, postbox: Postbox) -> Kind:
 
 async def _read(retoma: Retoma, notice: Notice) -> dict[str, Any]:
     """What is told, as it stands when it is first told."""
-    alert = await retoma.get_alert(notice.alert)
+    alert = await retoma.alerts.get(notice.alert)
     house = await retoma.database_id()
     return _document(alert, notice.change, f"{house}-alert-{alert.id}-{notice.change}")
 

@@ -10,14 +10,14 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from retoma.access import Person
+from retoma.access import Access, NewKey, Person
 from retoma.codec import digest, encode
 from retoma.db import Database
 from retoma.engine.run.transaction import Transaction
@@ -31,7 +31,7 @@ from retoma.engine.store import (
     reserve_answer,
 )
 from retoma.engine.store.answers import ABANDONED
-from retoma.engine.writing.once import Answered
+from retoma.engine.writing.once import Answered, Once
 from retoma.web.house import House, house_of
 from retoma.web.repeats import REMEMBERED
 from retoma.web.request_body import BODY, RequestBody
@@ -79,6 +79,18 @@ async def first(
         return show(await do()), True
     except Answered as before:
         return shape.model_validate(json.loads(before.answer)), False
+
+
+async def access_once(house: House, ask: Asked | None, kept: object = None) -> Access:
+    """A desk whose one write is done once. What opens a door is not kept: it is shown this once."""
+    if ask is None:
+        return await house.access()
+    once = Once(await house.retoma.database(), ask, lambda made: kept or _without(made))
+    return Access(cast("Database", once), house.retoma.clock, house.retoma.ids)
+
+
+def _without(made: NewKey) -> dict[str, str | None]:
+    return {"id": made.id, "token": None}
 
 
 def _kept(shown: BaseModel) -> Any:

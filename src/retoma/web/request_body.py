@@ -28,6 +28,7 @@ BODY: Final = "retoma.body"  # where a scope keeps it
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 STRANGERS: Final = 64 * 1024  # bytes where nobody is asked who it is
 RATE: Final = 64 * 1024  # bytes a second that a large body arrives with at least
+LEAST: Final = 4 * 1024  # bytes a second that an uploaded file arrives with at least
 ON_THE_LOOP: Final = 64 * 1024  # bytes that are read at once; more are read in a thread
 READ: Final = b"{}"  # stands for a body that was read: its bytes are gone
 LONGEST: Final = 200  # characters of a Content-Type; its parser is slow with more
@@ -39,8 +40,13 @@ class BodyLimit:
     """What may be sent to one path."""
 
     size: int  # bytes
-    seconds: float  # for it to arrive; of a stream, for its next piece
+    seconds: float  # for it to arrive; of a stream, for its next `least` bytes
     shape: Shape | None = None  # of JSON; None: it is handed on as it comes
+
+    @property
+    def least(self) -> int:
+        """Bytes of a stream that its sender brings in `seconds` at least."""
+        return int(LEAST * self.seconds)
 
 
 class Gone(Exception):
@@ -68,6 +74,8 @@ class RequestBody:
         self._held: list[Message] = []  # read already, for whoever asks next
         self._is_loaded = False
         self._is_whole = False  # the last piece of a stream has come
+        self._left = limit.seconds  # to wait for the client, until `_due` bytes have come
+        self._due = limit.least
         self.deadline: asyncio.Timeout | None = None  # of the answer: stands still meanwhile
         self._hash = sha256()
         self.is_json = False
@@ -178,12 +186,21 @@ class RequestBody:
         return None if when is None else when - asyncio.get_running_loop().time()
 
     async def _next(self) -> Message:
-        """One piece of a stream. Whoever may take all the time there is must still send something."""
+        """Receive one piece of a stream; refuse a client that sends less than the least pace.
+
+        Only the time spent waiting for the client counts, not the time the application takes for a piece.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
-            async with asyncio.timeout(self._limit.seconds):
-                return await self._received(self._limit.size)
+            async with asyncio.timeout(self._left):
+                message = await self._received(self._limit.size)
         except TimeoutError:
-            raise _too_slow(self._limit.seconds) from None
+            raise _too_little(self._limit) from None
+        self._left -= loop.time() - began
+        if self._size >= self._due:
+            self._left, self._due = self._limit.seconds, self._size + self._limit.least
+        return message
 
     async def _received(self, most: int) -> Message:
         message = await self._receive()
@@ -229,6 +246,18 @@ async def _in_thread(work: Callable[..., T], *args: object) -> T:
 
 def too_large(most: int) -> Refusal:
     return Refusal("too_large", say("a body here has at most {most} bytes", most=most))
+
+
+def _too_little(limit: BodyLimit) -> Refusal:
+    return Refusal(
+        "too_slow_request",
+        say(
+            "an upload brings at least {least} bytes in {seconds:g} s",
+            least=limit.least,
+            seconds=limit.seconds,
+        ),
+        headers={"Connection": "close"},
+    )
 
 
 def _too_slow(seconds: float) -> Refusal:

@@ -1,6 +1,7 @@
 """How every route of ours goes: who is it, is that what we know, do it, or say what is wrong."""
 
 from collections.abc import Callable, Coroutine
+from functools import cached_property
 from http import HTTPStatus
 from traceback import clear_frames
 from typing import Any
@@ -35,7 +36,7 @@ log = structlog.get_logger("retoma.web")
 class Route(APIRoute):
     """A route that declares its role, and answers errors as problems."""
 
-    @property
+    @cached_property
     def declared(self) -> tuple[Role | None]:
         """The role it needs; None in it: it is for anybody."""
         found = {each.role for each in needs_of(self.dependant)}
@@ -94,7 +95,7 @@ class Route(APIRoute):
         """Whether it keeps its answer under an Idempotency-Key by itself, with what it writes."""
         return any(each.alias == ONCE for each in self.dependant.header_params)
 
-    @property
+    @cached_property
     def open_near(self) -> bool:
         """Nobody is asked who it is while only this machine can reach us."""
         return any(each.open_near for each in needs_of(self.dependant))

@@ -69,7 +69,9 @@ async def admit(request: Request, role: Role, route: str) -> Person:
         )
     request.scope[PERSON] = person
     request.scope[WHO] = person.name
-    request.scope.get(ADMITTED, _nobody_counts)()
+    count = request.scope.get(ADMITTED)
+    if count is not None:
+        count()
     session: Session | None = request.scope.get(SESSION)
     is_form = session is not None and request.method in UNSAFE
     if is_form:
@@ -88,10 +90,6 @@ async def admit(request: Request, role: Role, route: str) -> Person:
     if is_form and session is not None:
         await check_token(request, session)
     return person
-
-
-def _nobody_counts() -> None:
-    """Where connections have no bound."""
 
 
 async def identified(request: Request, house: House) -> Person | None:

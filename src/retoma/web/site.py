@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from retoma.engine.rules.errors import BadInput
 from retoma.library import Retoma
 from retoma.manifest import Application, load
+from retoma.services.bulk import order_kind
 from retoma.settings import Settings
 from retoma.web import problems, reference
 from retoma.web.body import Shape
@@ -29,7 +30,6 @@ from retoma.web.bounds import UNSAFE, Bound, Bounds, Places
 from retoma.web.files import Pieces
 from retoma.web.house import Face, House, visit_at
 from retoma.web.notices import notice_kinds
-from retoma.web.orders import order_kind
 from retoma.web.pages import ROUTERS as PAGES
 from retoma.web.pages import Pages, Screens, told
 from retoma.web.problems import CODES

@@ -1,6 +1,7 @@
 """How things look on the wire: what a body may say, and what an answer says."""
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -22,16 +23,18 @@ from pydantic import (
 
 from retoma.codec import decode
 from retoma.engine.handlers.kinds import NAME_LENGTH, PRIORITIES
-from retoma.engine.query import PAGE, AuditLine, Event, Search
 from retoma.engine.rules.gates import CAPS
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.live_settings import Source
 from retoma.engine.rules.reasons import REASON
-from retoma.engine.rules.states import BatchState, State
+from retoma.engine.rules.states import State
 from retoma.engine.run.submission import KEY_LENGTH
 from retoma.engine.run.submission import NAME_LENGTH as BATCH_NAME
-from retoma.engine.store import Verb
-from retoma.engine.store.pauses import Scope
+from retoma.services.audit import AuditLine
+from retoma.services.batches import BatchSeen
+from retoma.services.bulk import Verb
+from retoma.services.jobs import PAGE, Event, EvidenceSeen, Search
+from retoma.services.pauses import Scope
 from retoma.words import say
 
 T = TypeVar("T")
@@ -290,14 +293,6 @@ class Canceled(Shown):
     )
 
 
-class Explained(Shown):
-    """Why it is not running, in one sentence."""
-
-    job: int
-    state: State
-    why: str
-
-
 class EventShown(Shown):
     """One line of a job's timeline."""
 
@@ -327,16 +322,6 @@ def event_shown(event: Event, *, stacks: bool) -> EventShown:
     )
 
 
-class AttemptShown(Shown):
-    """One claim of a job."""
-
-    epoch: int
-    runner: str
-    claimed_at: datetime
-    ended_at: datetime | None
-    ended: str | None
-
-
 class StepShown(Shown):
     """One step of a job, as it is kept."""
 
@@ -348,18 +333,6 @@ class StepShown(Shown):
     epoch: int
     saved_at: datetime | None
     value: JsonValue
-
-
-class EvidenceShown(Shown):
-    """One piece of evidence, without its bytes."""
-
-    name: str
-    media: str
-    epoch: int
-    sha256: str
-    size: int
-    cut_from: int | None
-    at: datetime
 
 
 # — many at once —
@@ -478,23 +451,8 @@ class Moved(Shown):
 # — batches —
 
 
-class BatchShown(Shown):
-    """A batch and how far it is."""
-
-    id: int
-    name: str
-    kind: str
-    state: BatchState
-    paused: bool
-    total: int
-    ended: int
-    counts: dict[State, int]
-    share: float
-    rate: float = Field(description="Jobs ended in a second, of late.")
-    eta: float | None = Field(description="Seconds until the last has ended, at that rate.")
-
-
-class BatchDetails(BatchShown):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDetails(BatchSeen):
     """A batch, and by which codes its jobs died."""
 
     codes: dict[str, int]
@@ -555,7 +513,7 @@ class DeadLetter(JobShown):
     message: str
     fingerprint: str
     error: JsonValue
-    evidence: list[EvidenceShown]
+    evidence: list[EvidenceSeen]
 
 
 class GroupShown(Shown):
@@ -674,36 +632,12 @@ class NewValue(Body):
     value: Scalar = Field(examples=["30d", 20])
 
 
-class RateShown(Shown):
-    """One rate as it stands."""
-
-    key: str
-    per_second: float
-    burst: float
-    tokens: float
-    adaptive: bool
-    bound: float | None
-    ceiling: float | None
-    refused: int
-    refused_at: datetime | None
-    paused_until: datetime | None
-
-
 class NewRate(Body):
     """How often something may be called from now on."""
 
     key: Name
     per_second: Annotated[float, Field(strict=True, gt=0, lt=1e9, allow_inf_nan=False)]
     burst: Annotated[float, Field(strict=True, ge=1, lt=1e9, allow_inf_nan=False)] | None = None
-
-
-class LimitShown(Shown):
-    """How many may run under one key, and how many do."""
-
-    key: str
-    cap: int
-    used: int
-    by_hand: bool
 
 
 class NewLimit(Body):
@@ -773,20 +707,6 @@ class BreakerShown(Shown):
     probe_at: datetime | None
 
 
-class ScheduleShown(Shown):
-    """One schedule as it stands."""
-
-    name: str
-    kind: str
-    cron: str
-    timezone: str
-    missed: str
-    paused_at: datetime | None
-    next_at: datetime
-    last_at: datetime | None
-    last_job: int | None
-
-
 class AuditShown(Shown):
     """One thing that somebody did."""
 
@@ -827,45 +747,6 @@ class Me(Shown):
     csrf: str | None = Field(
         description="With a cookie: what a post must bring as X-CSRF-Token."
     )
-
-
-class PersonShown(Shown):
-    """Somebody who may come in."""
-
-    id: int
-    name: str
-    role: str
-    created_at: datetime | None
-    keys: int
-    sessions: int
-
-
-class KeyShown(Shown):
-    """A key, without what it is made of."""
-
-    id: str
-    person: str
-    role: str
-    label: str
-    created_at: datetime | None
-    created_by: str
-    expires_at: datetime | None
-    used_at: datetime | None
-    revoked_at: datetime | None
-    replaced_by: str | None
-    good: bool
-
-
-class SessionShown(Shown):
-    """Somebody signed in with a browser."""
-
-    id: str
-    person: str
-    role: str
-    agent: str
-    created_at: datetime | None
-    seen_at: datetime | None
-    expires_at: datetime | None
 
 
 RoleName = Annotated[

@@ -26,6 +26,7 @@ from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import MediaType, NewMission
 from retoma.apps.ads.sandbox import Library, Wanted
 from retoma.db import Database, Transaction, adhoc, moment, verbatim
+from retoma.db.rows import read_json
 from retoma.engine.query import RunnerSeen
 from retoma.outbound import Outbound
 from retoma.secret import Secret
@@ -228,7 +229,7 @@ class House:
         return seen
 
     async def living(self) -> list[RunnerSeen]:
-        return [each for each in await self.app.runners() if each.living]
+        return [each for each in await self.app.runners.list() if each.living]
 
     async def died(self, name: str) -> int:
         """How, once it has."""
@@ -337,7 +338,7 @@ class House:
             "SELECT mission_id, event, details FROM mission_logs WHERE mission_id IS NOT NULL"
             " ORDER BY timestamp, id"
         ):
-            told.setdefault(mission, []).append((event, store.json_of(details)))
+            told.setdefault(mission, []).append((event, read_json(details)))
         return told
 
 

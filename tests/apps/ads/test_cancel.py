@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from retoma.apps.ads import store
+from retoma.db.rows import read_json
 from retoma.engine.rules.errors import IllegalMove
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
@@ -26,7 +27,7 @@ async def canceled_for_good(house: World, mission: str, checkpoint: str) -> list
         "SELECT details FROM ads_logs WHERE mission = :id AND event = 'mission_canceled'",
         id=mission,
     )
-    assert store.json_of(details) == {"canceled_by": WHO, "previous_checkpoint": checkpoint}
+    assert read_json(details) == {"canceled_by": WHO, "previous_checkpoint": checkpoint}
     [(by, ended)] = await house.rows(
         "SELECT canceled_by, finished_at IS NOT NULL FROM ads_missions WHERE id = :id",
         id=mission,
@@ -220,7 +221,7 @@ async def test_m5_in_the_writers_hands_it_is_canceled_at_once_and_the_writer_fol
         [(details,)] = await house.rows(
             "SELECT details FROM ads_logs WHERE event = 'writer_completed'"
         )
-        counts = store.json_of(details)
+        counts = read_json(details)
         assert (counts["success_count"], counts["failed_count"]) == (1487, 13)
         assert len(writer.log) == 1
 

@@ -12,7 +12,7 @@ import httpcore2
 
 from retoma.apps.ads import store
 from retoma.apps.ads.model import ERRORS, Event, MediaType, NewMission
-from retoma.apps.ads.store import json_of
+from retoma.db.rows import read_json
 from retoma.testing import drain
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
@@ -162,7 +162,7 @@ class Streets(httpcore2.AsyncNetworkBackend):
 
 async def codes(house: World) -> list[tuple[str | None, str]]:
     rows = await house.rows("SELECT mission, details FROM ads_logs ORDER BY id")
-    said = [(mission, json_of(details)) for mission, details in rows]
+    said = [(mission, read_json(details)) for mission, details in rows]
     return [(mission, told["error_code"]) for mission, told in said if "error_code" in told]
 
 
@@ -226,7 +226,7 @@ async def told_of(house: World) -> dict[str, set[str]]:
     """Which details each event has, all of its kind together."""
     found: dict[str, set[str]] = {}
     for event, details in await house.rows("SELECT event, details FROM ads_logs"):
-        found.setdefault(event, set()).update(json_of(details))
+        found.setdefault(event, set()).update(read_json(details))
     return found
 
 

@@ -140,7 +140,7 @@ async def test_mission_control_says_why_nothing_goes_on(database_url, tmp_path):
 
 
 async def _lives(app: Retoma) -> bool:
-    return any(each.living for each in await app.runners())
+    return any(each.living for each in await app.runners.list())
 
 
 async def test_every_tab_of_the_bank_says_how_many_and_all_that_match_are_chosen(

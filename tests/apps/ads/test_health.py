@@ -165,9 +165,9 @@ async def test_every_hour_all_of_them_are_tested(database_url, tmp_path):
         database_url, tmp_path, workers=[FakeWorker()], writers=[FakeWriter()]
     ) as house:
         await house.app.knobs.set("ads.proxy_test_url", "http://127.0.0.1:1/", actor=WHO)
-        [schedule] = await house.app.schedules()
+        [schedule] = await house.app.schedules.list()
         assert (schedule.name, schedule.plan.cron) == ("ads.health", "0 * * * *")
-        await house.app.run_schedule("ads.health", actor=WHO)
+        await house.app.schedules.run("ads.health", actor=WHO)
         await house.drain()
 
         [(tests,)] = await house.rows("SELECT count(*) FROM jobs WHERE kind = 'ads.health'")

@@ -17,6 +17,7 @@ from retoma import State
 from retoma.apps.ads import store
 from retoma.apps.ads.model import MediaType, NewMission
 from retoma.apps.ads.steps.hands import UNKNOWN
+from retoma.db.rows import read_json
 from retoma.secret import Secret
 from tests import nursery
 from tests.apps.ads.aids import WHO, World, world
@@ -85,7 +86,7 @@ async def test_h50_a_hang_up_costs_seconds_counts_and_is_told_of(
             "SELECT details FROM ads_logs WHERE event = 'scrape_failed'"
         )
         assert "never arrived" not in str(said)
-        assert "foi visto sem nenhum" in store.json_of(said)["error_message"]
+        assert "foi visto sem nenhum" in read_json(said)["error_message"]
         assert house.clock.now() - began < (150 if begins else 90)
         assert await idle(house)
 

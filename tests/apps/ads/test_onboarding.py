@@ -200,7 +200,7 @@ async def test_yesterdays_ads_every_day_each_tick_once(database_url, tmp_path):
         assert 422 == (await site.operator.post(path, json={**rule, "cron": "x"})).status_code
 
         for _ in range(2):  # a second run finds what the first has made
-            await site.app.run_schedule("ads ontem", actor="ana")
+            await site.app.schedules.run("ads ontem", actor="ana")
             await site.house.drain()
 
         ticks = await site.house.rows("SELECT at FROM ticks WHERE schedule = 'ads ontem'")

@@ -8,6 +8,7 @@ import pytest
 
 from retoma import State
 from retoma.apps.ads import store
+from retoma.db.rows import read_json
 from retoma.engine.ops.alerts import Alerts, application_chores
 from retoma.engine.ops.leader_tasks import Fence
 from retoma.engine.rules.errors import IllegalMove
@@ -125,7 +126,7 @@ async def test_m4_who_waits_for_a_proxy_for_long_is_told_of_and_so_is_every_work
         assert await troubles(house) == ["no_proxy"]
         assert await alerts_of(house) == ["ads.no_proxy"]
         [(said,)] = await house.rows("SELECT details FROM alerts WHERE closed_at IS NULL")
-        text = restored(store.json_of(said))
+        text = restored(read_json(said))
         assert text == "no proxy has been available for 15 minutes (ERROR501)"
         assert tell(text, Language.PT_BR) == "nenhum proxy disponível há 15 minutos (ERROR501)"
         await Alerts("UTC").chore(cast("Fence", await house.app.database()))
@@ -189,4 +190,6 @@ async def alerts_of(house: World) -> list[str]:
 
 
 async def open_alerts(house: World) -> list[str]:
-    return [each.subject for each in await house.app.alerts() if each.rule is Rule.APPLICATION]
+    return [
+        each.subject for each in await house.app.alerts.list() if each.rule is Rule.APPLICATION
+    ]

@@ -5,7 +5,7 @@ import pytest
 from retoma import State
 from retoma.apps.ads import store
 from retoma.apps.ads.model import ERRORS
-from retoma.apps.ads.store import json_of
+from retoma.db.rows import read_json
 from retoma.testing import crash_at
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
@@ -63,7 +63,7 @@ async def test_m11_a_mission_goes_the_way_of_the_document(database_url, tmp_path
         [(written,)] = await house.rows(
             "SELECT details FROM ads_logs WHERE event = 'writer_completed'"
         )
-        assert json_of(written)["duration_ms"] >= 30_000  # one poll
+        assert read_json(written)["duration_ms"] >= 30_000  # one poll
         assert await idle(house)
 
 
@@ -164,10 +164,10 @@ async def test_progress_is_told_where_it_changes_and_at_most_once_a_minute(
         told_of = await house.rows(
             "SELECT details FROM ads_logs WHERE event = 'scrape_progress' ORDER BY id"
         )
-        counts = [json_of(details)["ads_count"] for (details,) in told_of]
+        counts = [read_json(details)["ads_count"] for (details,) in told_of]
         assert counts == sorted(set(counts))
         assert 3 <= len(counts) <= 6, counts  # twelve polls of half a minute
-        assert json_of(told_of[0][0])["progress_pct"] is None
+        assert read_json(told_of[0][0])["progress_pct"] is None
         assert (await house.mission(mission))["status"] == "completed"
 
 
@@ -181,7 +181,7 @@ async def test_e20_jobs_that_a_mission_names_are_kept(database_url, tmp_path):
         before = [each for each in await house.app.jobs() if each.kind in kinds]
         house.clock.advance(10 * 86_400)
 
-        await house.app.retire(done="1d", dead="1d", events="2d")
+        await house.app.retention.run_once(done="1d", dead="1d", events="2d")
 
         assert kinds == {job.kind for job in before}
         assert before == [each for each in await house.app.jobs() if each.kind in kinds]

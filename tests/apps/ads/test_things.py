@@ -11,6 +11,7 @@ import pytest
 from retoma.apps.ads import APP, store
 from retoma.apps.ads.model import WORKER_RULES, WorkerStatus
 from retoma.apps.ads.store import Sort, operate
+from retoma.db.rows import read_json
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import KEY, FakeWorker, FakeWriter, told
 from tests.apps.ads.test_api import asked
@@ -382,7 +383,7 @@ async def test_worker_perdido_realocar_frees_its_proxy_and_moves_its_mission(
             "SELECT event, details FROM mission_logs WHERE mission_id = :id", id=mission
         )
         codes = [
-            store.json_of(details)["error_code"]
+            read_json(details)["error_code"]
             for event, details in events
             if event == "retry_triggered"
         ]

@@ -9,6 +9,7 @@ import pytest
 from retoma import State
 from retoma.apps.ads import store
 from retoma.apps.ads.model import ERRORS
+from retoma.db.rows import read_json
 from tests.apps.ads.aids import WHO, World, world
 from tests.apps.ads.fakes import FakeWorker, FakeWriter, told
 from tests.apps.ads.test_cancel import working_until
@@ -33,7 +34,7 @@ async def logged(house: World, event: str) -> list[dict[str, Any]]:
     rows = await house.rows(
         "SELECT details FROM ads_logs WHERE event = :event ORDER BY id", event=event
     )
-    return [store.json_of(details) for (details,) in rows]
+    return [read_json(details) for (details,) in rows]
 
 
 @pytest.mark.parametrize("who", ["worker", "session", "writer"])

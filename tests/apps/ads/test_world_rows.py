@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from retoma.apps.ads.store import json_of
+from retoma.db.rows import read_json
 from tests.apps.ads.around import Around, Asked, House, around, days, house
 from tests.apps.ads.run_orchestrator import SENT
 from tests.clock import TestClock
@@ -69,7 +69,7 @@ class Rows:
     async def told(self) -> list[tuple[str, Any]]:
         """What the log has to say of this row."""
         rows = await self.found.rows("SELECT event, details FROM ads_logs ORDER BY id")
-        return [(event, json_of(details)) for event, details in rows[self.seen :]]
+        return [(event, read_json(details)) for event, details in rows[self.seen :]]
 
     async def codes(self) -> set[str]:
         return {

@@ -61,7 +61,7 @@ async def test_m4_a_writer_that_is_late_is_error300_and_another_has_it_once_it_i
         await house.drain()
         assert (len(late.log), other.log) == (1, []), "looked at again, and not sent again"
 
-        await house.app.send_again((await parked(house)).id)
+        await house.app.remote.send_again((await parked(house)).id)
         await house.drain()
         [(_, first)], [(_, second)] = late.log, other.log
         assert first["job_id"] != second["job_id"]

@@ -21,7 +21,7 @@ async def test_c1_it_has_ended_when_every_document_has(database_url):
         assert [None, "corrupt", "bad_answer"] == [
             told[f"A-{n}"]["erro_codigo"] for n in (1, 2, 3)
         ]
-        counts = await (await there.app.batch(execution)).counts()
+        counts = await (await there.app.batches.get(execution)).counts()
         assert {State.DONE: 1, State.DEAD: 2} == counts
 
 

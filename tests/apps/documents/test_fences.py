@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from retoma.apps.documents import store
-from retoma.apps.documents.store.executions import REPROCESS_EXECUTION, RESUME_EXECUTION, Stand
+from retoma.apps.documents.store.executions import Stand
+from retoma.apps.documents.store.rows import SQL
 from retoma.db import Statement
 from tests.apps.documents.aids import WHO, House, house, paper
 
@@ -25,13 +26,13 @@ async def test_c5_a_resume_counts_once_for_what_was_seen(database_url, test_cloc
         test_clock.jump(QUIET)
         seen = await there.stand(execution)
         old = {"execution": execution, "epoch": seen.epoch, "anyway": 0}
-        assert await moved(there, RESUME_EXECUTION, **old)
+        assert await moved(there, SQL.resume_execution, **old)
         new = {**old, "epoch": seen.epoch + 1}
-        assert not await moved(there, RESUME_EXECUTION, **new), "it is not stuck any more"
+        assert not await moved(there, SQL.resume_execution, **new), "it is not stuck any more"
         test_clock.jump(QUIET)
         assert "TRAVADO" == (await there.stand(execution)).status
-        assert not await moved(there, RESUME_EXECUTION, **old), "that was another epoch"
-        assert await moved(there, RESUME_EXECUTION, **new)
+        assert not await moved(there, SQL.resume_execution, **old), "that was another epoch"
+        assert await moved(there, SQL.resume_execution, **new)
 
 
 async def test_c5_what_failed_is_tried_again_once_for_what_was_seen(database_url):
@@ -48,10 +49,12 @@ async def test_c5_what_failed_is_tried_again_once_for_what_was_seen(database_url
         stand, set_going = await reprocessed(there, execution)
         assert ("EM_ANDAMENTO", True) == (stand.status, set_going)
         new = {**old, "generation": seen.generation + 1}
-        assert not await moved(there, REPROCESS_EXECUTION, **new), "it has not ended"
+        assert not await moved(there, SQL.reprocess_execution, **new), "it has not ended"
         await there.drained()
-        assert not await moved(there, REPROCESS_EXECUTION, **old), "that was another generation"
-        assert await moved(there, REPROCESS_EXECUTION, **new)
+        assert not await moved(there, SQL.reprocess_execution, **old), (
+            "that was another generation"
+        )
+        assert await moved(there, SQL.reprocess_execution, **new)
 
 
 async def reprocessed(there: House, execution: int) -> tuple[Stand, bool]:

@@ -409,7 +409,7 @@ async def test_why_an_execution_waits_is_told_and_it_can_be_let_go_or_canceled(d
     async with site_of(database_url) as site:
         execution = await site.house.execution([paper("A-1"), paper("A-2")])
         await site.house.held_by_nobody(execution)
-        await (await site.house.app.batch(execution)).pause()
+        await (await site.house.app.batches.get(execution)).pause()
         waits = await site.seen(at(execution))
         assert "Há documentos esperando:" in waits
         assert "pausad" in waits

@@ -167,7 +167,7 @@ async def test_it_is_told_by_the_api_and_raises_an_alert_until_it_goes_on(
             assert "RETOMA_OPENROUTER_KEY" in told["bloqueio"]["cura"]
             assert ["parked:unauthorized"] == [each["motivo"] for each in told["motivos"]]
             await looked(there)
-            [alert] = await there.app.alerts()
+            [alert] = await there.app.alerts.list()
             assert "User not found." in str(alert.details["text"])
             text = restored(alert.details)
             assert " waits for configuration: " in text
@@ -181,7 +181,7 @@ async def test_it_is_told_by_the_api_and_raises_an_alert_until_it_goes_on(
             told = (await who["viewer"].get(f"{at}/status-detalhado")).json()
             assert ("CONCLUIDO", None) == (told["status"], told["bloqueio"])
         await looked(there)
-        assert [Rule.BATCH] == [each.rule for each in await there.app.alerts()]
+        assert [Rule.BATCH] == [each.rule for each in await there.app.alerts.list()]
 
 
 async def looked(there: House) -> None:

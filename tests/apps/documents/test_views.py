@@ -59,16 +59,13 @@ async def test_our_connections_answer_by_the_clock_of_the_database(sqlite_url):
 
 
 async def test_the_schema_goes_and_comes_back_and_what_people_said_stays(database_url):
-    """E25: one step back an older release reads its views; all the way back plain tables are left."""
+    """E25: plain tables are left of the views, also where it goes and comes back twice."""
     async with house(database_url) as there:
-        execution = await there.execution([paper("A-1")])
+        await there.execution([paper("A-1")])
         await there.drained()
         database = await there.app.database()
-        for to in (1, 0, 0):
-            await migrations.downgrade(database, to=to, room=ROOM)
-            if to == 1:
-                [row] = await there.rows("SELECT id, status FROM execucoes_classificacao")
-                assert (execution, "CONCLUIDO") == tuple(row)
+        for _ in range(2):
+            await migrations.downgrade(database, to=0, room=ROOM)
             assert [] == await there.rows("SELECT label FROM document_reviews_kept")
             await migrations.upgrade(database, room=ROOM)
         assert [] == await there.rows("SELECT bloqueada_em FROM execucoes_classificacao")

@@ -79,7 +79,7 @@ async def test_c3_what_is_stuck_is_seen_resumed_and_ends(database_url, test_cloc
         made = [await resumed(there, execution) for _ in range(3)]
         assert [True, False, False] == [each is not None for each in made]
         assert "EM_ANDAMENTO" == await log.look()
-        await there.app.take_back()
+        await there.app.runners.take_back()
         await there.drained()
 
         assert "CONCLUIDO" == await log.look()
@@ -101,7 +101,7 @@ async def waits(there: House, execution: int) -> None:
 
 async def paused(there: House, execution: int) -> None:
     await there.held_by_nobody(execution)
-    await (await there.app.batch(execution)).pause()
+    await (await there.app.batches.get(execution)).pause()
 
 
 async def resting(there: House, execution: int) -> None:
@@ -219,7 +219,7 @@ async def test_the_server_does_the_watching_where_no_runner_lives(database_url, 
     async with house(database_url, replace(TOLD, mend=APP.mend)) as there:
         execution = await there.execution([paper("A-1")])
         await there.left_by_a_dead_runner(execution)
-        await there.app.take_back()
+        await there.app.runners.take_back()
         await there.change("UPDATE executions SET resumes = most_resumes")
         test_clock.jump(QUIET)
         site = build_site(there.app, set_up(database_url), [APP])
@@ -243,7 +243,7 @@ async def held(there: House) -> bool:
 
 async def told_of(there: House, execution: int) -> bool:
     """As the server's own runner looks: at once after it begins, then every 30 seconds."""
-    alerts = [each for each in await there.app.alerts() if each.rule is Rule.APPLICATION]
+    alerts = [each for each in await there.app.alerts.list() if each.rule is Rule.APPLICATION]
     return bool(alerts) and (await there.seen(execution))["travado_em"] is not None
 
 
@@ -290,7 +290,7 @@ async def test_after_three_resumes_only_an_admin_goes_on(database_url, test_cloc
         assert "ERRO" == await log.look()
         with pytest.raises(IllegalMove):
             await resumed(there, execution)
-        await there.app.take_back()
+        await there.app.runners.take_back()
         await there.drained()
         assert "ERRO" == await log.look()
 

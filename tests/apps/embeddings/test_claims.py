@@ -278,7 +278,7 @@ async def take(there: House, me: str, held: Held, *hashes: str) -> set[str]:
     wish = Wish(held, Edition(0, 1), hashes, last=False)
 
     def take(tx: Transaction) -> set[str]:
-        if held not in tx.inside(lambda inner: engine.hold_jobs(inner, me, [held])):
+        if held not in engine.hold_jobs(tx, me, [held]):
             return set()
         [taken] = store.chunks.take(tx, [wish])
         assert taken is not None
@@ -317,7 +317,7 @@ async def test_w2_the_dlq_has_what_is_dead_and_a_replay_is_a_new_generation(data
         there.provider.refuses = {"nunca": "refused", "talvez": "missing_row"}
         await there.add(("a", "nunca"), ("b", "talvez"), ("c", "sempre"))
         await there.drained()
-        dead = await there.app.dead(kind=KIND)
+        dead = await there.app.dead.list(kind=KIND)
         shown = {
             each.documentId: (each.status, each.attempts, each.errorCode)
             for each in await there.read(
@@ -332,7 +332,7 @@ async def test_w2_the_dlq_has_what_is_dead_and_a_replay_is_a_new_generation(data
         for job in dead:
             assert 2 == (await there.app.retry(job.id, actor=WHO)).generation
         await there.drained()
-        assert [] == await there.app.dead(kind=KIND)
+        assert [] == await there.app.dead.list(kind=KIND)
         assert 3 == (await there.progress()).embedded
 
 

@@ -143,7 +143,7 @@ async def test_a_document_that_fails_makes_the_command_fail(sqlite_url, verb, fo
     async with house(sqlite_url, provider) as there, running(there.app):
 
         async def alive() -> bool:
-            return bool(await there.app.runners())
+            return bool(await there.app.runners.list())
 
         await eventually(alive)
         words = ("embeddings", "embed", str(folder), "--collection", "livros")

@@ -13,6 +13,7 @@ from retoma import db
 from retoma.apps.embeddings import face, store
 from retoma.apps.embeddings.face import EmbeddingWorker, LeaseLost, QueueClaim, QueueJob
 from retoma.apps.embeddings.model import ATTEMPTS, KIND, JobStatus
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.db import Statement, adhoc
 from retoma.db.statements import Text
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
@@ -337,7 +338,7 @@ def test_the_functions_of_the_module_are_those_of_one_queue(monkeypatch, databas
 async def test_the_table_is_a_view_with_the_documents_names(database_url):
     """H-31: on both databases, by the names of the document; nobody writes to it."""
     database = db.open(database_url)
-    names = ", ".join(f'"{name}"' for name in store.jobs.COLUMNS)
+    names = ", ".join(f'"{name}"' for name in store.jobs.QueueJob.__dataclass_fields__)
     try:
         shown = adhoc(f"SELECT {names} FROM queue_jobs")  # noqa: S608 — names of ours
         assert [] == await database.read(lambda tx: tx.all(shown))
@@ -361,9 +362,9 @@ async def test_what_the_documents_indices_were_for_is_answered_by_index(database
         if database_url.startswith("postgres"):
             await database.write(lambda tx: tx.run(ANALYZE), verb="test")
         for verb, asked in (
-            (store.jobs.STUCK_JOBS, {}),
-            (store.jobs.JOBS_LOCKED_BY, {"worker": "worker-1"}),
-            (store.jobs.NEXT_JOBS, {"n": 10}),
+            (SQL.stuck_jobs, {}),
+            (SQL.jobs_locked_by, {"worker": "worker-1"}),
+            (SQL.next_jobs, {"n": 10}),
         ):
             plan = await _plan(database, verb, asked)
             assert "jobs_held" in plan or "jobs_waiting" in plan, plan

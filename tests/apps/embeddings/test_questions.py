@@ -153,7 +153,7 @@ async def test_a_question_that_comes_to_nothing_is_no_dead_job_and_may_be_asked_
         with pytest.raises(Transient, match=str(error)):
             await find(there.searcher(), "pedras")
         assert [state] == await states(there)
-        assert [] == await there.app.dead()
+        assert [] == await there.app.dead.list()
 
         assert (await find(there.searcher(), "pedras")).hits
         assert 2 == len(there.provider.calls)

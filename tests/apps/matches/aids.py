@@ -118,9 +118,6 @@ class Watched:
 
         return told
 
-    def inside(self, fn: Callable[[Any], Any]) -> Any:
-        return self._tx.inside(lambda inner: fn(Watched(inner, self._before, self._after)))
-
     def together(self, calls: Iterable[Call]) -> list[Any]:
         return [self.__getattr__("together")([each])[0] for each in calls]
 

@@ -231,7 +231,7 @@ class Beside:
             return [f"R4: {match.key} is {task['status']} with {error}"]
         if error.get("status") is None:
             return []  # nobody has answered: there is no page
-        page = task["snapshot"] and await self.app.evidence_bytes(task["snapshot"])
+        page = task["snapshot"] and await self.app.evidence.read(task["snapshot"])
         return [] if page else [f"R4: the page of {match.key} is not there"]
 
     async def _tasks(self) -> dict[tuple[int, str], dict[str, Any]]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from retoma.apps.matches import store
 from retoma.apps.matches.sandbox import Odd
-from retoma.apps.matches.store import boards, runs
-from retoma.apps.matches.store.rows import Round
+from retoma.apps.matches.store import boards
+from retoma.apps.matches.store.rows import SQL, Round
 from retoma.db import Transaction, adhoc
 from tests.apps.matches.aids import LEAGUE, WHO, House, house
 from tests.apps.matches.test_rounds import refs
@@ -59,10 +59,10 @@ async def test_no_history_is_read_for_it(sqlite_url):
 
         def plans(tx: Transaction) -> list[str]:
             asked = (
-                (runs.SHOW_JOB, {"run": 1}),
-                (runs.LAST_RUN, {**of, "round": 1}),
-                (boards.SEASON_JOBS, of),
-                (boards.LIST_CELLS, {"run": 1, "n": 1}),
+                (SQL.show_job, {"run": 1}),
+                (SQL.last_run, {**of, "round": 1}),
+                (SQL.season_jobs, of),
+                (SQL.list_cells, {"run": 1, "n": 1}),
             )
             return [
                 str(row[-1])

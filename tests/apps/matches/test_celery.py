@@ -11,8 +11,8 @@ import pytest
 from retoma.apps.matches import store
 from retoma.apps.matches.model import MATCH
 from retoma.apps.matches.sandbox import Odd
-from retoma.apps.matches.store.rows import time_of
 from retoma.apps.matches.tasks import hint_of
+from retoma.db.rows import read_time
 from retoma.engine.ports import Clock
 from tests.apps.matches import fleet
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house
@@ -111,7 +111,7 @@ async def told_of(there: House) -> dict[str, Any]:
     passing = ("id", "url", "stored_by", "stored_at")
     return {
         key: {name: value for name, value in each.items() if name not in passing}
-        | {"kickoff": time_of(each["kickoff"])}
+        | {"kickoff": read_time(each["kickoff"])}
         for key, each in (await there.matches()).items()
     }
 

@@ -7,8 +7,8 @@ import pytest
 from retoma.apps.matches import store
 from retoma.apps.matches.model import SchemaInvalid
 from retoma.apps.matches.sandbox import Odd
-from retoma.apps.matches.store.rows import json_of
 from retoma.apps.matches.store.tasks import Keeping
+from retoma.db.rows import read_json
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import IllegalMove
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
@@ -56,7 +56,7 @@ async def test_a_page_of_anything_else_is_refused_with_its_evidence(database_url
                 task["error_code"],
                 task["error"]["path"],
             ), how
-            assert await there.app.evidence_bytes(task["snapshot"])
+            assert await there.app.evidence.read(task["snapshot"])
         stored = await there.rows("SELECT DISTINCT league, season, round FROM partidas")
         assert [(LEAGUE, 2026, 1)] == stored
         assert [] == await there.rows("SELECT 1 FROM jobs WHERE kind = 'matches.complete'")
@@ -107,7 +107,7 @@ async def test_nine_of_ten_is_not_complete_whatever_the_page_says(database_url):
             told["error"]["path"],
             told["listed"],
         )
-        assert await there.app.evidence_bytes(told["snapshot"])
+        assert await there.app.evidence.read(told["snapshot"])
         assert [] == await there.rows("SELECT 1 FROM jobs WHERE kind = 'matches.complete'")
         alerts = await (await there.app.database()).read(store.runs.watch)
         assert [f"RoundShort {LEAGUE} matches"] == list(alerts)
@@ -216,6 +216,6 @@ async def test_an_outage_is_waited_out_for_as_long_as_the_setting_says(database_
 
         assert {"FAILED": 1, "DONE": 9} == await there.statuses(run)
         rows = await there.rows("SELECT details FROM events WHERE type = 'failed' ORDER BY seq")
-        first, second = [json_of(told)["after"] for (told,) in rows]
+        first, second = [read_json(told)["after"] for (told,) in rows]
         assert 450 <= first <= 600
         assert 900 <= second <= 1200

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from retoma.apps.matches import store
-from retoma.apps.matches.store.rows import json_of
+from retoma.apps.matches.store.rows import SQL
 from retoma.apps.matches.store.tasks import Keeping, Stored
+from retoma.db.rows import read_json
 from retoma.engine.rules.errors import NotFound
 from retoma.testing import crash_at
 from tests.apps.matches.aids import PARTIAL, WHO, House, house, stored_as
@@ -61,7 +62,7 @@ async def test_of_two_who_tell_of_the_same_match_at_once_one_stores_it(database_
     """R2 R6: two runs of a round. Both are told where it is, the second that it was there."""
     async with house(database_url) as there:
         first = await begun(there)
-        await there.app.write(lambda tx: tx.run(store.runs.END_RUN, run=1))
+        await there.app.write(lambda tx: tx.run(SQL.end_run, run=1))
         second = await begun(there)
 
         made = await kept(there, {1: [*first, *second]})
@@ -106,7 +107,7 @@ async def test_who_hears_nothing_of_his_commit_has_stored_it_all_the_same(databa
             task = tasks[match.key]
             stored_as(match, stored[match.key])
             told = {"partida": task["partida_id"], "already": False}
-            assert told == json_of((await there.app.get(task["job"])).result)
+            assert told == read_json((await there.app.get(task["job"])).result)
         assert [(1,)] == await there.rows(NOTICES)
         assert [] == await there.rows(PARTIAL)
 

@@ -257,7 +257,7 @@ async def test_a_round_that_cannot_be_read_is_told_of(database_url):
             assert ("FAILED", None, "SCHEMA_INVALID") == tuple(
                 told[name] for name in ("status", "expected", "error_code")
             )
-            assert await there.app.evidence_bytes(told["snapshot"])
+            assert await there.app.evidence.read(told["snapshot"])
             paths.append(told["error"]["path"])
             assert {} == await there.tasks(run)
         assert ["matches[0].url", "total", "matches[0].key"] == paths

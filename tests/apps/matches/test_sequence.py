@@ -13,7 +13,7 @@ from typing import Any
 
 from retoma.apps.matches import APP, store
 from retoma.apps.matches.sandbox import Layout, Odd
-from retoma.apps.matches.store.rows import json_of
+from retoma.db.rows import read_json
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
 from tests.apps.matches.test_rounds import page_of, refs
 from tests.apps.people import people
@@ -69,7 +69,7 @@ async def test_every_branch_of_the_documents_sequence(database_url):
         assert {outage.key, fatal.key} == set(tasks) - set(stored)
         assert [] == await there.rows(PARTIAL)
         first, second = [
-            json_of(told)["after"]
+            read_json(told)["after"]
             for (told,) in await there.rows(WAITS, run=run, key=outage.key)
         ]
         assert 90 <= first <= 120  # minutes, not seconds

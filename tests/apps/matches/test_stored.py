@@ -10,7 +10,7 @@ from retoma.apps.matches import store
 from retoma.apps.matches.sandbox import Match, Odd
 from retoma.apps.matches.sandbox.season import LAST_STEP
 from retoma.apps.matches.schemas import MatchPage, from_json
-from retoma.apps.matches.store.rows import time_of
+from retoma.db.rows import read_time
 from retoma.engine.ports import Clock
 from tests.apps import verbs
 from tests.apps.matches.aids import LEAGUE, PARTIAL, WHO, House, house, stored_as
@@ -151,7 +151,7 @@ async def test_a_match_is_asked_for_again_and_stays_until_its_page_was_read(data
         await there.drained()
         job = await there.app.get(asked_for.json()["job"])
         assert ("dead", "SCHEMA_INVALID") == (str(job.state), job.code)
-        assert await there.app.evidence(job.id)
+        assert await there.app.evidence.list(job.id)
         assert "Outro Estádio" == (await there.matches())[truth.key]["stadium"]
         assert ("DONE", True, 10, 10) == await gate(there, run)
 
@@ -225,7 +225,7 @@ async def test_what_waits_for_a_time_is_looked_at_now(database_url):
 
         one = await olga.post(f"/api/scrape/tasks/{first['id']}/hurry")
         assert (200, "NOT_YET") == (one.status_code, one.json()["status"]), one.text
-        before = time_of(first["look_again_at"])
+        before = read_time(first["look_again_at"])
         assert before is not None
         assert datetime.fromisoformat(one.json()["look_again_at"]) < before
         every = (await olga.post(f"/api/scrape/jobs/{run}/hurry")).json()["jobs"]

@@ -89,7 +89,7 @@ async def test_what_cannot_be_read_is_left_for_a_person_with_its_evidence(databa
                     task["error"]["status"],
                     task["error"]["headers"]["content-type"],
                 )
-                assert await there.app.evidence_bytes(task["snapshot"])
+                assert await there.app.evidence.read(task["snapshot"])
         told = await there.seen(run)
         assert ("FAILED", False) == (told["status"], told["complete"])
         alerts = await (await there.app.database()).read(watch)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class World:
 
     async def seen(self, quote: int) -> dict[str, Any]:
         database = await self.app.database()
-        return await database.read(lambda tx: store.quote_seen(tx, quote))
+        return asdict(await database.read(lambda tx: store.quote_seen(tx, quote)))
 
     async def rows(self, sql: str, **params: Any) -> list[Any]:
         database = await self.app.database()

@@ -24,6 +24,7 @@ from retoma import Retoma
 from retoma.apps.quotes import APP, store
 from retoma.apps.quotes.sandbox import Catalogue, Odd
 from retoma.db import Database, DatabaseError, adhoc
+from retoma.db.rows import read_json
 from retoma.engine import query
 from retoma.engine.ops.batches import Batch
 from retoma.engine.query import RunnerSeen
@@ -145,7 +146,7 @@ class House:
         )
         self.items |= {job: each for (job,), each in zip(rows, about, strict=True)}
         assert added.lote is not None
-        self.lotes.append(await self.app.batch(added.lote))
+        self.lotes.append(await self.app.batches.get(added.lote))
         return self.lotes[-1]
 
     async def counts(self) -> dict[State, int]:
@@ -222,7 +223,9 @@ class House:
         each = self.running.pop(name)
         await eventually(lambda: _ended(each), within=PATIENCE)
         assert [] == [
-            seen for seen in await self.app.runners() if seen.pid == each.pid and seen.living
+            seen
+            for seen in await self.app.runners.list()
+            if seen.pid == each.pid and seen.living
         ]
 
     async def endanger(self, *names: str) -> None:
@@ -269,7 +272,7 @@ class House:
         await eventually(alive, within=PATIENCE)
 
     async def living(self) -> list[RunnerSeen]:
-        return [each for each in await self.app.runners() if each.living]
+        return [each for each in await self.app.runners.list() if each.living]
 
     async def flying(self, service: str, n: int) -> None:
         """Until so many of our calls are with that service."""
@@ -358,7 +361,7 @@ class House:
 
     async def _by_their_timelines(self) -> list[str]:
         states = {
-            job: (state, store.json_of(result))
+            job: (state, read_json(result))
             for job, state, result in await self.rows("SELECT id, state, result FROM jobs")
             if job in self.items
         }
@@ -367,7 +370,7 @@ class House:
             " ORDER BY job, seq"
         )
         ways = {
-            job: [str(store.json_of(details)["step"]) for _, details in those]
+            job: [str(read_json(details)["step"]) for _, details in those]
             for job, those in groupby(rows, key=lambda row: row[0])
         }
         found = [

@@ -13,9 +13,10 @@ import psycopg
 import pytest
 
 from retoma import Retoma
-from retoma.apps.quotes.adopt import ADOPTED_OPEN, Adoption, adopt
+from retoma.apps.quotes.adopt import Adoption, adopt
 from retoma.apps.quotes.before import Unreadable, read_before
 from retoma.apps.quotes.face import ROOM
+from retoma.apps.quotes.store import SQL
 from retoma.db import adhoc, migrations
 from retoma.engine.rules.errors import BadInput
 from tests.apps.quotes.aids import World, world
@@ -296,11 +297,11 @@ async def test_two_who_take_over_at_once_submit_each_quote_once(database_url, tm
     """Q1: two jobs of one quote would both be paid for. On SQLite nobody can come between."""
     async with world(database_url, tmp_path) as there, Retoma(database_url) as beside:
         await there.app.write(lambda tx: tx.run(OPEN_THERE))
-        await beside.write(lambda tx: tx.all(ADOPTED_OPEN, source="nobody", n=1))
+        await beside.write(lambda tx: tx.all(SQL.adopted_open, source="nobody", n=1))
         found, came = threading.Event(), threading.Event()
 
         def slow(tx: Any) -> int:
-            rows = tx.all(ADOPTED_OPEN, source="x", n=10)
+            rows = tx.all(SQL.adopted_open, source="x", n=10)
             tx.run(adhoc("UPDATE quotes SET job = 1"))
             found.set()
             assert came.wait(60)
@@ -309,7 +310,7 @@ async def test_two_who_take_over_at_once_submit_each_quote_once(database_url, tm
         first = asyncio.create_task(there.app.write(slow))
         await asyncio.to_thread(found.wait, 60)
         second = asyncio.create_task(
-            beside.write(lambda tx: tx.all(ADOPTED_OPEN, source="x", n=10))
+            beside.write(lambda tx: tx.all(SQL.adopted_open, source="x", n=10))
         )
         await asyncio.wait({second}, timeout=0.5)  # it waits for the other, or is wrong
         came.set()

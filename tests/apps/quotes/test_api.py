@@ -376,7 +376,7 @@ async def test_q6_cleaning_up_touches_nothing_that_somebody_holds(database_url, 
         await change(
             database, "UPDATE runners SET lease_until = clock_in(-1) WHERE boot = 'dead'"
         )
-        await there.app.take_back()
+        await there.app.runners.take_back()
         await change(database, "UPDATE jobs SET turn = 1")
         assert {"cleaned": 1, "parked": 0, "quotes": [held]} == (
             await olga.post("/api/system/cleanup-old")

@@ -15,6 +15,7 @@ from retoma.apps.quotes import store
 from retoma.apps.quotes.face import CheckpointManager, QuoteRequest, SessionMaker
 from retoma.apps.quotes.sandbox import Odd, paid_twice
 from retoma.apps.quotes.tasks import export_tasks
+from retoma.db.rows import read_json
 from retoma.dispatch.celery import CeleryDispatcher
 from tests.apps.quotes import fleet
 from tests.apps.quotes.aids import WHO, World, world
@@ -40,8 +41,7 @@ async def add(app: Retoma, what: list[store.NewQuote]) -> store.Added:
 
 def ends(rows: list[Any]) -> list[tuple[str, str | None, float | None]]:
     return [
-        (status, code, (store.json_of(result) or {}).get("price"))
-        for status, code, result in rows
+        (status, code, (read_json(result) or {}).get("price")) for status, code, result in rows
     ]
 
 

@@ -164,7 +164,7 @@ ANALYZE = Statement("analyze", *((Text("ANALYZE", answers=False),),) * 2)
 
 
 async def plan_of(database: Database, verb: str, asked: dict[str, Any]) -> str:
-    made = store.verb(verb)
+    made = getattr(store.SQL, verb)
 
     def explained(tx: Transaction) -> str:
         text = getattr(made, database.dialect)[0].sql

@@ -61,7 +61,7 @@ async def test_a_canceled_lote_is_not_shown_as_done(database_url, tmp_path):
     async with site_of(database_url, tmp_path) as site:
         about = site.house.catalogue.describe
         lote = (await add_lote(site, *(store.NewQuote(about(n)) for n in (1, 2)))).lote
-        await (await site.app.batch(lote or 0)).cancel()
+        await (await site.app.batches.get(lote or 0)).cancel()
 
         seen = text_of(await site.viewer.get(f"/quotes/lotes/{lote}", headers=PT))
 
@@ -176,7 +176,7 @@ async def test_a_quote_shows_its_way_its_sources_and_the_chosen_price(database_u
         silent = [each for each in tested if each["price"] is None]
         assert page.count(">sem preço<") == len(silent)
         assert all(each["code"] in page for each in silent)
-        shown = {each.sha256 for each in await site.app.evidence(told["job"])}
+        shown = {each.sha256 for each in await site.app.evidence.list(told["job"])}
         assert shown == set(re.findall(rf"/jobs/{told['job']}\?evidence=(\w+)", page))
         assert f'href="/jobs/{told["job"]}">Job {told["job"]}<' in page
         assert "US$ 0,015" in page  # of the search
@@ -220,7 +220,7 @@ async def _pictured(site: Site[World], quote: int) -> None:
     seen = await site.house.seen(quote)
     tested = seen["resume_data"]["tested_products"]
     called = next(each["evidence"] for each in tested if each["price"] is not None)
-    [page, *_] = await site.app.evidence(seen["job"])
+    [page, *_] = await site.app.evidence.list(seen["job"])
     before = text_of(await site.operator.get(f"/quotes/{quote}", headers=PT))
     assert "<img" not in before
     assert f"/jobs/{seen['job']}?evidence={page.sha256}" in before

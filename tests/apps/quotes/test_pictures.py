@@ -107,7 +107,7 @@ async def done(there: World) -> dict[str, Any]:
 
 
 async def shown(there: World, job: int) -> dict[str, str]:
-    return {each.name: each.media for each in await there.app.evidence(job)}
+    return {each.name: each.media for each in await there.app.evidence.list(job)}
 
 
 async def test_every_accepted_price_has_its_page_and_its_picture(
@@ -124,7 +124,7 @@ async def test_every_accepted_price_has_its_page_and_its_picture(
         kept = await shown(there, seen["job"])
         [one] = [
             each
-            for each in await there.app.evidence(seen["job"])
+            for each in await there.app.evidence.list(seen["job"])
             if each.name == f"{accepted[0]['evidence']}.png"
         ]
 
@@ -133,7 +133,7 @@ async def test_every_accepted_price_has_its_page_and_its_picture(
         assert {f"{name}.html": "text/html" for name in names} | {
             f"{name}.png": "image/png" for name in names
         } == kept
-        assert (await there.app.evidence_bytes(one.sha256)).startswith(PNG)
+        assert (await there.app.evidence.read(one.sha256)).startswith(PNG)
         assert 1 == len(browsers())
     assert [] == browsers()
 

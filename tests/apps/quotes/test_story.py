@@ -68,7 +68,7 @@ async def test_q2_a_product_goes_by_the_shops(database_url, tmp_path):
             there.calls("serpapi"),
             there.calls("fipe"),
         )
-        assert await there.app.evidence(seen["job"])
+        assert await there.app.evidence.list(seen["job"])
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_q4_a_lote_adds_up_and_nothing_is_paid_twice(database_url, tmp_pat
         added = await there.lote(range(20))
         assert added.lote is not None
         await there.drained()
-        batch = await there.app.batch(added.lote)
+        batch = await there.app.batches.get(added.lote)
         counts = await batch.counts()
 
         assert 20 == sum(counts.values()) == counts[State.DONE] + counts.get(State.DEAD, 0)

@@ -172,7 +172,7 @@ async def test_a_step_that_was_seen_to_pay_is_stopped_without_being_declared(dat
         await drain(app, slots=1)
 
         assert 2 == len(paid)
-        assert {State.DONE: 2, State.WAITING: 4} == await app.counts()
+        assert {State.DONE: 2, State.WAITING: 4} == await app.insights.counts()
 
 
 async def tidy() -> None:
@@ -282,8 +282,8 @@ async def test_a_zero_budget_submits_nothing(database_url):
         with pytest.raises(BadInput, match="more than nothing"):
             await app.submit_many(label, range(3), budget="0 USD")
 
-        assert {} == await app.counts()
-        assert [] == await app.batches()
+        assert {} == await app.insights.counts()
+        assert [] == await app.batches.list()
 
 
 async def test_a_budget_of_nobody_is_not_found(database_url):
@@ -305,8 +305,8 @@ async def test_a_budget_goes_with_its_batch(database_url, test_clock):
         assert [] != await app.costs.of_batch(batch.id)
         test_clock.jump(timedelta(days=3).total_seconds())
 
-        await app.retire(done=DAY)
-        await app.retire(done=DAY)
+        await app.retention.run_once(done=DAY)
+        await app.retention.run_once(done=DAY)
 
         assert [] == await app.budgets.list()
         assert [] == await app.costs.of_batch(batch.id)

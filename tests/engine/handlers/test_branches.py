@@ -378,7 +378,7 @@ async def test_e6_what_the_story_asks_after_no_more_is_a_persons(database_url):
         found = await app.get(job.id)
         assert (State.PARKED, "unknown_remote") == (found.state, found.reason)
 
-        await app.send_again(job.id)  # it is gone
+        await app.remote.send_again(job.id)  # it is gone
         await drain(app)
 
         assert State.DONE is (await app.get(job.id)).state

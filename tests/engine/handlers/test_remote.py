@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,10 +20,13 @@ from retoma import (
     Status,
     Transient,
 )
+from retoma.db import Database
 from retoma.engine import store
 from retoma.engine.checker import check
 from retoma.engine.ports import Clock
-from retoma.engine.run.attempt import Why
+from retoma.engine.run.runner import Runner, RunnerParts
+from retoma.engine.run.runner_options import RunnerOptions
+from retoma.engine.run.stop_request import Why
 from retoma.engine.store import Spot
 from retoma.engine.testing import FakeClock, drain
 from tests.engine.aids import AT_ONCE, boot, change, eventually, running
@@ -283,7 +287,7 @@ async def test_e13_a_cancel_that_comes_while_the_end_is_written_takes_nothing_up
         async def mission(ctx: Context) -> Any:
             async def ask(handle: str) -> Status:
                 # In the next turn of the loop: by then the end is being written.
-                asyncio.get_running_loop().call_soon(ctx._desk.cancel_wanted)
+                asyncio.get_running_loop().call_soon(ctx._services.cancel_wanted)
                 return await service.ask(handle)
 
             return await ctx.remote("scrape", dataclasses.replace(service.remote(), ask=ask))
@@ -293,6 +297,49 @@ async def test_e13_a_cancel_that_comes_while_the_end_is_written_takes_nothing_up
 
         events = [event.type for event in await app.events(job.id)]
         assert ["claimed", "step_ended", "canceled"] == events[-3:]
+
+
+class CanceledOnceClaimed:
+    """A database in which a job is canceled between its second claim and the read of its steps."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._canceled = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def write(self, fn: Any, *, verb: str, **how: Any) -> Any:
+        answer = await self._database.write(fn, verb=verb, **how)
+        for claim in getattr(answer, "claims", ()):
+            if claim.checkpoint is not None and not self._canceled:
+                self._canceled = True
+                cancel = partial(store.cancel_job, job=claim.job, actor="ana")
+                await self._database.write(cancel, verb="cancel")
+        return answer
+
+
+async def test_a_cancel_that_its_attempt_has_read_does_not_cut_off_the_stopping(database_url):
+    """Claimed before the cancel and read after it, an attempt was stopped while it had its work stopped."""
+    service, began = Service("running"), []
+
+    async def stop(handle: str) -> None:
+        began.append(handle)
+        await asyncio.sleep(0.5)
+        service.stopped.append(handle)
+
+    async with Retoma(database_url) as app:
+        job = await mission_on(app, service, stop=stop, interval=0.01)
+        database: Any = CanceledOnceClaimed(await app.database())
+        options = RunnerOptions(tick=0.1)
+        runner = Runner(RunnerParts(database=database, kinds=app.kinds, options=options))
+        task = asyncio.create_task(runner.run())
+        await eventually(lambda: ended(app, job))
+        runner.stop()
+        await task
+
+        assert State.CANCELED is (await app.get(job)).state
+        assert 1 == len(began)
 
 
 async def test_e6_an_intent_still_being_written_is_looked_for_once_its_attempt_is_abandoned(
@@ -317,7 +364,8 @@ async def test_e6_an_intent_still_being_written_is_looked_for_once_its_attempt_i
                     asyncio.create_task(database.write(cancel_and_hold, verb="test"))
                 )
                 await eventually(lambda: _is_set(holds))
-                attempt: Any = ctx._desk
+                services: Any = ctx._services
+                attempt = services._runner.owner._attempts[services.held]
                 attempts.append(attempt)
                 # In the next turn of the loop: by then the intent is being written.
                 asyncio.get_running_loop().call_soon(attempt.stop, Why.CANCEL)
@@ -427,7 +475,7 @@ async def test_e6_a_deadline_buries_nobody_whose_work_may_still_run(database_url
             found.code,
         )
 
-        await app.send_again(job)  # "it is gone": now there is nothing to leave behind
+        await app.remote.send_again(job)  # "it is gone": now there is nothing to leave behind
         await drain(app)
 
         assert (State.DEAD, 1) == ((await app.get(job)).state, len(service.sent))
@@ -449,14 +497,14 @@ async def test_e6_the_third_loss_buries_nobody_whose_work_may_still_run(database
             found.code,
             found.ended_at,
         )
-        assert 1 == (await app.counts())[State.PARKED]
+        assert 1 == (await app.insights.counts())[State.PARKED]
 
 
 async def test_e6_what_waits_for_remote_work_is_canceled_not_skipped(database_url):
     async with Retoma(database_url) as app:
         job = await waiting_for_work(app)
 
-        with pytest.raises(IllegalMove, match="waits for remote work: cancel it"):
+        with pytest.raises(IllegalMove, match="nobody has seen step remote:scrape end"):
             await app.skip(job, "nobody wants it")
 
         assert State.WAITING is (await app.get(job)).state
@@ -473,7 +521,7 @@ async def test_e13_a_cancel_of_work_that_nobody_can_find_waits_for_a_person(data
         await drain(app)
         assert State.PARKED is (await app.get(job)).state, "it may still run"
 
-        await app.send_again(job)  # it is gone; and nobody wants it any more
+        await app.remote.send_again(job)  # it is gone; and nobody wants it any more
         await drain(app)
 
         assert (State.CANCELED, 1) == ((await app.get(job)).state, len(service.sent))

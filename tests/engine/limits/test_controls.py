@@ -137,11 +137,11 @@ async def test_a_handle_of_10_kb_is_left_to_a_person_who_may_give_a_shorter_one(
         job = await mission(app, service.remote(find=None))
         await drain(app)
         with pytest.raises(BadInput, match="at most 8192 characters"):
-            await app.adopt(job, "x" * 10_000)
+            await app.remote.adopt(job, "x" * 10_000)
         with pytest.raises(BadInput, match="cannot be kept"):
-            await app.adopt(job, float("nan"))
+            await app.remote.adopt(job, float("nan"))
         before = await app.get(job)
-        await app.adopt(job, "a shorter one")
+        await app.remote.adopt(job, "a shorter one")
         await drain(app)
 
         assert (State.PARKED, "bad_handle") == (before.state, before.code)

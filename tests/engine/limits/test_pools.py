@@ -623,7 +623,7 @@ async def test_e16_limits_and_things_are_met_by_one_claim(database_url):
 
         jobs = await app.jobs()
         assert {(State.DONE, 1)} == {(job.state, job.epoch) for job in jobs}
-        assert {0} == {limit.used for limit in await app.limits()}
+        assert {0} == {limit.used for limit in await app.limits.list()}
 
 
 async def test_what_comes_with_the_claim_is_handed_out_without_asking_anybody(database_url):

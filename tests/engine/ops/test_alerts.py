@@ -42,7 +42,7 @@ async def watching(app: Retoma, test_clock: TestClock) -> tuple[Database, Look]:
 
     async def look() -> list[str]:
         await Alerts(ZONE).chore(Fence(database, term))
-        return [f"{each.rule} {each.subject}" for each in await app.alerts()]
+        return [f"{each.rule} {each.subject}" for each in await app.alerts.list()]
 
     return database, look
 
@@ -78,7 +78,7 @@ async def test_more_than_ten_stuck_jobs_are_told_of_until_they_move(database_url
         for _ in range(2):
             assert [] == await look()
         assert once("HighStuckJobs work") == await history(database)
-        [found] = await app.alerts(in_force=False)
+        [found] = await app.alerts.list(in_force=False)
         assert "11 jobs of work are held and do not move" == sentence(found)
         assert ("warning", {"jobs": 11}) == (found.severity, found.details)
 
@@ -116,7 +116,7 @@ async def test_work_that_no_runner_knows_is_told_of_until_one_beats(database_url
         assert [] == await look(), "seed 000: fifteen minutes"
         test_clock.jump(2 * MINUTE)
         assert ["WorkerHealthCheck work"] == await look()
-        assert ["critical"] == [each.severity for each in await app.alerts()]
+        assert ["critical"] == [each.severity for each in await app.alerts.list()]
 
 
 async def test_dead_letters_are_told_of_while_they_are_new(database_url, test_clock):
@@ -147,14 +147,14 @@ async def test_a_finished_batch_is_told_of_each_time_it_finishes(database_url, t
 
         batch = await app.submit_many(work, range(3))
         await drain(app)
-        [first] = [each for each in await app.alerts() if each.rule == "BatchFinished"]
+        [first] = [each for each in await app.alerts.list() if each.rule == "BatchFinished"]
         assert ("info", {"dead": 3}) == (first.severity, first.details)
         told = tell(sentence(first), Language.PT_BR)
         assert f"o lote {batch.id} terminou: 3 mortos" == told
 
         await batch.retry_failed()
         await drain(app)
-        ever = [x for x in await app.alerts(in_force=False) if x.rule == "BatchFinished"]
+        ever = [x for x in await app.alerts.list(in_force=False) if x.rule == "BatchFinished"]
         assert [({"done": 3}, True), ({"dead": 3}, False)] == [
             (each.details, each.is_open) for each in ever
         ]
@@ -173,7 +173,7 @@ async def test_one_look_closes_all_that_were_shown_for_long_enough(database_url,
         for n in range(many):
             await app.submit_many(work, [n])
         await drain(app)
-        ever = await app.alerts(in_force=False, limit=200)
+        ever = await app.alerts.list(in_force=False, limit=200)
         assert [{"done": 1}] * many == [each.details for each in ever]
         assert {str(n + 1) for n in range(many)} == {each.subject for each in ever}
 
@@ -240,7 +240,7 @@ async def test_a_runner_looks_by_itself(database_url, test_clock):
 
         async def raised() -> list[Alert]:
             test_clock.jump(alerts.EVERY + 1)
-            return await app.alerts()
+            return await app.alerts.list()
 
         async with running(app, lease=1e6):
             [found] = await eventually(raised)
@@ -258,7 +258,7 @@ async def test_whoever_lost_the_duty_raises_nothing(database_url, test_clock):
 
         with pytest.raises(DutyLost):
             await look()
-        assert [] == await app.alerts()
+        assert [] == await app.alerts.list()
 
 
 async def test_somebody_knows_and_it_is_written_down_who(database_url, test_clock):
@@ -267,12 +267,12 @@ async def test_somebody_knows_and_it_is_written_down_who(database_url, test_cloc
         await submit(database)
         test_clock.jump(2 * MINUTE)
         await look()
-        [found] = await app.alerts()
+        [found] = await app.alerts.list()
 
-        await app.acknowledge_alert(found.id, actor="ana")
-        again = await app.acknowledge_alert(found.id, actor="rui")
+        await app.alerts.acknowledge(found.id, actor="ana")
+        again = await app.alerts.acknowledge(found.id, actor="rui")
         assert "ana" == again.acknowledged_by, "the first who says so stays"
-        silent = await app.silence_alert(found.id, "2h", actor="rui")
+        silent = await app.alerts.silence(found.id, "2h", actor="rui")
         assert (True, "rui") == (silent.silent, silent.silenced_by)
         told = await rows(
             database, "SELECT actor, verb FROM audit WHERE verb LIKE 'alert.%' ORDER BY id"
@@ -286,15 +286,15 @@ async def test_somebody_knows_and_it_is_written_down_who(database_url, test_cloc
         await boot(database, "me")
         await look()
         with pytest.raises(IllegalMove, match=r"alert \d+ is closed"):
-            await app.acknowledge_alert(found.id)
+            await app.alerts.acknowledge(found.id)
         with pytest.raises(IllegalMove, match=r"alert \d+ is closed"):
-            await app.silence_alert(found.id, "1h")
+            await app.alerts.silence(found.id, "1h")
         for bad in (999, 0, -1, 2**63):
             with pytest.raises(NotFound, match="there is no alert"):
-                await app.acknowledge_alert(bad)
+                await app.alerts.acknowledge(bad)
         for bad_length in ("31d", 0, "soon"):
             with pytest.raises(BadInput):
-                await app.silence_alert(found.id, bad_length)
+                await app.alerts.silence(found.id, bad_length)
 
 
 async def test_a_page_of_alerts_follows_the_other(database_url, test_clock):
@@ -305,13 +305,13 @@ async def test_a_page_of_alerts_follows_the_other(database_url, test_clock):
         test_clock.jump(2 * MINUTE)
         await look()
 
-        first = await app.alerts(limit=2)
-        rest = await app.alerts(limit=2, before=first[-1].id)
+        first = await app.alerts.list(limit=2)
+        rest = await app.alerts.list(limit=2, before=first[-1].id)
         assert [["c", "b"], ["a"]] == [
             [each.subject for each in page] for page in (first, rest)
         ]
         with pytest.raises(BadInput):
-            await app.alerts(limit=0)
+            await app.alerts.list(limit=0)
 
 
 # — handing over —
@@ -366,7 +366,7 @@ async def test_what_is_silent_is_told_to_nobody_and_stays_so_when_it_comes_again
             test_clock.jump(6 * MINUTE)
             await look()
             if opened == 1:
-                await app.silence_alert(1, "10m")
+                await app.alerts.silence(1, "10m")
             told = await hand_over()
             await app.breakers.close("shop")
             await look()

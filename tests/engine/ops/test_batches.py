@@ -10,6 +10,7 @@ from retoma.codec import decode
 from retoma.engine import store
 from retoma.engine.ops.batches import LOOK, Progress
 from retoma.engine.rules.states import BatchState
+from retoma.engine.store.verb import SQL
 from retoma.engine.testing import FakeClock, drain
 from tests.engine.aids import boot, eventually, rows
 from tests.engine.test_batch_verbs import DONE, batch_of, dead, run_all
@@ -132,7 +133,7 @@ async def test_a_batch_whose_tallies_are_not_all_folded_is_left_to_the_next_fold
 
         touched = f'{{"{batch.id}": 1}}'
         await database.write(
-            lambda tx: tx.run(store.runners.TELL_FINISHED, batches=touched, actor="fold"),
+            lambda tx: tx.run(SQL.tell_finished, batches=touched, actor="fold"),
             verb="fold",
         )
 
@@ -221,8 +222,8 @@ async def test_a_batch_is_found_again_by_its_number(database_url):
         first = await app.submit_many(work, range(2), name="monday")
         second = await app.submit_many(work, range(3), name="tuesday")
 
-        assert ["tuesday", "monday"] == [batch.name for batch in await app.batches()]
-        assert [first.id] == [batch.id for batch in await app.batches(before=second.id)]
-        assert {State.WAITING: 2} == await (await app.batch(first.id)).counts()
+        assert ["tuesday", "monday"] == [batch.name for batch in await app.batches.list()]
+        assert [first.id] == [batch.id for batch in await app.batches.list(before=second.id)]
+        assert {State.WAITING: 2} == await (await app.batches.get(first.id)).counts()
         with pytest.raises(NotFound, match="there is no batch 99"):
-            await app.batch(99)
+            await app.batches.get(99)

@@ -273,7 +273,7 @@ async def test_tallies_are_folded_by_one_runner_while_another_works(database_url
                 await eventually(lambda: nothing_to_fold(app))
                 assert ["holder"] == await holder(app)
 
-        assert {State.DONE: 50} == await app.counts()
+        assert {State.DONE: 50} == await app.insights.counts()
 
 
 async def test_a_runner_that_leaves_folds_what_it_moved(database_url):
@@ -287,7 +287,7 @@ async def test_a_runner_that_leaves_folds_what_it_moved(database_url):
         await app.run(until_idle=True)
 
         assert await nothing_to_fold(app)
-        assert {State.DONE: 3} == await app.counts()
+        assert {State.DONE: 3} == await app.insights.counts()
 
 
 async def holder(app: Retoma) -> list[str]:

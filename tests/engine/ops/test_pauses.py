@@ -41,7 +41,7 @@ def build(url: str, ran: list[str] | None = None, **how: Any) -> Retoma:
 
 
 async def states(app: Retoma) -> dict[str, dict[State, int]]:
-    counts = await app.counts_by_kind()
+    counts = await app.insights.counts_by_kind()
     return {kind: {state: n for state, n in its.items() if n} for kind, its in counts.items()}
 
 
@@ -324,7 +324,7 @@ async def test_a_waiting_job_says_that_it_is_paused_and_by_whom(database_url, sc
 
         assert f"its {scope} {name} is paused since " in why
         assert "by ana (the vendor is away)" in why
-        assert f"`retoma resume {scope} {name}`" in why
+        assert f"`retoma pauses resume {scope} {name}`" in why
 
 
 @pytest.mark.parametrize(("scope", "name"), SCOPES)

@@ -64,10 +64,10 @@ async def test_what_ended_long_ago_goes_whole_and_its_events_stay_for_their_own_
         before = await left(app)
         [bad] = await app.jobs(state=State.DEAD)
 
-        retired = await app.retire(done="1h", events="7d")
+        retired = await app.retention.run_once(done="1h", events="7d")
         meanwhile = await left(app)
         test_clock.jump(7 * DAY)
-        later = await app.retire(done="1h", events="7d")
+        later = await app.retention.run_once(done="1h", events="7d")
 
         assert (3, 1, 0) == (retired.jobs, retired.batches, retired.events)
         assert {**before, "jobs": 1, "steps": 1, "job_evidence": 1, "batches": 1} == meanwhile
@@ -94,10 +94,10 @@ async def test_a_timeline_is_there_whole_or_not_at_all(database_url, test_clock)
         await drain(app)
         test_clock.jump(2 * DAY)
 
-        await app.retire(done="1d", events="7d")
+        await app.retention.run_once(done="1d", events="7d")
         told = await app.events(job.id)
         test_clock.jump(6 * DAY)
-        await app.retire(done="1d", events="7d")
+        await app.retention.run_once(done="1d", events="7d")
 
         with pytest.raises(NotFound):
             await app.get(job.id)
@@ -127,7 +127,7 @@ async def test_young_open_and_kept_jobs_stay(database_url, test_clock):
         ended = await app.submit("work", "good", delay=DAY)
         await app.cancel(ended.id)
 
-        retired = await app.retire(done="1h")
+        retired = await app.retention.run_once(done="1h")
 
         assert 1 == retired.jobs
         stay = {job.id for job in await app.jobs()}
@@ -143,7 +143,7 @@ async def test_without_a_limit_nothing_ever_goes(database_url, test_clock):
         test_clock.jump(3_650 * DAY)
         before = await left(app)
 
-        retired = await app.retire()
+        retired = await app.retention.run_once()
 
         assert (0, 0, 0) == (retired.jobs, retired.batches, retired.events)
         assert before == await left(app)
@@ -164,7 +164,7 @@ async def test_more_than_a_page_goes_in_chunks_and_the_audit_log_tells_of_each(
         await change(database, "DELETE FROM tallies")
         test_clock.jump(DAY)
 
-        retired = await app.retire(done="1h", actor="ana")
+        retired = await app.retention.run_once(done="1h", actor="ana")
 
         assert many == retired.jobs
         told = await rows(
@@ -193,11 +193,11 @@ async def test_e20_what_a_declared_column_names_stays_until_it_names_it_no_more(
         await declaring.database()
 
         # By one who was never told: the reference stands in the database.
-        first = await app.retire(done="1h")
+        first = await app.retention.run_once(done="1h")
         stayed = await app.get(kept.id)
         saved = await app.steps(kept.id)
         await change(await app.database(), "DELETE FROM quotes")
-        second = await app.retire(done="1h")
+        second = await app.retention.run_once(done="1h")
 
         assert (2, 1) == (first.jobs, second.jobs)
         assert (State.DONE, 1) == (stayed.state, len(saved))
@@ -209,21 +209,21 @@ async def test_e20_a_batch_stays_while_it_has_jobs_or_somebody_names_it(
     async with Retoma(database_url) as app:
         await history(app, test_clock, bad=1)
         database = await app.database()
-        lote, ruins = sorted(await app.batches(), key=lambda batch: batch.id)
+        lote, ruins = sorted(await app.batches.list(), key=lambda batch: batch.id)
         await change(database, "CREATE TABLE rounds (batch bigint)")
         await change(database, f"INSERT INTO rounds VALUES ({lote.id})")  # noqa: S608
         app.refers("rounds", "batch", to="batch")
 
-        named = await app.retire(done="1h")
-        still = {batch.id for batch in await app.batches()}
+        named = await app.retention.run_once(done="1h")
+        still = {batch.id for batch in await app.batches.list()}
         await change(database, "DELETE FROM rounds")
-        unnamed = await app.retire(done="1h")
+        unnamed = await app.retention.run_once(done="1h")
         fresh = await app.submit_many("work", ["good"], key="lote")
 
         assert (3, 0, {lote.id, ruins.id}) == (named.jobs, named.batches, still)
         assert (0, 1) == (unnamed.jobs, unnamed.batches)
         assert 1 == fresh.submitted  # its key is free again
-        assert [ruins.id, fresh.id] == sorted(batch.id for batch in await app.batches())
+        assert [ruins.id, fresh.id] == sorted(batch.id for batch in await app.batches.list())
 
 
 async def test_e20_a_column_that_cannot_be_asked_stops_the_deleting(database_url, test_clock):
@@ -234,7 +234,7 @@ async def test_e20_a_column_that_cannot_be_asked_stops_the_deleting(database_url
         before = await left(app)
 
         with pytest.raises(Exception, match="gone"):
-            await app.retire(done="1h")
+            await app.retention.run_once(done="1h")
 
         assert before == await left(app)
 
@@ -264,7 +264,7 @@ async def test_a_job_somebody_tries_again_at_the_same_moment_is_there_or_gone(
                 return False
             return True
 
-        retiring = asyncio.create_task(app.retire(done="1h"))
+        retiring = asyncio.create_task(app.retention.run_once(done="1h"))
         tried = await asyncio.gather(*map(again, ids))
         retired = await retiring
 
@@ -282,16 +282,16 @@ async def test_counts_are_of_what_is_there_and_say_how_many_went(database_url, t
     async with Retoma(database_url) as app:
         await history(app, test_clock, good=3, bad=2)
         database = await app.database()
-        ruins = next(batch for batch in await app.batches() if batch.name == "ruins")
+        ruins = next(batch for batch in await app.batches.list() if batch.name == "ruins")
 
-        await app.retire(done="1h")
-        unfolded = await app.counts()
+        await app.retention.run_once(done="1h")
+        unfolded = await app.insights.counts()
         await database.write(store.fold_tallies, verb="fold")
-        folded = await app.counts()
-        await app.retire(dead="1h")
+        folded = await app.insights.counts()
+        await app.retention.run_once(dead="1h")
 
         assert {State.DEAD: 2} == unfolded == folded
-        assert {} == await app.counts()
+        assert {} == await app.insights.counts()
         assert {} == await database.read(lambda tx: count_jobs(tx, ruins.id))
         await database.write(store.fold_tallies, verb="fold")
         went = "SELECT sum(n) FROM counts WHERE batch = -1 AND state = 'retired'"
@@ -321,9 +321,11 @@ async def test_rows_of_runners_that_ended_a_day_ago_go_if_they_hold_nothing(
             "UPDATE runners SET state = 'gone', beat_at = (SELECT clock()) WHERE boot = 'recent'",
         )
 
-        await app.retire()
+        await app.retention.run_once()
 
-        assert {"holding", "alive", "recent"} == {each.boot for each in await app.runners()}
+        assert {"holding", "alive", "recent"} == {
+            each.boot for each in await app.runners.list()
+        }
 
 
 async def test_minutes_and_ticks_of_long_ago_go_and_the_last_tick_stays(
@@ -335,18 +337,18 @@ async def test_minutes_and_ticks_of_long_ago_go_and_the_last_tick_stays(
         await app.upgrade()
         test_clock.jump(0)
         for _ in range(3):
-            await app.run_schedule("nightly")
+            await app.schedules.run("nightly")
         await drain(app)
-        last = (await app.schedules())[0].last_job
+        last = (await app.schedules.list())[0].last_job
         database = await app.database()
         paced = await rows(database, "SELECT 1 FROM pace")
         test_clock.jump(31 * DAY)
 
-        await app.retire()
+        await app.retention.run_once()
 
         assert paced
         assert [] == await rows(database, "SELECT 1 FROM pace")
-        assert last == (await app.schedules())[0].last_job
+        assert last == (await app.schedules.list())[0].last_job
         assert 1 == len(await rows(database, "SELECT 1 FROM ticks"))
 
 
@@ -370,7 +372,7 @@ async def test_costs_of_days_nobody_can_ask_for_go_and_what_all_came_to_stays(
         await spend()
         before = await periods(app)
 
-        await app.retire()
+        await app.retention.run_once()
 
         left = await periods(app)
         assert (4, 2) == (len(before - {""}), len(left - {""}))
@@ -427,7 +429,7 @@ async def test_open_alerts_keep_none_behind_them(database_url, test_clock):
         test_clock.jump(8 * DAY)
         await database.write(lambda tx: told(tx, young, closed=True), verb="test")
 
-        await app.retire(events="7d")
+        await app.retention.run_once(events="7d")
 
         left = await rows(database, "SELECT subject FROM alerts ORDER BY id")
         assert [*stay, *young] == [subject for (subject,) in left]

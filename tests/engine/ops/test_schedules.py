@@ -40,15 +40,14 @@ async def look(database: Database) -> int:
 
 async def now(database: Database) -> datetime:
     [(at,)] = await rows(database, "SELECT (SELECT clock())")
-    found = moment(at)
-    assert found is not None
+    found: datetime = moment(at)
     return found
 
 
 async def at_ten_past(app: Retoma, test_clock: TestClock) -> Database:
     """Ready, at ten seconds past a minute: nothing ticks by itself while the test goes on."""
     await app.upgrade()
-    database = app._opened()
+    database = app.connection.opened()
     test_clock.jump(0)  # on PostgreSQL: the schema is there now, and gets the clock of tests
     at = await now(database)
     test_clock.jump((70 - at.second - at.microsecond / 1e6) % 60)
@@ -62,7 +61,7 @@ async def ticks(database: Database, name: str = "minutely") -> list[datetime]:
 
 
 async def one(app: Retoma, name: str = "minutely") -> Schedule:
-    [found] = [each for each in await app.schedules() if each.name == name]
+    [found] = [each for each in await app.schedules.list() if each.name == name]
     return found
 
 
@@ -71,7 +70,7 @@ async def test_a_declared_schedule_is_there_at_first_use_and_says_when_it_ticks(
         told(app)
         app.schedule("nightly", "report", cron="0  3 * * *", payload="night")
 
-        [found] = await app.schedules()
+        [found] = await app.schedules.list()
 
         plan = found.plan
         assert ("nightly", "report", 1, "report") == (
@@ -110,7 +109,7 @@ async def test_a_changed_declaration_changes_the_schedule_and_an_unchanged_one_n
             again.schedule(
                 "minutely", "report", cron="0 0 1 1 *", payload="new", timezone="UTC"
             )
-            await again.schedules()
+            await again.schedules.list()
             await again.close()
 
         assert (first.next_at, '"new"') == (changed.next_at, changed.plan.payload)
@@ -167,7 +166,7 @@ async def test_however_many_look_at_once_a_tick_is_submitted_once(database_url, 
         made = await asyncio.gather(*(look(place) for place in places))
 
         assert 1 == sum(made)
-        assert {State.WAITING: 1} == await app.counts()
+        assert {State.WAITING: 1} == await app.insights.counts()
 
 
 async def test_a_tick_that_was_submitted_is_not_submitted_again_though_its_schedule_forgot(
@@ -280,10 +279,10 @@ async def test_one_who_has_lost_the_duty_ticks_nothing(database_url, test_clock)
 
         with pytest.raises(DutyLost):
             await tick(Fence(database, Term("schedule", "a", 1)))
-        assert {} == await app.counts()
+        assert {} == await app.insights.counts()
 
         left = await tick(Fence(database, Term("schedule", "b", 2)))
-        assert {State.WAITING: 1} == await app.counts()
+        assert {State.WAITING: 1} == await app.insights.counts()
         assert 0 < left <= 60
 
 
@@ -313,13 +312,13 @@ async def test_paused_it_does_not_tick_and_unpaused_it_does_not_make_up_for_it(
         database = await at_ten_past(app, test_clock)
 
         paused, again = (
-            await app.pause_schedule("minutely", actor="ana"),
-            await app.pause_schedule("minutely", actor="bia"),
+            await app.schedules.pause("minutely", actor="ana"),
+            await app.schedules.pause("minutely", actor="bia"),
         )
         test_clock.jump(600)
         silent = await look(database)
-        went_on = await app.unpause_schedule("minutely", actor="ana")
-        await app.unpause_schedule("minutely", actor="ana")
+        went_on = await app.schedules.unpause("minutely", actor="ana")
+        await app.schedules.unpause("minutely", actor="ana")
 
         assert paused.paused_at is not None
         assert (paused.paused_at, 0, None) == (again.paused_at, silent, went_on.paused_at)
@@ -337,7 +336,7 @@ async def test_run_now_is_one_run_beside_the_ticks(database_url, test_clock):
         app.schedule("minutely", "report", cron="* * * * *", payload="tick", timezone="UTC")
         before = await one(app)
 
-        job = await desk.run_schedule("minutely")  # from a process that knows no kind at all
+        job = await desk.schedules.run("minutely")  # from a process that knows no kind at all
 
         after = await one(app)
         assert (before.next_at, job.id) == (after.next_at, after.last_job)
@@ -349,11 +348,11 @@ async def test_a_removed_schedule_ticks_no_more(database_url, test_clock):
     async with Retoma(database_url) as app:
         told(app)
         app.schedule("minutely", "report", cron="* * * * *", payload="tick", timezone="UTC")
-        await app.remove_schedule("minutely")
+        await app.schedules.remove("minutely")
         test_clock.jump(60)
 
         assert 0 == await look(await app.database())
-        assert [] == await app.schedules()
+        assert [] == await app.schedules.list()
 
 
 # --- bad input
@@ -381,7 +380,7 @@ async def test_nonsense_is_refused_with_what_is_wrong_and_nothing_is_declared(
         with pytest.raises((BadInput, ValueError), match=complaint):
             app.schedule("nightly", "report", **{"cron": "0 3 * * *", "payload": "x"} | how)
 
-        assert [] == await app.schedules()
+        assert [] == await app.schedules.list()
 
 
 async def test_a_strange_name_an_unknown_kind_and_a_second_one_are_refused(database_url):
@@ -397,13 +396,13 @@ async def test_a_strange_name_an_unknown_kind_and_a_second_one_are_refused(datab
         with pytest.raises(BadInput, match="already a schedule nightly"):
             app.schedule("nightly", "report", cron="0 4 * * *", payload="x")
 
-        assert ["0 3 * * *"] == [each.plan.cron for each in await app.schedules()]
+        assert ["0 3 * * *"] == [each.plan.cron for each in await app.schedules.list()]
 
 
 @pytest.mark.parametrize("verb", ["pause", "unpause", "run", "remove"])
 async def test_an_unknown_schedule_is_not_found(database_url, verb):
     async with Retoma(database_url) as app:
         with pytest.raises(NotFound, match="there is no schedule 'gone'"):
-            await getattr(app, f"{verb}_schedule")("gone")
+            await getattr(app.schedules, verb)("gone")
 
         assert [] == await rows(await app.database(), "SELECT 1 FROM audit")

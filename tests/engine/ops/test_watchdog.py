@@ -46,9 +46,9 @@ async def test_e18_jobs_of_a_dead_neighbour_are_taken_back_at_once(database_url)
         swept = await watchdog(database).run_once()
 
         assert Swept(lost=1, taken_back=2) == swept
-        assert {State.WAITING: 3} == await app.counts()
+        assert {State.WAITING: 3} == await app.insights.counts()
         assert 3 == len(await claim(database, "watch", slots=9))
-        states = {runner.boot: runner.state for runner in await app.runners()}
+        states = {runner.boot: runner.state for runner in await app.runners.list()}
         assert {"watch": "alive", "dead": "lost"} == states
 
 
@@ -172,7 +172,7 @@ async def test_more_than_a_bite_is_taken_back_in_one_look(database_url):
         swept = await watchdog(database).run_once()
 
         assert store.BITE + 20 == swept.taken_back
-        assert {State.WAITING: store.BITE + 20} == await app.counts()
+        assert {State.WAITING: store.BITE + 20} == await app.insights.counts()
 
 
 async def lose_once(database: Database, n: int, *, suspects: int = 1) -> list[int]:
@@ -225,7 +225,7 @@ async def test_e10_however_many_runners_die_no_neighbour_of_a_poison_job_is_buri
                     await settle(database, me, each.held, settlement.done("1"))
             await watchdog(database).run_once()
 
-        assert {State.DEAD: 1, State.DONE: 19} == await app.counts()
+        assert {State.DEAD: 1, State.DONE: 19} == await app.insights.counts()
         assert State.DEAD is (await app.get(poison)).state
 
 
@@ -359,11 +359,17 @@ async def test_folding_changes_no_count_and_leaves_no_tally(database_url):
         await submit(database, 5, batch=1)
         for each in await claim(database, "me", slots=3):
             await settle(database, "me", each.held, settlement.done("1"))
-        before = await app.counts(), await database.read(lambda tx: query.count_jobs(tx, 1))
+        before = (
+            await app.insights.counts(),
+            await database.read(lambda tx: query.count_jobs(tx, 1)),
+        )
 
         folded = await watchdog(database).fold()
 
-        after = await app.counts(), await database.read(lambda tx: query.count_jobs(tx, 1))
+        after = (
+            await app.insights.counts(),
+            await database.read(lambda tx: query.count_jobs(tx, 1)),
+        )
         assert folded > 0
         assert [(0,)] == await rows(database, "SELECT count(*) FROM tallies")
         assert ({State.WAITING: 2, State.DONE: 3},) * 2 == before == after

@@ -381,7 +381,7 @@ async def test_a_job_that_costs_nothing_asks_nothing_more(database_url):
             return await ctx.step("one", squared_soon, 2, pays="acme", reuse="two")
 
         asked = Asked(await app.database())
-        app._database = asked
+        app.connection.use(asked)
         sent = {}
         for kind in (plain, paying):
             await app.submit(kind)

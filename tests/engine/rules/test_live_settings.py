@@ -266,7 +266,7 @@ async def test_a_running_runner_takes_up_when_to_raise_an_alert(database_url, te
 
         async def raised() -> list[Alert]:
             test_clock.jump(alerts.EVERY + 1)
-            return await app.alerts()
+            return await app.alerts.list()
 
         async def both() -> list[Alert]:
             found = await raised()

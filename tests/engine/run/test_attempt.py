@@ -313,7 +313,7 @@ async def test_e22_a_result_that_cannot_be_stored_is_paid_once_and_parked_with_i
         for job in jobs:
             told = [event.type for event in await app.events(job.id)]
             assert ["evidence", "parked"] == told[-2:]
-            assert ["result"] == [each.name for each in await app.evidence(job.id)]
+            assert ["result"] == [each.name for each in await app.evidence.list(job.id)]
 
 
 async def test_a_number_too_long_to_store_is_kept_digit_by_digit(database_url):
@@ -326,8 +326,8 @@ async def test_a_number_too_long_to_store_is_kept_digit_by_digit(database_url):
         job = await app.submit(story)
         await drain(app)
 
-        [kept] = await app.evidence(job.id)
-        assert f"{{'n': {hex(10**5000)}}}".encode() == await app.evidence_bytes(kept.sha256)
+        [kept] = await app.evidence.list(job.id)
+        assert f"{{'n': {hex(10**5000)}}}".encode() == await app.evidence.read(kept.sha256)
 
 
 async def test_an_error_with_unprintable_words_is_told_all_the_same(database_url):

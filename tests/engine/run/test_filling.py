@@ -49,31 +49,31 @@ async def submit(
 ) -> Submitted:
     kind = app.kinds.of("work")
     batch = LargeBatch(
-        about=submission(kind),
+        about=submission(kind, {}),
         name="large",
         key=key,
         budget=None,
         jobs=jobs_of(kind, payloads, keys),
     )
-    return await Filling(await app._open(), Clock(), owner, batch).submit()
+    return await Filling(await app.database(), Clock(), owner, batch).submit()
 
 
 async def left(app: Retoma) -> int:
     """Rows of submissions that have neither been moved nor undone."""
-    database = await app._open()
+    database = await app.database()
     [(n,)] = await database.read(lambda tx: tx.all(ROWS))
     return int(n)
 
 
 async def violations(app: Retoma) -> list[checker.Violation]:
-    database = await app._open()
+    database = await app.database()
     return await database.read(lambda tx: list(checker.violations(tx)))
 
 
 async def begin(app: Retoma, *, slices: int, accepted: bool) -> None:
     """As a process leaves it that dies in the middle."""
-    kind, database = app.kinds.of("work"), await app._open()
-    text = filling.described(submission(kind), name="large", key="k")
+    kind, database = app.kinds.of("work"), await app.database()
+    text = filling.described(submission(kind, {}), name="large", key="k")
 
     async def write(fn: Any) -> Any:
         return await database.write(fn, verb="test")
@@ -94,10 +94,10 @@ async def test_all_of_it_is_there_in_its_order(database_url):
         made = await submit(app, ({"n": n} for n in range(JOBS)))
 
         assert (JOBS, 0) == (made.new, made.already)
-        assert {State.WAITING: JOBS} == await app.counts()
-        [batch] = await app.batches()
+        assert {State.WAITING: JOBS} == await app.insights.counts()
+        [batch] = await app.batches.list()
         assert "large" == batch.name
-        database = await app._open()
+        database = await app.database()
         [(jobs, turns, events, later)] = await database.read(
             lambda tx: tx.all(
                 adhoc(
@@ -117,7 +117,7 @@ async def test_the_same_key_again_adds_nothing(database_url):
         again = await submit(app, range(JOBS), owner="you")
 
         assert (made.batch, 0, JOBS) == (again.batch, again.new, again.already)
-        assert {State.WAITING: JOBS} == await app.counts()
+        assert {State.WAITING: JOBS} == await app.insights.counts()
         assert 0 == await left(app)
 
 
@@ -132,8 +132,8 @@ async def test_what_raises_in_the_middle_leaves_nothing(database_url):
             await submit(app, broken(range(JOBS)))
 
         assert 0 == await left(app)
-        assert [] == await app.batches()
-        assert {} == await app.counts()
+        assert [] == await app.batches.list()
+        assert {} == await app.insights.counts()
         assert JOBS == (await submit(app, range(JOBS))).new
 
 
@@ -143,7 +143,11 @@ async def test_a_part_of_it_is_neither_claimed_nor_counted_nor_listed(database_u
 
         await app.run(until_idle=True)
 
-        assert ([], [], {}) == (await app.batches(), await app.jobs(), await app.counts())
+        assert ([], [], {}) == (
+            await app.batches.list(),
+            await app.jobs(),
+            await app.insights.counts(),
+        )
         assert 201 == await left(app)
 
 
@@ -155,21 +159,21 @@ async def test_the_same_key_begins_anew_what_a_dead_process_left(database_url, t
         made = await submit(app, range(JOBS))
 
         assert JOBS == made.new
-        assert {State.WAITING: JOBS} == await app.counts()
+        assert {State.WAITING: JOBS} == await app.insights.counts()
         assert 0 == await left(app)
 
 
 async def test_the_same_key_finishes_what_was_accepted(database_url):
     async with app_of(database_url) as app:
         await begin(app, slices=3, accepted=True)
-        assert {State.WAITING: 300} == await app.counts()
+        assert {State.WAITING: 300} == await app.insights.counts()
         assert [] == await app.jobs()
         assert [] == await violations(app)
 
         again = await submit(app, range(300))
 
         assert (0, 300) == (again.new, again.already)
-        assert {State.WAITING: 300} == await app.counts()
+        assert {State.WAITING: 300} == await app.insights.counts()
         assert 200 == len(await app.jobs(limit=200))
         assert [] == await violations(app)
         assert 0 == await left(app)
@@ -184,7 +188,7 @@ async def test_a_runner_finishes_or_undoes_what_was_left(
         test_clock.jump(61)
 
         async def over() -> bool:
-            return await left(app) == 0 and await app.counts() == done
+            return await left(app) == 0 and await app.insights.counts() == done
 
         async with aids.running(app):
             await aids.eventually(over)
@@ -193,7 +197,7 @@ async def test_a_runner_finishes_or_undoes_what_was_left(
 async def test_no_job_escapes_a_verb_of_its_batch_while_it_is_moved_in(database_url):
     async with app_of(database_url) as app:
         await begin(app, slices=3, accepted=True)
-        [batch] = await app.batches()
+        [batch] = await app.batches.list()
         canceling = asyncio.create_task(batch.cancel())
         await asyncio.sleep(0.1)
         assert not canceling.done()
@@ -201,12 +205,12 @@ async def test_no_job_escapes_a_verb_of_its_batch_while_it_is_moved_in(database_
         await submit(app, range(300))
 
         assert 300 == await canceling
-        assert {State.CANCELED: 300} == await app.counts()
+        assert {State.CANCELED: 300} == await app.insights.counts()
 
 
 async def test_whoever_lost_its_lease_adds_nothing_more(database_url, test_clock):
     async with app_of(database_url) as app:
-        database = await app._open()
+        database = await app.database()
         await begin(app, slices=1, accepted=False)
         test_clock.jump(61)
         await submit(app, range(100))
@@ -216,7 +220,7 @@ async def test_whoever_lost_its_lease_adds_nothing_more(database_url, test_clock
             await database.write(
                 lambda tx: filling.stage(tx, 1, "dead", "work", part), verb="test"
             )
-        assert {State.WAITING: 100} == await app.counts()
+        assert {State.WAITING: 100} == await app.insights.counts()
 
 
 # — keys —
@@ -233,7 +237,7 @@ async def test_keys_that_are_there_already_are_counted_so(database_url):
         made = await submit(app, range(JOBS), keys=keys_of(JOBS))
 
         assert (JOBS - 1, 1) == (made.new, made.already)
-        assert {State.WAITING: JOBS} == await app.counts()
+        assert {State.WAITING: JOBS} == await app.insights.counts()
 
 
 @pytest.mark.parametrize("place", [0, JOBS - 1])
@@ -244,7 +248,7 @@ async def test_one_other_payload_refuses_the_whole_submission(database_url, plac
         with pytest.raises(IdempotencyMismatch, match=f"key {place}"):
             await submit(app, range(JOBS), keys=keys_of(JOBS))
 
-        assert {State.WAITING: 1} == await app.counts()
+        assert {State.WAITING: 1} == await app.insights.counts()
         assert 0 == await left(app)
 
 
@@ -255,14 +259,14 @@ async def test_one_key_with_two_payloads_refuses_the_whole_submission(database_u
         with pytest.raises(IdempotencyMismatch, match="key 3"):
             await submit(app, range(JOBS + 1), keys=keys)
 
-        assert {} == await app.counts()
+        assert {} == await app.insights.counts()
         assert JOBS == (await submit(app, [*range(JOBS), 3], keys=keys)).new
 
 
 async def test_a_key_that_is_coming_in_is_submitted_with_the_same_payload_alone(database_url):
     async with app_of(database_url, patience=0.2) as app:
-        kind, database = app.kinds.of("work"), await app._open()
-        text = filling.described(submission(kind), name="large", key="k")
+        kind, database = app.kinds.of("work"), await app.database()
+        text = filling.described(submission(kind, {}), name="large", key="k")
         begun = await database.write(
             lambda tx: filling.begin(tx, key="k", owner="me", submission=text), verb="test"
         )
@@ -281,7 +285,7 @@ async def test_a_key_that_is_coming_in_is_submitted_with_the_same_payload_alone(
         again = await submit(app, [1, 2], keys=["one", "two"])
 
         assert (0, 2) == (again.new, again.already)
-        assert {State.WAITING: 2} == await app.counts()
+        assert {State.WAITING: 2} == await app.insights.counts()
         assert ["one", "two"] == sorted(str(job.key) for job in await app.jobs())
 
 
@@ -310,8 +314,8 @@ class MeasuringWrites:
 
 async def test_no_transaction_of_a_large_batch_keeps_others_waiting(database_url):
     async with app_of(database_url) as app:
-        measuring: Any = MeasuringWrites(await app._open())
-        app._database = measuring
+        measuring: Any = MeasuringWrites(await app.database())
+        app.connection.use(measuring)
 
         batch = await app.submit_many("work", (n for n in range(LARGE + 1)))
 

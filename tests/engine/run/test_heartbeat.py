@@ -71,12 +71,12 @@ async def test_a_beat_renews_the_lease_in_the_database(database_url, test_clock)
         database = await app.database()
         test_clock.jump(0)
         await boot(database)
-        [before] = await app.runners()
+        [before] = await app.runners.list()
         test_clock.jump(50)
 
         assert heartbeat_of(database, FakeClock()).beat()
 
-        [after] = await app.runners()
+        [after] = await app.runners.list()
         assert after.lease_until - before.lease_until > timedelta(seconds=49)
         assert (
             timedelta(seconds=60) <= after.lease_until - after.beat_at < timedelta(seconds=61)
@@ -108,7 +108,7 @@ async def test_a_late_runner_nobody_has_declared_lost_may_beat_again(database_ur
         test_clock.jump(3600)
 
         assert heartbeat_of(database, FakeClock()).beat()
-        assert ["alive"] == [runner.state for runner in await app.runners()]
+        assert ["alive"] == [runner.state for runner in await app.runners.list()]
 
 
 async def test_e3_a_beat_of_a_lost_runner_is_refused_and_changes_nothing(database_url):
@@ -118,13 +118,13 @@ async def test_e3_a_beat_of_a_lost_runner_is_refused_and_changes_nothing(databas
         await database.write(
             lambda tx: store.move_runner(tx, "me", "lost", actor="x"), verb="move"
         )
-        [before] = await app.runners()
+        [before] = await app.runners.list()
         heartbeat = heartbeat_of(database, FakeClock())
         until = heartbeat.valid_until
 
         assert not heartbeat.beat()
 
-        assert [before] == await app.runners()
+        assert [before] == await app.runners.list()
         assert until == heartbeat.valid_until
 
 
@@ -193,7 +193,7 @@ def beating(database: Database, heartbeat: Heartbeat) -> Iterator[list[BaseExcep
 
 
 async def submit_nothing(app: Retoma) -> None:
-    await app.counts()
+    await app.insights.counts()
 
 
 async def test_what_rang_before_the_ear_was_open_is_not_missed(database_url):
@@ -294,7 +294,7 @@ async def test_a_runner_whose_heartbeat_dies_gives_back_its_jobs_and_begins_anew
         assert ("runner.gone", "runner.leaving") == (left.verb, died.verb)
         assert {"why": "heartbeat: RuntimeError: no clock"} == died.details
         assert "2" == (await app.get(job.id)).result
-        assert ["gone", "gone"] == [each.state for each in await app.runners()]
+        assert ["gone", "gone"] == [each.state for each in await app.runners.list()]
         assert "error" == next(
             each["log_level"] for each in logged if each["event"] == "runner.heartbeat_died"
         )

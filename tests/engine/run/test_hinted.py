@@ -76,7 +76,7 @@ async def test_e26_a_hint_is_heeded_once_and_everything_else_passes(database_url
         assert ["submitted", "claimed", "step_saved", "done"] == [
             event.type for event in await app.events(job.id)
         ]
-        [seen] = await app.runners()
+        [seen] = await app.runners.list()
         assert "gone" == seen.state
 
 
@@ -218,7 +218,7 @@ async def test_hints_are_bounded_and_their_rows_go(database_url, told, test_cloc
 
         few = await runner.hint_again(Again(after=30.0, young=5.0, most=20))
         rest = await runner.hint_again(AGAIN)
-        batch = await app.batch(1)
+        batch = await app.batches.get(1)
         await batch.cancel()
         test_clock.jump(120)
         none = await runner.hint_again(AGAIN)
@@ -352,7 +352,7 @@ async def test_what_was_claimed_by_a_hint_and_could_not_be_started_is_started_la
     async with build(database_url, told) as app:
         job = await app.submit("twice", 1)
         runner = await app.hinted()
-        runner._house = replace(runner._house, database=AwayOnce(await app.database()))
+        runner._parts = replace(runner._parts, database=AwayOnce(await app.database()))
         await runner.recover()
         assert Heeded.RAN == await runner.heed(Hint("twice", job.id))
         await change(await app.database(), "UPDATE jobs SET run_at = NULL, turn = 1")
@@ -407,12 +407,12 @@ async def _beaten(app: Retoma, seconds: float) -> bool:
         tx.ring("look")
 
     await database.write(ring, verb="ring")
-    beats = sorted(seen.beat_at for seen in await app.runners())
+    beats = sorted(seen.beat_at for seen in await app.runners.list())
     return (beats[-1] - beats[0]).total_seconds() >= seconds
 
 
 async def _boots(app: Retoma, n: int) -> bool:
-    return len(await app.runners()) == n
+    return len(await app.runners.list()) == n
 
 
 async def _value(value: bool) -> bool:

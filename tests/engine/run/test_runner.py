@@ -17,7 +17,8 @@ from retoma.db import Database, adhoc, crashpoint
 from retoma.engine import store
 from retoma.engine.ports import Clock
 from retoma.engine.rules.job import Claim
-from retoma.engine.run.runner import House, Knobs, Runner
+from retoma.engine.run.runner import Runner, RunnerParts
+from retoma.engine.run.runner_options import RunnerOptions
 from retoma.engine.testing import crash_at, drain
 from tests.engine.aids import AT_ONCE, change, eventually, rows, running
 
@@ -104,7 +105,9 @@ async def test_an_idle_runner_sends_less_than_30_statements_a_minute(database_ur
 
             database = Counting(await app.database())
             test_clock.jump(0)
-            runner = Runner(House(database=database, kinds=app.kinds, knobs=Knobs()))
+            runner = Runner(
+                RunnerParts(database=database, kinds=app.kinds, options=RunnerOptions())
+            )
             task = asyncio.create_task(runner.run())
             crashpoint.on_pass = passed.add
             await retired(runner, database, test_clock, passed)
@@ -141,7 +144,7 @@ async def retired(runner: Runner, database: Any, clock: Any, passed: set[str]) -
     """It has its duties, and has done each of them once."""
 
     async def done() -> bool:
-        if runner._life is not None:
+        if runner._instance is not None:
             clock.jump(1)
             await woken(runner, database)
         return "retire.after_commit" in passed
@@ -151,13 +154,13 @@ async def retired(runner: Runner, database: Any, clock: Any, passed: set[str]) -
 
 async def woken(runner: Runner, database: Any) -> None:
     """The runner and its pulse have looked at the clock once more."""
-    life = runner._life
-    assert life is not None
-    life._wake.set()
+    instance = runner._instance
+    assert instance is not None
+    instance._signals.wake.set()
     database.wake()
 
     async def looked() -> bool:
-        return not life._wake.is_set()
+        return not instance._signals.wake.is_set()
 
     await eventually(looked)
     await asyncio.sleep(0.02)
@@ -176,7 +179,7 @@ async def test_until_idle_waits_for_retries_and_leaves_when_nothing_is_open(data
         await drain(app, slots=5)
 
         assert {State.DONE: 20} == await batch.counts()
-        assert ["gone"] == [runner.state for runner in await app.runners()]
+        assert ["gone"] == [runner.state for runner in await app.runners.list()]
 
 
 async def test_a_runner_with_nothing_to_do_is_idle_at_once(database_url):
@@ -386,8 +389,8 @@ async def test_what_ends_while_unknown_claims_are_looked_for_is_not_started_agai
             return await ctx.step("pay", pay, n)
 
         database = Recalling(await app.database())
-        knobs = Knobs(tick=0.2, slots=2)
-        runner = Runner(House(database=database, kinds=app.kinds, knobs=knobs))
+        options = RunnerOptions(tick=0.2, slots=2)
+        runner = Runner(RunnerParts(database=database, kinds=app.kinds, options=options))
         first = await app.submit(work, 0)
         async with beside(runner):
             await eventually(lambda: claimed(app, first.id))
@@ -481,7 +484,9 @@ async def test_a_job_on_its_way_back_is_not_started_while_unknown_claims_are_loo
             return which in started
 
         database = LateSettling(await app.database())
-        runner = Runner(House(database=database, kinds=app.kinds, knobs=Knobs(tick=60)))
+        runner = Runner(
+            RunnerParts(database=database, kinds=app.kinds, options=RunnerOptions(tick=60))
+        )
         with crash_at("attempt.before_settle", "exception"):
             broken = await app.submit(work, 0)
             async with beside(runner), asyncio.timeout(60):
@@ -496,7 +501,7 @@ async def test_a_job_on_its_way_back_is_not_started_while_unknown_claims_are_loo
         assert [(broken.id, 1), (broken.id, 2), (lost.id, 1)] == sorted(started)
         told = [event.type for event in await app.events(broken.id)]
         assert ["submitted", "claimed", "released", "claimed", "done"] == told
-        assert 0 == await app.refused_writes()
+        assert 0 == await app.runners.refused_writes()
 
 
 async def claimed(app: Retoma, job: int) -> bool:
@@ -554,7 +559,7 @@ async def test_e4_a_runner_declared_lost_stops_everything_and_begins_a_new_boot(
         job = await app.submit(work)
         async with running(app, beat=0.1, tick=0.2):
             await begun.wait()
-            [boot] = [runner.boot for runner in await app.runners()]
+            [boot] = [runner.boot for runner in await app.runners.list()]
             await (await app.database()).write(
                 lambda tx: store.move_runner(tx, boot, "lost", actor="test"), verb="lose"
             )
@@ -564,7 +569,7 @@ async def test_e4_a_runner_declared_lost_stops_everything_and_begins_a_new_boot(
         assert ("2", 1) == (found.result, found.failures + 1)
         assert [1] == stopped
         assert ["lost", "done"] == [attempt.ended for attempt in await app.attempts(job.id)]
-        assert {"lost", "gone"} == {runner.state for runner in await app.runners()}
+        assert {"lost", "gone"} == {runner.state for runner in await app.runners.list()}
 
 
 # --- leaving
@@ -590,11 +595,11 @@ async def test_e29_a_stopped_runner_claims_nothing_more_and_finishes_what_it_has
                 await task
 
         assert {State.DONE: 1, State.WAITING: 2} == await batch.counts()
-        assert ["gone"] == [runner.state for runner in await app.runners()]
+        assert ["gone"] == [runner.state for runner in await app.runners.list()]
 
 
 async def state_is(app: Retoma, state: str) -> bool:
-    return [state] == [runner.state for runner in await app.runners()]
+    return [state] == [runner.state for runner in await app.runners.list()]
 
 
 async def test_a_runner_that_has_left_leaves_no_tally_behind(database_url):
@@ -642,7 +647,7 @@ async def test_a_runner_can_be_seen_in_the_audit_log_coming_and_going(database_u
 )
 def test_a_runner_that_could_never_work_is_refused(knobs, why):
     with pytest.raises(BadInput, match=why):
-        Knobs(**knobs)
+        RunnerOptions(**knobs)
 
 
 class Pausing(Clock):
@@ -678,7 +683,9 @@ async def test_e13_a_cancel_that_meets_a_failed_settling_does_not_leave_the_job_
         job = await app.submit(work)
         clock, database = Pausing(), Breaking(await app.database())
         runner = Runner(
-            House(database=database, kinds=app.kinds, knobs=Knobs(tick=0.3), clock=clock)
+            RunnerParts(
+                database=database, kinds=app.kinds, options=RunnerOptions(tick=0.3), clock=clock
+            )
         )
         task = asyncio.create_task(runner.run())
         async with asyncio.timeout(60):
@@ -725,7 +732,7 @@ async def test_e28_what_becomes_due_before_the_last_one_taken_does_not_wait_for_
 
 
 async def all_done(app: Retoma, jobs: int) -> bool:
-    return {State.DONE: jobs} == await app.counts()
+    return {State.DONE: jobs} == await app.insights.counts()
 
 
 async def test_a_runner_does_not_retune_the_program_that_uses_it(database_url):

@@ -106,7 +106,7 @@ async def test_e3_who_no_longer_holds_his_job_is_left_out_and_his_neighbours_are
                 f"UPDATE jobs SET epoch = epoch + 1, state = 'parked', runner = NULL WHERE id = {jobs['lamp']}",  # noqa: S608
             )
             shop.open.set()
-            refused = await eventually(app.refused_writes)
+            refused = await eventually(app.runners.refused_writes)
             others = {name: job for name, job in jobs.items() if name != "lamp"}
 
             async def served() -> bool:

@@ -121,7 +121,7 @@ async def test_e3_who_no_longer_holds_the_job_writes_nothing(database_url):
                 "UPDATE jobs SET epoch = epoch + 1, state = 'waiting', runner = NULL WHERE id = 1",
             )
             stolen.set()
-            refused = await eventually(app.refused_writes)
+            refused = await eventually(app.runners.refused_writes)
         assert refused == 1
         assert "lamp 1" not in [name for name, _ in await goods(app)]
         assert job.id == 1

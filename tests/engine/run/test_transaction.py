@@ -1,7 +1,7 @@
 """A caller's own statements and submissions in one transaction: all of it, or nothing (E7, E8)."""
 
 import asyncio
-from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import pytest
@@ -54,8 +54,8 @@ async def test_a_row_of_the_caller_and_its_job_are_committed_together(database_u
             job.state, job.result, job.key, job.priority, job.correlation,
         )  # fmt: skip
         assert [(7, "a 50% : 'chair'")] == await orders(app)
-        assert {State.DONE: 4} == await app.counts()
-        [batch] = await app.batches()
+        assert {State.DONE: 4} == await app.insights.counts()
+        [batch] = await app.batches.list()
         assert {State.DONE: 3} == await batch.counts()
 
 
@@ -68,7 +68,7 @@ async def test_d9_a_statement_with_much_in_it_is_not_kept(database_url):
         before = kept.cache_info().currsize
         for n in range(3):
             text = f"INSERT INTO orders VALUES ({n}, '{'x' * transaction.LONGEST_KEPT}')"  # noqa: S608
-            await app.write(partial(Transaction.run, sql=text))
+            await app.write(methodcaller("run", text))
 
         assert before == kept.cache_info().currsize
         assert 3 == len(await orders(app))
@@ -344,7 +344,7 @@ async def test_on_postgresql_the_callers_jobs_are_not_ours(postgres_url):
         await app.write(order)
         await drain(app)
 
-        assert {State.DONE: 3} == await app.counts()
+        assert {State.DONE: 3} == await app.insights.counts()
         assert [(0,)] == await app.write(lambda tx: tx.all("SELECT count(*) FROM public.jobs"))
 
 

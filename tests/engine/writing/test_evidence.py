@@ -66,7 +66,7 @@ def page(content: bytes = PAGE, name: str = "page.html") -> Evidence:
 
 
 async def shown(app: Retoma, job: int) -> list[tuple[str, int, int | None]]:
-    return [(each.name, each.size, each.cut_from) for each in await app.evidence(job)]
+    return [(each.name, each.size, each.cut_from) for each in await app.evidence.list(job)]
 
 
 # --- where it lies
@@ -109,14 +109,14 @@ async def test_evidence_lies_where_the_setting_says_and_is_found_again(
             await drain(app)
 
             [one, two] = [job.id for job in await app.jobs(batch=batch.id)]
-            seen = await app.evidence(one)
+            seen = await app.evidence.list(one)
             assert [
                 ("page.html", "text/html", len(PAGE)),
                 ("shot.png", "image/png", 5_001),
             ] == [(each.name, each.media, each.size) for each in seen]
-            contents = [await app.evidence_bytes(each.sha256) for each in seen]
+            contents = [await app.evidence.read(each.sha256) for each in seen]
             assert [PAGE, 5_001] == [contents[0], len(contents[1])]
-            assert seen[0].sha256 == (await app.evidence(two))[0].sha256
+            assert seen[0].sha256 == (await app.evidence.list(two))[0].sha256
             outside = where != "database"
             assert 3 * outside == lying()
             inside = "SELECT bytes IS NULL, place IS NULL FROM evidence"
@@ -135,11 +135,11 @@ async def test_evidence_lies_where_the_setting_says_and_is_found_again(
 async def test_evidence_nobody_has_is_not_found(database_url):
     async with Retoma(database_url) as app:
         with pytest.raises(NotFound, match="there is no evidence 00"):
-            await app.evidence_bytes("00" * 32)
+            await app.evidence.read("00" * 32)
         with pytest.raises(BadInput, match="asked for by its sha256"):
-            await app.evidence_bytes("../../etc/passwd")
+            await app.evidence.read("../../etc/passwd")
         with pytest.raises(NotFound, match="there is no job 7"):
-            await app.evidence(7)
+            await app.evidence.list(7)
 
 
 async def test_bytes_that_are_gone_or_changed_on_their_shelf_are_not_passed_off(database_url):
@@ -148,7 +148,7 @@ async def test_bytes_that_are_gone_or_changed_on_their_shelf_are_not_passed_off(
         shelf = Shelf()
         keeper = Keeper(shelf)
         await keeper.attach(database, me, held, page())
-        [seen] = await app.evidence(held.job)
+        [seen] = await app.evidence.list(held.job)
         [place] = shelf.places
 
         shelf.places[place] = store.pack(page(b"forged")).data
@@ -158,7 +158,7 @@ async def test_bytes_that_are_gone_or_changed_on_their_shelf_are_not_passed_off(
         with pytest.raises(NotFound, match="no longer at test://shelf/"):
             await keeper.get(database, seen.sha256)
         with pytest.raises(ShelfAway, match="not on the shelf of this process"):
-            await app.evidence_bytes(seen.sha256)
+            await app.evidence.read(seen.sha256)
 
 
 # --- caps
@@ -173,8 +173,8 @@ async def test_a_piece_too_long_is_cut_and_says_so(database_url, monkeypatch):
         assert await Keeper().attach(database, me, held, page(b"", "empty"))
 
         assert [("page.html", 1_000, 5_000), ("empty", 0, None)] == await shown(app, held.job)
-        [seen, _] = await app.evidence(held.job)
-        assert NOISE[:1_000] == await app.evidence_bytes(seen.sha256)
+        [seen, _] = await app.evidence.list(held.job)
+        assert NOISE[:1_000] == await app.evidence.read(seen.sha256)
         told = [e.details for e in await app.events(held.job) if e.type == "evidence"]
         assert told[0]["note"].startswith("cut to 1,000 of 5,000 bytes")
         assert "note" not in told[1]
@@ -242,14 +242,14 @@ async def test_a_row_never_points_at_bytes_that_are_not_there(database_url):
         shelf = Shelf()
 
         async def die() -> None:
-            assert [] == await app.evidence(held.job)
+            assert [] == await app.evidence.list(held.job)
             raise KeyboardInterrupt
 
         shelf.before_put = die  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
             await Keeper(shelf).attach(database, me, held, page())
 
-        assert [] == await app.evidence(held.job)
+        assert [] == await app.evidence.list(held.job)
         [intent] = await rows(database, "SELECT place, stored_at, bytes FROM evidence")
         assert (shelf.puts[0], None, None) == intent
         with pytest.raises(NotFound):
@@ -273,8 +273,8 @@ async def test_a_shelf_that_is_away_harms_nobody(database_url):
         keeper = Keeper(shelf)
         assert await keeper.attach(database, me, held, page())
 
-        [seen] = await app.evidence(held.job)
-        assert PAGE == await app.evidence_bytes(seen.sha256)
+        [seen] = await app.evidence.list(held.job)
+        assert PAGE == await app.evidence.read(seen.sha256)
         # What was perhaps put there after all is not forgotten.
         assert [(shelf.puts[0],)] == await rows(database, "SELECT place FROM places_left")
 
@@ -293,7 +293,7 @@ async def test_retention_that_takes_an_intent_for_forgotten_costs_one_more_try(d
         assert await keeper.attach(database, me, held, page())
 
         assert 2 == len(set(shelf.puts))
-        [seen] = await app.evidence(held.job)
+        [seen] = await app.evidence.list(held.job)
         assert PAGE == await keeper.get(database, seen.sha256)
 
 
@@ -323,7 +323,7 @@ async def test_e20_what_a_job_shows_is_never_collected(database_url, test_clock)
 
         assert 0 == await keeper.collect(database)
 
-        [seen] = await app.evidence(held.job)
+        [seen] = await app.evidence.list(held.job)
         assert PAGE == await keeper.get(database, seen.sha256)
 
 
@@ -393,10 +393,10 @@ async def test_e20_retention_takes_the_evidence_of_the_jobs_it_deletes(
         assert State.DONE is (await app.get(job.id)).state
         test_clock.jump(10 * DAY)
 
-        await app.retire(done=DAY)
+        await app.retention.run_once(done=DAY)
         left = [path for path in (tmp_path / "shelf").rglob("*") if path.is_file()]
         test_clock.jump(3601)
-        await app.retire(done=DAY)
+        await app.retention.run_once(done=DAY)
 
         assert 1 == len(left)
         assert not left[0].exists()

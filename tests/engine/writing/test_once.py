@@ -100,10 +100,10 @@ async def test_old_answers_are_forgotten(database_url, test_clock):
         await submit(app)
         test_clock.jump(3 * 86_400)
         await submit(app, Asked("ana", "key-2", "submit", "hash-1"))
-        assert 0 == await app.forget_answers()
+        assert 0 == await app.retention.forget_answers()
 
         test_clock.jump(5 * 86_400)
 
-        assert 1 == await app.forget_answers()
+        assert 1 == await app.retention.forget_answers()
         assert [("key-2",)] == await rows(database, "SELECT key FROM answers")
         await change(database, "DELETE FROM answers")

@@ -19,14 +19,14 @@ from retoma.apps.ads.model import MediaType, NewMission
 from retoma.apps.ads.sandbox import Library, Wanted
 from retoma.apps.ads.store import EXTRACTION
 from retoma.bootstrap import build_tools
-from retoma.db import Transaction, verbatim
+from retoma.db import verbatim
 from retoma.demo.account import Witness
 from retoma.demo.board import Bar, Board
 from retoma.demo.boxed_world import LOOK, WHO, BoxedWorld, Counts
 from retoma.demo.world import World
 from retoma.engine.ports import Ids
 from retoma.engine.rules.states import State
-from retoma.engine.run.transaction import Transaction as Writing
+from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
 from retoma.outbound import Outbound
 from retoma.programs.writer import Desk
@@ -167,7 +167,7 @@ class AdsWorld(BoxedWorld):
         await tools.close()
         key = Secret(self._key())
 
-        def add(tx: Writing) -> None:
+        def add(tx: Transaction) -> None:
             for n in range(self.size.workers):
                 each = self.programs[_worker(n)]
                 at = {"url": each.origin, "storage_domain": each.server}
@@ -237,7 +237,7 @@ class AdsWorld(BoxedWorld):
             proxies=self.size.proxies,
         )
 
-    def stands(self, tx: Transaction, counts: Counts) -> Bar:  # noqa: ARG002 — missions are no jobs
+    def stands(self, tx: db.Transaction, counts: Counts) -> Bar:  # noqa: ARG002 — missions are no jobs
         """At rest when every mission has ended, and every session with them."""
         states = Counter(STATES.get(each.status, State.DEAD) for each in _missions(tx))
         [(sessions,)] = tx.for_caller(SESSIONS)[0]
@@ -314,13 +314,13 @@ def _worker(n: int) -> str:
     return f"worker-{n + 1}"
 
 
-def start_unless_stopped(tx: Writing) -> None:
+def start_unless_stopped(tx: Transaction) -> None:
     state = store.get_state(tx)
     if state.wish == "started" or state.changed_by in (NOBODY, WHO):
         store.start(tx, actor=WHO)
 
 
-def _missions(tx: Transaction) -> list[Mission]:
+def _missions(tx: db.Transaction) -> list[Mission]:
     return [
         Mission(date.fromisoformat(day), status, ads or 0, code, retries or 0)
         for day, status, ads, code, retries in tx.for_caller(MISSIONS)[0]

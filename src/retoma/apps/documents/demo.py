@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from retoma import db
 from retoma.apps.documents import APP, service, store
 from retoma.apps.documents.model import KIND, Label, ProjectRules
 from retoma.apps.documents.sandbox import KEY, LABELS, MODEL, Odd, Papers
 from retoma.apps.documents.steps import CLASSIFY
 from retoma.apps.documents.store.executions import NewDocument
-from retoma.db import Transaction, verbatim
+from retoma.db import verbatim
 from retoma.demo.account import Witness
 from retoma.demo.boxed_world import WHO, BoxedWorld, lines_of
 from retoma.demo.world import World
-from retoma.engine.run.transaction import Transaction as Writing
+from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
 from retoma.words import Said, say
 
@@ -82,7 +83,7 @@ class DocumentsWorld(BoxedWorld):
             for each in taken.incoming
         ]
 
-        def begin(tx: Writing) -> None:
+        def begin(tx: Transaction) -> None:
             of = project or store.projects.add_project(tx, PROJECT, RULES, actor=WHO)
             store.executions.add_execution(tx, of, wanted, actor=WHO)
 
@@ -111,7 +112,7 @@ class DocumentsWorld(BoxedWorld):
         )
 
     async def witness(self, app: Retoma, recovered: int) -> Witness:
-        def read(tx: Transaction) -> tuple[list[tuple[str, str]], int]:
+        def read(tx: db.Transaction) -> tuple[list[tuple[str, str]], int]:
             [(kept,)] = tx.for_caller(KEPT, step=CLASSIFY)[0]
             return [(row[0], row[1]) for row in tx.for_caller(ENDS)[0]], kept
 

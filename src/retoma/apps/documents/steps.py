@@ -31,8 +31,7 @@ from retoma.apps.documents.model import (
 from retoma.apps.documents.store.documents import TakenUp, Turn, Wanted
 from retoma.apps.documents.store.executions import Ask
 from retoma.codec import Undecodable, Unstorable
-from retoma.db import Full, ReplyLost
-from retoma.db import Transaction as Reading
+from retoma.db import Full, ReplyLost, Transaction
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
 from retoma.engine.isolation.isolate import ChildDied
@@ -173,7 +172,7 @@ class Documents:
         models = self._tools.settings.openrouter_models
         database = await self._tools.retoma.database()
 
-        def take_up(tx: Reading) -> list[TakenUp | NotFound]:
+        def take_up(tx: Transaction) -> list[TakenUp | NotFound]:
             return store.documents.take_up(
                 tx, turns, lambda rules: rules.recipe(PROMPT_VERSION, models)
             )

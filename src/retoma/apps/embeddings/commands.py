@@ -108,7 +108,7 @@ def search(
 async def _watch_batches(app: Retoma, added: FolderAdded, *, quiet: bool) -> dict[State, int]:
     """Wait until these jobs have ended; return how many ended in each state. Run them here where no runner
     is alive."""
-    alive = any(each.state == "alive" for each in await app.runners())
+    alive = any(each.state == "alive" for each in await app.runners.list())
     here = None if alive else asyncio.ensure_future(app.run(until_idle=True))
     try:
         with bar(speak("documents embedded"), quiet=quiet) as report:
@@ -129,7 +129,7 @@ async def _count_ends(app: Retoma, batches: Sequence[int]) -> tuple[dict[State, 
     ends: dict[State, int] = {}
     left = 0
     for id_ in batches:
-        progress = await (await app.batch(id_)).progress()
+        progress = await (await app.batches.get(id_)).progress()
         for state, n in progress.counts.items():
             if state in (State.WAITING, State.RUNNING):
                 left += n

@@ -49,7 +49,7 @@ async def _tell(ctx: Context, tools: Tools, followed: Followed) -> Any:
     where = tools.settings.embeddings_webhook
     if where is None:
         return NOBODY
-    progress = await (await tools.retoma.batch(followed.batch)).progress()
+    progress = await (await tools.retoma.batches.get(followed.batch)).progress()
     if not progress.finished:
         least, most = LOOKS
         eta = most if progress.eta is None else progress.eta.total_seconds()

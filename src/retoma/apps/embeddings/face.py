@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from retoma import settings
+from retoma import db, settings
 from retoma.apps.embeddings import APP, store
 from retoma.apps.embeddings.model import (
     CODES,
@@ -28,7 +28,6 @@ from retoma.apps.embeddings.providers import build_provider
 from retoma.apps.embeddings.steps import TRIES, model_of
 from retoma.apps.embeddings.store.jobs import QueueJob, WorkerMetrics
 from retoma.codec import Unstorable, encode
-from retoma.db import Transaction
 from retoma.engine.log import get_logger
 from retoma.engine.ports import Process, chance
 from retoma.engine.rules import settlement
@@ -39,7 +38,7 @@ from retoma.engine.rules.settlement import Settlement
 from retoma.engine.rules.states import DeadReason, State
 from retoma.engine.run import manual_claim
 from retoma.engine.run.manual_claim import Lone
-from retoma.engine.run.transaction import Transaction as Writing
+from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Boot, boot_runner, move_runner, pauses
 from retoma.library import Retoma
 from retoma.outbound import Outbound
@@ -99,7 +98,7 @@ class QueueClaim:
         model = model_of(build_provider(home.tools))
         wanted = checked_name(collection)
 
-        def create(tx: Writing) -> int:
+        def create(tx: Transaction) -> int:
             given = [NewDocument(name, text)]
             added = store.collections.add_documents(
                 tx, wanted, model, checked_rule(), given, actor="face"
@@ -152,7 +151,7 @@ class QueueClaim:
         home = self._at_home()
         behind = [each for each in self._holds.values() if each.worker == hold.worker]
 
-        def beat(tx: Transaction) -> bool:
+        def beat(tx: db.Transaction) -> bool:
             wanted = manual_claim.beat(tx, hold.lone, home.lease, None)
             for each in behind:
                 with suppress(LeaseLost):  # it is told of that when it comes to it
@@ -174,7 +173,7 @@ class QueueClaim:
         home = self._at_home()
         me = _boot(home.new_id(), worker_id or home.worker)
 
-        def recover(tx: Transaction) -> int:
+        def recover(tx: db.Transaction) -> int:
             boot_runner(tx, me, home.lease)
             found = manual_claim.recover(tx, me)
             move_runner(tx, me.id, "gone", actor=me.id)
@@ -251,7 +250,7 @@ class QueueClaim:
         home = self._at_home()
         me = _boot(home.new_id(), worker)
 
-        def take(tx: Transaction) -> tuple[Claim, Memory]:
+        def take(tx: db.Transaction) -> tuple[Claim, Memory]:
             return manual_claim.take(tx, me, home.lease, KIND, job)
 
         try:
@@ -278,7 +277,7 @@ class QueueClaim:
         """Settle it; its runner's row is gone with it."""
         home = self._at_home()
 
-        def end(tx: Transaction) -> State:
+        def end(tx: db.Transaction) -> State:
             state = manual_claim.end(tx, hold.lone, how)
             move_runner(tx, hold.lone.boot, "gone", actor=hold.lone.boot)
             return state
@@ -291,7 +290,7 @@ class QueueClaim:
         return ended
 
     def _release(self, home: "_Home", hold: _Hold) -> None:
-        def release(tx: Transaction) -> None:
+        def release(tx: db.Transaction) -> None:
             manual_claim.end(tx, hold.lone, settlement.RELEASED)
             move_runner(tx, hold.lone.boot, "gone", actor=hold.lone.boot)
 
@@ -348,13 +347,13 @@ class _Home:
         self._retoma.install(APP, self.tools)
         self.rng = chance()
 
-    def read(self, fn: Callable[[Transaction], T]) -> T:
+    def read(self, fn: Callable[[db.Transaction], T]) -> T:
         return self._beside.ask(self._read(fn))
 
-    def write(self, fn: Callable[[Transaction], T], verb: str) -> T:
+    def write(self, fn: Callable[[db.Transaction], T], verb: str) -> T:
         return self._beside.ask(self._write(fn, verb))
 
-    def submit(self, fn: Callable[[Writing], T]) -> T:
+    def submit(self, fn: Callable[[Transaction], T]) -> T:
         return self._beside.ask(self._retoma.write(fn))
 
     def new_id(self) -> str:
@@ -364,10 +363,10 @@ class _Home:
         self._beside.ask(self._retoma.close())
         self._beside.close()
 
-    async def _read(self, fn: Callable[[Transaction], T]) -> T:
+    async def _read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self._retoma.database()).read(fn)
 
-    async def _write(self, fn: Callable[[Transaction], T], verb: str) -> T:
+    async def _write(self, fn: Callable[[db.Transaction], T], verb: str) -> T:
         return await (await self._retoma.database()).write(fn, verb=verb)
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar, Unpack
 
+from retoma import db
 from retoma.apps.embeddings import store
 from retoma.apps.embeddings.files import UnreadableFile, list_files, read_folder, text_of
 from retoma.apps.embeddings.model import (
@@ -31,7 +32,6 @@ from retoma.apps.embeddings.store.collections import Collection, Progress
 from retoma.apps.embeddings.store.documents import Added, Document, NamedDocument
 from retoma.apps.embeddings.store.jobs import QueueJob, RunnerThroughput, WorkerMetrics
 from retoma.apps.embeddings.vectors import Found, Question, Searcher
-from retoma.db import Transaction as Reading
 from retoma.engine.query import Count, Search
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
@@ -123,7 +123,7 @@ async def list_collections(retoma: Retoma, *, after: str = "", limit: int) -> li
 
 
 async def get_collection(retoma: Retoma, name: str) -> tuple[Collection, Progress]:
-    def read(tx: Reading) -> tuple[Collection, Progress]:
+    def read(tx: db.Transaction) -> tuple[Collection, Progress]:
         found = store.collections.get(tx, name)
         return found, store.collections.progress(tx, found)
 
@@ -131,7 +131,7 @@ async def get_collection(retoma: Retoma, name: str) -> tuple[Collection, Progres
 
 
 async def get_overview(retoma: Retoma, *, after: str = "", limit: int) -> Overview:
-    def read(tx: Reading) -> Overview:
+    def read(tx: db.Transaction) -> Overview:
         found = store.collections.list_collections(tx, after=after, n=limit)
         return Overview(
             [(each, store.collections.progress(tx, each)) for each in found],
@@ -285,7 +285,7 @@ async def list_documents(
     """Documents in the order they came. `embedded`: only those that are, or are not, as the collection wants
     them now."""
 
-    def read(tx: Reading) -> list[Document]:
+    def read(tx: db.Transaction) -> list[Document]:
         found = store.collections.get(tx, collection)
         return store.documents.list_documents(
             tx, found.id, embedded=embedded, after=after, n=limit
@@ -339,9 +339,10 @@ async def list_dead_jobs(
 ) -> list[tuple[QueueJob, str]]:
     """Dead letters with the message each died with, the newest first."""
     dead = [
-        each.id for each in await retoma.dead(kind=KIND, code=code, before=before, limit=limit)
+        each.id
+        for each in await retoma.dead.list(kind=KIND, code=code, before=before, limit=limit)
     ]
-    causes = await retoma.dead_causes(dead)
+    causes = await retoma.dead.causes(dead)
     found = await _read(retoma, lambda tx: store.jobs.these(tx, dead))
     return [(each, causes[each.id].message if each.id in causes else "") for each in found]
 
@@ -370,7 +371,7 @@ async def search_jobs(
     page = await retoma.search(search, before=before, limit=limit)
     ids = [job.id for job in page.jobs]
     documents = await _read(retoma, lambda tx: store.documents.of_jobs(tx, ids))
-    causes = await retoma.dead_causes(ids) if search.letters else {}
+    causes = await retoma.dead.causes(ids) if search.letters else {}
     jobs = [
         JobOfDocument(
             job, documents.get(job.id), causes[job.id].message if search.letters else None
@@ -416,5 +417,5 @@ def _has_webhook(retoma: Retoma) -> bool:
     return _tools(retoma).settings.embeddings_webhook is not None
 
 
-async def _read(retoma: Retoma, read: Callable[[Reading], T]) -> T:
+async def _read(retoma: Retoma, read: Callable[[db.Transaction], T]) -> T:
     return await (await retoma.database()).read(read)

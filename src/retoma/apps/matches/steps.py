@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from retoma import db
 from retoma.apps.matches import store
 from retoma.apps.matches.clients.fetching import Fetched, Fetcher
 from retoma.apps.matches.clients.parsers import checked_layouts
@@ -32,7 +33,6 @@ from retoma.apps.matches.store.games import Refresh
 from retoma.apps.matches.store.runs import Ask, Complete, Look
 from retoma.apps.matches.store.tasks import Keeping, Stored, Task
 from retoma.codec import encode
-from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.handlers.context import Context
 from retoma.engine.handlers.kinds import Kind, job
@@ -261,14 +261,14 @@ class Matches:
 
     # — what every page may come to —
 
-    async def _read(self, look: Callable[[Reading], T]) -> T:
+    async def _read(self, look: Callable[[db.Transaction], T]) -> T:
         return await (await self._tools.retoma.database()).read(look)
 
-    async def _looked_up(self, look: Callable[[Reading], T]) -> tuple[T, Way]:
+    async def _looked_up(self, look: Callable[[db.Transaction], T]) -> tuple[T, Way]:
         """What a story is about, and how pages are had and read, at one instant."""
         declared = self._tools.retoma.knobs.declared
 
-        def read(tx: Reading) -> tuple[T, Way]:
+        def read(tx: db.Transaction) -> tuple[T, Way]:
             layouts, proxies, patience = (
                 engine.knobs.value(tx, declared, name) for name in KNOBS
             )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -18,10 +19,11 @@ from retoma import db
 from retoma.apps.quotes import store
 from retoma.apps.quotes.before import PAID, Before, Unreadable, read_before
 from retoma.apps.quotes.model import KIND, ProcessingCheckpoint, QuoteKind, QuoteStatus
-from retoma.db import Transaction, adhoc, quoted
+from retoma.apps.quotes.store import SQL
+from retoma.db import adhoc, quoted
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import BadInput
-from retoma.engine.run.transaction import Transaction as Lent
+from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
 from retoma.toolkit.foreign import as_kept, instant, named
 from retoma.words import say
@@ -49,12 +51,6 @@ KINDS: Final = {
 DOCUMENTS: Final = ("resume_data", *PAID, "result")
 TIMES: Final = ("last_heartbeat", "started_at", "completed_at", "created_at")
 OPEN: Final = (QuoteStatus.PENDING, QuoteStatus.PROCESSING)
-
-ADOPTED_AMONG = store.verb("adopted_among")
-ADOPTED_OPEN = store.verb("adopted_open")
-ADOPT_QUOTES = store.verb("adopt_quotes")
-FORGET_CODES = store.verb("forget_codes")
-PASS_NUMBERS = store.verb("pass_numbers")
 
 
 @dataclass(slots=True)
@@ -126,7 +122,7 @@ class _Table:
     described: str
     names: Mapping[str, str]
 
-    def page(self, tx: Transaction, after: int) -> list[dict[str, Any]]:
+    def page(self, tx: db.Transaction, after: int) -> list[dict[str, Any]]:
         told = ", ".join(_told(tx.dialect, each) for each in self.columns)
         sql = (
             f"SELECT {told} FROM {self.place}"  # noqa: S608 — every name is quoted
@@ -143,7 +139,7 @@ COLUMNS = adhoc(
 )
 
 
-def _table(tx: Transaction, schema: str, name: str, said: str | None) -> _Table:
+def _table(tx: db.Transaction, schema: str, name: str, said: str | None) -> _Table:
     columns = [each for (each,) in tx.all(COLUMNS, table=name, schema=schema)]
     if not {"id", "status"} <= {*columns}:
         raise BadInput(
@@ -212,10 +208,10 @@ class _Adopter:
         await self._jobs(told)
         return told
 
-    def _known(self, tx: Transaction, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
+    def _known(self, tx: db.Transaction, numbers: Sequence[int]) -> tuple[set[int], set[int]]:
         """Those taken over before; and numbers that are somebody's here."""
         ids = json.dumps([str(each) for each in numbers])
-        rows = tx.all(ADOPTED_AMONG, source=self.source, ids=ids)
+        rows = tx.all(SQL.adopted_among, source=self.source, ids=ids)
         known = {int(old) for old, _ in rows if old is not None}
         return known, {int(taken) for _, taken in rows if taken is not None}
 
@@ -255,13 +251,13 @@ class _Adopter:
             "was": {**made.was, **origin},
         }
 
-    def _write(self, tx: Lent, rows: Sequence[dict[str, Any]]) -> None:
+    def _write(self, tx: Transaction, rows: Sequence[dict[str, Any]]) -> None:
         """Those with a number of their own first: the others are given what is free then."""
         rows = sorted(rows, key=lambda row: row["id"] is None)
         numbers = [row["id"] for row in rows if row["id"] is not None]
-        tx.all(PASS_NUMBERS, last=max(numbers, default=1))
+        tx.all(SQL.pass_numbers, last=max(numbers, default=1))
         told = [{**row, "created_at": as_kept(tx.dialect, row["created_at"])} for row in rows]
-        new = tx.all(ADOPT_QUOTES, rows=json.dumps(told), actor=self.actor)
+        new = tx.all(SQL.adopt_quotes, rows=json.dumps(told), actor=self.actor)
         if new:
             tx.tell("quotes.adopted", self.source, {"new": len(new)}, actor=self.actor)
 
@@ -273,11 +269,11 @@ class _Adopter:
             if not left:
                 return
 
-    def _submit(self, tx: Lent) -> tuple[int, bool]:
+    def _submit(self, tx: Transaction) -> tuple[int, bool]:
         """Lotes begun, and whether any quote without a job may be left."""
-        rows = tx.all(ADOPTED_OPEN, source=self.source, n=LOTE)
+        rows = tx.all(SQL.adopted_open, source=self.source, n=LOTE)
         full = len(rows) == LOTE
-        groups = [(old, list(its)) for old, its in groupby(rows, key=lambda row: row[1])]
+        groups = [(old, list(its)) for old, its in groupby(rows, key=itemgetter(1))]
         if full and len(groups) > 1:
             groups.pop()  # it may go on behind what was read: all of it comes with the next
         lotes = 0
@@ -290,13 +286,13 @@ class _Adopter:
                 lotes += 1
         return lotes, full
 
-    def _submit_each(self, tx: Lent, quotes: Sequence[int]) -> None:
+    def _submit_each(self, tx: Transaction, quotes: Sequence[int]) -> None:
         """A batch would make a lote of them, which they never were."""
         for quote in quotes:
             job = tx.submit(KIND, quote, actor=self.actor)
-            tx.run(store.NAME_JOB, quote=quote, job=job.id)
+            tx.run(store.SQL.name_job, quote=quote, job=job.id)
 
-    def _submit_lote(self, tx: Lent, old: str, members: Sequence[Sequence[Any]]) -> None:
+    def _submit_lote(self, tx: Transaction, old: str, members: Sequence[Sequence[Any]]) -> None:
         """In a lote a code is one quote's; of two the second goes without, and remembers it."""
         firsts = {code: quote for quote, _, code in reversed(members)}
         again = [
@@ -305,11 +301,11 @@ class _Adopter:
             if code is not None and quote != firsts[code]
         ]
         if again:
-            tx.run(FORGET_CODES, quotes=json.dumps(again))
+            tx.run(SQL.forget_codes, quotes=json.dumps(again))
         quotes = [int(id_) for id_, *_ in members]
         name = f"{self.source} {old}"[-200:]
         batch = tx.submit_many(KIND, quotes, name=name, actor=self.actor)
-        tx.run(store.NAME_JOBS, lote=batch.id)
+        tx.run(store.SQL.name_jobs, lote=batch.id)
 
 
 # — what a row becomes —

@@ -21,9 +21,10 @@ from retoma.console.batch_progress import watch
 from retoma.console.exits import Exit, Stop
 from retoma.console.kit import ACTOR, clean, console, must_exist, print_json, read_secret, table
 from retoma.engine.rules.errors import BadInput
+from retoma.services.money import budget_shown
 from retoma.toolkit.tools import Tools
 from retoma.web.files import written_list
-from retoma.web.money import budget_shown, costs_shown
+from retoma.web.money import costs_shown
 from retoma.web.room import Room
 from retoma.words import say, speak, tell
 
@@ -142,7 +143,7 @@ def status(database: str | None, as_json: bool, lote: int | None) -> None:
     cost, budget = costs_shown(found.cost), found.orcamento and budget_shown(found.orcamento)
     document = asdict(found) | {
         "cost": cost.model_dump(),
-        "orcamento": budget and budget.model_dump(),
+        "orcamento": budget and asdict(budget),
     }
     del document["resumable"]
     if not as_json:
@@ -154,7 +155,7 @@ def status(database: str | None, as_json: bool, lote: int | None) -> None:
 
 def show(database: str | None, as_json: bool, quote: int) -> None:
     row = quotes(database, lambda tools: verbs.get_quote_row(tools.retoma, quote))
-    print_page(row, as_json)
+    print_page(asdict(row), as_json)
 
 
 # — what is stuck —

@@ -359,14 +359,7 @@ class Session:
 
     def _told(self, quote: int) -> dict[str, Any]:
         told = self._home.read(lambda tx: store.quote_seen(tx, quote))
-        times = ("last_heartbeat", "started_at", "completed_at", "created_at")
-        at = told["processing_checkpoint"]
-        return {
-            **{name: told[name] for name in SHOWN},
-            **{name: store.time_told(told[name]) for name in times},
-            "status": QuoteStatus(told["status"]),
-            "processing_checkpoint": None if at is None else ProcessingCheckpoint(at),
-        }
+        return {name: getattr(told, name) for name in SHOWN}
 
     def _refused(self, quote: int, job: int) -> IllegalMove:
         found: Job = self._home.read(lambda tx: get_job(tx, job))

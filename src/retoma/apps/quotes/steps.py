@@ -74,12 +74,12 @@ def stories(tools: Tools) -> list[Kind]:
 
     @job(name=RECOVER, application="quotes")
     async def recover_stuck_quotes(ctx: Context) -> int:
-        return await tools.retoma.take_back(actor=f"job {ctx.job}")
+        return await tools.retoma.runners.take_back(actor=f"job {ctx.job}")
 
     @job(name=CLEAN_UP, application="quotes")
     async def cleanup_old_processing(ctx: Context) -> int:
         actor = f"job {ctx.job}"
-        await tools.retoma.take_back(actor=actor)
+        await tools.retoma.runners.take_back(actor=actor)
         done = await clean_up(tools.retoma, actor=actor)
         return len(done.waiting) + len(done.parked)
 
@@ -282,13 +282,13 @@ class Quotes:
     async def _draw(self, ctx: Context, painter: "Painter", name: str) -> str | None:
         """Draw a page as it was kept, without asking its shop again; say why there is no picture."""
         retoma = self._tools.retoma
-        kept = {each.name: each for each in await retoma.evidence(ctx.job)}
+        kept = {each.name: each for each in await retoma.evidence.list(ctx.job)}
         if f"{name}.png" in kept:
             return None  # drawn by an attempt that ended before it could save this step
         page = kept.get(f"{name}.html")
         if page is None:
             return say("the page was not kept")
-        html = await retoma.evidence_bytes(page.sha256)
+        html = await retoma.evidence.read(page.sha256)
         picture = await painter.draw(await off_loop(len(html), html.decode, "utf-8", "replace"))
         if isinstance(picture, str):
             return picture

@@ -3,14 +3,23 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import reduce
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
-from retoma.apps.quotes.model import CONFIGURATION, KIND, MEANINGS, QuoteKind, QuoteStatus
-from retoma.db import Row, Statement, statement
-from retoma.db import Transaction as Reading
+from retoma import db
+from retoma.apps.quotes.model import (
+    CONFIGURATION,
+    KIND,
+    MEANINGS,
+    ProcessingCheckpoint,
+    QuoteKind,
+    QuoteStatus,
+)
+from retoma.db import Json, Row
+from retoma.db.rows import read_json
+from retoma.db.statements import Statements
 from retoma.engine import store as engine
 from retoma.engine.query.jobs import ids_of
 from retoma.engine.rules.duration import seconds
@@ -19,48 +28,53 @@ from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say, stored
 
-
-def verb(name: str) -> Statement:
-    return statement("retoma.apps.quotes.sql", name)
+SQL: Final = Statements("retoma.apps.quotes.sql")
 
 
-ADD_QUOTES = verb("add_quotes")
-AVERAGE_DURATION = verb("average_duration")
-COUNT_BEGUN = verb("count_begun")
-EXPIRE_OLD = verb("expire_old")
-EXPIRE_PARKED = verb("expire_parked")
-EXPORT_QUOTES = verb("export_quotes")
-GET_QUOTE = verb("get_quote")
-GET_WANTED = verb("get_wanted")
-JOB_OF_QUOTE = verb("job_of_quote")
-LIST_HISTORY = verb("list_history")
-LIST_LOTES = verb("list_lotes")
-LIST_LOTE_QUOTES = verb("list_lote_quotes")
-LIST_QUOTES = verb("list_quotes")
-LOTE_CHECKPOINTS = verb("lote_checkpoints")
-NAME_JOB = verb("name_job")
-NAME_JOBS = verb("name_jobs")
-PARKED_BY_CODE = verb("parked_by_code")
-PARKED_MESSAGE = verb("parked_message")
-QUOTES_AT = verb("quotes_at")
-QUOTES_BY_JOB = verb("quotes_by_job")
-QUOTES_OF_JOBS = verb("quotes_of_jobs")
-WAITING_QUOTES = verb("waiting_quotes")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedQuote:
+    """What a list says of a quote, by the names of the document."""
 
-COLUMNS: Final = (
-    *("id", "batch_request_id", "codigo", "tipo", "descricao", "status"),
-    *("processing_checkpoint", "last_heartbeat", "worker_id", "resume_data", "started_at"),
-    *("completed_at", "attempt_number", "claude_payload_json", "google_shopping_response_json"),
-    *("result", "error_code", "created_by", "created_at", "job"),
-)
-LISTED: Final = (
-    *("id", "batch_request_id", "codigo", "tipo", "descricao", "status"),
-    *("processing_checkpoint", "worker_id", "started_at", "completed_at", "attempt_number"),
-    *("result", "error_code", "created_at"),
-)
-JSON: Final = frozenset(
-    {"resume_data", "claude_payload_json", "google_shopping_response_json", "result"}
-)
+    id: int
+    batch_request_id: int | None
+    codigo: str | None
+    tipo: str
+    descricao: str
+    status: QuoteStatus
+    processing_checkpoint: ProcessingCheckpoint | None
+    worker_id: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    attempt_number: int
+    result: Json
+    error_code: str | None
+    created_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteRow:
+    """All that the table says of a quote, by the names of the document."""
+
+    id: int
+    batch_request_id: int | None
+    codigo: str | None
+    tipo: str
+    descricao: str
+    status: QuoteStatus
+    processing_checkpoint: ProcessingCheckpoint | None
+    last_heartbeat: datetime | None
+    worker_id: str | None
+    resume_data: Json
+    started_at: datetime | None
+    completed_at: datetime | None
+    attempt_number: int
+    claude_payload_json: Json
+    google_shopping_response_json: Json
+    result: Json
+    error_code: str | None
+    created_by: str
+    created_at: datetime | None
+    job: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +106,7 @@ class Added:
 def add_quote(tx: Transaction, wanted: NewQuote, *, actor: str) -> int:
     [quote] = _add(tx, [wanted], actor)
     job = tx.submit(KIND, quote, actor=actor)
-    tx.run(NAME_JOB, quote=quote, job=job.id)
+    tx.run(SQL.name_job, quote=quote, job=job.id)
     return quote
 
 
@@ -107,7 +121,7 @@ def add_lote(
     """All of them or none, as one batch."""
     quotes = _add(tx, wanted, actor)
     batch = tx.submit_many(KIND, quotes, name=name, budget=budget, actor=actor)
-    tx.run(NAME_JOBS, lote=batch.id)
+    tx.run(SQL.name_jobs, lote=batch.id)
     return Added(batch.id, quotes)
 
 
@@ -116,48 +130,49 @@ def _add(tx: Transaction, wanted: Sequence[NewQuote], actor: str) -> list[int]:
         {"code": each.code, "kind": str(each.kind), "description": each.description}
         for each in wanted
     ]
-    return [int(id_) for (id_,) in tx.all(ADD_QUOTES, rows=json.dumps(rows), actor=actor)]
+    return tx.all(SQL.add_quotes, into=int, rows=json.dumps(rows), actor=actor)
 
 
-def wanted_of(tx: Reading, quote: int) -> Wanted:
-    row = tx.one(GET_WANTED, quote=quote)
+def wanted_of(tx: db.Transaction, quote: int) -> Wanted:
+    row = tx.one(SQL.get_wanted, quote=quote)
     if row is None:
         raise NotFound(say("there is no quote {quote}", quote=quote))
     description, kind, was, *since = row
     names = ("claude_payload_json", "google_shopping_response_json", "resume_data")
-    told = {name: json_of(value) for name, value in zip(names, since, strict=True)}
+    told = {name: read_json(value) for name, value in zip(names, since, strict=True)}
     known = {name: value for name, value in told.items() if value is not None}
-    return Wanted(description, QuoteKind(kind), {**(json_of(was) or {}), **known})
+    return Wanted(description, QuoteKind(kind), {**(read_json(was) or {}), **known})
 
 
-def job_of(tx: Reading | Transaction, quote: int) -> int:
+def job_of(tx: db.Transaction, quote: int) -> int:
     """The job of a quote; NotFound where there is no such quote, or it is history only."""
-    row = tx.one(JOB_OF_QUOTE, quote=quote)
-    if row is None:
+    rows = tx.all(SQL.job_of_quote, into=int, quote=quote)
+    if not rows:
         raise NotFound(say("there is no quote {quote}", quote=quote))
-    if row[0] is None:
+    [job] = rows
+    if job is None:
         raise NotFound(
             say("quote {quote} was taken over as history: it has no job", quote=quote)
         )
-    return int(row[0])
+    return job
 
 
-def quotes_of(tx: Reading, jobs: Sequence[int]) -> dict[int, int]:
+def quotes_of(tx: db.Transaction, jobs: Sequence[int]) -> dict[int, int]:
     """Which quotes these jobs are of."""
-    rows = tx.all(QUOTES_OF_JOBS, jobs=json.dumps([*jobs]))
+    rows = tx.all(SQL.quotes_of_jobs, jobs=json.dumps([*jobs]))
     return {int(job): int(quote) for job, quote in rows}
 
 
 def expire_old(tx: Transaction, age: Any, *, actor: str) -> list[int]:
     """Let the next claim end in ERROR what began so long ago and no runner holds; return those jobs."""
-    return _expired(tx, "quotes.expired", tx.all(EXPIRE_OLD, seconds=seconds(age)), actor)
+    return _expired(tx, "quotes.expired", tx.all(SQL.expire_old, seconds=seconds(age)), actor)
 
 
 def expire_parked(tx: Transaction, age: Any, *, n: int, actor: str) -> list[int]:
     """As `expire_old`, for at most `n` quotes that are parked."""
-    found = tx.all(EXPIRE_PARKED, seconds=seconds(age), n=n)
+    found = tx.all(SQL.expire_parked, seconds=seconds(age), n=n)
     for job, _ in found:
-        tx.inside(lambda inner, job=job: engine.unpark(inner, int(job), actor=actor))  # type: ignore[misc]
+        engine.unpark(tx, int(job), actor=actor)
     return _expired(tx, "quotes.parked_expired", found, actor)
 
 
@@ -176,19 +191,18 @@ class Parked(NamedTuple):
     message: str | None  # of the newest of them
 
 
-def parked_by_code(tx: Reading, lote: int | None = None) -> list[Parked]:
+def parked_by_code(tx: db.Transaction, lote: int | None = None) -> list[Parked]:
     """The most first; of one lote, or of all."""
-    rows = tx.all(PARKED_BY_CODE, lote=lote)
+    rows = tx.all(SQL.parked_by_code, lote=lote)
     return [Parked(code or "", n, parked_message(tx, newest)) for code, n, newest in rows]
 
 
-def parked_message(tx: Reading, job: int) -> str | None:
+def parked_message(tx: db.Transaction, job: int) -> str | None:
     """What stopped a job that is parked, as its last attempt said it."""
-    row = tx.one(PARKED_MESSAGE, job=job)
-    return None if row is None else row[0]
+    return tx.one(SQL.parked_message, into=str, job=job)
 
 
-def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
     """An alert where quotes wait until somebody puts the configuration right."""
     waiting = [each for each in parked_by_code(tx) if each.code in CONFIGURATION]
     if not waiting:
@@ -206,18 +220,17 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
     return {"waiting_for_configuration": found | {each.code: each.quotes for each in waiting}}
 
 
-def average_duration(tx: Reading, last: Any) -> float | None:
+def average_duration(tx: db.Transaction, last: Any) -> float | None:
     """Seconds that quotes took from their first start to DONE, of those that ended within `last`."""
-    row = tx.one(AVERAGE_DURATION, seconds=seconds(last))
-    return None if row is None or row[0] is None else float(row[0])
+    return tx.one(SQL.average_duration, into=float, seconds=seconds(last))
 
 
-def quote_seen(tx: Reading, quote: int) -> dict[str, Any]:
-    """All that is known of a quote, by the document's names."""
-    row = tx.one(GET_QUOTE, quote=quote)
-    if row is None:
+def quote_seen(tx: db.Transaction, quote: int) -> QuoteRow:
+    """All that the table says of a quote."""
+    found = tx.one(SQL.get_quote, into=QuoteRow, quote=quote)
+    if found is None:
         raise NotFound(say("there is no quote {quote}", quote=quote))
-    return named(COLUMNS, row)
+    return found
 
 
 # — lists —
@@ -240,39 +253,47 @@ class Place(NamedTuple):
     job: int
 
 
+class _ByJob(NamedTuple):
+    quote: ListedQuote
+    job: int
+
+
 def list_quotes(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     n: int,
     lote: int | None = None,
     status: QuoteStatus | None = None,
     worker: str | None = None,
     before: Place | None = None,
-) -> list[tuple[Place, dict[str, Any]]]:
+) -> list[tuple[Place, ListedQuote]]:
     """The newest first. By status they come by their jobs, each state by the index that is short for it."""
     if worker is not None:
-        held = [int(id_) for (id_,) in tx.all(QUOTES_AT, worker=worker)]
+        held = tx.all(SQL.quotes_at, into=int, worker=worker)
         left = [job for job in held if before is None or job < before.job]
         return _by_job(tx, left, lote=lote, status=status)[:n]
     if status is not None:
-        found = _in_status(tx, status, lote=lote, before=before, n=n)
-        return (
-            found
-            if len(found) == n
-            else found + _history(tx, status, lote, before, n - len(found))
-        )
+        these = _in_status(tx, status, lote=lote, before=before, n=n)
+        if len(these) == n:
+            return these
+        return these + _history(tx, status, lote, before, n - len(these))
     asked: dict[str, Any] = {"before": before and before.quote, "n": n}
     if lote is None:
-        rows = tx.all(LIST_QUOTES, **asked)
+        found = tx.all(SQL.list_quotes, into=ListedQuote, **asked)
     else:
-        rows = tx.all(LIST_LOTE_QUOTES, lote=lote, **asked)
-    return [(Place(row[0], 0), named(LISTED, row)) for row in rows]
+        found = tx.all(SQL.list_lote_quotes, into=ListedQuote, lote=lote, **asked)
+    return [(Place(each.id, 0), each) for each in found]
+
+
+def export_quotes(tx: db.Transaction, *, lote: int, after: int, n: int) -> list[ListedQuote]:
+    """The next quotes of a lote, in the order in which they were asked for."""
+    return tx.all(SQL.export_quotes, into=ListedQuote, lote=lote, after=after, n=n)
 
 
 def _in_status(
-    tx: Reading, status: QuoteStatus, *, lote: int | None, before: Place | None, n: int
-) -> list[tuple[Place, dict[str, Any]]]:
-    found: list[tuple[Place, dict[str, Any]]] = []
+    tx: db.Transaction, status: QuoteStatus, *, lote: int | None, before: Place | None, n: int
+) -> list[tuple[Place, ListedQuote]]:
+    found: list[tuple[Place, ListedQuote]] = []
     last = None if before is None else before.job
     # What is parked may have been begun or not: who is not of this status makes room for another.
     while len(found) < n and last != 0:
@@ -283,7 +304,7 @@ def _in_status(
 
 
 def _jobs_of(
-    tx: Reading, status: QuoteStatus, *, lote: int | None, before: int | None, n: int
+    tx: db.Transaction, status: QuoteStatus, *, lote: int | None, before: int | None, n: int
 ) -> list[int]:
     found = [
         job
@@ -292,53 +313,41 @@ def _jobs_of(
     ]
     if status in BEGUN:
         begun = BEGUN[status]
-        rows = tx.all(WAITING_QUOTES, begun=begun, lote=lote, before=before, n=n)
-        found += [int(id_) for (id_,) in rows]
+        which = {"begun": begun, "lote": lote, "before": before, "n": n}
+        found += tx.all(SQL.waiting_quotes, into=int, **which)
     return nlargest(n, found)
 
 
 def _by_job(
-    tx: Reading, jobs: Sequence[int], *, lote: int | None, status: QuoteStatus | None
-) -> list[tuple[Place, dict[str, Any]]]:
+    tx: db.Transaction, jobs: Sequence[int], *, lote: int | None, status: QuoteStatus | None
+) -> list[tuple[Place, ListedQuote]]:
     asked = {"lote": lote, "status": None if status is None else str(status)}
-    rows = tx.all(QUOTES_BY_JOB, jobs=json.dumps([*jobs]), **asked)
-    return [(Place(row[0], row[-1]), named(LISTED, row[:-1])) for row in rows]
+    rows = tx.all(SQL.quotes_by_job, into=_ByJob, jobs=json.dumps([*jobs]), **asked)
+    return [(Place(quote.id, job), quote) for quote, job in rows]
 
 
 def _history(
-    tx: Reading, status: QuoteStatus, lote: int | None, before: Place | None, n: int
-) -> list[tuple[Place, dict[str, Any]]]:
+    tx: db.Transaction, status: QuoteStatus, lote: int | None, before: Place | None, n: int
+) -> list[tuple[Place, ListedQuote]]:
     """What was taken over and has no job; it is older than all that has one."""
     last = None if before is None or before.job else before.quote
-    rows = tx.all(LIST_HISTORY, status=str(status), lote=lote, before=last, n=n)
-    return [(Place(row[0], 0), named(LISTED, row)) for row in rows]
+    which = {"status": str(status), "lote": lote, "before": last, "n": n}
+    found = tx.all(SQL.list_history, into=ListedQuote, **which)
+    return [(Place(each.id, 0), each) for each in found]
 
 
-def by_status(tx: Reading, lote: int, counts: Mapping[State, int]) -> dict[QuoteStatus, int]:
+def by_status(
+    tx: db.Transaction, lote: int, counts: Mapping[State, int]
+) -> dict[QuoteStatus, int]:
     """How many of a lote are in each, as its lists have them; their sum is that of the counts."""
     found = {
         status: sum(counts.get(each, 0) for each in states) for status, states in STATES.items()
     }
     waiting, parked = counts.get(State.WAITING, 0), counts.get(State.PARKED, 0)
-    begun, fresh = (tx.one(COUNT_BEGUN, lote=lote) or (0, 0)) if waiting or parked else (0, 0)
+    begun, fresh = (
+        (tx.one(SQL.count_begun, lote=lote) or (0, 0)) if waiting or parked else (0, 0)
+    )
     begun, fresh = min(begun, waiting), min(fresh, parked)
     found[QuoteStatus.PENDING] = waiting - begun + fresh
     found[QuoteStatus.PROCESSING] += begun - fresh
     return found
-
-
-def named(names: Sequence[str], row: Row) -> dict[str, Any]:
-    told = dict(zip(names, row, strict=True))
-    return {name: json_of(each) if name in JSON else each for name, each in told.items()}
-
-
-def json_of(value: Any) -> Any:
-    """A json column, as either database gives it."""
-    return json.loads(value) if isinstance(value, str) else value
-
-
-def time_told(at: Any) -> datetime | None:
-    """A time, as either database gives it; a view of SQLite's tells it as text."""
-    if at is None or isinstance(at, datetime):
-        return at
-    return datetime.fromisoformat(at).replace(tzinfo=UTC)

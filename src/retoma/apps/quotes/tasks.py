@@ -35,5 +35,5 @@ def export_tasks(dispatcher: Dispatcher, retoma: Retoma) -> Any:
 
 def hint_of(tx: Transaction, quote: int) -> Hint | None:
     """None where there is no such quote, or it is history."""
-    row = tx.one(store.JOB_OF_QUOTE, quote=quote)
-    return None if row is None or row[0] is None else Hint(KIND, int(row[0]))
+    job = tx.one(store.SQL.job_of_quote, into=int, quote=quote)
+    return None if job is None else Hint(KIND, job)

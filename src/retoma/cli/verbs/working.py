@@ -1,4 +1,4 @@
-"""`retoma runner`, `serve`, `demo`, `up`, `runners`, `doctor`: what keeps running, and who does."""
+"""`retoma runner`, `serve`, `demo`, `up`, `doctor`: what keeps running, and who does."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,8 +6,6 @@ from typing import Annotated
 import typer
 
 from retoma.console.options import AsJson, Database, WithParent
-
-runners = typer.Typer(rich_markup_mode=None)
 
 
 def runner(
@@ -119,35 +117,6 @@ def up(
 
     stay()
     run(seed=seed)
-
-
-@runners.callback(invoke_without_command=True)
-def runners_list(
-    context: typer.Context,
-    every: Annotated[
-        bool, typer.Option("--all", help="Those that are gone or lost too.")
-    ] = False,
-    database: Database = None,
-    json: AsJson = False,
-) -> None:
-    """Who runs jobs: slots in use, last beat, kinds it knows."""
-    if context.invoked_subcommand is not None:
-        return
-    from retoma.cli.runners import list_
-
-    list_(database, json, every=every)
-
-
-@runners.command("drain")
-def runners_drain(
-    runner: Annotated[str, typer.Argument(help="Its boot, the beginning of it, or its name.")],
-    database: Database = None,
-    json: AsJson = False,
-) -> None:
-    """Ask a runner to leave as on SIGTERM; its jobs are finished or given back."""
-    from retoma.cli.runners import drain
-
-    drain(database, json, runner)
 
 
 def doctor(

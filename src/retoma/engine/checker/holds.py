@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterator
 from datetime import datetime
 
-from retoma.db.database import microseconds
+from retoma.db.rows import microseconds
 from retoma.engine.checker.rows import Case, Event
 from retoma.engine.rules.events import LEADS_TO, EventType
 from retoma.engine.rules.job import Scope

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast, overload
 
 import structlog
 
-from retoma.engine.handlers.dependencies import Desk
+from retoma.engine.handlers.dependencies import HandlerServices
 from retoma.engine.handlers.durable_loop import (
     AT_ONCE,
     all_or_first_error,
@@ -49,12 +49,20 @@ R = TypeVar("R")
 class Context:
     """Handed to a story as its first argument."""
 
-    __slots__ = ("_claim", "_database_id", "_desk", "_elsewhere", "_log", "_steps", "memory")
+    __slots__ = (
+        "_claim",
+        "_database_id",
+        "_elsewhere",
+        "_log",
+        "_services",
+        "_steps",
+        "memory",
+    )
 
     def __init__(
         self,
         claim: Claim,
-        desk: Desk,
+        services: HandlerServices,
         isolate: Isolate,
         memory: Memory,
         story_task: Task | None,
@@ -62,10 +70,10 @@ class Context:
         traces: Traces | None = None,
     ) -> None:
         self._claim = claim
-        self._desk = desk
+        self._services = services
         self.memory = memory
         self._database_id = database_id
-        self._steps = Steps(claim, desk, isolate, memory.steps, Tasks(story_task), traces)
+        self._steps = Steps(claim, services, isolate, memory.steps, Tasks(story_task), traces)
         self._elsewhere: Elsewhere | None = None  # few stories have remote work
         self._log: Any = None
 
@@ -242,7 +250,7 @@ class Context:
         """
         self._steps.tasks.join()
         await self._steps.may_begin()
-        return cast("R", await self._desk.share(fn, about, size))
+        return cast("R", await self._services.share(fn, about, size))
 
     async def each(
         self,
@@ -332,7 +340,7 @@ class Context:
             )
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         with self._working():
-            await self._desk.attach(Evidence(name, guess, data))
+            await self._services.attach(Evidence(name, guess, data))
 
     async def read_apart(
         self, fn: Callable[..., T], content: bytes, *args: Any, limits: Limits = NO_LIMITS
@@ -374,7 +382,7 @@ class Context:
             raise BadInput(
                 say("a scope is one of {all}, not {scope!r}", all=", ".join(Scope), scope=scope)
             ) from None
-        return Use(self._desk, named(pool), wanted, shuns)
+        return Use(self._services, named(pool), wanted, shuns)
 
     def rate(self, key: str, n: int = 1, *, adaptive: bool = False) -> Permit:
         """`await` it: returns when `n` more calls keep to the rate that all runners share.
@@ -384,14 +392,14 @@ class Context:
         when a call raises Throttled, or Transient with a `retry_after`, or takes far longer than usual. Nobody
         calls before the time that the service asks for. A rate that a person sets is the most it may be.
         """
-        return self._desk.permit(named(key), n, adaptive=adaptive, working=self._working)
+        return self._services.permit(named(key), n, adaptive=adaptive, working=self._working)
 
     def breaker(self, name: str) -> Guard:
         """Around calls to a service that may be down: `async with ctx.breaker("serpapi"):`.
 
         While it is down the job waits outside, and spends no attempt.
         """
-        return self._desk.guard(named(name))
+        return self._services.guard(named(name))
 
     def holds_remote_work(self) -> bool:
         """Whether something of this job may still be at work on another machine."""
@@ -407,7 +415,7 @@ class Context:
 
     async def pause(self, seconds: float) -> None:
         """By the runner's clock, which tests can move."""
-        await self._desk.pause(seconds)
+        await self._services.pause(seconds)
 
     def _own_elsewhere(self) -> Elsewhere:
         if self._elsewhere is None:

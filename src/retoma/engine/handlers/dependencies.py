@@ -1,4 +1,4 @@
-"""What an attempt does for the story it tells: the seam between the two."""
+"""What a handler may use while it runs: the seam between its context and the runner."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -17,8 +17,8 @@ from retoma.engine.writing.group_writer import Answer
 Values = AbstractAsyncContextManager[Mapping[StepId, str]]
 
 
-class Desk(Protocol):
-    """Where a story's wishes are handed in."""
+class HandlerServices(Protocol):
+    """Saves, reads, pays, takes and frees for one claim."""
 
     def save(
         self,

@@ -91,10 +91,10 @@ class Elsewhere:
         await self._branches.wait(wish)
 
     async def pause(self, seconds: float) -> None:
-        await self._steps.desk.pause(seconds)
+        await self._steps.services.pause(seconds)
 
     async def cancel_now(self) -> Never:
-        self._steps.desk.cancel_wanted()
+        self._steps.services.cancel_wanted()
         await asyncio.Event().wait()  # for the cancellation that this was
         raise asyncio.CancelledError
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from retoma.codec import Unstorable, encode
 from retoma.db import BadRow, crashpoint
 from retoma.engine.costs.cost_buffer import Purse
-from retoma.engine.handlers.dependencies import Desk
+from retoma.engine.handlers.dependencies import HandlerServices
 from retoma.engine.handlers.step_request import Once, Work
 from retoma.engine.handlers.tasks import Task, Tasks
 from retoma.engine.isolation.function import fits, read_as, returns
@@ -46,9 +46,9 @@ class Steps:
         "_purse",
         "_traces",
         "claim",
-        "desk",
         "known",
         "over",
+        "services",
         "tasks",
         "under_way",
     )
@@ -56,14 +56,14 @@ class Steps:
     def __init__(
         self,
         claim: Claim,
-        desk: Desk,
+        services: HandlerServices,
         isolate: Isolate,
         found: list[SavedStep],
         tasks: Tasks,
         traces: Traces | None,
     ) -> None:
         self.claim = claim
-        self.desk = desk
+        self.services = services
         self._isolate = isolate
         self.known = {step.id: step for step in found} if found else {}
         self.tasks = tasks
@@ -89,7 +89,7 @@ class Steps:
         """What is made of a saved step's text, which is loaded if it was left in the database."""
         if saved.unread:
             steps, size = self._with_the_next(saved)
-            async with self.desk.reading(steps, size) as values:
+            async with self.services.reading(steps, size) as values:
                 self._learn(values)
                 value = decoded(self._text_of(saved.id))
                 self._drop(saved.id)
@@ -170,8 +170,8 @@ class Steps:
         await self.may_go_out()
 
     async def may_go_out(self) -> None:
-        if not self.desk.free_to_start():
-            await self.desk.may_start()
+        if not self.services.free_to_start():
+            await self.services.may_start()
 
     async def keep(self, step: StepId, text: str | None, state: StepState) -> None:
         """Commit a step in this state, or raise LeaseLost."""
@@ -182,7 +182,7 @@ class Steps:
         if state is StepState.BEGUN and kept.live_elsewhere:
             # Whoever ends the attempt before the answer must reckon with its commit.
             self.known[step] = kept
-        await self.desk.save(step, text, state)
+        await self.services.save(step, text, state)
         self.known[step] = kept
         if state is StepState.SAVED and not step.name.startswith(REMOTE):
             self._drop(step)
@@ -197,7 +197,7 @@ class Steps:
             raise BadInput(
                 say("job {job}: a note is text without a NUL, not {note!r}", job=job, note=note)
             )
-        await self.desk.report(share, None if note is None else redact_text(note))
+        await self.services.report(share, None if note is None else redact_text(note))
 
     # — ways of doing a step: each ends with its value committed —
 
@@ -217,7 +217,7 @@ class Steps:
         """What the function writes and the step are one transaction."""
         await self.may_begin()
         type_ = returns(work.fn)
-        return await self.desk.write(work.step, lambda tx: work.fn(tx, *work.args), type_)
+        return await self.services.write(work.step, lambda tx: work.fn(tx, *work.args), type_)
 
     async def _once(self, work: Work, once: Once) -> str:
         """That it is about to happen is committed first; after a crash it is asked after."""
@@ -229,7 +229,7 @@ class Steps:
                 await self._save(step, text)
                 return text
         if (paid := self._paid(work)) is not None:
-            await self.desk.afford(paid)  # what is begun must not be left for want of money
+            await self.services.afford(paid)  # what is begun must not be left for want of money
         await self.keep(step, None, StepState.BEGUN)
         try:
             text = await self._run(work, afford=False)
@@ -243,7 +243,7 @@ class Steps:
         """What another job has made of the same; else it is made, and offered to others."""
         afresh = self.claim.fresh_from > 1  # a person wanted nothing that was kept
         offer = offer_of(self.claim.kind, work.step, work.reuse)
-        found = None if afresh else await self.desk.look_up(offer)
+        found = None if afresh else await self.services.look_up(offer)
         if found is not None and fits(found.value, work.fn):
             self._own_purse().spare([*found.charges])
             await self._save(work.step, found.value, reused_from=found.job)
@@ -262,9 +262,9 @@ class Steps:
         if self.over:
             raise LeaseLost(self.claim.job)
         if afford and (paid := self._paid(work)) is not None:
-            await self.desk.afford(paid)
-        if not self.desk.free_to_start():
-            await self.desk.may_start()
+            await self.services.afford(paid)
+        if not self.services.free_to_start():
+            await self.services.may_start()
         if crashpoint.live:
             crashpoint("step.before_function")
         if work.place in ("child", "confined"):
@@ -278,7 +278,7 @@ class Steps:
         return text
 
     def _in_child(self, work: Work) -> Awaitable[str]:
-        limits = (work.limits or NO_LIMITS).over(self.desk.limits)
+        limits = (work.limits or NO_LIMITS).over(self.services.limits)
         return self._isolate.in_child(
             work.fn,
             work.args,
@@ -305,7 +305,7 @@ class Steps:
         limit = cast("float", limits.timeout)
         late = f"step {step.name} took longer than {limit:g} s"
         loop = asyncio.get_running_loop()
-        last = loop.call_later(limit + self.desk.let_go, self.desk.overdue, late)
+        last = loop.call_later(limit + self.services.let_go, self.services.overdue, late)
         try:
             async with asyncio.timeout(limit) as clock:
                 return await value
@@ -328,13 +328,13 @@ class Steps:
         if self._purse is not None or offer is not None:
             bill = self._own_purse().bill(step, offer=offer, reused_from=reused_from)
         try:
-            cancel = await self.desk.save(step, text, StepState.SAVED, bill)
+            cancel = await self.services.save(step, text, StepState.SAVED, bill)
         except BadRow as error:
             if bill is not None:
                 self._own_purse().take_back(bill)
             raise _refused(text, error) from error
         if cancel:
-            self.desk.cancel_wanted()
+            self.services.cancel_wanted()
 
     # — money —
 
@@ -347,13 +347,13 @@ class Steps:
         return None if self._purse is None else self._purse.last_bill()
 
     def _paid(self, work: Work) -> Iterable[str] | None:
-        return self.desk.paid(work.step.name) if work.pays is None else (work.pays,)
+        return self.services.paid(work.step.name) if work.pays is None else (work.pays,)
 
     def _charge(self, step: StepId | None, **told: Any) -> None:
         made = charge(**told)
         self._own_purse().spend(step, made)
         if step is not None:
-            self.desk.pays(step.name, made.provider)
+            self.services.pays(step.name, made.provider)
 
     def _charge_as_said(
         self, work: Work, cost: Callable[[Any], Mapping[str, Any]], text: str
@@ -380,7 +380,7 @@ class Steps:
 
     def _own_purse(self) -> Purse:
         if self._purse is None:
-            self._purse = Purse(self.desk.payer)
+            self._purse = Purse(self.services.payer)
         return self._purse
 
 

@@ -1,6 +1,5 @@
 -- Everything the engine remembers. Times are the database's own, values are canonical JSON text.
 -- What is compared and never sorted for people collates by its bytes: quicker, and SQLite's way.
-
 CREATE FUNCTION clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 AS 'SELECT clock_timestamp()';
 
@@ -18,6 +17,8 @@ CREATE TABLE batches (
     paused_at   timestamptz
 );
 
+CREATE INDEX batches_paused ON batches (id) WHERE paused_at IS NOT NULL;
+
 CREATE TABLE runners (
     boot         text COLLATE "C" PRIMARY KEY,
     name         text COLLATE "C" NOT NULL,
@@ -30,8 +31,15 @@ CREATE TABLE runners (
     beat_at      timestamptz NOT NULL,
     lease_until  timestamptz NOT NULL,
     slots        integer NOT NULL,
-    knows        json NOT NULL
+    knows        json NOT NULL,
+    trouble      text,
+    drain_at     timestamptz
 ) WITH (fillfactor = 50);
+
+-- Who holds a job is asked by the name of its runner, and whose lease is over by when it ends.
+CREATE INDEX runners_name ON runners (name);
+
+CREATE INDEX runners_lease ON runners (lease_until);
 
 -- Fillfactor: a job is updated a few times in its life, best within its own page.
 CREATE TABLE jobs (
@@ -72,6 +80,7 @@ CREATE TABLE jobs (
     created_at    timestamptz NOT NULL,
     started_at    timestamptz,
     ended_at      timestamptz,
+    discarded_at  timestamptz,
     CHECK ((state = 'running') = (runner IS NOT NULL))
 ) WITH (fillfactor = 60);
 
@@ -95,6 +104,17 @@ CREATE UNIQUE INDEX jobs_key ON jobs (kind, key) WHERE key IS NOT NULL;
 CREATE INDEX jobs_batch ON jobs (batch, state, id)
     WHERE batch IS NOT NULL AND state IN ('parked', 'skipped', 'dead', 'canceled');
 
+CREATE INDEX jobs_dead ON jobs (id) WHERE state = 'dead' AND discarded_at IS NULL;
+
+-- People look for what did not end well: lists of it stay short however long the history is.
+-- Few jobs end so, and each enters once in a generation; one that is done touches nothing here.
+CREATE INDEX jobs_ends ON jobs (kind, state, id)
+    WHERE state IN ('parked', 'skipped', 'dead', 'canceled');
+
+-- The done jobs of a kind are listed without walking past all others.
+-- A job enters once in a generation, when it is done.
+CREATE INDEX jobs_done ON jobs (kind, id) WHERE state = 'done';
+
 CREATE TABLE events (
     job      bigint NOT NULL,
     seq      integer NOT NULL,
@@ -108,6 +128,11 @@ CREATE TABLE events (
 );
 
 CREATE INDEX events_xid ON events (xid);
+
+-- What people do to jobs is little beside what runners do: those have an epoch.
+CREATE INDEX events_commands ON events (at, job, seq)
+    WHERE type IN ('again', 'unparked', 'discarded', 'cancel_requested')
+       OR (type IN ('canceled', 'skipped') AND epoch IS NULL);
 
 CREATE FUNCTION refuse_change_of_events() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -132,6 +157,8 @@ CREATE TABLE audit (
 
 CREATE INDEX audit_xid ON audit (xid);
 
+CREATE INDEX audit_at ON audit (at, id);
+
 CREATE TABLE steps (
     job         bigint NOT NULL,
     name        text COLLATE "C" NOT NULL,
@@ -139,7 +166,7 @@ CREATE TABLE steps (
     key         text COLLATE "C" NOT NULL,
     generation  integer NOT NULL,
     epoch       integer NOT NULL,
-    state       text COLLATE "C" NOT NULL CHECK (state IN ('begun', 'saved')),
+    state       text COLLATE "C" NOT NULL CHECK (state IN ('begun', 'saved', 'failed', 'ended')),
     begun_at    timestamptz,
     saved_at    timestamptz,
     value       json,
@@ -148,28 +175,33 @@ CREATE TABLE steps (
 );
 
 CREATE TABLE evidence (
-    sha256  text PRIMARY KEY,
-    codec   text NOT NULL,
-    size    bigint NOT NULL,
-    bytes   bytea
+    sha256     text PRIMARY KEY,
+    codec      text NOT NULL,
+    size       bigint NOT NULL,
+    bytes      bytea,
+    place      text,
+    stored_at  timestamptz,
+    used_at    timestamptz NOT NULL DEFAULT 'epoch'
 );
 
 CREATE TABLE job_evidence (
-    job     bigint NOT NULL,
-    name    text COLLATE "C" NOT NULL,
-    epoch   integer NOT NULL,
-    media   text NOT NULL,
-    sha256  text NOT NULL REFERENCES evidence,
-    at      timestamptz NOT NULL,
+    job       bigint NOT NULL,
+    name      text COLLATE "C" NOT NULL,
+    epoch     integer NOT NULL,
+    media     text NOT NULL,
+    sha256    text NOT NULL REFERENCES evidence,
+    at        timestamptz NOT NULL,
+    cut_from  bigint,
     PRIMARY KEY (job, name, epoch)
 );
 
 CREATE INDEX job_evidence_sha256 ON job_evidence (sha256);
 
 CREATE TABLE limits (
-    key   text COLLATE "C" PRIMARY KEY,
-    cap   integer NOT NULL CHECK (cap >= 0),
-    used  integer NOT NULL DEFAULT 0 CHECK (used >= 0)
+    key      text COLLATE "C" PRIMARY KEY,
+    cap      integer NOT NULL CHECK (cap >= 0),
+    used     integer NOT NULL DEFAULT 0 CHECK (used >= 0),
+    by_hand  integer
 );
 
 -- Appended by every statement that moves jobs; nobody ever updates one, so nobody waits.
@@ -184,7 +216,8 @@ CREATE TABLE tallies (
     minute      timestamptz NOT NULL,
     bucket      integer,
     n           bigint NOT NULL,
-    ms          double precision
+    ms          double precision,
+    event       text
 );
 
 CREATE TABLE counts (
@@ -208,20 +241,24 @@ CREATE TABLE pace (
 );
 
 CREATE TABLE duties (
-    name   text COLLATE "C" PRIMARY KEY,
-    boot   text COLLATE "C",
-    term   bigint NOT NULL DEFAULT 0
+    name  text COLLATE "C" PRIMARY KEY,
+    boot  text COLLATE "C",
+    term  bigint NOT NULL DEFAULT 0
 );
 
 CREATE TABLE schedules (
-    name        text COLLATE "C" PRIMARY KEY,
-    kind        text COLLATE "C" NOT NULL,
-    cron        text NOT NULL,
-    timezone    text NOT NULL,
-    payload     json NOT NULL,
-    missed      text NOT NULL,
-    paused_at   timestamptz,
-    next_at     timestamptz
+    name       text COLLATE "C" PRIMARY KEY,
+    kind       text COLLATE "C" NOT NULL,
+    cron       text NOT NULL,
+    timezone   text NOT NULL,
+    payload    json NOT NULL,
+    missed     text NOT NULL,
+    paused_at  timestamptz,
+    next_at    timestamptz,
+    version    integer NOT NULL DEFAULT 1,
+    queue      text COLLATE "C" NOT NULL DEFAULT '',
+    priority   integer NOT NULL DEFAULT 0,
+    limits     text NOT NULL DEFAULT '{}'
 );
 
 CREATE TABLE ticks (
@@ -231,9 +268,318 @@ CREATE TABLE ticks (
     PRIMARY KEY (schedule, at)
 );
 
+-- How many jobs of a batch ended in a minute; written by the fold alone.
+CREATE TABLE batch_pace (
+    batch   bigint NOT NULL,
+    minute  timestamptz NOT NULL,
+    n       bigint NOT NULL,
+    PRIMARY KEY (batch, minute)
+);
+
+INSERT INTO duties (name) VALUES ('fold'), ('retention'), ('schedule'), ('alerts'), ('notify'), ('fill');
+
+-- Said once by an application, heeded by whichever runner does the retention.
+CREATE TABLE refers (
+    table_name   text COLLATE "C" NOT NULL,
+    column_name  text COLLATE "C" NOT NULL,
+    what         text COLLATE "C" NOT NULL CHECK (what IN ('job', 'batch')),
+    PRIMARY KEY (table_name, column_name)
+);
+
+-- Places whose bytes nobody needs: removed after their rows, so that no row ever misses its bytes.
+CREATE TABLE places_left (
+    place  text PRIMARY KEY,
+    at     timestamptz NOT NULL
+);
+
+CREATE FUNCTION leave_place_of_evidence() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO retoma.places_left (place, at) VALUES (OLD.place, retoma.clock())
+    ON CONFLICT (place) DO NOTHING;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER evidence_leaves_its_place AFTER DELETE ON evidence
+    FOR EACH ROW WHEN (OLD.place IS NOT NULL) EXECUTE FUNCTION leave_place_of_evidence();
+
+CREATE TRIGGER evidence_moves_in AFTER UPDATE OF place ON evidence
+    FOR EACH ROW WHEN (OLD.place IS NOT NULL AND NEW.place IS NULL)
+    EXECUTE FUNCTION leave_place_of_evidence();
+
+-- Shared exclusive things, rates and breakers.
+CREATE TABLE pools (
+    name       text COLLATE "C" PRIMARY KEY,
+    pick       text NOT NULL CHECK (pick IN ('random', 'oldest')),
+    use_cap    integer CHECK (use_cap > 0),
+    cool_down  double precision NOT NULL DEFAULT 0,
+    off_after  integer CHECK (off_after > 0),
+    healthy    integer NOT NULL DEFAULT 0
+);
+
+-- A hold has no end of its own: it is over when the job's row says so, or when it was released.
+CREATE TABLE pool_items (
+    id           bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    pool         text COLLATE "C" NOT NULL REFERENCES pools,
+    name         text COLLATE "C" NOT NULL,
+    value        json NOT NULL,
+    vendor       text COLLATE "C" NOT NULL DEFAULT '',
+    state        text NOT NULL DEFAULT 'on' CHECK (state IN ('on', 'off')),
+    reason       text,
+    uses         integer NOT NULL DEFAULT 0,
+    failures     integer NOT NULL DEFAULT 0,
+    failed_by    text,
+    failed_from  timestamptz,
+    worked_at    timestamptz,
+    score        double precision NOT NULL DEFAULT 1,
+    ready_at     timestamptz,
+    used_at      timestamptz,
+    last_job     bigint,
+    job          bigint,
+    epoch        integer,
+    generation   integer,
+    scope        text CHECK (scope IN ('attempt', 'job', 'release')),
+    worked_by    text,
+    failed_at    timestamptz,
+    UNIQUE (pool, name),
+    CHECK ((job IS NULL) = (scope IS NULL))
+);
+
+CREATE INDEX pool_items_free ON pool_items (pool, used_at) WHERE job IS NULL AND state = 'on';
+
+CREATE INDEX pool_items_held ON pool_items (job) WHERE job IS NOT NULL;
+
+CREATE TABLE rates (
+    key         text COLLATE "C" PRIMARY KEY,
+    rate        double precision NOT NULL CHECK (rate > 0),
+    burst       double precision NOT NULL CHECK (burst >= 1),
+    tokens      double precision NOT NULL,
+    at          timestamptz NOT NULL,
+    bound       double precision CHECK (bound > 0),
+    adaptive    integer NOT NULL DEFAULT 0 CHECK (adaptive IN (0, 1)),
+    ceiling     double precision,
+    cuts        integer NOT NULL DEFAULT 0,
+    passed      integer NOT NULL DEFAULT 0,
+    blocked     integer NOT NULL DEFAULT 0,
+    usual       double precision,
+    refused     bigint NOT NULL DEFAULT 0,
+    recorded    double precision,
+    looked_at   timestamptz,
+    refused_at  timestamptz
+);
+
+CREATE TABLE breakers (
+    name       text COLLATE "C" PRIMARY KEY,
+    state      text NOT NULL DEFAULT 'closed' CHECK (state IN ('closed', 'open', 'probing')),
+    failures   integer NOT NULL DEFAULT 0,
+    threshold  integer NOT NULL CHECK (threshold > 0),
+    rest       double precision NOT NULL CHECK (rest > 0),
+    reason     text,
+    since      timestamptz,
+    probe_at   timestamptz,
+    job        bigint,
+    epoch      integer
+);
+
+-- What work costs: charges and their sums, prices, exchange rates, budgets; and what is used again.
+-- Money is whole billionths; a price is a decimal, kept as text.
+
+-- Appended with a save or a settling; nobody ever updates one, so nobody waits.
+CREATE TABLE charges (
+    id           bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    at           timestamptz NOT NULL,
+    job          bigint NOT NULL,
+    batch        bigint,
+    kind         text COLLATE "C" NOT NULL,
+    application  text COLLATE "C" NOT NULL,
+    provider     text COLLATE "C" NOT NULL,
+    model        text COLLATE "C" NOT NULL,
+    unit         text COLLATE "C" NOT NULL,
+    sort         text COLLATE "C" NOT NULL CHECK (sort IN ('spent', 'saved')),
+    amount       bigint NOT NULL CHECK (amount > 0)
+);
+
+CREATE TABLE costs (
+    scope     text COLLATE "C" NOT NULL CHECK (scope IN
+                  ('job', 'batch', 'kind', 'application', 'provider', 'all')),
+    name      text COLLATE "C" NOT NULL,
+    period    text COLLATE "C" NOT NULL,
+    provider  text COLLATE "C" NOT NULL,
+    model     text COLLATE "C" NOT NULL,
+    unit      text COLLATE "C" NOT NULL,
+    sort      text COLLATE "C" NOT NULL,
+    amount    bigint NOT NULL,
+    PRIMARY KEY (scope, name, period, provider, model, unit, sort)
+);
+
+CREATE TABLE prices (
+    provider  text COLLATE "C" NOT NULL,
+    model     text COLLATE "C" NOT NULL,
+    unit      text COLLATE "C" NOT NULL,
+    since     timestamptz NOT NULL,
+    amount    text COLLATE "C" NOT NULL,
+    currency  text COLLATE "C" NOT NULL CHECK (currency IN ('usd', 'brl')),
+    per       bigint NOT NULL CHECK (per > 0),
+    actor     text COLLATE "C" NOT NULL,
+    PRIMARY KEY (provider, model, unit, since)
+);
+
+CREATE TABLE exchange (
+    since        timestamptz PRIMARY KEY,
+    brl_per_usd  text COLLATE "C" NOT NULL,
+    actor        text COLLATE "C" NOT NULL
+);
+
+-- Named as the gate behind which jobs wait while it is spent; shut in a period, until its end.
+CREATE TABLE budgets (
+    gate        text COLLATE "C" PRIMARY KEY,
+    scope       text COLLATE "C" NOT NULL CHECK (scope IN ('batch', 'application', 'provider')),
+    name        text COLLATE "C" NOT NULL,
+    per         text COLLATE "C" NOT NULL CHECK (per IN ('whole', 'day', 'month')),
+    nanos       bigint NOT NULL CHECK (nanos > 0),
+    currency    text COLLATE "C" NOT NULL CHECK (currency IN ('usd', 'brl')),
+    warned      text COLLATE "C",
+    shut        text COLLATE "C",
+    shut_until  timestamptz
+);
+
+CREATE INDEX budgets_of ON budgets (scope, name);
+
+CREATE TABLE reuse (
+    hash      text COLLATE "C" PRIMARY KEY,
+    kind      text COLLATE "C" NOT NULL,
+    step      text COLLATE "C" NOT NULL,
+    version   integer NOT NULL,
+    key       text COLLATE "C" NOT NULL,
+    key_hash  text COLLATE "C" NOT NULL,
+    value     json NOT NULL,
+    cost      json,
+    job       bigint NOT NULL,
+    at        timestamptz NOT NULL
+);
+
+CREATE INDEX reuse_of ON reuse (kind, step, at, hash);
+
+CREATE INDEX reuse_at ON reuse (at);
+
+-- Which ready jobs a dispatcher was told of, and when: so that none is hinted without end.
+-- No key to jobs: a row means nothing after a minute, and goes.
+CREATE TABLE hints (
+    job        bigint PRIMARY KEY,
+    epoch      integer NOT NULL,
+    queue      text COLLATE "C" NOT NULL,
+    hinted_at  timestamptz NOT NULL
+);
+
+CREATE INDEX hints_hinted_at ON hints (hinted_at);
+
+-- Who may do what: people, their keys, sign-in links and sessions; and secrets, sealed.
+CREATE TABLE people (
+    id          bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    name        text COLLATE "C" NOT NULL,
+    role        text COLLATE "C" NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    created_at  timestamptz NOT NULL,
+    removed_at  timestamptz
+);
+
+-- A name belongs to one person at a time; of those who are gone only the audit log tells.
+CREATE UNIQUE INDEX people_name ON people (name) WHERE removed_at IS NULL;
+
+-- Of every token only its SHA-256 is here.
+CREATE TABLE api_keys (
+    id           text COLLATE "C" PRIMARY KEY,
+    person       bigint NOT NULL REFERENCES people,
+    role         text COLLATE "C" NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    label        text COLLATE "C" NOT NULL,
+    hash         text COLLATE "C" NOT NULL,
+    created_at   timestamptz NOT NULL,
+    created_by   text COLLATE "C" NOT NULL,
+    expires_at   timestamptz,
+    used_at      timestamptz,
+    revoked_at   timestamptz,
+    replaced_by  text COLLATE "C"
+);
+
+CREATE INDEX api_keys_person ON api_keys (person);
+
+CREATE TABLE sign_in_links (
+    id          text COLLATE "C" PRIMARY KEY,
+    person      bigint NOT NULL REFERENCES people,
+    role        text COLLATE "C" NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    hash        text COLLATE "C" NOT NULL,
+    created_at  timestamptz NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    used_at     timestamptz
+);
+
+CREATE INDEX sign_in_links_person ON sign_in_links (person);
+
+CREATE INDEX sign_in_links_expires_at ON sign_in_links (expires_at);
+
+CREATE TABLE sign_in_sessions (
+    id          text COLLATE "C" PRIMARY KEY,
+    person      bigint NOT NULL REFERENCES people,
+    role        text COLLATE "C" NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    hash        text COLLATE "C" NOT NULL,
+    agent       text COLLATE "C" NOT NULL,
+    created_at  timestamptz NOT NULL,
+    seen_at     timestamptz NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    ended_at    timestamptz
+);
+
+CREATE INDEX sign_in_sessions_person ON sign_in_sessions (person);
+
+CREATE INDEX sign_in_sessions_expires_at ON sign_in_sessions (expires_at);
+
+-- One secret of one column of one row of whatever table; `key` is the id of the key that seals it.
+CREATE TABLE secrets (
+    owner   text COLLATE "C" NOT NULL,
+    field   text COLLATE "C" NOT NULL,
+    row     text COLLATE "C" NOT NULL,
+    ref     text COLLATE "C" NOT NULL,
+    key     text COLLATE "C",
+    last4   text COLLATE "C",
+    set_at  timestamptz NOT NULL,
+    set_by  text COLLATE "C" NOT NULL,
+    PRIMARY KEY (owner, field, row)
+);
+
+CREATE INDEX secrets_key ON secrets (key) WHERE key IS NOT NULL;
+
+-- What the API needs: answers given once, and what people did, by time.
+CREATE TABLE answers (
+    actor   text COLLATE "C" NOT NULL,
+    key     text COLLATE "C" NOT NULL,
+    what    text NOT NULL,
+    hash    text NOT NULL,
+    answer  text,
+    at      timestamptz NOT NULL,
+    PRIMARY KEY (actor, key)
+);
+
+CREATE INDEX answers_at ON answers (at);
+
+-- Written by the fold alone.
+CREATE TABLE totals (
+    kind    text COLLATE "C" NOT NULL,
+    event   text COLLATE "C" NOT NULL,
+    bucket  integer NOT NULL,
+    n       bigint NOT NULL,
+    ms      double precision NOT NULL,
+    PRIMARY KEY (kind, event, bucket)
+);
+
+CREATE TABLE runner_totals (
+    boot   text COLLATE "C" NOT NULL,
+    event  text COLLATE "C" NOT NULL,
+    n      bigint NOT NULL,
+    ms     double precision NOT NULL,
+    PRIMARY KEY (boot, event)
+);
+
 CREATE VIEW attempts AS
 SELECT c.job, c.epoch, c.actor AS runner, c.at AS claimed_at, e.at AS ended_at,
-       CASE WHEN e.type <> 'buried' THEN e.type
+       CASE WHEN e.type IS NULL OR e.type <> 'buried' THEN e.type
             WHEN e.details ->> 'reason' = 'poison' THEN 'lost'
             ELSE 'failed' END AS ended,
        e.details
@@ -241,3 +587,132 @@ FROM events c
 LEFT JOIN events e ON e.job = c.job AND e.epoch = c.epoch AND e.type IN
     ('done', 'skipped', 'failed', 'buried', 'lost', 'released', 'snoozed', 'parked', 'canceled')
 WHERE c.type = 'claimed';
+
+-- What somebody should know of: raised once, closed once, told to whoever wants to hear of it.
+CREATE TABLE alerts (
+    id               bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    rule             text COLLATE "C" NOT NULL,
+    subject          text COLLATE "C" NOT NULL,
+    severity         text COLLATE "C" NOT NULL CHECK (severity IN ('info', 'warning', 'critical')),
+    details          json NOT NULL,
+    since            timestamptz NOT NULL,
+    closed_at        timestamptz,
+    acknowledged_at  timestamptz,
+    acknowledged_by  text COLLATE "C",
+    silenced_until   timestamptz,
+    silenced_by      text COLLATE "C",
+    raised_told_at   timestamptz,
+    closed_told_at   timestamptz
+);
+
+-- Of one rule about one subject there is one at a time.
+CREATE UNIQUE INDEX alerts_open ON alerts (rule, subject) WHERE closed_at IS NULL;
+
+CREATE INDEX alerts_of ON alerts (rule, subject, silenced_until) WHERE silenced_until IS NOT NULL;
+
+CREATE INDEX alerts_raised ON alerts (since) WHERE raised_told_at IS NULL;
+
+CREATE INDEX alerts_closed ON alerts (closed_at) WHERE closed_told_at IS NULL AND closed_at IS NOT NULL;
+
+-- What people have set while work goes on; what nobody has set is at its default.
+CREATE TABLE knobs (
+    name        text COLLATE "C" PRIMARY KEY,
+    value       json NOT NULL,
+    changed_at  timestamptz NOT NULL,
+    changed_by  text COLLATE "C" NOT NULL
+);
+
+-- What each runner did, by kind too: one runner may work for several applications. Written by the fold alone.
+CREATE TABLE runner_kinds (
+    boot   text COLLATE "C" NOT NULL,
+    kind   text COLLATE "C" NOT NULL,
+    event  text COLLATE "C" NOT NULL,
+    n      bigint NOT NULL,
+    ms     double precision NOT NULL,
+    PRIMARY KEY (boot, kind, event)
+);
+
+-- Pauses of applications, kinds and queues; which kind belongs to which; how often that has changed.
+CREATE TABLE kinds (
+    name         text COLLATE "C" PRIMARY KEY,
+    application  text COLLATE "C" NOT NULL,
+    queue        text COLLATE "C" NOT NULL
+);
+
+CREATE TABLE pauses (
+    scope  text COLLATE "C" NOT NULL CHECK (scope IN ('application', 'kind', 'queue')),
+    name   text COLLATE "C" NOT NULL,
+    since  timestamptz NOT NULL,
+    actor  text NOT NULL,
+    why    text,
+    PRIMARY KEY (scope, name)
+);
+
+INSERT INTO meta (name, value) VALUES ('pauses', '0');
+
+-- Submissions too large for one transaction: their jobs stand here until all of them have come in.
+CREATE TABLE fillings (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key          text COLLATE "C" NOT NULL UNIQUE,
+    owner        text COLLATE "C" NOT NULL,
+    lease_until  timestamptz NOT NULL,
+    submission   json NOT NULL,
+    jobs         bigint NOT NULL DEFAULT 0,
+    batch        bigint
+);
+
+CREATE TABLE filling_jobs (
+    filling  bigint NOT NULL,
+    slice    integer NOT NULL,
+    place    bigint NOT NULL,
+    kind     text COLLATE "C" NOT NULL,
+    key      text COLLATE "C",
+    hash     text COLLATE "C",
+    limits   json,
+    payload  json NOT NULL,
+    PRIMARY KEY (filling, slice, place)
+);
+
+CREATE INDEX filling_jobs_key ON filling_jobs (kind, key) WHERE key IS NOT NULL;
+
+-- Let the owner alone change and delete events and the audit log, through functions that others may call.
+-- Called by any role but the owner's, what deletes spares whatever is younger than an hour; what counts
+-- changes only a line of the last minutes that says somebody was denied.
+CREATE FUNCTION retoma.retire_events(retired json, events_before timestamptz) RETURNS SETOF bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = retoma, pg_temp
+AS $$
+DELETE FROM events
+WHERE job = ANY(ARRAY(
+    SELECT old.id FROM (
+        SELECT CAST(job AS bigint) AS id
+        FROM json_array_elements_text(retired) AS j(job)) old
+    WHERE NOT EXISTS (SELECT FROM jobs WHERE id = old.id)
+      AND (SELECT max(at) FROM events WHERE job = old.id) < CASE
+          WHEN session_user = current_user THEN events_before
+          ELSE least(events_before, retoma.clock_in(-3600)) END))
+RETURNING job
+$$;
+
+CREATE FUNCTION retoma.retire_audit(bite bigint, events_before timestamptz) RETURNS SETOF bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = retoma, pg_temp
+AS $$
+DELETE FROM audit
+WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT bite) AND at < CASE
+    WHEN session_user = current_user THEN events_before
+    ELSE least(events_before, retoma.clock_in(-3600)) END
+RETURNING id
+$$;
+
+CREATE FUNCTION retoma.count_denied(line bigint, told json) RETURNS SETOF bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = retoma, pg_temp
+AS $$
+UPDATE audit SET details = told
+WHERE id = line AND verb = 'authz_denied' AND at > retoma.clock_in(-300)
+RETURNING id
+$$;
+
+REVOKE ALL ON FUNCTION retoma.count_denied(bigint, json) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION retoma.retire_events(json, timestamptz) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION retoma.retire_audit(bigint, timestamptz) FROM PUBLIC;

@@ -5,12 +5,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from retoma.codec import decode
-from retoma.db import Row, Transaction
-from retoma.engine.query.page import at, checked, sql
+from retoma.db import Row, Transaction, moment
+from retoma.engine.query.page import SQL, checked
 from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
-LIST_AUDIT = sql("list_audit")
 LOOK = 1_000  # lines that one page looks at
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -98,7 +97,7 @@ def search_audit(
     begin = after or Spot(search.until or END_OF_TIME, -1, 0, 0)
     look = LOOK if search.sifts else limit + 1
     rows = tx.all(
-        LIST_AUDIT,
+        SQL.list_audit,
         at=begin.at,
         source=begin.source,
         x=begin.x,
@@ -117,7 +116,7 @@ def search_audit(
 def _line(row: Row) -> AuditLine:
     when, source, x, y, actor, verb, subject, details = row
     told = None if details is None else decode(details)
-    return AuditLine(Spot(at(when), source, x, y), actor, verb, subject, told)
+    return AuditLine(Spot(moment(when), source, x, y), actor, verb, subject, told)
 
 
 def _wanted(line: AuditLine, search: AuditSearch) -> bool:

@@ -1,12 +1,9 @@
 """How many are where: folded counts and fresh tallies together, exact at every instant."""
 
 from retoma.db import Transaction
-from retoma.engine.query.page import sql
+from retoma.engine.query.page import SQL
 from retoma.engine.rules.states import State
 
-COUNT_CODES = sql("count_codes")
-COUNT_JOBS = sql("count_jobs")
-COUNT_KINDS = sql("count_kinds")
 STATES = frozenset(State)  # `refused` is tallied too, and is none
 
 
@@ -19,7 +16,7 @@ def count_jobs(tx: Transaction, batch: int | None = None) -> dict[State, int]:
 def count_kinds(tx: Transaction, batch: int | None = None) -> dict[str, dict[State, int]]:
     """The same for each kind, the kinds by their names."""
     kinds: dict[str, dict[State, int]] = {}
-    for kind, state, n in tx.all(COUNT_KINDS, batch=batch):
+    for kind, state, n in tx.all(SQL.count_kinds, batch=batch):
         if state in STATES:
             kinds.setdefault(kind, {})[State(state)] = int(n)
     order = list(State)
@@ -31,7 +28,7 @@ def count_kinds(tx: Transaction, batch: int | None = None) -> dict[str, dict[Sta
 
 def count_codes(tx: Transaction, batch: int | None = None) -> dict[str, int]:
     """How many are dead by which code, the most first."""
-    return {code: int(n) for code, n in tx.all(COUNT_CODES, batch=batch)}
+    return {code: int(n) for code, n in tx.all(SQL.count_codes, batch=batch)}
 
 
 def refused_writes(tx: Transaction) -> int:
@@ -40,4 +37,4 @@ def refused_writes(tx: Transaction) -> int:
 
 
 def _counted(tx: Transaction, batch: int | None) -> dict[str, int]:
-    return {state: int(n) for state, n in tx.all(COUNT_JOBS, batch=batch)}
+    return {state: int(n) for state, n in tx.all(SQL.count_jobs, batch=batch)}

@@ -1,11 +1,8 @@
 """The list of dead letters: what ended badly and still wants somebody's eye."""
 
 from retoma.db import Transaction
-from retoma.engine.query.page import checked, sql
+from retoma.engine.query.page import SQL, checked
 from retoma.engine.rules.job import Job
-from retoma.engine.store import job_from
-
-LIST_DEAD = sql("list_dead")
 
 
 def list_dead(
@@ -18,12 +15,12 @@ def list_dead(
     limit: int = 50,
 ) -> list[Job]:
     """Newest first; without those that were discarded."""
-    rows = tx.all(
-        LIST_DEAD,
+    return tx.all(
+        SQL.list_dead,
+        into=Job,
         kind=kind,
         batch=batch,
         code=code,
         before=before,
         limit=checked(limit, "dead letters"),
     )
-    return [job_from(row) for row in rows]

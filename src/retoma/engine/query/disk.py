@@ -6,11 +6,8 @@ from datetime import datetime
 
 from retoma.codec import decode
 from retoma.db import Transaction
-from retoma.engine.query.page import sql
+from retoma.engine.query.page import SQL
 
-LAST_PASS = sql("last_pass")
-SIZE_OF_DATABASE = sql("size_of_database")
-SUM_EVIDENCE = sql("sum_evidence")
 MOST = 20  # tables
 BOUND = 20_000  # pieces of evidence
 
@@ -39,8 +36,8 @@ class Disk:
 
 
 def disk(tx: Transaction) -> Disk:
-    [(_, database, free), *tables] = tx.all(SIZE_OF_DATABASE, most=MOST)
-    [(pieces, evidence)] = tx.all(SUM_EVIDENCE, bound=BOUND)
+    [(_, database, free), *tables] = tx.all(SQL.size_of_database, most=MOST)
+    [(pieces, evidence)] = tx.all(SQL.sum_evidence, bound=BOUND)
     return Disk(
         database=int(database),
         free=int(free),
@@ -53,9 +50,9 @@ def disk(tx: Transaction) -> Disk:
 
 
 def _last_pass(tx: Transaction) -> Pass | None:
-    row = tx.one(LAST_PASS)
-    if row is None:
+    text = tx.one(SQL.last_pass, into=str)
+    if text is None:
         return None
-    told = decode(row[0], dict[str, int | str])
+    told = decode(text, dict[str, int | str])
     at = datetime.fromisoformat(str(told.pop("at")))
     return Pass(at, {what: int(n) for what, n in told.items()})

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from retoma.db import Transaction
-from retoma.engine.query.page import at, sql
+from retoma.engine.query.page import SQL
 from retoma.engine.store import get_job
-
-JOB_EVIDENCE = sql("job_evidence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +24,4 @@ class EvidenceSeen:
 def job_evidence(tx: Transaction, job: int) -> list[EvidenceSeen]:
     """The oldest first."""
     get_job(tx, job)  # says so where there is none
-    return [
-        EvidenceSeen(name, media, epoch, sha256, size, cut_from, at(shown_at))
-        for name, media, epoch, sha256, size, cut_from, shown_at in tx.all(
-            JOB_EVIDENCE, job=job
-        )
-    ]
+    return tx.all(SQL.job_evidence, into=EvidenceSeen, job=job)

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
-from retoma.db import Transaction, moment
-from retoma.engine.query.page import at, sql
-
-HEALTH = sql("health")
+from retoma.db import Transaction
+from retoma.engine.query.page import SQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +14,12 @@ class Health:
 
     now: datetime
     journal: str  # SQLite: the journal mode; PostgreSQL: fsync
-    synchronous: str
+    synchronous: Annotated[str, str]  # SQLite: a number
     unfolded: int  # tallies, counted up to a bound
     unfolded_since: datetime | None
     orphans: int  # jobs held by a runner that does not live
 
 
 def health(tx: Transaction) -> Health:
-    [[now, journal, synchronous, unfolded, since, orphans]] = tx.all(HEALTH)
-    return Health(at(now), str(journal), str(synchronous), unfolded, moment(since), orphans)
+    [found] = tx.all(SQL.health, into=Health)
+    return found

@@ -4,13 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from retoma.db import Transaction, moment
-from retoma.engine.query.page import at, checked, sql
+from retoma.db import Transaction, moment, seconds_until
+from retoma.engine.query.page import SQL, checked
 from retoma.engine.rules.duration import seconds
 from retoma.engine.rules.states import State
-
-FUNNEL = sql("funnel")
-STUCK = sql("stuck")
 
 ALL = 2**31  # more than there can be slots
 QUIET = 600.0  # seconds without progress (seed 000): long for a page, short for a night
@@ -45,7 +42,7 @@ def funnel(tx: Transaction, kind: str | None = None) -> list[Stand]:
     """How many are at which checkpoint, running and parked."""
     return [
         Stand(of, checkpoint, State(state), int(n), _since(oldest, now))
-        for of, checkpoint, state, n, oldest, now in tx.all(FUNNEL, kind=kind)
+        for of, checkpoint, state, n, oldest, now in tx.all(SQL.funnel, kind=kind)
     ]
 
 
@@ -59,7 +56,7 @@ def stuck(
 ) -> list[Stuck]:
     """Held without progress for `quiet`, or by a runner whose lease is over; the longest first."""
     asked = {"quiet": seconds(quiet), "kind": kind, "batch": batch}
-    rows = tx.all(STUCK, **asked, limit=checked(limit, "jobs"))
+    rows = tx.all(SQL.stuck, **asked, limit=checked(limit, "jobs"))
     return [
         Stuck(
             job, kind, batch, checkpoint, name or boot, moment(moved), _since(moved, now),
@@ -74,8 +71,8 @@ def count_stuck(
 ) -> int:
     """How many there are, however many that is: as many are looked at as there are slots in use."""
     asked = {"quiet": seconds(quiet), "kind": kind, "batch": batch}
-    return len(tx.all(STUCK, **asked, limit=ALL))
+    return len(tx.all(SQL.stuck, **asked, limit=ALL))
 
 
 def _since(then: Any, now: Any) -> float:
-    return max((at(now) - at(then)).total_seconds(), 0.0)
+    return seconds_until(now, then) or 0.0

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 from retoma.db import Transaction
-from retoma.engine.query.page import sql
+from retoma.engine.query.page import SQL
 
-OPEN_JOBS = sql("open_jobs")
-OPEN_STEPS = sql("open_steps")
 PAGE = 500  # jobs; each may bring megabytes
 
 
@@ -32,10 +30,10 @@ class OpenJob:
 
 def open_jobs(tx: Transaction, after: int) -> tuple[list[OpenJob], list[OpenStep]]:
     """A page of them, and what they have saved."""
-    jobs = [OpenJob(*row) for row in tx.all(OPEN_JOBS, after=after, limit=PAGE)]
+    jobs = tx.all(SQL.open_jobs, into=OpenJob, after=after, limit=PAGE)
     if not jobs:
         return [], []
-    steps = tx.all(OPEN_STEPS, after=after, until=jobs[-1].id)
+    steps = tx.all(SQL.open_steps, after=after, until=jobs[-1].id)
     return jobs, [
         OpenStep(job, name, version, "null" if value is None else value)
         for job, name, version, value in steps

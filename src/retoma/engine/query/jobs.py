@@ -1,20 +1,19 @@
 """Jobs, a page at a time, and everything that is known of one."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
 from typing import Any
 
-from retoma.codec import decode
-from retoma.db import Row, Transaction, moment
+from retoma.db import Json, Transaction
 from retoma.engine.query.counters import count_kinds
-from retoma.engine.query.page import PAGE, at, checked, sql
+from retoma.engine.query.page import PAGE, SQL, checked
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
-from retoma.engine.store import get_job, job_from, now
+from retoma.engine.store import get_job, now
 
 __all__ = [
     "PAGE",
@@ -30,20 +29,6 @@ __all__ = [
     "see_job",
 ]
 
-JOB_ATTEMPTS = sql("job_attempts")
-JOB_EVENTS = sql("job_events")
-JOBS_BY_ID = sql("jobs_by_id")
-JOB_STEPS = sql("job_steps")
-LAST_ATTEMPTS = sql("last_attempts")
-LAST_EVENTS = sql("last_events")
-LAST_STEPS = sql("last_steps")
-LIST_BATCH_ENDS = sql("list_batch_ends")
-LIST_DONE = sql("list_done")
-LIST_ENDS = sql("list_ends")
-LIST_IDS = sql("list_ids")
-LIST_JOBS = sql("list_jobs")
-LIST_RUNNING = sql("list_running")
-LIST_WAITING = sql("list_waiting")
 
 # Few enough to be sorted at once. Where more wait, the newest of all jobs are among them: the
 # oldest are taken first.
@@ -60,7 +45,7 @@ class Event:
     type: EventType
     at: datetime
     actor: str | None
-    details: Any
+    details: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +71,7 @@ class StepSeen:
     epoch: int
     saved_at: datetime | None
     value: str | None
-    cost: Any = None  # its charges; where it was reused, those it spared, and from which job
+    cost: Json = None  # its charges; where it was reused, those it spared, and from which job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +102,9 @@ def list_jobs(
     """Newest first; the next page begins before the last id of this one."""
     asked = {"before": before, "limit": checked(limit, "jobs"), "batch": batch}
     if state is None and kind is None:
-        rows = tx.all(LIST_JOBS, state=None, kind=None, **asked)
-        return [job_from(row) for row in rows]
+        return tx.all(SQL.list_jobs, into=Job, state=None, kind=None, **asked)
     found = ids_of(tx, state=state, kind=kind, batch=batch, before=before, limit=limit)
-    return [job_from(row) for row in tx.all(JOBS_BY_ID, ids=json.dumps(found))]
+    return tx.all(SQL.jobs_by_id, into=Job, ids=json.dumps(found))
 
 
 def ids_of(
@@ -135,15 +119,15 @@ def ids_of(
     """The same, the ids alone, and as many as somebody may want to look at."""
     asked = {"before": before, "limit": limit, "batch": batch}
     if state is None and kind is None:
-        return [id_ for (id_,) in tx.all(LIST_IDS, state=None, kind=None, **asked)]
+        return tx.all(SQL.list_ids, into=int, state=None, kind=None, **asked)
     # Each state by the way that is short for it, and only where the counters say there are some.
     counted = _counted(tx, kind, batch)
     wanted = list(State) if state is None else [state]
     found = (
-        int(row[0])
+        id_
         for each in wanted
         if any(each in states for states in counted.values())
-        for row in _of_state(tx, each, kind, counted, asked)
+        for id_ in _of_state(tx, each, kind, counted, asked)
     )
     return nlargest(limit, found)
 
@@ -161,27 +145,29 @@ def _of_state(
     kind: str | None,
     counted: dict[str, dict[State, int]],
     asked: dict[str, Any],
-) -> Iterator[Row]:
-    """The ids of one state, first in each row."""
+) -> Iterator[int]:
+    """The ids of one state."""
     match state:
         case State.RUNNING:
-            yield from tx.all(LIST_RUNNING, kind=kind, **asked)
+            yield from tx.all(SQL.list_running, into=int, kind=kind, **asked)
         case State.WAITING if sum(states.get(state, 0) for states in counted.values()) <= FEW:
-            yield from tx.all(LIST_WAITING, kind=kind, **asked)
+            yield from tx.all(SQL.list_waiting, into=int, kind=kind, **asked)
         case State.DONE if kind is not None and asked["batch"] is None:
-            yield from tx.all(
-                LIST_DONE, kind=kind, before=asked["before"], limit=asked["limit"]
-            )
+            page = {"before": asked["before"], "limit": asked["limit"]}
+            yield from tx.all(SQL.list_done, into=int, kind=kind, **page)
         case State.WAITING | State.DONE:
-            yield from tx.all(LIST_IDS, state=state, kind=kind, **asked)
+            yield from tx.all(SQL.list_ids, into=int, state=state, kind=kind, **asked)
         case State.PARKED | State.SKIPPED | State.DEAD | State.CANCELED:
             if asked["batch"] is not None:
-                yield from tx.all(LIST_BATCH_ENDS, state=state, kind=kind, **asked)
+                yield from tx.all(
+                    SQL.list_batch_ends, into=int, state=state, kind=kind, **asked
+                )
                 return
             for each, states in counted.items():
                 if state in states:
                     yield from tx.all(
-                        LIST_ENDS,
+                        SQL.list_ends,
+                        into=int,
                         kind=each,
                         state=state,
                         before=asked["before"],
@@ -193,34 +179,15 @@ def job_events(
     tx: Transaction, job: int, *, after: int = 0, limit: int | None = None
 ) -> list[Event]:
     """The timeline of a job, from the beginning or after a line of it; all, or so many lines."""
-    return [_event(row) for row in tx.all(JOB_EVENTS, job=job, after=after, limit=limit)]
+    return tx.all(SQL.job_events, into=Event, job=job, after=after, limit=limit)
 
 
 def job_attempts(tx: Transaction, job: int) -> list[AttemptSeen]:
-    return _attempts(tx.all(JOB_ATTEMPTS, job=job))
-
-
-def _attempts(rows: Iterable[Row]) -> list[AttemptSeen]:
-    return [
-        AttemptSeen(epoch, runner, at(claimed), moment(ended), how)
-        for epoch, runner, claimed, ended, how in rows
-    ]
+    return tx.all(SQL.job_attempts, into=AttemptSeen, job=job)
 
 
 def job_steps(tx: Transaction, job: int) -> list[StepSeen]:
-    return _steps(tx.all(JOB_STEPS, job=job))
-
-
-def _steps(rows: Iterable[Row]) -> list[StepSeen]:
-    return [
-        StepSeen(
-            *(name, version, key, state, generation, epoch),
-            moment(saved_at),
-            value,
-            None if cost is None else decode(cost),
-        )
-        for name, version, key, state, generation, epoch, saved_at, value, cost in rows
-    ]
+    return tx.all(SQL.job_steps, into=StepSeen, job=job)
 
 
 def see_job(tx: Transaction, job: int, *, before: int | None, limit: int) -> JobSeen:
@@ -229,13 +196,7 @@ def see_job(tx: Transaction, job: int, *, before: int | None, limit: int) -> Job
     return JobSeen(
         job=get_job(tx, job),
         now=now(tx),
-        events=[_event(row) for row in tx.all(LAST_EVENTS, job=job, before=before, limit=most)],
-        attempts=_attempts(tx.all(LAST_ATTEMPTS, job=job, limit=most)),
-        steps=_steps(tx.all(LAST_STEPS, job=job, most=READ, limit=most)),
+        events=tx.all(SQL.last_events, into=Event, job=job, before=before, limit=most),
+        attempts=tx.all(SQL.last_attempts, into=AttemptSeen, job=job, limit=most),
+        steps=tx.all(SQL.last_steps, into=StepSeen, job=job, most=READ, limit=most),
     )
-
-
-def _event(row: Row) -> Event:
-    seq, epoch, kind, when, actor, details = row
-    told = None if details is None else decode(details)
-    return Event(seq, epoch, EventType(kind), at(when), actor, told)

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from retoma.db import Transaction
-from retoma.engine.query.page import checked, sql
-
-LIST_LIMITS = sql("list_limits")
+from retoma.engine.query.page import SQL, checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,5 +18,4 @@ class LimitSeen:
 
 def list_limits(tx: Transaction, *, after: str = "", limit: int = 50) -> list[LimitSeen]:
     """By their keys, a page at a time."""
-    rows = tx.all(LIST_LIMITS, after=after, limit=checked(limit, "limits"))
-    return [LimitSeen(key, cap, used, bool(by_hand)) for key, cap, used, by_hand in rows]
+    return tx.all(SQL.list_limits, into=LimitSeen, after=after, limit=checked(limit, "limits"))

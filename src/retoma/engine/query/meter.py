@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from retoma.db import Row, Transaction
+from retoma.db import Row, Transaction, moment
 from retoma.engine.query.held import QUIET
-from retoma.engine.query.page import at, sql
+from retoma.engine.query.page import SQL
 from retoma.engine.query.runners import RunnerSeen, list_runners
 from retoma.engine.rules.events import End
 from retoma.engine.rules.states import State
@@ -20,14 +20,7 @@ from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen, Scope
 from retoma.engine.store.pauses import Known
 from retoma.engine.store.rate import RateSeen
-from retoma.engine.store.verb import verb
-
-METER_HELD = sql("meter_held")
-METER_LIMITS = sql("meter_limits")
-METER_LINES = sql("meter_lines")
-METER_MOVES = sql("meter_moves")
-METER_POOLS = sql("meter_pools")
-NOW = verb("now")
+from retoma.engine.store.rows import now
 
 MOST = 200  # queues, limits or budgets
 NEVER = math.inf  # seconds since something that has not happened
@@ -100,13 +93,12 @@ class Meter:
 def read_meter(tx: Transaction, zone: str) -> Meter:
     """Everything; `zone`: by whose days and months budgets are counted."""
     moves = _Moves()
-    for what, whose, event, code, bucket, n, ms in tx.all(METER_MOVES):
+    for what, whose, event, code, bucket, n, ms in tx.all(SQL.meter_moves):
         moves.add(what, whose, event, code, bucket, Sum(int(n), float(ms)))
-    [(told,)] = tx.all(NOW)
-    now = at(told)
+    at = now(tx)
     held, stuck = _held(tx)
     paused = pauses.known(tx)
-    runners = [(each, _since(each.beat_at, now)) for each in list_runners(tx)]
+    runners = [(each, _since(each.beat_at, at)) for each in list_runners(tx)]
     return Meter(
         jobs=moves.jobs,
         dead=moves.dead,
@@ -115,10 +107,10 @@ def read_meter(tx: Transaction, zone: str) -> Meter:
         did=moves.did,
         held=held,
         stuck=stuck,
-        lines=_lines(_asked_for(tx, paused), runners, now),
+        lines=_lines(_asked_for(tx, paused), runners, at),
         runners=runners,
-        pools={(pool, stands): int(n) for pool, stands, n in tx.all(METER_POOLS)},
-        limits=[LimitNow(*row) for row in tx.all(METER_LIMITS, most=MOST)][:MOST],
+        pools={(pool, stands): int(n) for pool, stands, n in tx.all(SQL.meter_pools)},
+        limits=tx.all(SQL.meter_limits, into=LimitNow, most=MOST)[:MOST],
         breakers=breaker.list_breakers(tx),
         rates=rate.list_rates(tx)[:MOST],
         costs=cost.list_costs(tx, Scope.KIND, zone),
@@ -134,10 +126,9 @@ def stuck_by_kind(tx: Transaction) -> Mapping[str, int]:
 
 def read_lines(tx: Transaction) -> list[Line]:
     """The queues in which jobs are due; what is paused waits because somebody wants it to."""
-    [(told,)] = tx.all(NOW)
-    now = at(told)
-    runners = [(each, _since(each.beat_at, now)) for each in list_runners(tx)]
-    return _lines(_asked_for(tx, pauses.known(tx)), runners, now)
+    at = now(tx)
+    runners = [(each, _since(each.beat_at, at)) for each in list_runners(tx)]
+    return _lines(_asked_for(tx, pauses.known(tx)), runners, at)
 
 
 class _Moves:
@@ -172,15 +163,19 @@ class _Moves:
 def _held(tx: Transaction) -> tuple[Counter[tuple[str, str]], Counter[str]]:
     held: Counter[tuple[str, str]] = Counter()
     stuck: Counter[str] = Counter()
-    for kind, checkpoint, n, still in tx.all(METER_HELD, quiet=QUIET):
+    for kind, checkpoint, n, still in tx.all(SQL.meter_held, quiet=QUIET):
         held[kind, checkpoint] += int(n)
         stuck[kind] += int(still)
     return held, stuck
 
 
 def _asked_for(tx: Transaction, paused: Known) -> list[Row]:
-    rows = tx.all(METER_LINES, most=MOST)
-    return [row for row in rows if not paused.holds(row[0], row[2].rpartition("@")[0])]
+    rows = tx.all(SQL.meter_lines, most=MOST)
+    return [
+        (queue, moment(since), tag)
+        for queue, since, tag in rows
+        if not paused.holds(queue, tag.rpartition("@")[0])
+    ]
 
 
 def _since(then: datetime, now: datetime) -> float:
@@ -197,6 +192,6 @@ def _lines(
     lines: dict[str, Line] = {}
     for queue, since, tag in rows:
         before = lines.get(queue, Line(queue, 0.0, 0.0))
-        oldest, beat = _since(at(since), now), beats.get(tag, NEVER)
+        oldest, beat = _since(since, now), beats.get(tag, NEVER)
         lines[queue] = Line(queue, max(oldest, before.oldest), max(beat, before.beat))
     return [lines[queue] for queue in sorted(lines)]

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from retoma.db import Transaction
-from retoma.engine.query.page import at, sql
+from retoma.db import Transaction, moment
+from retoma.engine.query.page import SQL
 from retoma.engine.rules.duration import seconds
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.states import State
 from retoma.words import say
-
-DURATIONS = sql("durations")
-THROUGHPUT = sql("throughput")
 
 HOUR = 3600.0
 MOST = 7 * 86_400.0  # seconds: a week by the minute is already ten thousand rows a kind
@@ -44,10 +42,10 @@ class Durations:
 
 def throughput(tx: Transaction, *, last: Any = HOUR, kind: str | None = None) -> list[Minute]:
     """What came to which state, minute by minute."""
-    rows = tx.all(THROUGHPUT, seconds=_span(last), kind=kind)
+    rows = tx.all(SQL.throughput, seconds=_span(last), kind=kind)
     states = frozenset(State)
     return [
-        Minute(at(minute), of, State(state), int(n))
+        Minute(moment(minute), of, State(state), int(n))
         for minute, of, state, n in rows
         if state in states
     ]
@@ -61,10 +59,10 @@ def durations(
     state: State = State.DONE,
 ) -> list[Durations]:
     """How long attempts that ended so took, for each kind."""
-    rows = tx.all(DURATIONS, seconds=_span(last), kind=kind, state=state)
+    rows = tx.all(SQL.durations, seconds=_span(last), kind=kind, state=state)
     return [
         _durations(of, [(int(bucket), int(n), float(ms)) for _, bucket, n, ms in buckets])
-        for of, buckets in groupby(rows, key=lambda row: str(row[0]))
+        for of, buckets in groupby(rows, key=itemgetter(0))
     ]
 
 

@@ -1,17 +1,15 @@
 """What every question needs: its statement, the bounds of a page, a time that is always there."""
 
-from datetime import datetime
-from typing import Any, cast
+from typing import Final
 
-from retoma.db import Statement, moment, statement
+from retoma.db.statements import Statements
 from retoma.engine.rules.errors import BadInput
 from retoma.words import say
 
 PAGE = 200  # rows at most
 
 
-def sql(verb: str) -> Statement:
-    return statement("retoma.engine.query.sql", verb)
+SQL: Final = Statements("retoma.engine.query.sql")
 
 
 def checked(limit: int, what: str) -> int:
@@ -20,8 +18,3 @@ def checked(limit: int, what: str) -> int:
             say("a page has 1 to {most} {what}, not {limit}", most=PAGE, what=what, limit=limit)
         )
     return limit
-
-
-def at(value: Any) -> datetime:
-    """A time that is always there."""
-    return cast("datetime", moment(value))

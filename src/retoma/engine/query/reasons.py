@@ -6,30 +6,19 @@ from typing import Any
 
 from retoma.codec import decode
 from retoma.db import Row, Transaction, moment
-from retoma.engine.query.page import at, sql
+from retoma.engine.query.page import SQL
 from retoma.engine.query.runners import RunnerSeen, list_runners
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.gates import limit_gate, parted
 from retoma.engine.rules.job import REMOTE, Job
 from retoma.engine.rules.states import DeadReason, ParkReason, State, StepState
-from retoma.engine.store import get_job, pauses
+from retoma.engine.store import get_job, pauses, verb
 from retoma.engine.store.breaker import list_breakers
 from retoma.engine.store.budget import get_budget
 from retoma.engine.store.pauses import SCOPES, Pause
-from retoma.engine.store.verb import verb
 from retoma.words import Said, say
 from retoma.words.recall import recall
-
-EXPLAIN_JOB = sql("explain_job")
-EXPLAIN_POOL = sql("explain_pool")
-GET_LIMIT = sql("get_limit")
-GET_POOL = verb("get_pool")
-JOBS_BEFORE = sql("jobs_before")
-LAST_MOVE = sql("last_move")
-LAST_STALL = sql("last_stall")
-RUNNER_NAME = sql("runner_name")
-UNKNOWN_STEPS = verb("unknown_steps")
 
 BOUND = 1000  # as far as a line is counted
 QUIET = timedelta(minutes=10)  # without progress: worth a word
@@ -64,7 +53,7 @@ def explain(tx: Transaction, job: int, zone: str = "UTC") -> Said:
     """Why it is not running, in one sentence, and what would change it. `zone`: whose days and
     months budgets are counted by."""
     found = get_job(tx, job)
-    [row] = tx.all(EXPLAIN_JOB, job=job)
+    [row] = tx.all(SQL.explain_job, job=job)
     turn, deadline, limit_key, batch_name, paused_at, now = row
     case = _Case(
         tx=tx,
@@ -74,7 +63,7 @@ def explain(tx: Transaction, job: int, zone: str = "UTC") -> Said:
         limit_key=limit_key,
         batch_name=batch_name,
         paused_at=moment(paused_at),
-        now=at(now),
+        now=moment(now),
         zone=zone,
     )
     return say("job {job}: {why}", job=job, why=_why(case))
@@ -119,7 +108,7 @@ def _why_running(case: _Case) -> Said:
 def _how_it_runs(case: _Case, runner: RunnerSeen) -> Said:
     job = case.job
     where = say(" at {checkpoint}", checkpoint=job.checkpoint) if job.checkpoint else say("")
-    [[stalled]] = case.tx.all(LAST_STALL, job=job.id, epoch=job.epoch)
+    [[stalled]] = case.tx.all(SQL.last_stall, job=job.id, epoch=job.epoch)
     if stalled is not None:
         return say(
             "stalled{where} on {runner}: no progress, seen at {at}; its runner stops it, or"
@@ -198,7 +187,7 @@ def _paused(case: _Case) -> Said:
 def _resting(pause: Pause) -> Said:
     return say(
         "its {scope} {name} is paused since {since} by {actor}{why}: it goes on with"
-        " `retoma resume {verb} {name}`",
+        " `retoma pauses resume {verb} {name}`",
         scope=SCOPES[pause.scope],
         name=pause.name,
         since=_clock(pause.since),
@@ -227,13 +216,13 @@ def _set_aside(case: _Case) -> Said:
 
 def _none_free(case: _Case, pool: str) -> Said | None:
     """A pool with nothing for this job; None: there is something."""
-    if case.tx.one(GET_POOL, pool=pool) is None:
+    if case.tx.one(verb.SQL.get_pool, pool=pool) is None:
         return say(
             "set aside by pool:{pool}: there is no pool of that name; it goes on when there is one"
             " with a thing to give",
             pool=pool,
         )
-    [(things, held, off, resting, used_up)] = case.tx.all(EXPLAIN_POOL, pool=pool)
+    [(things, held, off, resting, used_up)] = case.tx.all(SQL.explain_pool, pool=pool)
     if things > held + off + resting + used_up:
         return None
     return say(
@@ -290,7 +279,7 @@ def _spent(case: _Case, gate: str) -> Said | None:
 
 def _reached(case: _Case, key: str) -> Said | None:
     """A limit that lets no more run; None: there is room, or no such limit."""
-    limit = case.tx.one(GET_LIMIT, key=key)
+    limit = case.tx.one(SQL.get_limit, key=key)
     if limit is None or limit[1] < limit[0]:
         return None
     cap, used = limit
@@ -325,7 +314,7 @@ def _not_yet(case: _Case, run_at: datetime) -> Said:
 
 def _at_work_elsewhere(case: _Case) -> Said | None:
     """What of this job may be at work on another machine; None: nothing."""
-    for name, _, number, state, handle in case.tx.all(UNKNOWN_STEPS, job=case.job.id):
+    for name, _, number, state, handle in case.tx.all(verb.SQL.unknown_steps, job=case.job.id):
         if not name.startswith(REMOTE):
             continue
         which = {"step": name.removeprefix(REMOTE), "number": number}
@@ -378,7 +367,7 @@ def _ahead(case: _Case) -> Said:
     if case.turn is None:
         return say("none")
     [[ahead]] = case.tx.all(
-        JOBS_BEFORE,
+        SQL.jobs_before,
         queue=job.queue,
         priority=job.priority,
         turn=case.turn,
@@ -395,7 +384,7 @@ def _ahead(case: _Case) -> Said:
 
 def _why_parked(case: _Case) -> Said:
     if case.job.reason == ParkReason.UNKNOWN_REMOTE:
-        unknown = case.tx.one(UNKNOWN_STEPS, job=case.job.id)
+        unknown = case.tx.one(verb.SQL.unknown_steps, job=case.job.id)
         if unknown is not None:
             return _nobody_saw(case, unknown)
     move = _last_move(case)
@@ -501,20 +490,22 @@ def _why_over(case: _Case) -> Said:
 
 
 def _last_move(case: _Case) -> _Move | None:
-    row = case.tx.one(LAST_MOVE, job=case.job.id)
+    row = case.tx.one(SQL.last_move, job=case.job.id)
     if row is None:
         return None
     kind, when, actor, details = row
     told = decode(details) if details is not None else {}
     return _Move(
-        EventType(kind), at(when), _name(case, actor), told if isinstance(told, dict) else {}
+        EventType(kind),
+        moment(when),
+        _name(case, actor),
+        told if isinstance(told, dict) else {},
     )
 
 
 def _name(case: _Case, actor: str | None) -> str:
     """Runners act under their boot; people know them by name."""
-    row = case.tx.one(RUNNER_NAME, boot=actor)
-    return str(row[0]) if row is not None else actor or "?"
+    return case.tx.one(SQL.runner_name, into=str, boot=actor) or actor or "?"
 
 
 def _clock(when: datetime | None) -> str:

@@ -1,14 +1,10 @@
 """Runners: what each says of itself, and how many of its slots are in use."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from retoma.codec import decode
-from retoma.db import Row, Transaction, moment
-from retoma.engine.query.page import at, sql
-
-LIST_RUNNERS = sql("list_runners")
+from retoma.db import Transaction
+from retoma.engine.query.page import SQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +34,8 @@ class RunnerSeen:
 
 def list_runners(tx: Transaction) -> list[RunnerSeen]:
     """Those who say they live, and those recently gone; the latest beat first."""
-    return [_runner(row) for row in tx.all(LIST_RUNNERS)]
-
-
-def _runner(row: Row) -> RunnerSeen:
-    boot, name, host, pid, state, beat_at, lease_until, slots, knows, now, *more = row
-    held, trouble, drain, version = more
-    known: Sequence[str] = decode(knows)
-    return RunnerSeen(
-        boot=boot,
-        name=name,
-        host=host,
-        pid=pid,
-        state=state,
-        beat_at=at(beat_at),
-        lease_until=at(lease_until),
-        slots=slots,
-        knows=list(known),
-        expired=at(lease_until) < at(now),
-        # A job that is being settled is still its own, and its slot may have the next one already.
-        held=min(held, slots),
-        trouble=trouble,
-        drain_at=moment(drain),
-        version=version,
-    )
+    # A job that is being settled is still its own, and its slot may have the next one already.
+    return [
+        replace(each, held=min(each.held, each.slots))
+        for each in tx.all(SQL.list_runners, into=RunnerSeen)
+    ]

@@ -14,18 +14,13 @@ from typing import Any, NamedTuple
 from retoma.codec import decode
 from retoma.db import Row, Transaction, moment
 from retoma.engine.query.counters import count_kinds
-from retoma.engine.query.jobs import JOBS_BY_ID, ids_of
-from retoma.engine.query.page import checked, sql
+from retoma.engine.query.jobs import ids_of
+from retoma.engine.query.page import SQL, checked
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.fingerprint import fingerprint, shape
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
-from retoma.engine.store import job_from
 from retoma.words import say
-
-DEAD_CAUSES = sql("dead_causes")
-LIST_DEAD_IDS = sql("list_dead_ids")
-MATCH_JOBS = sql("match_jobs")
 
 LOOK = 2_000  # jobs that one page looks at
 COUNTED = 10_000  # jobs that a count looks at; beyond it says "at least"
@@ -84,8 +79,7 @@ def search_jobs(
 ) -> Page:
     """Newest first, a page at a time."""
     look = search_ids(tx, search, before=before, limit=checked(limit, "jobs"))
-    rows = tx.all(JOBS_BY_ID, ids=json.dumps(look.ids))
-    return Page([job_from(row) for row in rows], look.next)
+    return Page(tx.all(SQL.jobs_by_id, into=Job, ids=json.dumps(look.ids)), look.next)
 
 
 def search_ids(
@@ -126,7 +120,7 @@ def _counted(tx: Transaction, search: Search) -> int:
 
 def _candidates(tx: Transaction, search: Search, before: int | None, limit: int) -> list[int]:
     if search.letters and (search.kind, search.batch) == (None, None):
-        return [id_ for (id_,) in tx.all(LIST_DEAD_IDS, before=before, limit=limit)]
+        return tx.all(SQL.list_dead_ids, into=int, before=before, limit=limit)
     return ids_of(
         tx,
         state=State.DEAD if search.letters else search.state,
@@ -140,8 +134,9 @@ def _candidates(tx: Transaction, search: Search, before: int | None, limit: int)
 def _matching(tx: Transaction, search: Search, ids: Sequence[int]) -> list[int]:
     if not ids:
         return []
-    rows = tx.all(
-        MATCH_JOBS,
+    found = tx.all(
+        SQL.match_jobs,
+        into=int,
         ids=as_keys(ids),
         state=search.state,
         kind=search.kind,
@@ -153,7 +148,6 @@ def _matching(tx: Transaction, search: Search, ids: Sequence[int]) -> list[int]:
         within=WITHIN,
         limit=len(ids),
     )
-    found = [id_ for (id_,) in rows]
     if search.fingerprint is None:
         return found
     causes = dead_causes(tx, found)
@@ -214,7 +208,9 @@ def dead_groups(tx: Transaction, search: Search, *, look: int = LOOK) -> DeadGro
 def dead_causes(tx: Transaction, ids: Iterable[int]) -> list[Cause]:
     """Newest first."""
     wanted = list(ids)
-    return [_cause(row) for row in tx.all(DEAD_CAUSES, ids=as_keys(wanted))] if wanted else []
+    return (
+        [_cause(row) for row in tx.all(SQL.dead_causes, ids=as_keys(wanted))] if wanted else []
+    )
 
 
 def _cause(row: Row) -> Cause:

@@ -6,20 +6,14 @@ A poll goes from one cursor to the next, in slices; within it a job's events are
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from retoma.codec import decode
-from retoma.db import Row, Transaction
-from retoma.engine.query.page import at, sql
-
-INCARNATION = sql("incarnation")
-TAIL_AUDIT = sql("tail_audit")
-TAIL_EVENTS = sql("tail_events")
-TAIL_HEAD = sql("tail_head")
-TAIL_KNOWS = sql("tail_knows")
+from retoma.db import Json, Transaction
+from retoma.db.rows import read_rows
+from retoma.engine.query.page import SQL
 
 SLICE = 2_000  # lines of one kind that are read together
 FAR = 100_000  # events; who has missed more is quicker to look at how things stand now
@@ -38,7 +32,7 @@ class Told:
     type: str  # an EventType, or what a newer retoma writes
     at: datetime
     actor: str | None
-    details: Any
+    details: Json
     kind: str | None  # None: the job has been retired since
     batch: int | None
 
@@ -52,7 +46,7 @@ class Noted:
     actor: str | None
     verb: str
     subject: str
-    details: Any
+    details: Json
 
 
 class Place(NamedTuple):
@@ -76,8 +70,8 @@ class Slice:
 
 def head(tx: Transaction) -> str:
     """The cursor of now."""
-    [(database,)] = tx.all(INCARNATION)
-    [(spot,)] = tx.all(TAIL_HEAD)
+    [database] = tx.all(SQL.incarnation, into=str)
+    [spot] = tx.all(SQL.tail_head, into=str)
     return f"{database}/{spot}"
 
 
@@ -89,7 +83,7 @@ def of_one_life(cursor: str, other: str) -> bool:
 def knows(tx: Transaction, cursor: str, far: int = FAR) -> bool:
     """Whether one may go on from this cursor: it is ours, and not too many events ago. It came
     from a stranger and may be anything."""
-    [(database,)] = tx.all(INCARNATION)
+    [database] = tx.all(SQL.incarnation, into=object)
     ours, _, spot = cursor.partition("/")
     if ours != str(database):
         return False
@@ -111,23 +105,22 @@ def between(
     if tx.dialect == "postgres":
         bounds = {"old": old.partition("/")[2], "new": new.partition("/")[2]}
         job, seq = after.event
-        told = tx.all(TAIL_EVENTS, **bounds, job=job, seq=seq, most=most)
-        last = (told[-1][0], told[-1][1]) if told else after.event
-        noted = tx.all(TAIL_AUDIT, **bounds, after=after.line, most=most)
+        told = tx.all(SQL.tail_events, **bounds, job=job, seq=seq, most=most)
+        last = told[-1][:2] if told else after.event
+        noted = tx.all(SQL.tail_audit, **bounds, after=after.line, most=most)
     else:
         (row, line), (end, last_line) = _rows(old), _rows(new)
-        told = tx.all(TAIL_EVENTS, old=max(row, after.event[0]), new=end, most=most)
+        told = tx.all(SQL.tail_events, old=max(row, after.event[0]), new=end, most=most)
         last = (told[-1][-1], 0) if told else after.event
-        noted = tx.all(TAIL_AUDIT, old=line, new=last_line, after=after.line, most=most)
+        noted = tx.all(SQL.tail_audit, old=line, new=last_line, after=after.line, most=most)
     more = len(told) == most or len(noted) == most
     place = Place(last, noted[-1][0] if noted else after.line)
-    return Slice(
-        [_told(row) for row in told], [_noted(row) for row in noted], place if more else None
-    )
+    events = read_rows(SQL.tail_events, Told, [row[: len(fields(Told))] for row in told])
+    return Slice(events, read_rows(SQL.tail_audit, Noted, noted), place if more else None)
 
 
 def _asked(tx: Transaction, **where: Any) -> bool:
-    return tx.one(TAIL_KNOWS, **where) is not None
+    return tx.one(SQL.tail_knows, **where) is not None
 
 
 def _in_order(snapshot: str) -> bool:
@@ -142,17 +135,3 @@ def _in_order(snapshot: str) -> bool:
 def _rows(cursor: str) -> tuple[int, int]:
     row, _, line = cursor.partition("/")[2].partition(":")
     return int(row.partition(".")[0]), int(line)
-
-
-def _told(row: Row) -> Told:
-    job, seq, epoch, type_, when, actor, details, kind, batch, *_ = row
-    return Told(job, seq, epoch, type_, at(when), actor, _details(details), kind, batch)
-
-
-def _noted(row: Row) -> Noted:
-    id_, when, actor, verb, subject, details = row
-    return Noted(id_, at(when), actor, verb, subject, _details(details))
-
-
-def _details(text: str | None) -> Any:
-    return None if text is None else decode(text)

@@ -7,18 +7,16 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from retoma.codec import decode
-from retoma.db import Transaction
+from retoma.db import Transaction, moment
 from retoma.engine.query.batches import get_batch
 from retoma.engine.query.counters import count_jobs
 from retoma.engine.query.evidence import job_evidence
 from retoma.engine.query.jobs import job_events, job_steps
-from retoma.engine.query.page import at, sql
+from retoma.engine.query.page import SQL
 from retoma.engine.rules.job import Job
 from retoma.engine.store import cost, get_job
 from retoma.engine.store.cost import Scope
 
-AUDIT_OF = sql("audit_of")
-BATCH_JOBS = sql("batch_jobs")
 PAGE = 500
 
 
@@ -50,10 +48,9 @@ def whole(tx: Transaction, subject: Subject, zone: str) -> Iterator[Piece]:
     counts = {str(state): n for state, n in count_jobs(tx, batch.id).items()}
     yield Piece("batch", None, _plain(asdict(batch) | {"counts": counts}))
     after = 0
-    while page := tx.all(BATCH_JOBS, batch=batch.id, after=after, limit=PAGE):
-        for (id_,) in page:
-            yield from _job(tx, get_job(tx, id_))
-            after = id_
+    while page := tx.all(SQL.batch_jobs, into=int, batch=batch.id, after=after, limit=PAGE):
+        for after in page:
+            yield from _job(tx, get_job(tx, after))
     yield from _costs(tx, Scope.BATCH, str(batch.id), None, zone)
     yield from _audit(tx, batch.created_at, job="", batch=str(batch.id))
 
@@ -81,9 +78,9 @@ def _costs(
 
 def _audit(tx: Transaction, since: datetime | None, *, job: str, batch: str) -> Iterator[Piece]:
     for id_, when, actor, verb, subject, details in tx.all(
-        AUDIT_OF, since=since, job=job or None, batch=batch or None
+        SQL.audit_of, since=since, job=job or None, batch=batch or None
     ):
-        told = {"id": id_, "at": at(when), "actor": actor, "verb": verb, "subject": subject}
+        told = {"id": id_, "at": moment(when), "actor": actor, "verb": verb, "subject": subject}
         known = None if details is None else decode(details)
         yield Piece("audit", None, _plain(told | {"details": known}))
 

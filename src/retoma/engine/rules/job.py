@@ -28,12 +28,12 @@ class Job:
 
     id: int
     kind: str
-    state: State
     version: int = 1
     queue: str = ""
     batch: int | None = None
     key: str | None = None
     generation: int = 1
+    state: State
     reason: str | None = None
     code: str | None = None
     priority: int = 0

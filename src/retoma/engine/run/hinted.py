@@ -1,7 +1,7 @@
-"""A runner that claims only what it is told of, by id, and does no duty unasked.
+"""A runner that claims only jobs it gets hints for, by id, and does no leader task unasked.
 
-For a process that somebody else wakes, as a worker of Celery: hints are asked one by one, duties when
-a message says so. Everything else is as in any runner: one boot, its beats, the fence.
+For a process that another system wakes, as a worker of Celery: hints are processed one by one, leader tasks when
+a message says so. Everything else is as in any runner: one instance, its heartbeats, the fence.
 """
 
 import asyncio
@@ -17,8 +17,10 @@ from retoma.engine.log import get_logger
 from retoma.engine.ops.leader_tasks import Duty, DutyLost, Fence
 from retoma.engine.ops.watchdog import Swept
 from retoma.engine.rules.job import Claim, Held
-from retoma.engine.run.attempt import DICE, Why
-from retoma.engine.run.runner import LOOK, House, Life
+from retoma.engine.run.attempt_services import DICE
+from retoma.engine.run.runner import RunnerInstance, RunnerParts
+from retoma.engine.run.running_jobs import LOOK, RunningJobs
+from retoma.engine.run.stop_request import Why
 from retoma.engine.store import hints, pauses
 from retoma.engine.store.claim import claim_job
 from retoma.engine.store.duties import lay_down_duty
@@ -41,12 +43,12 @@ class Leaving(Exception):
 
 
 class HintedRunner:
-    """Does what it is asked, under one boot after another. Boots when it is first asked."""
+    """Does what it is asked, under one instance after another. The first begins when it is first asked."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._life: HintedLife | None = None
-        self._living: asyncio.Task[None] | None = None
+    def __init__(self, parts: RunnerParts) -> None:
+        self._parts = parts
+        self._instance: HintedInstance | None = None
+        self._task: asyncio.Task[None] | None = None
         self._stopping = False
 
     async def heed(self, hint: Hint) -> Heeded:
@@ -67,52 +69,53 @@ class HintedRunner:
 
     def release(self, hint: Hint) -> None:
         """Let go of that job, if it runs here: whoever asked for it waits no longer."""
-        if self._life is not None:
-            self._life.release(hint)
+        if self._instance is not None:
+            self._instance.release(hint)
 
     def stop(self) -> None:
         """Claim nothing more; finish or give back what is running, then leave."""
         self._stopping = True
-        if self._life is not None:
-            self._life.leave()
+        if self._instance is not None:
+            self._instance.leave()
 
     async def stopped(self) -> None:
         """Return when it has left."""
         self.stop()
-        if self._living is not None:
-            await asyncio.wait([self._living])
+        if self._task is not None:
+            await asyncio.wait([self._task])
 
     async def end(self) -> None:
         """At once: what it held is taken back by others."""
         self._stopping = True
-        if self._living is not None:
-            self._living.cancel()
-            await asyncio.wait([self._living])
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
-    async def _booted(self) -> "HintedLife":
-        """A life that has begun. Why none can begin is told to whoever asks."""
+    async def _booted(self) -> "HintedInstance":
+        """An instance that has begun. Why none can begin is raised to the caller."""
         while not self._stopping:
-            if self._life is None or self._living is None or self._living.done():
-                self._life = HintedLife(self._house)
-                self._living = asyncio.get_running_loop().create_task(self._live(self._life))
-            life = self._life
-            if await life.begun(self._living):
-                return life
-            if self._living.done():
-                self._living.result()
+            if self._instance is None or self._task is None or self._task.done():
+                self._instance = HintedInstance(self._parts)
+                self._task = asyncio.get_running_loop().create_task(self._run(self._instance))
+            instance = self._instance
+            if await instance.begun(self._task):
+                return instance
+            if self._task.done():
+                self._task.result()
         raise Leaving
 
-    async def _live(self, life: "HintedLife") -> None:
-        while not (await life.lived() or self._stopping):
-            life.over.set()
-            life = self._life = HintedLife(self._house, again=True)
+    async def _run(self, instance: "HintedInstance") -> None:
+        while not (await instance.run() or self._stopping):
+            instance.over.set()
+            instance = self._instance = HintedInstance(self._parts, again=True)
 
 
-class HintedLife(Life):
-    """One boot. Its loop only looks after what it was asked to run."""
+class HintedInstance(RunnerInstance):
+    """Its loop only looks after the jobs that it was asked to run."""
 
-    def __init__(self, house: House, *, again: bool = False) -> None:
-        super().__init__(house, until_idle=False, again=again)
+    def __init__(self, parts: RunnerParts, *, again: bool = False) -> None:
+        self._ends: dict[Held, asyncio.Future[None]] = {}
+        super().__init__(parts, until_idle=False, again=again)
         self.over = asyncio.Event()
         # Wound only while a job runs: whatever else this process does is not ours to end.
         self._own_watch, self._loop_watch = (
@@ -120,20 +123,24 @@ class HintedLife(Life):
             self._held_loops.watch(self._boot.id, 0),
         )
         self._up = asyncio.Event()
-        self._ends: dict[Held, asyncio.Future[None]] = {}
         self._chores = self._chores_of()
 
-    async def begun(self, living: "asyncio.Task[None]") -> bool:
-        """Whether this life has begun and goes on; where it does not, when it is over."""
-        await _first(self._up, living)
-        if self._up.is_set() and not (self._lost or self._leaving or self._worn):
+    def _new_jobs(self) -> RunningJobs:
+        jobs = super()._new_jobs()
+        jobs.on_started, jobs.on_ended = self._started, self._ended
+        return jobs
+
+    async def begun(self, task: "asyncio.Task[None]") -> bool:
+        """Whether this instance has begun and goes on; where it does not, when it is over."""
+        await _first(self._up, task)
+        if self._up.is_set() and not self._is_ended():
             return True
-        await _first(self.over, living)
+        await _first(self.over, task)
         return False
 
-    async def lived(self) -> bool:
+    async def run(self) -> bool:
         try:
-            return await super().lived()
+            return await super().run()
         finally:
             self._own_watch.stop()
 
@@ -142,27 +149,27 @@ class HintedLife(Life):
         self._up.set()
 
     async def _work(self) -> None:
-        while not (self._leaving or self._lost or self._worn):
-            if self._cancels_rung:
+        while not self._is_ended():
+            if self._signals.cancels:
                 await self._stop_canceled()
-            if self._recall:
-                with self._outliving("claim"):
-                    await self._take_up_unknown()
-            if self._may_stall and self._running and not self._beside:
-                self._run_beside(self._look_for_stalls())
-            busy = bool(self._running) or self._recall
+            if self._claims.answer_lost:
+                with self._tolerated("claim"):
+                    await self._claims.start_unknown()
+            if self._may_stall and self._jobs and not self._jobs.busy_beside:
+                self._jobs.run_beside(self._look_for_stalls())
+            busy = bool(self._jobs) or self._claims.answer_lost
             await self._wait_for(LOOK if busy else None)
 
     async def _wait_for(self, seconds: float | None) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        self._wake.clear()
+                await self._signals.wake.wait()
+        self._signals.wake.clear()
 
     # — hints —
 
     async def heed(self, hint: Hint) -> Heeded:
-        if self._free() <= 0:
+        if self._jobs.free() <= 0:
             return Heeded.PASSED
         # Most hints of a job that somebody has are copies: a look is cheaper than a claim of nothing.
         ready = await self._database.read(lambda tx: hints.is_ready(tx, hint))
@@ -172,31 +179,31 @@ class HintedLife(Life):
         if claim is None:
             return Heeded.PASSED
         await self._ends[claim.held]
-        gated = claim.limit_key is not None or claim.tag in self._holds
+        gated = claim.limit_key is not None or claim.tag in self._claims.holds
         return Heeded.MADE_ROOM if gated else Heeded.RAN
 
     async def _claim_hinted(self, hint: Hint) -> Claim | None:
         """The claim of that job, started; None where it may not be claimed now."""
         try:
-            async with self._claiming:
+            async with self._claims.lock:
                 claim = await self._claim_job(hint)
                 if claim is None:
                     return None
                 crashpoint("runner.claimed")
                 self._ends[claim.held] = self._loop.create_future()
                 with bound_contextvars(runner=self._boot.id):
-                    await self._start([claim])
+                    await self._claims.start([claim])
                 return claim
         except DatabaseError:
-            self._recall = True  # it may have happened all the same
-            self._wake.set()
+            self._claims.answer_lost = True
+            self._signals.wake.set()
             raise
 
     async def _claim_job(self, hint: Hint) -> Claim | None:
         how: dict[str, Any] = {
-            "suspects": int(self._suspect is None),
-            "holds": self._holds,
-            "dice": self._tools.rng.randrange(1, DICE),
+            "suspects": int(self._jobs.suspect is None),
+            "holds": self._claims.holds,
+            "dice": self._services.rng.randrange(1, DICE),
         }
         return await self._database.write(
             lambda tx: claim_job(tx, self._boot.id, *hint, self._boot.knows, **how),
@@ -205,23 +212,20 @@ class HintedLife(Life):
             patience=0,
         )
 
-    async def _start(self, claims: list[Claim]) -> None:
-        if claims and not self._running:
-            self._own_watch.start()
-        await super()._start(claims)
-        self._wake.set()  # the loop looks after them from now on
+    def _started(self) -> None:
+        self._own_watch.start()
+        self._signals.wake.set()  # the loop looks after them from now on
 
-    def _ended(self, held: Held, error: BaseException | None) -> None:
-        super()._ended(held, error)
-        if not self._running:
+    def _ended(self, held: Held) -> None:
+        if not self._jobs:
             self._own_watch.stop()
         end = self._ends.pop(held, None)
         if end is not None and not end.done():
             end.set_result(None)
 
     def release(self, hint: Hint) -> None:
-        for held, attempt in list(self._running.items()):
-            if held.job == hint.job:
+        for attempt in self._jobs.attempts():
+            if attempt.held.job == hint.job:
                 attempt.stop(Why.RELEASE)
 
     async def hint_again(self, again: Again, queue: str | None) -> list[Hint]:
@@ -264,10 +268,10 @@ class HintedLife(Life):
         return True
 
 
-async def _first(event: asyncio.Event, living: "asyncio.Task[None]") -> None:
-    """Return when it is set, or when nobody is left to set it."""
+async def _first(event: asyncio.Event, task: "asyncio.Task[None]") -> None:
+    """Return when it is set, or when the task that would set it has ended."""
     waiting = asyncio.ensure_future(event.wait())
     try:
-        await asyncio.wait([waiting, living], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()

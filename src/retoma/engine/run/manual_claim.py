@@ -15,12 +15,8 @@ from retoma.engine.rules.job import Claim, Held, Memory, StepId
 from retoma.engine.rules.settlement import Settlement
 from retoma.engine.rules.states import State
 from retoma.engine.store.claim import ALL, claim_job
-from retoma.engine.store.runners import BEAT_RUNNER
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
-
-LOCK_JOB = verb("lock_job")
-PROMOTE_JOB = verb("promote_job")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ def take(
 
 
 def _claimed(tx: Transaction, me: store.Boot, queue: str, job: int) -> Claim:
-    tx.run(PROMOTE_JOB, queue=queue, job=job)
+    tx.run(SQL.promote_job, queue=queue, job=job)
     claim = claim_job(tx, me.id, queue, job, me.knows, suspects=1)
     if claim is None:
         raise IllegalMove(say("job {job} cannot be claimed now", job=job))
@@ -55,7 +51,7 @@ def _claimed(tx: Transaction, me: store.Boot, queue: str, job: int) -> Claim:
 
 def wait_for(tx: Transaction, job: int) -> None:
     """Until nobody is in the middle of a move of it: who takes it up next sees where it stands."""
-    tx.run(LOCK_JOB, job=job)
+    tx.run(SQL.lock_job, job=job)
 
 
 def recover(tx: Transaction, me: store.Boot, processes: Processes | None = None) -> int:
@@ -71,7 +67,7 @@ def recover(tx: Transaction, me: store.Boot, processes: Processes | None = None)
 def beat(tx: Transaction, lone: Lone, lease: float, progress: float | None) -> bool:
     """Renew its lease and say that it moves; whether it is still wanted."""
     told = {"boot": lone.boot, "lease": lease, "reconnected": 0, "trouble": None}
-    if tx.one(BEAT_RUNNER, **told) is None:
+    if tx.one(SQL.beat_runner, **told) is None:
         raise LeaseLost(lone.held.job)
     row = store.report_row(lone.held, progress, None)
     return not _accepted(tx, lone, store.reports(lone.boot, [row]))[2]
@@ -101,7 +97,7 @@ def end(tx: Transaction, lone: Lone, how: Settlement) -> State:
 
 
 def _accepted(tx: Transaction, lone: Lone, call: Call) -> Row:
-    for row in tx.all(call.statement, **call.params):
-        if Held(row[0], row[1]) == lone.held:
+    for row in tx.ask(call.statement, call.params):
+        if Held(*row[:2]) == lone.held:
             return row
     raise LeaseLost(lone.held.job)

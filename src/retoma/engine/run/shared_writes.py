@@ -16,8 +16,8 @@ from retoma.engine import store
 from retoma.engine.rules.errors import LeaseLost
 from retoma.engine.rules.job import Held
 from retoma.engine.run.step_transaction import Effects
+from retoma.engine.run.submit_spans import SubmitSpans
 from retoma.engine.run.transaction import Carried, Transaction
-from retoma.engine.traces import Submitting
 from retoma.engine.writing.coalescer import Together
 
 MOST = 1_000  # of size that one transaction takes: others wait for it
@@ -36,7 +36,7 @@ class Part:
     held: Held
     about: Any
     size: int
-    submitting: Submitting
+    spans: SubmitSpans
 
 
 class Shared:
@@ -85,7 +85,7 @@ class Shared:
         return [_left_out(part, wanted) or next(answers) for part in parts]
 
     def _made(self, tx: db.Transaction, fn: Shares, parts: Sequence[Part]) -> list[Any]:
-        lent = self._effects.lent(tx, parts[0].submitting)
+        lent = self._effects.lent(tx, parts[0].spans)
         made = lent.lend(lambda inner: fn(inner, [part.about for part in parts]))
         return [answer for answer, _ in zip(made, parts, strict=True)]
 

@@ -20,8 +20,8 @@ from retoma.engine.rules.job import Held, StepId
 from retoma.engine.rules.live_settings import Declared
 from retoma.engine.rules.states import StepState
 from retoma.engine.run.submission import Submitted
+from retoma.engine.run.submit_spans import SubmitSpans
 from retoma.engine.run.transaction import Carried, Transaction
-from retoma.engine.traces import Submitting
 from retoma.engine.writing.database_health import Trouble
 
 T = TypeVar("T")
@@ -58,13 +58,13 @@ class Effects:
         step: StepId,
         fn: Callable[[Transaction], Any],
         type_: Any,
-        submitting: Submitting,
+        spans: SubmitSpans,
     ) -> Effect:
         """Run it and save the step, or neither. It is called again where nothing had come of it.
 
         `type_`: what the function says it returns.
         """
-        once = _Once(self, held, step, fn, type_, submitting)
+        once = _Once(self, held, step, fn, type_, spans)
 
         async def ask(unsure: bool) -> Effect:
             if unsure and await self.database.read(once.happened):
@@ -94,8 +94,8 @@ class Effects:
                 self.trouble.over(EFFECT)
                 return given
 
-    def lent(self, tx: db.Transaction, submitting: Submitting) -> Transaction:
-        return Transaction(tx, self.kinds, self.ids, self._batch, submitting, self.knobs)
+    def lent(self, tx: db.Transaction, spans: SubmitSpans) -> Transaction:
+        return Transaction(tx, self.kinds, self.ids, self._batch, spans, self.knobs)
 
     def _batch(self, made: Submitted) -> Batch:
         about = (made.batch, made.name, made.kind, made.new, made.already)
@@ -105,7 +105,7 @@ class Effects:
 class _Once:
     """One such step, as often as it has to be tried."""
 
-    __slots__ = ("_effects", "_fn", "_held", "_step", "_submitting", "_type", "last")
+    __slots__ = ("_effects", "_fn", "_held", "_spans", "_step", "_type", "last")
 
     def __init__(
         self,
@@ -114,14 +114,14 @@ class _Once:
         step: StepId,
         fn: Callable[[Transaction], Any],
         type_: Any,
-        submitting: Submitting,
+        spans: SubmitSpans,
     ) -> None:
         self._effects = effects
         self._held = held
         self._step = step
         self._fn = fn
         self._type = type_
-        self._submitting = submitting
+        self._spans = spans
         self.last = CANCELED
 
     def run(self, tx: db.Transaction) -> Effect:
@@ -130,7 +130,7 @@ class _Once:
             raise LeaseLost(self._held.job)
         if not wanted:
             return CANCELED
-        value = self._effects.lent(tx, self._submitting).lend(self._fn)
+        value = self._effects.lent(tx, self._spans).lend(self._fn)
         text = encode(value, self._type)
         self.last = Effect(text)  # before it is committed: the answer to that may be lost
         store.save_step(tx, self._effects.boot, self._held, self._step, text)

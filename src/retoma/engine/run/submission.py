@@ -1,12 +1,11 @@
 """What somebody wants to submit, checked before any database is asked."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 from retoma.codec import digest
 from retoma.db import Transaction
@@ -15,12 +14,11 @@ from retoma.engine.handlers.kinds import PRIORITIES, Kind
 from retoma.engine.ports import Clock
 from retoma.engine.rules.duration import instant, seconds, shown
 from retoma.engine.rules.errors import BadInput, IdempotencyMismatch
-from retoma.engine.rules.money import Money
+from retoma.engine.rules.money import Money, money
 from retoma.engine.rules.period import Per
 from retoma.engine.store import NewJob, Submission
 from retoma.engine.store.budget import Budget
 from retoma.engine.store.cost import Scope
-from retoma.engine.traces import Submitting, Traces, submitting
 from retoma.words import say
 
 T = TypeVar("T")
@@ -36,24 +34,55 @@ ACTOR = "library"
 NO_ZONE = "UTC"  # the budget of a batch has no days
 
 
-def submission(
-    kind: Kind,
-    *,
-    priority: int | None = None,
-    run_at: datetime | None = None,
-    delay: Any = None,
-    deadline: Any = None,
-    correlation: str | None = None,
-    traceparent: str | None = None,
-    actor: str = ACTOR,
-) -> Submission:
+class SubmitOptions(TypedDict, total=False):
+    """How jobs are submitted; every option may be left out.
+
+    `key`: the same key and payload give the same job. `priority`: -1000 to 1000, else the kind's.
+    `run_at`, `delay`: when it may start, as an instant or as a length of time from now. `deadline`: a
+    length of time from now, waits and all attempts included; a job that has not ended by then fails
+    permanently. `correlation`: the name of the request that it belongs to. `traceparent`: the span it
+    belongs to, kept with it. `actor`: who submits, for the timeline.
+    """
+
+    key: str | None
+    priority: int | None
+    run_at: datetime | None
+    delay: Any
+    deadline: Any
+    correlation: str | None
+    traceparent: str | None
+    actor: str
+
+
+class BatchOptions(SubmitOptions, total=False):
+    """How a batch is submitted: as its jobs, and besides.
+
+    `key`: of the batch; the same key finds it again. `keys`: one key for each job. `name`: of the
+    batch. `budget`: what its jobs may spend together, such as "25 USD".
+    """
+
+    name: str | None
+    keys: Sequence[str] | None
+    budget: str | None
+
+
+KNOWN_OPTIONS = frozenset(BatchOptions.__annotations__)
+
+
+def submission(kind: Kind, options: SubmitOptions) -> Submission:
     """What the jobs of one submission have in common."""
+    if not options.keys() <= KNOWN_OPTIONS:
+        raise TypeError(
+            f"no such submit option: {', '.join(sorted(options.keys() - KNOWN_OPTIONS))}"
+        )
+    priority = options.get("priority")
     if priority is not None and priority not in PRIORITIES:
         raise BadInput(
             say("a priority is from -1000 to 1000, not {priority!r}", priority=priority)
         )
-    starts = _starting(run_at, delay)
-    wait, lasts = _lengths(delay, deadline)
+    delay = options.get("delay")
+    starts = _starting(options.get("run_at"), delay)
+    wait, lasts = _lengths(delay, options.get("deadline"))
     return Submission(
         kind=kind.name,
         version=kind.version,
@@ -62,9 +91,9 @@ def submission(
         run_at=starts,
         delay=wait,
         lasts=lasts,
-        correlation=checked("correlation", correlation),
-        traceparent=_checked_trace(traceparent),
-        actor=checked("actor", actor) or ACTOR,
+        correlation=checked("correlation", options.get("correlation")),
+        traceparent=_checked_trace(options.get("traceparent")),
+        actor=checked("actor", options.get("actor")) or ACTOR,
     )
 
 
@@ -87,17 +116,47 @@ class Submitted:
     already: int
 
 
+@dataclass(frozen=True, slots=True)
+class NewBatch:
+    """A batch that is checked, and not submitted yet."""
+
+    kind: Kind
+    about: Submission
+    name: str
+    key: str
+    payloads: Sequence[Any]
+    jobs: list[NewJob] | None  # where each has a key
+    budget: Money | None
+
+    def submit(self, tx: Transaction) -> Submitted:
+        """Submit all of it or nothing; the batch's key finds it if it is submitted again."""
+        batch, opened = store.open_batch(tx, name=self.name, key=self.key, kind=self.kind.name)
+        if not opened:
+            return Submitted(batch, self.name, self.kind.name, 0, len(self.payloads))
+        if self.budget is not None:
+            store.budget.put_budget(tx, of_batch(batch, self.budget), NO_ZONE, actor=ACTOR)
+        new, already = self._submit_jobs(tx, store.in_batch(self.about, batch))
+        return Submitted(batch, self.name, self.kind.name, new, already)
+
+    def _submit_jobs(self, tx: Transaction, about: Submission) -> tuple[int, int]:
+        if self.jobs is not None:
+            return store.submit_keyed_jobs(tx, about, self.jobs)
+        if self.kind.at_once:
+            limited = [new_job(self.kind, payload, None) for payload in self.payloads]
+            return store.submit_limited_jobs(tx, about, limited), 0
+        texts = (_encoded(self.kind, payload) for payload in self.payloads)
+        return store.submit_jobs(tx, about, texts), 0
+
+
 def new_batch(
     kind: Kind,
     payloads: Iterable[Any],
     about: Submission,
     *,
-    name: str | None,
     key: str,
-    keys: Sequence[str] | None,
-    budget: Money | None = None,
-) -> Callable[[Transaction], Submitted]:
-    """A function that submits all of it or nothing; the batch's key finds it if asked again."""
+    options: BatchOptions,
+) -> NewBatch:
+    """A batch of these payloads. `key`: the batch's own, which `options` may leave out."""
     if isinstance(payloads, str | bytes | Mapping):
         raise BadInput(
             say(
@@ -107,26 +166,22 @@ def new_batch(
             )
         )
     listed = payloads if isinstance(payloads, Sequence) else list(payloads)
-    jobs = None if keys is None else _new_jobs(kind, listed, keys)
-    called = batch_name(kind, name, key)
+    keys = options.get("keys")
+    return NewBatch(
+        kind,
+        about,
+        batch_name(kind, options.get("name"), key),
+        key,
+        listed,
+        None if keys is None else _new_jobs(kind, listed, keys),
+        budget_of(options),
+    )
 
-    def submit(tx: Transaction) -> Submitted:
-        batch, opened = store.open_batch(tx, name=called, key=key, kind=kind.name)
-        if not opened:
-            return Submitted(batch, called, kind.name, 0, len(listed))
-        if budget is not None:
-            store.budget.put_budget(tx, of_batch(batch, budget), NO_ZONE, actor=ACTOR)
-        inside = store.in_batch(about, batch)
-        if jobs is None and kind.at_once:
-            limited = [new_job(kind, payload, None) for payload in listed]
-            new = store.submit_limited_jobs(tx, inside, limited)
-            return Submitted(batch, called, kind.name, new, 0)
-        if jobs is None:
-            texts = (_encoded(kind, payload) for payload in listed)
-            return Submitted(batch, called, kind.name, store.submit_jobs(tx, inside, texts), 0)
-        return Submitted(batch, called, kind.name, *store.submit_keyed_jobs(tx, inside, jobs))
 
-    return submit
+def budget_of(options: BatchOptions) -> Money | None:
+    """What the jobs of a batch may spend together; None: what they like."""
+    text = options.get("budget")
+    return None if text is None else money(say("a budget"), text)
 
 
 def head(items: Iterable[T], most: int) -> tuple[Iterable[T], Iterator[T] | None]:
@@ -268,12 +323,3 @@ def _not_one_key_each(payloads: object, keys: int) -> BadInput:
             keys=keys,
         )
     )
-
-
-def spans(traces: Traces | None) -> Submitting:
-    """Of submissions, below what is open here; where they go nowhere, nothing is asked for them."""
-    return _untraced if traces is None else submitting(traces, traces.here())
-
-
-def _untraced(_: str, traceparent: str | None) -> AbstractContextManager[str | None]:
-    return nullcontext(traceparent)

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from inspect import isawaitable, iscoroutine
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from retoma import db
 from retoma.codec import encode
-from retoma.db import Row, Statement
+from retoma.db import Call, Row, Statement
+from retoma.db.rows import Rows
 from retoma.db.statements import bare, parameters, verbatim
 from retoma.engine import store
 from retoma.engine.handlers.kinds import Kind, Kinds
@@ -18,20 +18,22 @@ from retoma.engine.ports import Ids
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.live_settings import Declared
-from retoma.engine.rules.money import money
 from retoma.engine.rules.states import State
 from retoma.engine.run.submission import (
     ACTOR,
+    BatchOptions,
+    SubmitOptions,
     Submitted,
     checked,
     new_batch,
     new_job,
     submission,
 )
-from retoma.engine.traces import Submitting
+from retoma.engine.run.submit_spans import SubmitSpans
 from retoma.words import say
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 # Words that begin or end a transaction, which is ours.
 OURS = re.compile(
@@ -41,11 +43,11 @@ LONGEST_KEPT = 10_000  # characters of a text that is read once
 HAS_A_BODY = re.compile(r"create\b.*\btrigger\b", re.IGNORECASE | re.DOTALL)
 
 
-class Transaction:
+class Transaction(Rows[str | Statement]):
     """What `app.write(fn)` hands to `fn`: plain SQL on your own tables, and submissions.
 
     A statement has `:named` parameters and is the same text for both databases, or a verb read from
-    its files. Rows are tuples; json comes back as text, and a datetime is kept by SQLite as
+    its files. Rows are tuples, or objects of a class with `into=`; in tuples json comes back as text, and a datetime is kept by SQLite as
     microseconds since 1970, UTC.
     """
 
@@ -55,7 +57,7 @@ class Transaction:
         kinds: Kinds,
         ids: Ids,
         batch: Callable[[Submitted], Batch],
-        submitting: Submitting,
+        spans: SubmitSpans,
         knobs: Declared,
     ) -> None:
         self.dialect = tx.dialect
@@ -63,7 +65,7 @@ class Transaction:
         self._kinds = kinds
         self._ids = ids
         self._batch = batch
-        self._submitting = submitting
+        self._spans = spans
         self._knobs = knobs
         self._failed: BaseException | None = None
         self._over = False
@@ -71,52 +73,30 @@ class Transaction:
         self.new: set[int] = set()  # those of them that were not there before
         self.batches: list[int] = []
 
-    def run(self, sql: str | Statement, **params: Any) -> int:
+    def run(self, statement: str | Statement, /, **params: Any) -> int:
         """Run one statement; how many rows it changed."""
-        if isinstance(sql, Statement):
-            return self._do(lambda tx: tx.run(sql, **params))
-        return self._asked(sql, params)[1]
+        if isinstance(statement, Statement):
+            return self._do(_run, statement, params)
+        return self._asked(statement, params)[1]
 
-    def one(self, sql: str | Statement, **params: Any) -> Row | None:
-        """Its first row, or None."""
-        rows = self.all(sql, **params)
-        return rows[0] if rows else None
-
-    def all(self, sql: str | Statement, **params: Any) -> list[Row]:
-        """All its rows."""
-        if isinstance(sql, Statement):
-            return self._do(lambda tx: tx.all(sql, **params))
-        return self._asked(sql, params)[0]
+    def ask(self, statement: str | Statement, params: dict[str, Any]) -> list[Row]:
+        """Run one statement; all its rows. `one` and `all` read them."""
+        if isinstance(statement, Statement):
+            return self._do(_ask, statement, params)
+        return self._asked(statement, params)[0]
 
     def submit(
         self,
         kind: "Kind | Callable[..., Any] | str",
         payload: Any = None,
-        *,
-        key: str | None = None,
-        priority: int | None = None,
-        run_at: datetime | None = None,
-        delay: Any = None,
-        deadline: Any = None,
-        correlation: str | None = None,
-        traceparent: str | None = None,
-        actor: str = ACTOR,
+        **options: Unpack[SubmitOptions],
     ) -> Job:
         """As `app.submit`, in this transaction: a job that nobody sees before it commits."""
         wanted = self._kinds.of(kind)
-        with self._submitting(wanted.name, traceparent) as kept:
-            about = submission(
-                wanted,
-                priority=priority,
-                run_at=run_at,
-                delay=delay,
-                deadline=deadline,
-                correlation=correlation,
-                traceparent=kept,
-                actor=actor,
-            )
-            new = new_job(wanted, payload, key)
-            made, is_new = self._do(lambda tx: store.submit_or_find(tx, about, new))
+        with self._spans.open(wanted.name, options.get("traceparent")) as kept:
+            about = submission(wanted, options | {"traceparent": kept})
+            new = new_job(wanted, payload, options.get("key"))
+            made, is_new = self._do(store.submit_or_find, about, new)
         self.jobs.append(made)
         if is_new:
             self.new.add(made.id)
@@ -126,85 +106,65 @@ class Transaction:
         self,
         kind: "Kind | Callable[..., Any] | str",
         payloads: Iterable[Any],
-        *,
-        name: str | None = None,
-        key: str | None = None,
-        keys: Sequence[str] | None = None,
-        priority: int | None = None,
-        run_at: datetime | None = None,
-        delay: Any = None,
-        deadline: Any = None,
-        correlation: str | None = None,
-        traceparent: str | None = None,
-        budget: str | None = None,
-        actor: str = ACTOR,
+        **options: Unpack[BatchOptions],
     ) -> Batch:
         """As `app.submit_many`, in this transaction."""
         wanted = self._kinds.of(kind)
-        batch_key = checked("key", key) or self._ids.new()
-        with self._submitting(wanted.name, traceparent) as kept:
-            about = submission(
-                wanted,
-                priority=priority,
-                run_at=run_at,
-                delay=delay,
-                deadline=deadline,
-                correlation=correlation,
-                traceparent=kept,
-                actor=actor,
-            )
-            submit = new_batch(
-                wanted,
-                payloads,
-                about,
-                name=name,
-                key=batch_key,
-                keys=keys,
-                budget=None if budget is None else money(say("a budget"), budget),
-            )
-            made = self._batch(self._do(submit))
+        key = checked("key", options.get("key")) or self._ids.new()
+        with self._spans.open(wanted.name, options.get("traceparent")) as kept:
+            about = submission(wanted, options | {"traceparent": kept})
+            new = new_batch(wanted, payloads, about, key=key, options=options)
+            made = self._batch(self._do(new.submit))
         self.batches.append(made.id)
         return made
 
     def run_schedule(self, name: str, *, actor: str = ACTOR) -> Job:
-        """As `app.run_schedule`, in this transaction."""
-        made = self._do(lambda tx: store.run_schedule(tx, name, actor=actor))
+        """As `app.schedules.run`, in this transaction."""
+        made = self._do(store.run_schedule, name, actor=actor)
         self.jobs.append(made)
         return made
 
     def cancel(self, job: int, *, actor: str = ACTOR) -> State:
         """As `app.cancel`, in this transaction."""
-        return self._do(lambda tx: store.cancel_job(tx, job, actor=actor))
+        return self._do(store.cancel_job, job, actor=actor)
 
     def put_things(
         self, pool: str, things: Mapping[str, Any], *, vendor: str = "", actor: str = ACTOR
     ) -> None:
         """These are in the pool, each with its value; who holds one holds it on."""
         rows = [(name, encode(value), vendor) for name, value in things.items()]
-        self._do(lambda tx: store.pool.put_items(tx, pool, rows, actor=actor))
+        self._do(store.pool.put_items, pool, rows, actor=actor)
 
     def switch_things(
         self, pool: str, names: Sequence[str], *, on: bool, reason: str, actor: str = ACTOR
     ) -> None:
         """Whether these are given out; who holds one may end with it."""
-        self._do(
-            lambda tx: store.pool.switch(tx, pool, names, on=on, reason=reason, actor=actor)
-        )
+        self._do(store.pool.switch, pool, names, on=on, reason=reason, actor=actor)
 
     def tell(self, verb: str, subject: str, details: Any = None, *, actor: str = ACTOR) -> None:
         """A line of the audit log that belongs to no job."""
         text = None if details is None else encode(details)
-        self._do(
-            lambda tx: store.tell(tx, actor=actor, verb=verb, subject=subject, details=text)
-        )
+        self._do(store.tell, actor=actor, verb=verb, subject=subject, details=text)
 
     def knob(self, name: str) -> Any:
         """What a knob is, in this transaction: who decides by it decides by what holds now."""
-        return self._do(lambda tx: store.knobs.value(tx, self._knobs, name))
+        return self._do(store.knobs.value, self._knobs, name)
 
-    def inside(self, fn: Callable[[db.Transaction], T]) -> T:
-        """For rooms of the house that have verbs of their own: in this transaction too."""
-        return self._do(fn)
+    def for_caller(self, statement: Statement, **params: Any) -> tuple[list[Row], int]:
+        """Run a caller's statement on the caller's tables: its rows, how many it changed."""
+        return self._do(lambda tx: tx.for_caller(statement, **params))
+
+    def together(self, calls: Iterable[Call]) -> list[list[Row]]:
+        """Run several statements without waiting for each."""
+        return self._do(lambda tx: tx.together(calls))
+
+    def finish(self, *calls: Call) -> list[list[Row]]:
+        """Run the calls; `app.write` commits."""
+        return self.together(calls)
+
+    def ring(self, topic: str) -> None:
+        """Wake who listens to `topic`, once this has committed."""
+        self._do(lambda tx: tx.ring(topic))
 
     def _asked(self, sql: str, params: dict[str, Any]) -> tuple[list[Row], int]:
         read = _read if len(sql) <= LONGEST_KEPT else _read.__wrapped__
@@ -218,9 +178,12 @@ class Transaction:
                     sql=sql,
                 )
             )
-        return self._do(lambda tx: tx.for_caller(statement, **params))
+        return self._do(_ask_for_caller, statement, params)
 
-    def _do(self, fn: Callable[[db.Transaction], T]) -> T:
+    def _do(
+        self, fn: Callable[Concatenate[db.Transaction, P], T], *args: P.args, **how: P.kwargs
+    ) -> T:
+        """Call it with the transaction of the database and these arguments."""
         if self._over:
             raise BadInput(
                 say(
@@ -231,7 +194,7 @@ class Transaction:
         if self._failed is not None:
             raise self._failed
         try:
-            return fn(self._tx)
+            return fn(self._tx, *args, **how)
         except Exception as error:
             self._failed = error
             raise
@@ -263,6 +226,20 @@ class Carried(Exception):
     def __init__(self, error: BaseException) -> None:
         super().__init__(repr(error))
         self.error = error
+
+
+def _run(tx: db.Transaction, statement: Statement, params: Mapping[str, Any]) -> int:
+    return tx.run(statement, **params)
+
+
+def _ask(tx: db.Transaction, statement: Statement, params: dict[str, Any]) -> list[Row]:
+    return tx.ask(statement, params)
+
+
+def _ask_for_caller(
+    tx: db.Transaction, statement: Statement, params: Mapping[str, Any]
+) -> tuple[list[Row], int]:
+    return tx.for_caller(statement, **params)
 
 
 @lru_cache(

@@ -34,7 +34,6 @@ from retoma.engine.store.bulk import (
     any_open_in,
     cancel_jobs,
     move_bite,
-    now,
     skip_jobs,
     unpark_jobs,
 )
@@ -129,7 +128,7 @@ from retoma.engine.store.rows import (
     append_event,
     get_job,
     job_by_key,
-    job_from,
+    now,
     tell,
 )
 from retoma.engine.store.runners import (
@@ -286,7 +285,6 @@ __all__ = [
     "in_batch",
     "intend",
     "job_by_key",
-    "job_from",
     "keep_answer",
     "keep_pass",
     "keep_references",

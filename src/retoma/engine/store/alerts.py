@@ -4,32 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from retoma.codec import decode, encode
-from retoma.db import Call, Row, Transaction, moment
+from retoma.codec import encode
+from retoma.db import Call, Transaction
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
-
-ACKNOWLEDGE_ALERT = verb("acknowledge_alert")
-ANY_SHOWN = verb("any_shown")
-ANY_UNTOLD = verb("any_untold")
-CLOSE_ALERT = verb("close_alert")
-CLOSE_FINISHED = verb("close_finished")
-CLOSE_SHOWN = verb("close_shown")
-GET_ALERT = verb("get_alert")
-LIST_ALERTS = verb("list_alerts")
-LIST_OPEN_ALERTS = verb("list_open_alerts")
-MAY_ALERT = verb("may_alert")
-OPEN_ALERTS = verb("open_alerts")
-RAISE_ALERT = verb("raise_alert")
-RAISE_FINISHED = verb("raise_finished")
-SILENCE_ALERT = verb("silence_alert")
-TELL_CLOSED = verb("tell_closed")
-TELL_RAISED = verb("tell_raised")
-WAITED_BUDGETS = verb("waited_budgets")
 
 BITE = 100  # alerts that are closed or told of in one transaction
 ACTOR = "alerts"
@@ -113,7 +95,7 @@ def raise_alert(tx: Transaction, cause: Cause, details: Mapping[str, Any]) -> bo
     """Whether it was not open already."""
     severity, told = SEVERITIES[cause.rule], encode(dict(details))
     row = tx.one(
-        RAISE_ALERT, rule=cause.rule, subject=cause.subject, severity=severity, details=told
+        SQL.raise_alert, rule=cause.rule, subject=cause.subject, severity=severity, details=told
     )
     if row is not None:
         _tell(tx, "alert.raised", cause, details=told)
@@ -122,7 +104,7 @@ def raise_alert(tx: Transaction, cause: Cause, details: Mapping[str, Any]) -> bo
 
 def close_alert(tx: Transaction, cause: Cause) -> bool:
     """Whether it was open."""
-    closed = tx.one(CLOSE_ALERT, rule=cause.rule, subject=cause.subject) is not None
+    closed = tx.one(SQL.close_alert, rule=cause.rule, subject=cause.subject) is not None
     if closed:
         _tell(tx, "alert.closed", cause)
     return closed
@@ -133,83 +115,79 @@ def raise_finished(tx: Transaction, finished: Mapping[str, str]) -> None:
     it. One that finishes again is told of again."""
     batches = ",".join(f"{encode(batch)}:{counted}" for batch, counted in finished.items())
     told = {"rule": Rule.BATCH, "batches": f"{{{batches}}}"}
-    tx.run(CLOSE_FINISHED, **told)
-    tx.run(RAISE_FINISHED, severity=SEVERITIES[Rule.BATCH], **told)
+    tx.run(SQL.close_finished, **told)
+    tx.run(SQL.raise_finished, severity=SEVERITIES[Rule.BATCH], **told)
 
 
 def may_alert(tx: Transaction, window: float) -> bool:
     """Whether a look could find anything; one statement that is a transaction in itself."""
-    [found] = tx.finish(Call(MAY_ALERT, {"seconds": window}))
+    [found] = tx.finish(Call(SQL.may_alert, {"seconds": window}))
     return bool(found)
 
 
 def any_shown(tx: Transaction, rule: Rule, shown: float) -> bool:
     """Whether something that has only happened could be seen for long enough."""
-    return tx.one(ANY_SHOWN, rule=rule, shown=shown) is not None
+    return tx.one(SQL.any_shown, rule=rule, shown=shown) is not None
 
 
 def close_shown(tx: Transaction, rule: Rule, shown: float) -> None:
     """Close a bite of it."""
-    tx.run(CLOSE_SHOWN, rule=rule, shown=shown, bite=BITE)
+    tx.run(SQL.close_shown, rule=rule, shown=shown, bite=BITE)
 
 
 def open_causes(tx: Transaction, *, but: Rule) -> set[Cause]:
-    return {Cause(Rule(rule), subject) for rule, subject in tx.all(OPEN_ALERTS, rule=but)}
+    return set(tx.all(SQL.open_alerts, into=Cause, rule=but))
 
 
 def waited_budgets(tx: Transaction, most: int) -> list[str]:
     """Gates of budgets of batches for which jobs wait."""
-    return [gate for (gate,) in tx.all(WAITED_BUDGETS, most=most)]
+    return tx.all(SQL.waited_budgets, into=str, most=most)
 
 
 def get_alert(tx: Transaction, alert: int) -> Alert:
-    row = tx.one(GET_ALERT, id=alert)
-    if row is None:
+    found = tx.one(SQL.get_alert, into=Alert, id=alert)
+    if found is None:
         raise NotFound(say("there is no alert {alert}", alert=alert))
-    return _alert(row)
+    return found
 
 
 def list_alerts(
     tx: Transaction, *, in_force: bool, before: int | None, limit: int
 ) -> list[Alert]:
     """Newest first; those in force, or all."""
-    asked = LIST_OPEN_ALERTS if in_force else LIST_ALERTS
-    return [_alert(row) for row in tx.all(asked, before=before, limit=limit)]
+    asked = SQL.list_open_alerts if in_force else SQL.list_alerts
+    return tx.all(asked, into=Alert, before=before, limit=limit)
 
 
 def acknowledge_alert(tx: Transaction, alert: int, *, actor: str) -> Alert:
     """Somebody knows. Said again, the first who said so stays."""
-    row = tx.one(ACKNOWLEDGE_ALERT, id=alert, actor=actor)
-    if row is not None:
-        _tell(tx, "alert.acknowledged", Cause(Rule(row[0]), row[1]), actor=actor)
+    cause = tx.one(SQL.acknowledge_alert, into=Cause, id=alert, actor=actor)
+    if cause is not None:
+        _tell(tx, "alert.acknowledged", cause, actor=actor)
     return _must_be_open(get_alert(tx, alert))
 
 
 def silence_alert(tx: Transaction, alert: int, seconds: float, *, actor: str) -> Alert:
     """Nobody is told of it, nor of the next ones of its rule and subject, for so long."""
-    row = tx.one(SILENCE_ALERT, id=alert, seconds=seconds, actor=actor)
-    if row is not None:
+    cause = tx.one(SQL.silence_alert, into=Cause, id=alert, seconds=seconds, actor=actor)
+    if cause is not None:
         told = encode({"seconds": seconds})
-        _tell(tx, "alert.silenced", Cause(Rule(row[0]), row[1]), actor=actor, details=told)
+        _tell(tx, "alert.silenced", cause, actor=actor, details=told)
     return _must_be_open(get_alert(tx, alert))
 
 
 def any_untold(tx: Transaction, stale: float) -> bool:
     """One statement that is a transaction in itself."""
-    [found] = tx.finish(Call(ANY_UNTOLD, {"stale": stale}))
+    [found] = tx.finish(Call(SQL.any_untold, {"stale": stale}))
     return bool(found)
 
 
 def take_untold(tx: Transaction, stale: float) -> tuple[list[Untold], list[Untold]]:
     """What was raised, and what was closed, since the last time; each is taken once. What is older
     than `stale` seconds is news to nobody."""
-    raised = tx.all(TELL_RAISED, stale=stale, bite=BITE)
-    closed = tx.all(TELL_CLOSED, stale=stale, bite=BITE)
-    return _untold(raised), _untold(closed)
-
-
-def _untold(rows: list[Row]) -> list[Untold]:
-    return sorted(Untold(id_, subject, bool(silent)) for id_, subject, silent in rows)
+    raised = tx.all(SQL.tell_raised, into=Untold, stale=stale, bite=BITE)
+    closed = tx.all(SQL.tell_closed, into=Untold, stale=stale, bite=BITE)
+    return sorted(raised), sorted(closed)
 
 
 def _tell(
@@ -223,22 +201,3 @@ def _must_be_open(alert: Alert) -> Alert:
     if not alert.is_open:
         raise IllegalMove(say("alert {alert} is closed: nothing was changed", alert=alert.id))
     return alert
-
-
-def _alert(row: Row) -> Alert:
-    id_, rule, subject, severity, details, since, closed, known_at, known_by, *silence = row
-    silenced_until, silenced_by, silent = silence
-    return Alert(
-        id=id_,
-        rule=Rule(rule),
-        subject=subject,
-        severity=Severity(severity),
-        details=cast("dict[str, Any]", decode(details)),
-        since=cast("datetime", moment(since)),
-        closed_at=moment(closed),
-        acknowledged_at=moment(known_at),
-        acknowledged_by=known_by,
-        silenced_until=moment(silenced_until),
-        silenced_by=silenced_by,
-        silent=bool(silent),
-    )

@@ -12,19 +12,12 @@ from dataclasses import dataclass
 
 from retoma.db import Transaction
 from retoma.engine.rules.errors import IdempotencyMismatch
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
 
 KEPT = 7 * 86_400.0  # seconds: longer than any client asks again
 BITE = 500
 ABANDONED = 120.0  # seconds after which nobody works at it: a request is cut off after 30
-FORGET_ANSWERS = verb("forget_answers")
-GET_ANSWER = verb("get_answer")
-KEEP_ANSWER = verb("keep_answer")
-KEEP_RESERVED_ANSWER = verb("keep_reserved_answer")
-RELEASE_ANSWER = verb("release_answer")
-RESERVE_ANSWER = verb("reserve_answer")
-TAKE_ANSWER = verb("take_answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +33,14 @@ class Asked:
 def take_answer(tx: Transaction, asked: Asked) -> str | None:
     """The answer that was given before; None: it is ours to give, before this transaction ends."""
     taken = tx.one(
-        TAKE_ANSWER, actor=asked.actor, key=asked.key, what=asked.what, hash=asked.hash
+        SQL.take_answer, actor=asked.actor, key=asked.key, what=asked.what, hash=asked.hash
     )
     return None if taken is not None else find_answer(tx, asked)
 
 
 def find_answer(tx: Transaction, asked: Asked) -> str | None:
     """The answer that was given before, if there was one; the key stays free."""
-    found = tx.one(GET_ANSWER, actor=asked.actor, key=asked.key)
+    found = tx.one(SQL.get_answer, actor=asked.actor, key=asked.key)
     if found is None:
         return None
     what, hash_, answer = found
@@ -67,14 +60,14 @@ def check_same(asked: Asked, what: str, hash_: str) -> None:
 
 
 def keep_answer(tx: Transaction, asked: Asked, answer: str) -> None:
-    tx.run(KEEP_ANSWER, actor=asked.actor, key=asked.key, answer=answer)
+    tx.run(SQL.keep_answer, actor=asked.actor, key=asked.key, answer=answer)
 
 
 def reserve_answer(tx: Transaction, asked: Asked, *, remembered: float) -> bool:
     """Reserve the key before the work begins; False where another request has it, or has answered it
     within the last `remembered` seconds."""
     row = tx.one(
-        RESERVE_ANSWER,
+        SQL.reserve_answer,
         actor=asked.actor,
         key=asked.key,
         what=asked.what,
@@ -94,7 +87,7 @@ class Reserved:
 
 def find_reserved(tx: Transaction, asked: Asked) -> Reserved | None:
     """Find what became of a reserved key; None where it was given back."""
-    found = tx.one(GET_ANSWER, actor=asked.actor, key=asked.key)
+    found = tx.one(SQL.get_answer, actor=asked.actor, key=asked.key)
     if found is None:
         return None
     what, hash_, answer = found
@@ -104,7 +97,7 @@ def find_reserved(tx: Transaction, asked: Asked) -> Reserved | None:
 
 def keep_reserved_answer(tx: Transaction, asked: Asked, answer: str) -> None:
     tx.run(
-        KEEP_RESERVED_ANSWER,
+        SQL.keep_reserved_answer,
         actor=asked.actor,
         key=asked.key,
         what=asked.what,
@@ -114,9 +107,9 @@ def keep_reserved_answer(tx: Transaction, asked: Asked, answer: str) -> None:
 
 def release_answer(tx: Transaction, asked: Asked) -> None:
     """Give the key back: what was asked has failed, and may be asked again under the same key."""
-    tx.run(RELEASE_ANSWER, actor=asked.actor, key=asked.key, what=asked.what)
+    tx.run(SQL.release_answer, actor=asked.actor, key=asked.key, what=asked.what)
 
 
 def forget_answers(tx: Transaction, *, kept: float = KEPT) -> int:
     """Delete the oldest that are older than that; how many that was."""
-    return len(tx.all(FORGET_ANSWERS, before=-kept, bite=BITE))
+    return len(tx.all(SQL.forget_answers, before=-kept, bite=BITE))

@@ -3,20 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from retoma.db import Transaction, moment
+from retoma.db import Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.job import Held
 from retoma.engine.store.gates import BITE, put_back
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
 
-CLOSE_BREAKER = verb("close_breaker")
-COUNT_AGAINST = verb("count_against")
-LIST_BREAKERS = verb("list_breakers")
-OPEN_BREAKER = verb("open_breaker")
-PROBE_BREAKER = verb("probe_breaker")
-PUT_BREAKER = verb("put_breaker")
 GATE = "breaker:"
 
 
@@ -40,40 +34,33 @@ def gate(name: str) -> str:
 
 
 def put_breaker(tx: Transaction, name: str, threshold: int, rest: float, *, actor: str) -> None:
-    tx.run(PUT_BREAKER, name=name, threshold=threshold, rest=rest)
+    tx.run(SQL.put_breaker, name=name, threshold=threshold, rest=rest)
     tell(tx, actor=actor, verb="breaker.declared", subject=name)
 
 
 def list_breakers(tx: Transaction) -> list[BreakerSeen]:
-    return [
-        BreakerSeen(
-            name, state, failures, threshold, rest, reason, moment(since), moment(at), bool(due)
-        )
-        for name, state, failures, threshold, rest, reason, since, at, due in tx.all(
-            LIST_BREAKERS
-        )
-    ]
+    return tx.all(SQL.list_breakers, into=BreakerSeen)
 
 
 def may_probe(tx: Transaction, held: Held, name: str) -> bool:
     """Whether this job is the one that tries whether it works again."""
-    row = tx.one(PROBE_BREAKER, name=name, job=held.job, epoch=held.epoch)
+    row = tx.one(SQL.probe_breaker, name=name, job=held.job, epoch=held.epoch)
     return row is not None
 
 
 def failed(tx: Transaction, held: Held, name: str, reason: str) -> bool:
     """Count it; whether the breaker is open now."""
-    row = tx.one(COUNT_AGAINST, name=name, job=held.job, epoch=held.epoch, reason=reason)
-    if row is None:
-        return True  # somebody else has opened it meanwhile
-    if row[0] == "open":
+    state = tx.one(
+        SQL.count_against, into=str, name=name, job=held.job, epoch=held.epoch, reason=reason
+    )
+    if state == "open":
         tell(tx, actor=f"job {held.job}", verb="breaker.opened", subject=f"{name}: {reason}")
-    return bool(row[0] == "open")
+    return state in ("open", None)  # None: another job has opened it meanwhile
 
 
 def worked(tx: Transaction, name: str, *, actor: str) -> None:
     """It works: whoever waited goes on."""
-    if tx.one(CLOSE_BREAKER, name=name) is not None:
+    if tx.one(SQL.close_breaker, name=name) is not None:
         tell(tx, actor=actor, verb="breaker.closed", subject=name)
         put_back(tx, {gate(name): BITE})
 
@@ -86,6 +73,6 @@ def close_by_hand(tx: Transaction, name: str, *, actor: str) -> None:
 
 
 def open_by_hand(tx: Transaction, name: str, reason: str, *, actor: str) -> None:
-    if tx.one(OPEN_BREAKER, name=name, reason=reason) is None:
+    if tx.one(SQL.open_breaker, name=name, reason=reason) is None:
         raise NotFound(say("no breaker is called {name!r}", name=name))
     tell(tx, actor=actor, verb="breaker.opened", subject=f"{name}: {reason}")

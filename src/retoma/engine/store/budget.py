@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import NamedTuple
 
 from retoma.codec import encode
-from retoma.db import Row, Transaction, moment
+from retoma.db import Transaction, moment
 from retoma.engine.rules.cost import UNPRICED
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.money import Currency, Money, exchanged
@@ -21,18 +21,9 @@ from retoma.engine.store.cost import Scope
 from retoma.engine.store.gates import BITE, put_back
 from retoma.engine.store.price import exchange
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
 
-BUDGET_SPENT = verb("budget_spent")
-FIND_BUDGETS = verb("find_budgets")
-GET_BUDGET = verb("get_budget")
-LIST_BUDGETS = verb("list_budgets")
-PUT_BUDGET = verb("put_budget")
-REMOVE_BUDGET = verb("remove_budget")
-SHUT_BUDGET = verb("shut_budget")
-STANDING_BUDGETS = verb("standing_budgets")
-WARN_BUDGET = verb("warn_budget")
 GATE = "budget:"
 WARN_AT = 80  # of a hundred
 WHOLE = "whole"  # the one period of a budget that has none
@@ -87,7 +78,7 @@ class BudgetSeen:
 def put_budget(tx: Transaction, budget: Budget, zone: str, *, actor: str) -> BudgetSeen:
     """Set it, or change it; whoever waits for it goes on if there is something left."""
     tx.run(
-        PUT_BUDGET,
+        SQL.put_budget,
         gate=budget.gate,
         scope=budget.scope,
         name=budget.name,
@@ -104,7 +95,7 @@ def put_budget(tx: Transaction, budget: Budget, zone: str, *, actor: str) -> Bud
 
 
 def remove_budget(tx: Transaction, gate: str, *, actor: str) -> None:
-    if tx.one(REMOVE_BUDGET, gate=gate) is None:
+    if tx.one(SQL.remove_budget, gate=gate) is None:
         raise NotFound(say("there is no budget {gate}", gate=gate))
     tell(tx, actor=actor, verb="budget.removed", subject=gate)
     put_back(tx, {gate: BITE})
@@ -118,19 +109,23 @@ def get_budget(tx: Transaction, gate: str, zone: str) -> BudgetSeen:
 
 
 def look_up(tx: Transaction, gate: str, zone: str) -> BudgetSeen | None:
-    row = tx.one(GET_BUDGET, gate=gate)
+    row = tx.one(SQL.get_budget, into=_BudgetRow, gate=gate)
     return None if row is None else _seen(tx, row, zone)
 
 
 def list_budgets(
     tx: Transaction, zone: str, *, after: str = "", limit: int = 50
 ) -> list[BudgetSeen]:
-    return [_seen(tx, row, zone) for row in tx.all(LIST_BUDGETS, after=after, limit=limit)]
+    rows = tx.all(SQL.list_budgets, into=_BudgetRow, after=after, limit=limit)
+    return [_seen(tx, row, zone) for row in rows]
 
 
 def standing_budgets(tx: Transaction, zone: str, *, limit: int) -> list[BudgetSeen]:
     """Those of applications and providers: they are few, and come back with every period."""
-    return [_seen(tx, row, zone) for row in tx.all(STANDING_BUDGETS, limit=limit)]
+    return [
+        _seen(tx, row, zone)
+        for row in tx.all(SQL.standing_budgets, into=_BudgetRow, limit=limit)
+    ]
 
 
 def budgets_of(
@@ -140,11 +135,10 @@ def budgets_of(
     met: set[str] = set()
     for provider in providers:
         named = "" if batch is None else str(batch)
-        for row in tx.all(
-            FIND_BUDGETS, batch=named, application=application, provider=provider
-        ):
-            if row[0] not in met:
-                met.add(row[0])
+        whose = {"batch": named, "application": application, "provider": provider}
+        for row in tx.all(SQL.find_budgets, into=_BudgetRow, **whose):
+            if row.gate not in met:
+                met.add(row.gate)
                 yield _seen(tx, row, zone)
 
 
@@ -153,11 +147,11 @@ def watch(tx: Transaction, seen: BudgetSeen, *, actor: str) -> None:
     budget, told = seen.budget, _told(seen)
     read = {"nanos": budget.money.nanos, "currency": budget.money.currency}
     named = {"gate": budget.gate, "period": seen.period.name or WHOLE}
-    if seen.warning and tx.one(WARN_BUDGET, **named, **read) is not None:
+    if seen.warning and tx.one(SQL.warn_budget, **named, **read) is not None:
         tell(tx, actor=actor, verb="budget.warned", subject=budget.gate, details=told)
     if seen.exhausted:
         until = seen.period.until
-        if tx.one(SHUT_BUDGET, until=until, **named, **read) is not None:
+        if tx.one(SQL.shut_budget, until=until, **named, **read) is not None:
             tell(tx, actor=actor, verb="budget.exhausted", subject=budget.gate, details=told)
 
 
@@ -166,7 +160,7 @@ def fold_charges(tx: Transaction, zone: str, *, actor: str) -> int:
     charges that were."""
     folded = cost.fold_charges(tx, zone)
     met: dict[str, BudgetSeen] = {}
-    any_budget = bool(folded.payers) and tx.one(LIST_BUDGETS, after="", limit=1) is not None
+    any_budget = bool(folded.payers) and tx.one(SQL.list_budgets, after="", limit=1) is not None
     for batch, application, provider in folded.payers if any_budget else ():
         for seen in budgets_of(tx, batch, application, [provider], zone):
             met[seen.budget.gate] = seen
@@ -175,26 +169,39 @@ def fold_charges(tx: Transaction, zone: str, *, actor: str) -> int:
     return folded.charges
 
 
-def _seen(tx: Transaction, row: Row, zone: str) -> BudgetSeen:
-    _, scope, name, per, nanos, currency, warned, shut, until, now = row
-    own = Currency(currency)
-    budget = Budget(scope=Scope(scope), name=name, per=Per(per), money=Money(nanos, own))
-    told = cast("datetime", moment(now))
-    period = span(told, budget.per, zone)
+class _BudgetRow(NamedTuple):
+    """A budget as its row has it, and what time it is."""
+
+    gate: str
+    scope: Scope
+    name: str
+    per: Per
+    nanos: int
+    currency: Currency
+    warned: str | None
+    shut: object
+    until: datetime | None
+    now: datetime
+
+
+def _seen(tx: Transaction, row: _BudgetRow, zone: str) -> BudgetSeen:
+    money = Money(row.nanos, row.currency)
+    budget = Budget(scope=row.scope, name=row.name, per=row.per, money=money)
+    period = span(row.now, budget.per, zone)
     sums: Counter[str] = Counter()
-    for unit, at, amount in tx.all(BUDGET_SPENT, scope=scope, name=name, period=period.name):
-        if at is None or period.has(cast("datetime", moment(at))):
+    whose = {"scope": row.scope, "name": row.name, "period": period.name}
+    for unit, at, amount in tx.all(SQL.budget_spent, **whose):
+        if at is None or period.has(moment(at)):
             sums[unit] += int(amount)
-    spent, unconverted = _in(tx, own, sums)
-    ends = moment(until)
+    spent, unconverted = _in(tx, row.currency, sums)
     return BudgetSeen(
         budget=budget,
         period=period,
         spent=spent,
         unconverted=unconverted,
         unpriced=sums[UNPRICED],
-        warned=warned == (period.name or WHOLE),
-        shut=shut is not None and (ends is None or ends > told),
+        warned=row.warned == (period.name or WHOLE),
+        shut=row.shut is not None and (row.until is None or row.until > row.now),
     )
 
 

@@ -9,31 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from retoma.codec import encode
-from retoma.db import Transaction, moment
+from retoma.db import Transaction
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.states import State
 from retoma.engine.store.rows import append_event, tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 
 BULK = 1_000  # jobs in one bite: a claim never waits longer for the writer than this takes
-AGAIN_JOBS = verb("again_jobs")
-CANCEL_JOBS = verb("cancel_jobs")
-DISCARD_JOBS = verb("discard_jobs")
-LEFT_OPEN = verb("left_open")
-LEFT_OTHERS = verb("left_others")
-LEFT_STOPPED = verb("left_stopped")
-NOW = verb("now")
-PICK_OTHERS = verb("pick_others")
-PICK_STOPPED = verb("pick_stopped")
-REQUEST_CANCELS = verb("request_cancels")
-SKIP_JOBS = verb("skip_jobs")
-STOP_REMOTE = verb("stop_remote")
-TALLY_MOVE = verb("tally_move")
-TELL_MOVES = verb("tell_moves")
-UNPARK_JOBS = verb("unpark_jobs")
 
 # These have an index of their own; the others lie between the first and the last of their batch.
 STOPPED = frozenset({State.PARKED, State.SKIPPED, State.DEAD, State.CANCELED})
@@ -80,11 +65,10 @@ def move_bite(
     tx: Transaction, which: Which, move: Move, *, after: int, offset: int, actor: str, told: str
 ) -> Bite:
     """Move the next jobs of a batch, and tell the audit log how many."""
-    statement = PICK_STOPPED if which.was in STOPPED else PICK_OTHERS
-    rows = tx.all(statement, after=after, bite=BULK, **which.parameters())
-    if not rows:
+    statement = SQL.pick_stopped if which.was in STOPPED else SQL.pick_others
+    picked = tx.all(statement, into=Picked, after=after, bite=BULK, **which.parameters())
+    if not picked:
         return Bite(0, after, last=True)
-    picked = [Picked(*row) for row in rows]
     moved = move(tx, picked, offset)
     details = encode({"jobs": moved})
     tell(tx, actor=actor, verb=told, subject=str(which.batch), details=details)
@@ -93,19 +77,13 @@ def move_bite(
 
 def any_left(tx: Transaction, which: Which) -> bool:
     """Whether a pass has missed some: somebody else held their rows."""
-    statement = LEFT_STOPPED if which.was in STOPPED else LEFT_OTHERS
+    statement = SQL.left_stopped if which.was in STOPPED else SQL.left_others
     return tx.one(statement, **which.parameters()) is not None
 
 
 def any_open_in(tx: Transaction, batch: int) -> bool:
     """Whether a job of it is open and nobody has asked for its end, in one look."""
-    return tx.one(LEFT_OPEN, batch=batch) is not None
-
-
-def now(tx: Transaction) -> datetime:
-    """The database's time."""
-    [(at,)] = tx.all(NOW)
-    return cast("datetime", moment(at))
+    return tx.one(SQL.left_open, batch=batch) is not None
 
 
 def again_jobs(
@@ -118,15 +96,16 @@ def again_jobs(
     fresh: bool = False,
 ) -> int:
     """The next generation of each, in the queue as if submitted now."""
-    rows = tx.all(AGAIN_JOBS, jobs=_places(picked, offset), was=was, fresh=int(fresh))
-    moved = _told(tx, picked, rows, was, State.WAITING, EventType.AGAIN, actor)
+    places = _places(picked, offset)
+    ids = tx.all(SQL.again_jobs, into=int, jobs=places, was=was, fresh=int(fresh))
+    moved = _told(tx, picked, ids, was, State.WAITING, EventType.AGAIN, actor)
     _ring(tx, moved)
     return len(moved)
 
 
 def unpark_jobs(tx: Transaction, picked: Sequence[Picked], offset: int, *, actor: str) -> int:
-    rows = tx.all(UNPARK_JOBS, jobs=_places(picked, offset))
-    moved = _told(tx, picked, rows, State.PARKED, State.WAITING, EventType.UNPARKED, actor)
+    ids = tx.all(SQL.unpark_jobs, into=int, jobs=_places(picked, offset))
+    moved = _told(tx, picked, ids, State.PARKED, State.WAITING, EventType.UNPARKED, actor)
     _ring(tx, moved)
     return len(moved)
 
@@ -137,18 +116,17 @@ def cancel_jobs(
     """Canceled at once where nobody holds them; else their runners are asked, and rung."""
     if was is State.RUNNING:
         return _request_cancels(tx, picked, actor)
-    rows = tx.all(CANCEL_JOBS, jobs=_places(picked), was=was)
-    canceled = len(_told(tx, picked, rows, was, State.CANCELED, EventType.CANCELED, actor))
-    ended = {job for (job,) in rows}
+    ids = tx.all(SQL.cancel_jobs, into=int, jobs=_places(picked), was=was)
+    canceled = len(_told(tx, picked, ids, was, State.CANCELED, EventType.CANCELED, actor))
     stopping = (
-        stop_remote(tx, each.id, actor=actor) for each in picked if each.id not in ended
+        stop_remote(tx, each.id, actor=actor) for each in picked if each.id not in {*ids}
     )
     return canceled + sum(stopping)
 
 
 def stop_remote(tx: Transaction, job: int, *, actor: str) -> bool:
     """A job that waits for remote work is taken up once more, to have that stopped."""
-    row = tx.one(STOP_REMOTE, job=job)
+    row = tx.one(SQL.stop_remote, job=job)
     if row is None:
         return False
     seq, queue = row
@@ -174,17 +152,19 @@ def skip_jobs(
     if was is State.DEAD:
         again_jobs(tx, picked, offset, was=was, actor=actor)
         was = State.WAITING
-    rows = tx.all(SKIP_JOBS, jobs=_places(picked), was=was, anyway=anyway)
+    ids = tx.all(SQL.skip_jobs, into=int, jobs=_places(picked), was=was, anyway=anyway)
     details = encode({"why": why})
     return len(
-        _told(tx, picked, rows, was, State.SKIPPED, EventType.SKIPPED, actor, details=details)
+        _told(tx, picked, ids, was, State.SKIPPED, EventType.SKIPPED, actor, details=details)
     )
 
 
 def _request_cancels(tx: Transaction, picked: Sequence[Picked], actor: str) -> int:
-    rows = tx.all(REQUEST_CANCELS, jobs=_places(picked))
+    rows = tx.all(SQL.request_cancels, jobs=_places(picked))
     asked = _keys(str(job) for job, _ in rows)
-    tx.run(TELL_MOVES, jobs=asked, type=EventType.CANCEL_REQUESTED, actor=actor, details=None)
+    tx.run(
+        SQL.tell_moves, jobs=asked, type=EventType.CANCEL_REQUESTED, actor=actor, details=None
+    )
     for runner in {runner for _, runner in rows}:
         tx.ring(f"cancel:{runner}")
     return len(rows)
@@ -194,17 +174,17 @@ def discard_jobs(
     tx: Transaction, picked: Sequence[Picked], *, why: str | None, actor: str
 ) -> int:
     """Dead letters put away: off the list, still dead. No move, so nothing is tallied."""
-    gone = {id_: 1 for (id_,) in tx.all(DISCARD_JOBS, jobs=_places(picked))}
+    gone = dict.fromkeys(tx.all(SQL.discard_jobs, into=int, jobs=_places(picked)), 1)
     told = {"type": EventType.DISCARDED, "actor": actor}
     details = None if why is None else encode({"why": why})
-    tx.run(TELL_MOVES, jobs=json.dumps(gone), details=details, **told)
+    tx.run(SQL.tell_moves, jobs=json.dumps(gone), details=details, **told)
     return len(gone)
 
 
 def _told(
     tx: Transaction,
     picked: Sequence[Picked],
-    rows: Sequence[Sequence[int]],
+    ids: Sequence[int],
     was: State,
     to: State,
     event: EventType,
@@ -213,13 +193,13 @@ def _told(
     details: str | None = None,
 ) -> list[Picked]:
     """Those that did move, each with its event, all of them tallied."""
-    ids = {row[0] for row in rows}
-    moved = [each for each in picked if each.id in ids]
-    tx.run(TELL_MOVES, jobs=_places(moved), type=event, actor=actor, details=details)
+    those = {*ids}
+    moved = [each for each in picked if each.id in those]
+    tx.run(SQL.tell_moves, jobs=_places(moved), type=event, actor=actor, details=details)
     dead = State.DEAD in (was, to)
     alike = Counter((each.batch, each.kind, each.code if dead else None) for each in moved)
     for (batch, kind, code), n in alike.items():
-        tx.run(TALLY_MOVE, batch=batch, kind=kind, was=was, to=to, code=code, n=n)
+        tx.run(SQL.tally_move, batch=batch, kind=kind, was=was, to=to, code=code, n=n)
     return moved
 
 

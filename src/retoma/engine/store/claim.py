@@ -6,31 +6,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from retoma.db import Call, Row, Transaction, moment
+from retoma.db import Call, Row, Transaction, seconds_until
 from retoma.engine.rules.gates import Met, admit, parted
 from retoma.engine.rules.job import Claim, Held, Memory, SavedStep, StepId
 from retoma.engine.rules.states import StepState
 from retoma.engine.store import gates, pool
 from retoma.engine.store.pauses import known
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 
 NOTHING_BEFORE = (-(2**31), -(2**63), 0)  # (priority, turn, id): the start of every queue
 INLINE = 256 * 1024  # bytes of saved values that come along with a claimed job
 ALL = 2**60  # bytes: whatever there is
 NEVER_PAUSED = "0"  # how often pauses have changed where nobody has ever paused anything
-ANY_OPEN = verb("any_open")
-CANCELS = verb("cancels")
-CLAIM_JOBS = verb("claim_jobs")
-CLAIM_MET_JOBS = verb("claim_met_jobs")
-LOAD_STEPS = verb("load_steps")
-LOAD_VALUES = verb("load_values")
-MEET_JOB = verb("meet_job")
-MEET_JOBS = verb("meet_jobs")
-NEXT_DUE = verb("next_due")
-PROMOTE_JOBS = verb("promote_jobs")
-RECALL_JOBS = verb("recall_jobs")
-TRACEPARENTS = verb("traceparents")
-WAITING_QUEUES = verb("waiting_queues")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +72,13 @@ def claim_jobs(
     """
     params = _asking(boot, spots, knows, slots=slots, suspects=suspects, pauses=pauses)
     params["share"] = slots if share is None else share
-    claim = Call(CLAIM_JOBS, params)
+    claim = Call(SQL.claim_jobs, params)
     if not promote:
         [claimed] = tx.finish(claim)
         return _found(claimed)
-    _, claimed, due = tx.finish(Call(PROMOTE_JOBS, params), claim, Call(NEXT_DUE, params))
+    _, claimed, due = tx.finish(
+        Call(SQL.promote_jobs, params), claim, Call(SQL.next_due, params)
+    )
     return _found(claimed, _seconds_until(due))
 
 
@@ -114,14 +103,14 @@ def claim_past_gates(
     """
     params = _asking(boot, spots, knows, slots=slots, suspects=suspects, pauses=pauses)
     if promote:
-        tx.run(PROMOTE_JOBS, **params)
-    met = [Met._make(row) for row in tx.all(MEET_JOBS, **params, meet=meet)]
+        tx.run(SQL.promote_jobs, **params)
+    met = tx.all(SQL.meet_jobs, into=Met, **params, meet=meet)
     claims, shut = _claim_met(
         tx, boot, met, slots=slots, suspects=suspects, holds=holds, dice=dice
     )
     return Found(
         claims,
-        _seconds_until(tx.all(NEXT_DUE, **params)) if promote else None,
+        _seconds_until(tx.all(SQL.next_due, **params)) if promote else None,
         gated=shut or any(claim.limit_key or claim.tag in holds for claim in claims),
         more=sum(not each.suspect for each in met) >= meet,
         unheard=not met and known(tx).change != pauses,
@@ -141,7 +130,7 @@ def claim_job(
 ) -> Claim | None:
     """Hand over this very job, by the rules of every claim; None where it may not be claimed now."""
     asked = {"boot": boot, "queue": queue, "job": job, "knows": json.dumps(list(knows))}
-    met = [Met._make(row) for row in tx.all(MEET_JOB, **asked)]
+    met = tx.all(SQL.meet_job, into=Met, **asked)
     if not met:
         return None
     claims, _ = _claim_met(tx, boot, met, slots=1, suspects=suspects, holds=holds, dice=dice)
@@ -172,8 +161,7 @@ def _claim_met(
         things=found.counts,
     )
     gates.set_aside(tx, verdict.aside)
-    claimed = tx.all(CLAIM_MET_JOBS, boot=boot, jobs=json.dumps(verdict.run))
-    claims = [Claim(*row) for row in claimed]
+    claims = tx.all(SQL.claim_met_jobs, into=Claim, boot=boot, jobs=json.dumps(verdict.run))
     gates.use(tx, (claim.limit_key for claim in claims))
     if found.needs:
         claims = pool.reserve(tx, boot, claims, found)
@@ -215,7 +203,7 @@ def _found(rows: list[Row], next_due: float | None = None) -> Found:
 
 def promote_jobs(tx: Transaction, queues: Sequence[str], slots: int) -> None:
     """Put the first due jobs of each queue in line."""
-    tx.run(PROMOTE_JOBS, queues=_named(queues), slots=slots)
+    tx.run(SQL.promote_jobs, queues=_named(queues), slots=slots)
 
 
 def waiting_queues(
@@ -223,12 +211,12 @@ def waiting_queues(
 ) -> list[Waiting]:
     """Those of the queues that have waiting jobs of these kinds, and the first job of each."""
     asked = {"queues": json.dumps(list(queues)), "knows": json.dumps(list(knows))}
-    return [Waiting(*row) for row in tx.all(WAITING_QUEUES, **asked, suspects=suspects)]
+    return tx.all(SQL.waiting_queues, into=Waiting, **asked, suspects=suspects)
 
 
 def next_due(tx: Transaction, queues: Sequence[str]) -> float | None:
     """Seconds until something scheduled wants its turn."""
-    [due] = tx.finish(Call(NEXT_DUE, {"queues": _named(queues)}))
+    [due] = tx.finish(Call(SQL.next_due, {"queues": _named(queues)}))
     return _seconds_until(due)
 
 
@@ -238,7 +226,7 @@ def _named(queues: Sequence[str]) -> str:
 
 def recall_jobs(tx: Transaction, boot: str) -> list[Claim]:
     """What this boot holds by the database: a claim whose answer was lost is found here."""
-    claims = [Claim(*row) for row in tx.all(RECALL_JOBS, boot=boot)]
+    claims = tx.all(SQL.recall_jobs, into=Claim, boot=boot)
     things = pool.held_things(tx, [claim.held for claim in claims]) if claims else {}
     return [claim._replace(things=tuple(things.get(claim.job, ()))) for claim in claims]
 
@@ -253,7 +241,7 @@ def load_steps(
     """
     wanted = json.dumps([{"job": c.job, "fresh_from": c.fresh_from} for c in claims])
     found: dict[int, Memory] = {}
-    for row in tx.all(LOAD_STEPS, rows=wanted, inline=inline):
+    for row in tx.all(SQL.load_steps, rows=wanted, inline=inline):
         job, name, version, key, state, value, unread, age, quiet, canceling, *told, spared = (
             row
         )
@@ -266,28 +254,26 @@ def load_steps(
 def load_values(tx: Transaction, claim: Claim, steps: Iterable[StepId]) -> dict[StepId, str]:
     """The values of these saved steps of a job; of those that are still there."""
     wanted = json.dumps([step._asdict() for step in steps])
-    rows = tx.all(LOAD_VALUES, rows=wanted, job=claim.job, fresh_from=claim.fresh_from)
+    rows = tx.all(SQL.load_values, rows=wanted, job=claim.job, fresh_from=claim.fresh_from)
     return {StepId(*step): value for *step, value in rows}
 
 
 def cancels(tx: Transaction, boot: str) -> list[Held]:
     """Jobs of this runner that somebody wants canceled."""
-    return [Held(job, epoch) for job, epoch in tx.all(CANCELS, boot=boot)]
+    return tx.all(SQL.cancels, into=Held, boot=boot)
 
 
 def any_open(tx: Transaction, queues: Sequence[str], knows: Sequence[str]) -> bool:
     """Whether anything in these queues waits or runs that one who knows these kinds could do."""
     known = json.dumps(list(knows))
-    return tx.one(ANY_OPEN, queues=json.dumps(list(queues)), knows=known) is not None
+    return tx.one(SQL.any_open, queues=json.dumps(list(queues)), knows=known) is not None
 
 
 def _seconds_until(due: list[Row]) -> float | None:
-    at, now = (moment(value) for value in due[0])
-    if at is None or now is None:
-        return None
-    return max((at - now).total_seconds(), 0.0)
+    [(at, now), *_] = due
+    return seconds_until(at, now)
 
 
 def traceparents(tx: Transaction, jobs: Sequence[int]) -> dict[int, str]:
     """Under which spans these were submitted, as far as anybody said."""
-    return dict(tx.all(TRACEPARENTS, ids=json.dumps(list(jobs))))
+    return dict(tx.all(SQL.traceparents, ids=json.dumps(list(jobs))))

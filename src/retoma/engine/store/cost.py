@@ -7,10 +7,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any
 
 from retoma.db import Transaction, moment
 from retoma.engine.rules.cost import UNPRICED, Bill, Charge, Payer
@@ -18,13 +18,9 @@ from retoma.engine.rules.money import Currency, plain
 from retoma.engine.rules.period import Per, span
 from retoma.engine.rules.price import priced
 from retoma.engine.store.price import prices_of
-from retoma.engine.store.verb import verb
+from retoma.engine.store.rows import now
+from retoma.engine.store.verb import SQL
 
-ADD_CHARGES = verb("add_charges")
-ADD_COSTS = verb("add_costs")
-LIST_COSTS = verb("list_costs")
-NOW = verb("now")
-TAKE_CHARGES = verb("take_charges")
 BITE = 5_000  # charges added up in one transaction
 MOST_DAYS = 1_000  # back from today, of which one may ask
 LAST = "\U0010ffff"  # comes after every name
@@ -131,7 +127,7 @@ def add_charges(tx: Transaction, bills: Sequence[Bill]) -> None:
         for row in _rows(bill.payer, sort, charges)
     ]
     if rows:
-        tx.run(ADD_CHARGES, rows=json.dumps(rows))
+        tx.run(SQL.add_charges, rows=json.dumps(rows))
 
 
 def _rows(payer: Payer, sort: Sort, charges: Iterable[Charge]) -> Iterator[dict[str, Any]]:
@@ -165,7 +161,7 @@ class Folded:
 
 def fold_charges(tx: Transaction, zone: str) -> Folded:
     """Add a bite of charges to every account they belong to."""
-    taken = tx.all(TAKE_CHARGES, bite=BITE)
+    taken = tx.all(SQL.take_charges, bite=BITE)
     sums: Counter[tuple[str, ...]] = Counter()
     payers = set()
     for at, job, batch, kind, application, provider, model, unit, sort, amount in taken:
@@ -178,14 +174,14 @@ def fold_charges(tx: Transaction, zone: str) -> Folded:
             Scope.PROVIDER: provider,
         }
         payers.add((batch, application, provider))
-        when = _instant(at)
+        when = moment(at)
         for scope, name in names.items():
             for per in PERIODS[scope] if name is not None else ():
                 period = span(when, per, zone).name
                 sums[scope, str(name), period, provider, model, unit, sort] += amount
     if sums:
         rows = [[*key, amount] for key, amount in sorted(sums.items())]
-        tx.run(ADD_COSTS, rows=json.dumps(rows))
+        tx.run(SQL.add_costs, rows=json.dumps(rows))
     return Folded(len(taken), frozenset(payers))
 
 
@@ -202,7 +198,7 @@ def list_costs(
     """Each account of a sort, or one of them; whole, or by days or months from the first to the
     last of them."""
     rows = tx.all(
-        LIST_COSTS,
+        SQL.list_costs,
         scope=scope,
         first_name=name or "",
         last_name=LAST if name is None else name,
@@ -214,7 +210,7 @@ def list_costs(
     for row in rows:
         told, period, at, provider, model, unit, sort, amount = row
         if at is not None:
-            period = span(_instant(at), per, zone).name
+            period = span(moment(at), per, zone).name
         if told is None or name not in (None, told) or not first <= period <= last:
             continue
         account = sums.setdefault((told, period, provider, model), {})
@@ -229,13 +225,8 @@ def list_days(
     tx: Transaction, scope: Scope, zone: str, *, name: str, days: int
 ) -> list[CostSeen]:
     """One account day by day, the last so many days, today's among them."""
-    [(told,)] = tx.all(NOW)
-    now = _instant(told)
+    today = now(tx)
     first, last = (
-        span(each, Per.DAY, zone).name for each in (now - timedelta(days=days - 1), now)
+        span(each, Per.DAY, zone).name for each in (today - timedelta(days=days - 1), today)
     )
     return list_costs(tx, scope, zone, name=name, per=Per.DAY, first=first, last=last)
-
-
-def _instant(at: Any) -> datetime:
-    return cast("datetime", moment(at))

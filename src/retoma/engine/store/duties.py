@@ -3,18 +3,9 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from retoma.db import Transaction, moment
-from retoma.engine.store.verb import verb
-
-DECLARE_DUTY = verb("declare_duty")
-HOLDS_DUTY = verb("holds_duty")
-LAY_DOWN_DUTY = verb("lay_down_duty")
-TAKE_DUTIES = verb("take_duties")
-FORGET_TRY = verb("forget_try")
-TRY_WRITE = verb("try_write")
-
+from retoma.db import Transaction, seconds_until
+from retoma.engine.store.verb import SQL
 
 OF_APPLICATIONS = "application."  # how the names of their leader tasks begin
 
@@ -40,37 +31,30 @@ def declare_duties(tx: Transaction, names: Iterable[str]) -> None:
     """Have a row for each leader task of an application; those of the engine are there."""
     for name in names:
         if name.startswith(OF_APPLICATIONS):
-            tx.run(DECLARE_DUTY, name=name)
+            tx.run(SQL.declare_duty, name=name)
 
 
 def take_duties(tx: Transaction, boot: str, names: Iterable[str]) -> list[Taken]:
     """Take those of the named that nobody alive holds; all that this boot holds then."""
     known = json.dumps(list(names))
     return [
-        Taken(Term(name, boot, number), _seconds(due, now))
-        for name, number, due, now in tx.all(TAKE_DUTIES, boot=boot, names=known)
+        Taken(Term(name, boot, number), seconds_until(due, now))
+        for name, number, due, now in tx.all(SQL.take_duties, boot=boot, names=known)
     ]
 
 
 def holds_duty(tx: Transaction, term: Term) -> bool:
     """The fence: asked first in every transaction that is done under a duty."""
-    row = tx.one(HOLDS_DUTY, name=term.duty, boot=term.boot, term=term.number)
+    row = tx.one(SQL.holds_duty, name=term.duty, boot=term.boot, term=term.number)
     return row is not None
 
 
 def lay_down_duty(tx: Transaction, term: Term) -> None:
     """It is done; whoever comes next may have it."""
-    tx.run(LAY_DOWN_DUTY, name=term.duty, boot=term.boot, term=term.number)
-
-
-def _seconds(due: Any, now: Any) -> float | None:
-    at, told = moment(due), moment(now)
-    if at is None or told is None:
-        return None
-    return max((at - told).total_seconds(), 0.0)
+    tx.run(SQL.lay_down_duty, name=term.duty, boot=term.boot, term=term.number)
 
 
 def try_write(tx: Transaction, name: str, filler: bytes) -> None:
     """Meet whatever a write of so much would meet; nothing of it stays. `name`: nobody else's."""
-    tx.run(TRY_WRITE, name=name, filler=filler)
-    tx.run(FORGET_TRY, name=name)
+    tx.run(SQL.try_write, name=name, filler=filler)
+    tx.run(SQL.forget_try, name=name)

@@ -5,13 +5,13 @@ import json
 import zlib
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from retoma.db import Transaction, moment
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.job import Held
 from retoma.engine.store.rows import append_event
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 
 PIECE = 32 * 1024 * 1024  # bytes: twice what a value may have, so that one too large fits
 JOB = 128 * 1024 * 1024  # bytes of all that one job shows
@@ -20,17 +20,6 @@ LEAVING = (
     3600.0  # seconds until a place that was left is emptied: somebody may still be putting
 )
 PAGE = 1_000
-DROP_EVIDENCE = verb("drop_evidence")
-GET_EVIDENCE = verb("get_evidence")
-HOLD_FOR_EVIDENCE = verb("hold_for_evidence")
-INTEND_EVIDENCE = verb("intend_evidence")
-KEEP_EVIDENCE = verb("keep_evidence")
-PAGE_OF_EVIDENCE = verb("page_of_evidence")
-PLACES_LEFT = verb("places_left")
-PLACE_EMPTIED = verb("place_emptied")
-SHOW_EVIDENCE = verb("show_evidence")
-SIZE_OF_EVIDENCE = verb("size_of_evidence")
-STORE_EVIDENCE = verb("store_evidence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +102,7 @@ def attach(tx: Transaction, boot: str, held: Held, packed: Packed) -> bool:
     _check_room(tx, held, packed)
     if not packed.left_out:
         tx.run(
-            KEEP_EVIDENCE,
+            SQL.keep_evidence,
             sha256=packed.sha256,
             codec=packed.codec,
             size=packed.size,
@@ -126,8 +115,9 @@ def attach(tx: Transaction, boot: str, held: Held, packed: Packed) -> bool:
 
 def intend(tx: Transaction, boot: str, held: Held, packed: Packed, place: str) -> Intent | None:
     """Before bytes are put on a shelf; None where this runner no longer holds the job."""
-    row = tx.one(
-        INTEND_EVIDENCE,
+    return tx.one(
+        SQL.intend_evidence,
+        into=Intent,
         boot=boot,
         job=held.job,
         epoch=held.epoch,
@@ -136,7 +126,6 @@ def intend(tx: Transaction, boot: str, held: Held, packed: Packed, place: str) -
         size=packed.size,
         place=place,
     )
-    return None if row is None else Intent(row[0], bool(row[1]), _at(row[2]))
 
 
 def attach_stored(
@@ -147,7 +136,7 @@ def attach_stored(
     if seq is None:
         return False
     _check_room(tx, held, packed)
-    if tx.one(STORE_EVIDENCE, sha256=packed.sha256, place=place) is None:
+    if tx.one(SQL.store_evidence, sha256=packed.sha256, place=place) is None:
         raise IntentGone
     _show(tx, held, packed)
     _tell(tx, boot, held, seq, packed)
@@ -167,39 +156,42 @@ class IntentGone(Exception):
 
 
 def get_evidence(tx: Transaction, sha256: str) -> Kept | None:
-    row = tx.one(GET_EVIDENCE, sha256=sha256)
+    row = tx.one(SQL.get_evidence, sha256=sha256)
     if row is None:
         return None
     codec, size, data, place, stored, now = row
     return Kept(
-        codec, size, None if data is None else bytes(data), place if stored else None, _at(now)
+        codec,
+        size,
+        None if data is None else bytes(data),
+        place if stored else None,
+        moment(now),
     )
 
 
 def drop_unreferenced(tx: Transaction, after: str) -> tuple[int, str | None]:
     """Of the next page, delete what no job shows: how many, and where the page ended."""
-    [(last,)] = tx.all(PAGE_OF_EVIDENCE, after=after, page=PAGE)
+    [(last,)] = tx.all(SQL.page_of_evidence, after=after, page=PAGE)
     if last is None:
         return 0, None
-    return len(tx.all(DROP_EVIDENCE, after=after, last=last, grace=-GRACE)), last
+    return len(tx.all(SQL.drop_evidence, after=after, last=last, grace=-GRACE)), last
 
 
 def places_left(tx: Transaction, base: str) -> list[tuple[str, datetime]]:
-    rows = tx.all(PLACES_LEFT, base=base, grace=-LEAVING, bite=PAGE)
-    return [(place, _at(now)) for place, now in rows]
+    rows = tx.all(SQL.places_left, base=base, grace=-LEAVING, bite=PAGE)
+    return [(place, moment(now)) for place, now in rows]
 
 
 def place_emptied(tx: Transaction, place: str) -> None:
-    tx.run(PLACE_EMPTIED, place=place)
+    tx.run(SQL.place_emptied, place=place)
 
 
 def _held(tx: Transaction, boot: str, held: Held) -> int | None:
-    row = tx.one(HOLD_FOR_EVIDENCE, boot=boot, job=held.job, epoch=held.epoch)
-    return None if row is None else int(row[0])
+    return tx.one(SQL.hold_for_evidence, into=int, boot=boot, job=held.job, epoch=held.epoch)
 
 
 def _check_room(tx: Transaction, held: Held, packed: Packed) -> None:
-    [(shown,)] = tx.all(SIZE_OF_EVIDENCE, job=held.job, epoch=held.epoch, name=packed.name)
+    [(shown,)] = tx.all(SQL.size_of_evidence, job=held.job, epoch=held.epoch, name=packed.name)
     room = max(JOB - int(shown), 0)
     if packed.size > room:
         raise NoRoom(room)
@@ -207,7 +199,7 @@ def _check_room(tx: Transaction, held: Held, packed: Packed) -> None:
 
 def _show(tx: Transaction, held: Held, packed: Packed) -> None:
     tx.run(
-        SHOW_EVIDENCE,
+        SQL.show_evidence,
         job=held.job,
         epoch=held.epoch,
         name=packed.name,
@@ -237,7 +229,3 @@ def _note(packed: Packed) -> str:
         f"cut to {packed.size:,} of {packed.cut_from:,} bytes: one piece has at most {PIECE:,},"
         f" all of a job {JOB:,}"
     )
-
-
-def _at(value: object) -> datetime:
-    return cast("datetime", moment(cast("datetime", value)))

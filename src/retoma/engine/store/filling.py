@@ -12,7 +12,6 @@ from typing import Any
 
 from retoma.db import DatabaseError, Transaction
 from retoma.engine.store.submit import (
-    PAYLOAD_HASHES,
     NewJob,
     Submission,
     in_batch,
@@ -22,29 +21,10 @@ from retoma.engine.store.submit import (
     submit_keyed_jobs,
     submit_limited_jobs,
 )
-from retoma.engine.store.verb import quoted, verb
+from retoma.engine.store.verb import SQL, quoted
 from retoma.words import say
 
 LEASE = 60.0  # seconds between two slices
-ACCEPT_FILLING = verb("accept_filling")
-BATCH_BY_KEY = verb("batch_by_key")
-BEGIN_FILLING = verb("begin_filling")
-COUNT_STAGED = verb("count_staged")
-DROP_SLICE = verb("drop_slice")
-END_FILLING = verb("end_filling")
-FILLING_ABOUT = verb("filling_about")
-FILLING_BY_KEY = verb("filling_by_key")
-FIRST_SLICE = verb("first_slice")
-HOLD_ACCEPTED = verb("hold_accepted")
-HOLD_FILLING = verb("hold_filling")
-LEFT_FILLINGS = verb("left_fillings")
-LOCK_KEYS = verb("lock_keys")
-SLICE_IS_THERE = verb("slice_is_there")
-STILL_MOVING = verb("still_moving")
-STAGED_KEYS = verb("staged_keys")
-STAGE_JOBS = verb("stage_jobs")
-TAKE_FILLING = verb("take_filling")
-TALLY_FILLING = verb("tally_filling")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +39,16 @@ class Begun:
 
 def begin(tx: Transaction, *, key: str, owner: str, submission: str) -> Begun:
     """Begin a submission under this key, where there is none."""
-    row = tx.one(FILLING_BY_KEY, key=key)
+    row = tx.one(SQL.filling_by_key, key=key)
     if row is not None:
         filling, batch, left, whose = row
         return Begun(filling, batch, left=bool(left), new=whose == owner and batch is None)
-    batch = tx.one(BATCH_BY_KEY, key=key)
+    batch = tx.one(SQL.batch_by_key, into=int, key=key)
     if batch is not None:
-        return Begun(batch=batch[0])
-    made = tx.one(BEGIN_FILLING, key=key, owner=owner, lease=LEASE, submission=submission)
-    return Begun() if made is None else Begun(made[0], new=True)
+        return Begun(batch=batch)
+    about = {"key": key, "owner": owner, "submission": submission}
+    made = tx.one(SQL.begin_filling, into=int, lease=LEASE, **about)
+    return Begun() if made is None else Begun(made, new=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +62,19 @@ class Slice:
 
 def stage(tx: Transaction, filling: int, owner: str, kind: str, part: Slice) -> None:
     """Add a slice, or nothing of it; the same slice again adds nothing."""
-    if tx.one(HOLD_FILLING, filling=filling, owner=owner, lease=LEASE) is None:
+    if tx.one(SQL.hold_filling, filling=filling, owner=owner, lease=LEASE) is None:
         raise DatabaseError(
             say("the submission was undone: nothing came in for {lease:g} s", lease=LEASE)
         )
-    if tx.one(SLICE_IS_THERE, filling=filling, slice=part.number) is not None:
+    if tx.one(SQL.slice_is_there, filling=filling, slice=part.number) is not None:
         return
     jobs = _new_keys(tx, filling, kind, part.jobs)
     if not jobs:
         return
     rows = f"[{','.join(map(_row, jobs))}]"
     about = {"filling": filling, "slice": part.number, "offset": part.offset, "kind": kind}
-    tx.run(STAGE_JOBS, **about, rows=rows)
-    tx.run(COUNT_STAGED, filling=filling, jobs=len(jobs))
+    tx.run(SQL.stage_jobs, **about, rows=rows)
+    tx.run(SQL.count_staged, filling=filling, jobs=len(jobs))
 
 
 def _new_keys(
@@ -102,7 +83,7 @@ def _new_keys(
     """Those whose key has not come in yet; a key with two payloads refuses the submission."""
     if not jobs or jobs[0].key is None:
         return jobs
-    tx.all(LOCK_KEYS, kind=kind)
+    tx.all(SQL.lock_keys, kind=kind)
     by_key: dict[str, NewJob] = {}
     for job in jobs:
         before = by_key.setdefault(str(job.key), job)
@@ -111,8 +92,8 @@ def _new_keys(
         )
     sent = {key: str(job.hash) for key, job in by_key.items()}
     keys = json.dumps(list(sent))
-    refuse_other_payloads(kind, sent, dict(tx.all(PAYLOAD_HASHES, kind=kind, keys=keys)))
-    for key, digest, whose in tx.all(STAGED_KEYS, kind=kind, keys=keys):
+    refuse_other_payloads(kind, sent, dict(tx.all(SQL.payload_hashes, kind=kind, keys=keys)))
+    for key, digest, whose in tx.all(SQL.staged_keys, kind=kind, keys=keys):
         refuse_other_payloads(kind, sent, {key: digest})
         if whose == filling:
             by_key.pop(key, None)
@@ -127,38 +108,41 @@ def _row(job: NewJob) -> str:
 
 def accept(tx: Transaction, filling: int, owner: str) -> tuple[int, bool]:
     """All its jobs have come in: make its batch. Its id, and False where its key has another already."""
-    row = tx.one(FILLING_ABOUT, filling=filling)
-    if row is not None and row[2] is not None:
-        return row[2], True  # the answer was lost
-    if row is None or tx.one(HOLD_FILLING, filling=filling, owner=owner, lease=LEASE) is None:
+    found = tx.one(SQL.filling_about, filling=filling) or (None, 0, None)
+    text, jobs, batch = found
+    if batch is not None:
+        return batch, True  # the answer was lost
+    if (
+        text is None
+        or tx.one(SQL.hold_filling, filling=filling, owner=owner, lease=LEASE) is None
+    ):
         raise DatabaseError(
             say("the submission was undone: nothing came in for {lease:g} s", lease=LEASE)
         )
-    text, jobs, _ = row
     about = json.loads(text)
     kind = about["submission"]["kind"]
     batch, opened = open_batch(tx, name=about["name"], key=about["key"], kind=kind)
     if opened:
-        tx.run(ACCEPT_FILLING, filling=filling, batch=batch, lease=LEASE)
-        tx.run(TALLY_FILLING, batch=batch, kind=kind, jobs=jobs)
+        tx.run(SQL.accept_filling, filling=filling, batch=batch, lease=LEASE)
+        tx.run(SQL.tally_filling, batch=batch, kind=kind, jobs=jobs)
     return batch, opened
 
 
 def move(tx: Transaction, filling: int) -> bool:
     """Move one slice of an accepted submission into its batch; whether there is more to move."""
-    held = tx.one(HOLD_ACCEPTED, filling=filling, lease=LEASE)
+    held = tx.one(SQL.hold_accepted, filling=filling, lease=LEASE)
     if held is None:
         return False
     text, batch = held
-    rows = tx.all(FIRST_SLICE, filling=filling)
+    rows = tx.all(SQL.first_slice, filling=filling)
     if not rows:
-        tx.run(END_FILLING, filling=filling)
+        tx.run(SQL.end_filling, filling=filling)
         return False
     about = in_batch(_submission(json.loads(text)["submission"]), batch)
     start = rows[0][1]
     jobs = [_job(*row[2:]) for row in rows]
-    tx.run(DROP_SLICE, filling=filling)
-    tx.run(TALLY_FILLING, batch=batch, kind=about.kind, jobs=-len(jobs))
+    tx.run(SQL.drop_slice, filling=filling)
+    tx.run(SQL.tally_filling, batch=batch, kind=about.kind, jobs=-len(jobs))
     if jobs[0].key is not None:
         submit_keyed_jobs(tx, about, jobs, start)
     elif any(job.limits for job in jobs):
@@ -170,22 +154,22 @@ def move(tx: Transaction, filling: int) -> bool:
 
 def still_moving(tx: Transaction, batch: int) -> bool:
     """Whether jobs of this batch are still to be moved into it."""
-    return tx.one(STILL_MOVING, batch=batch) is not None
+    return tx.one(SQL.still_moving, batch=batch) is not None
 
 
 def undo(tx: Transaction, filling: int, owner: str) -> bool:
     """Drop one slice of a submission that was not accepted; whether there is more to drop."""
-    if tx.one(TAKE_FILLING, filling=filling, owner=owner, lease=LEASE) is None:
+    if tx.one(SQL.take_filling, filling=filling, owner=owner, lease=LEASE) is None:
         return False
-    if tx.run(DROP_SLICE, filling=filling):
+    if tx.run(SQL.drop_slice, filling=filling):
         return True
-    tx.run(END_FILLING, filling=filling)
+    tx.run(SQL.end_filling, filling=filling)
     return False
 
 
 def left(tx: Transaction) -> list[tuple[int, bool]]:
     """Submissions that nobody is at work on, and whether each was accepted."""
-    return [(filling, batch is not None) for filling, batch in tx.all(LEFT_FILLINGS)]
+    return [(filling, batch is not None) for filling, batch in tx.all(SQL.left_fillings)]
 
 
 def described(about: Submission, *, name: str, key: str) -> str:

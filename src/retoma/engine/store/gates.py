@@ -12,24 +12,11 @@ from retoma.db import Call, Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.gates import Limit, batch_gate, limit_gate, own_key, parted
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
 
 BITE = 1_000  # jobs put back in one statement
 AFTER_COLON = ";"  # the next character: keys that begin "site:" lie before "site;"
-DECLARE_LIMITS = verb("declare_limits")
-DECLARE_LIMITS_PER = verb("declare_limits_per")
-GET_BATCH = verb("get_batch")
-LOCK_LIMITS = verb("lock_limits")
-OPEN_GATES = verb("open_gates")
-PAUSE_BATCH = verb("pause_batch")
-PAUSED_BATCHES = verb("paused_batches")
-PUT_BACK = verb("put_back")
-SET_ASIDE = verb("set_aside")
-SET_LIMIT = verb("set_limit")
-UNPAUSE_BATCH = verb("unpause_batch")
-UNSET_LIMIT = verb("unset_limit")
-USE_LIMITS = verb("use_limits")
 
 
 # — limits —
@@ -38,7 +25,7 @@ USE_LIMITS = verb("use_limits")
 def declaring(caps: Mapping[str, int]) -> Call:
     """These limits are there, and let so many run, unless a person said otherwise."""
     rows = [{"key": key, "cap": cap} for key, cap in sorted(caps.items())]
-    return Call(DECLARE_LIMITS, {"rows": json.dumps(rows)})
+    return Call(SQL.declare_limits, {"rows": json.dumps(rows)})
 
 
 def declare_kinds(tx: Transaction, limits: Iterable[tuple[str, Limit]]) -> None:
@@ -50,23 +37,26 @@ def declare_kinds(tx: Transaction, limits: Iterable[tuple[str, Limit]]) -> None:
         else:
             after = prefix[:-1] + AFTER_COLON
             params = {"first": prefix, "after": after, "cap": limit.cap}
-            call = Call(DECLARE_LIMITS_PER, params)
+            call = Call(SQL.declare_limits_per, params)
         tx.run(call.statement, **call.params)
 
 
 def set_limit(tx: Transaction, key: str, cap: int | None, *, actor: str) -> None:
     """A person's word, over the code's until it is taken back (None)."""
-    row = tx.one(UNSET_LIMIT, key=key) if cap is None else tx.one(SET_LIMIT, key=key, cap=cap)
-    if row is None:
+    if cap is None:
+        free = tx.one(SQL.unset_limit, into=int, key=key)
+    else:
+        free = tx.one(SQL.set_limit, into=int, key=key, cap=cap)
+    if free is None:
         raise NotFound(say("there is no limit {key}", key=key))
     tell(tx, actor=actor, verb="limit.set", subject=f"{key} {cap or 'as in the code'}")
-    put_back(tx, {limit_gate(key): row[0]})
+    put_back(tx, {limit_gate(key): free})
 
 
 def room_of(tx: Transaction, keys: Iterable[str]) -> dict[str, int]:
     """How many more may run under each key; nobody else changes that before we commit."""
     wanted = sorted(set(keys))
-    return dict(tx.all(LOCK_LIMITS, keys=json.dumps(wanted))) if wanted else {}
+    return dict(tx.all(SQL.lock_limits, keys=json.dumps(wanted))) if wanted else {}
 
 
 def use(tx: Transaction, limit_keys: Iterable[str | None]) -> None:
@@ -88,7 +78,7 @@ def _count(
     if not moved:
         return moved, {}
     rows = [{"key": key, "n": sign * n} for key, n in sorted(moved.items())]
-    return moved, dict(tx.all(USE_LIMITS, rows=json.dumps(rows)))
+    return moved, dict(tx.all(SQL.use_limits, rows=json.dumps(rows)))
 
 
 # — aside and back —
@@ -98,24 +88,24 @@ def paused_among(tx: Transaction, batches: Iterable[int | None]) -> frozenset[in
     wanted = sorted({batch for batch in batches if batch is not None})
     if not wanted:
         return frozenset()
-    return frozenset(id_ for (id_,) in tx.all(PAUSED_BATCHES, batches=json.dumps(wanted)))
+    return frozenset(tx.all(SQL.paused_batches, into=int, batches=json.dumps(wanted)))
 
 
 def set_aside(tx: Transaction, shut: Sequence[tuple[int, str]]) -> None:
     """Each of these waits behind its gate."""
     if shut:
         rows = [{"job": job, "gate": gate} for job, gate in shut]
-        tx.run(SET_ASIDE, rows=json.dumps(rows))
+        tx.run(SQL.set_aside, rows=json.dumps(rows))
 
 
 def open_gates(tx: Transaction) -> int:
     """Put back whatever has room, whoever forgot it; how many that were."""
-    return put_back(tx, dict(tx.all(OPEN_GATES, bite=BITE)))
+    return put_back(tx, dict(tx.all(SQL.open_gates, bite=BITE)))
 
 
 def any_gate_open(tx: Transaction) -> bool:
     """Whether that would put back something. Changes nothing."""
-    [rooms] = tx.finish(Call(OPEN_GATES, {"bite": BITE}))
+    [rooms] = tx.finish(Call(SQL.open_gates, {"bite": BITE}))
     return bool(rooms)
 
 
@@ -130,7 +120,7 @@ def put_back(tx: Transaction, room: Mapping[str, int]) -> int:
 
 def _putting_back(gate: str, n: int, *, offset: int = 0, step: int = 0) -> Call:
     params = {"gate": gate, "n": min(n, BITE), "offset": offset, "step": step}
-    return Call(PUT_BACK, params)
+    return Call(SQL.put_back, params)
 
 
 # — batches —
@@ -138,12 +128,12 @@ def _putting_back(gate: str, n: int, *, offset: int = 0, step: int = 0) -> Call:
 
 def pause_batch(tx: Transaction, batch: int, *, actor: str) -> bool:
     """Whether it went on until now."""
-    return _told(tx, tx.one(PAUSE_BATCH, batch=batch), batch, "batch.paused", actor)
+    return _told(tx, tx.one(SQL.pause_batch, batch=batch), batch, "batch.paused", actor)
 
 
 def unpause_batch(tx: Transaction, batch: int, *, actor: str) -> bool:
     """Whether it was paused until now. What was set aside is put back by `put_back_batch`."""
-    return _told(tx, tx.one(UNPAUSE_BATCH, batch=batch), batch, "batch.unpaused", actor)
+    return _told(tx, tx.one(SQL.unpause_batch, batch=batch), batch, "batch.unpaused", actor)
 
 
 def put_back_batch(tx: Transaction, batch: int, *, offset: int) -> int:
@@ -157,7 +147,7 @@ def put_back_batch(tx: Transaction, batch: int, *, offset: int) -> int:
 
 
 def batch_exists(tx: Transaction, batch: int) -> None:
-    if tx.one(GET_BATCH, batch=batch) is None:
+    if tx.one(SQL.get_batch, batch=batch) is None:
         raise NotFound(say("there is no batch {batch}", batch=batch))
 
 

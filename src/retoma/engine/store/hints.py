@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from retoma.db import Transaction
-from retoma.engine.store.claim import PROMOTE_JOBS
-from retoma.engine.store.verb import verb
-
-HINT_JOBS = verb("hint_jobs")
-LOOK_AT_JOB = verb("look_at_job")
-READY_IN_BATCH = verb("ready_in_batch")
+from retoma.engine.store.verb import SQL
 
 
 class Hint(NamedTuple):
@@ -39,20 +34,17 @@ def hint_jobs(
     Noted as hinted by this: whoever asks next is told of others.
     """
     named = json.dumps([{"queue": queue} for queue in queues])
-    tx.run(PROMOTE_JOBS, queues=named, slots=how.most)
+    tx.run(SQL.promote_jobs, queues=named, slots=how.most)
     asked = {"again": how.after, "young": how.young, "repeat": int(how.repeat)}
-    rows = tx.all(
-        HINT_JOBS, queues=named, knows=json.dumps(list(knows)), most=how.most, **asked
-    )
-    return [Hint._make(row) for row in rows]
+    known = json.dumps(list(knows))
+    return tx.all(SQL.hint_jobs, into=Hint, queues=named, knows=known, most=how.most, **asked)
 
 
 def ready_in_batch(tx: Transaction, batch: int, most: int) -> list[Hint]:
     """The first of a batch that may be claimed now."""
-    return [Hint._make(row) for row in tx.all(READY_IN_BATCH, batch=batch, most=most)]
+    return tx.all(SQL.ready_in_batch, into=Hint, batch=batch, most=most)
 
 
 def is_ready(tx: Transaction, hint: Hint) -> bool | None:
     """Whether it stands in line; None where there is no such job in that queue."""
-    row = tx.one(LOOK_AT_JOB, job=hint.job, queue=hint.queue)
-    return None if row is None else bool(row[0])
+    return tx.one(SQL.look_at_job, into=bool, job=hint.job, queue=hint.queue)

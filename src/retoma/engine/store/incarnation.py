@@ -5,11 +5,7 @@ from dataclasses import dataclass
 from retoma.db import Transaction
 from retoma.engine.store.rows import tell
 from retoma.engine.store.runners import take_back
-from retoma.engine.store.verb import verb
-
-LEAVE_RUNNERS = verb("leave_runners")
-NAME_INCARNATION = verb("name_incarnation")
-SKIP_IDS = verb("skip_ids")
+from retoma.engine.store.verb import SQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +22,9 @@ def reopen(
     """Cursors of before are strange from now on, boots of before are over, and what they held
     waits again: their end is not held against it, so nothing is buried for having been restored.
     `skip`: how many jobs there may have been that this database knows nothing of."""
-    tx.run(NAME_INCARNATION, id=incarnation)
-    tx.all(SKIP_IDS, skip=skip)
-    gone = tx.all(LEAVE_RUNNERS)
+    tx.run(SQL.name_incarnation, id=incarnation)
+    tx.all(SQL.skip_ids, skip=skip)
+    gone = tx.all(SQL.leave_runners)
     for boot, name in gone:
         tell(tx, actor=actor, verb="runner.gone", subject=f"{name} {boot}")
     jobs = 0

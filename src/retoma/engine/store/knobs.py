@@ -1,21 +1,14 @@
 """What people have set of the knobs; each change is told in the audit log with what was there."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from retoma.codec import decode, encode
 from retoma.db import Transaction, moment
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.rules.live_settings import Declared, Knob, KnobSeen, Override, Source
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
-
-GET_KNOB = verb("get_knob")
-LIST_KNOBS = verb("list_knobs")
-LOCK_KNOBS = verb("lock_knobs")
-SET_KNOB = verb("set_knob")
-UNSET_KNOB = verb("unset_knob")
+from retoma.engine.store.verb import SQL
 
 
 def value(tx: Transaction, declared: Declared, name: str) -> Any:
@@ -27,13 +20,13 @@ def seen(tx: Transaction, declared: Declared, name: str) -> KnobSeen:
     knob = declared.of(name)
     if name in declared.fixed:
         return _stands(knob, declared.fixed, None)
-    row = tx.one(GET_KNOB, name=name)
+    row = tx.one(SQL.get_knob, name=name)
     return _stands(knob, {}, None if row is None else _override(*row))
 
 
 def list_knobs(tx: Transaction, declared: Declared) -> list[KnobSeen]:
     """All that this process knows, as they were told."""
-    found = {name: _override(*rest) for name, *rest in tx.all(LIST_KNOBS)}
+    found = {name: _override(*rest) for name, *rest in tx.all(SQL.list_knobs)}
     return [_stands(each, declared.fixed, found.get(each.name)) for each in declared]
 
 
@@ -48,7 +41,7 @@ def set_knob(
     read = declared.free(name).read(given)
     before = _held(tx, declared)
     declared.rule(name, {**before, name: read})
-    tx.run(SET_KNOB, name=name, value=encode(read), actor=actor)
+    tx.run(SQL.set_knob, name=name, value=encode(read), actor=actor)
     _tell(tx, "knob.set", name, {"from": before[name], "to": read}, actor)
     return seen(tx, declared, name)
 
@@ -58,19 +51,19 @@ def reset_knob(tx: Transaction, declared: Declared, name: str, *, actor: str) ->
     knob = declared.free(name)
     before = _held(tx, declared)
     declared.rule(name, {**before, name: knob.default})
-    if tx.run(UNSET_KNOB, name=name):
+    if tx.run(SQL.unset_knob, name=name):
         _tell(tx, "knob.reset", name, {"from": before[name], "to": knob.default}, actor)
     return seen(tx, declared, name)
 
 
 def _held(tx: Transaction, declared: Declared) -> dict[str, Any]:
     """What they are, while nobody else may change them: some only go together."""
-    tx.all(LOCK_KNOBS)
+    tx.all(SQL.lock_knobs)
     return values(tx, declared)
 
 
 def _override(text: str, changed_at: Any, changed_by: str) -> Override:
-    return Override(text, cast("datetime", moment(changed_at)), changed_by)
+    return Override(text, moment(changed_at), changed_by)
 
 
 def _stands(knob: Knob, fixed: Mapping[str, Any], override: Override | None) -> KnobSeen:

@@ -3,13 +3,10 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from retoma.db import Call, Transaction, moment
+from retoma.db import Call, Transaction, seconds_between
 from retoma.engine.ports import Process
-from retoma.engine.store.verb import verb
-
-LOOK_AROUND = verb("look_around")
+from retoma.engine.store.verb import SQL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +47,9 @@ def look_around(
         "knows": json.dumps(list(knows)),
         "duties": json.dumps(list(duties)),
     }
-    [[row]] = tx.finish(Call(LOOK_AROUND, asked))
+    [[row]] = tx.finish(Call(SQL.look_around, asked))
     waiting, aside, cancels, left_over, duty_free, held, beside, *times, pauses, now = row
-    due, lease_ends, fold, schedule = (_seconds(at, now) for at in times)
+    due, lease_ends, fold, schedule = (seconds_between(now, at) for at in times)
     return Around(
         waiting=bool(waiting),
         aside=bool(aside),
@@ -66,8 +63,3 @@ def look_around(
         duties={"fold": fold, "schedule": schedule},
         pauses=pauses,
     )
-
-
-def _seconds(at: Any, now: Any) -> float | None:
-    then, told = moment(at), moment(now)
-    return None if then is None or told is None else (then - told).total_seconds()

@@ -6,19 +6,10 @@ from retoma.engine.rules.errors import BadInput, IllegalMove
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.job import HANDLE, REMOTE, Job
 from retoma.engine.rules.states import ParkReason, State, StepState
-from retoma.engine.store.bulk import TALLY_MOVE, Picked, skip_jobs, stop_remote
+from retoma.engine.store.bulk import Picked, skip_jobs, stop_remote
 from retoma.engine.store.rows import append_event, get_job
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
-
-AGAIN = verb("again")
-CANCEL_JOB = verb("cancel_job")
-DISCARD_JOB = verb("discard_job")
-NEXT_EVENT = verb("next_event")
-REQUEST_CANCEL = verb("request_cancel")
-SAY_OF_STEP = verb("say_of_step")
-UNKNOWN_STEPS = verb("unknown_steps")
-UNPARK = verb("unpark")
 
 
 def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
@@ -27,13 +18,13 @@ def cancel_job(tx: Transaction, job: int, *, actor: str) -> State:
     A job that waits for remote work waits on until a runner has had that stopped.
     """
     for was in (State.WAITING, State.PARKED):
-        row = tx.one(CANCEL_JOB, job=job, was=was)
+        row = tx.one(SQL.cancel_job, job=job, was=was)
         if row is not None:
             _moved(tx, row, was, State.CANCELED, EventType.CANCELED, actor)
             return State.CANCELED
     if stop_remote(tx, job, actor=actor):
         return State.WAITING
-    row = tx.one(REQUEST_CANCEL, job=job)
+    row = tx.one(SQL.request_cancel, job=job)
     if row is not None:
         seq, epoch, runner = row
         append_event(tx, job, seq, EventType.CANCEL_REQUESTED, actor, None, epoch=epoch)
@@ -74,7 +65,7 @@ def again(
                 state=found.state,
             )
         )
-    if fresh and tx.one(UNKNOWN_STEPS, job=job) is not None:
+    if fresh and tx.one(SQL.unknown_steps, job=job) is not None:
         raise IllegalMove(
             say(
                 "job {job} has work that nobody has seen end: starting afresh would do it twice;"
@@ -82,7 +73,9 @@ def again(
                 job=job,
             )
         )
-    row = tx.one(AGAIN, job=job, was=found.state, generation=found.generation, fresh=int(fresh))
+    row = tx.one(
+        SQL.again, job=job, was=found.state, generation=found.generation, fresh=int(fresh)
+    )
     if row is None:
         raise IllegalMove(
             say("job {job} was moved by somebody else meanwhile: look again", job=job)
@@ -94,7 +87,7 @@ def again(
 
 def unpark(tx: Transaction, job: int, *, actor: str) -> Job:
     """A parked job waits its turn again, in the same generation."""
-    row = tx.one(UNPARK, job=job)
+    row = tx.one(SQL.unpark, job=job)
     if row is None:
         raise IllegalMove(
             say("job {job} is {state}, not parked", job=job, state=get_job(tx, job).state)
@@ -121,7 +114,7 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
         raise IllegalMove(
             say("job {job} does not wait for somebody to say what became of its work", job=job)
         )
-    step = tx.one(UNKNOWN_STEPS, job=job)
+    step = tx.one(SQL.unknown_steps, job=job)
     if step is None:
         raise IllegalMove(say("job {job} has begun nothing that nobody has seen end", job=job))
     name, version, key, was, _ = step
@@ -132,7 +125,7 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
     told = encode({"step": name, "key": key, "said_by": actor})
     if (
         tx.one(
-            SAY_OF_STEP,
+            SQL.say_of_step,
             job=job,
             name=name,
             version=version,
@@ -146,7 +139,7 @@ def _said(tx: Transaction, job: int, value: str | None, actor: str) -> Job:
         raise IllegalMove(
             say("job {job} was moved by somebody else meanwhile: look again", job=job)
         )
-    [(seq,)] = tx.all(NEXT_EVENT, job=job)
+    [(seq,)] = tx.all(SQL.next_event, job=job)
     append_event(tx, job, seq, EventType(f"step_{state}"), actor, told)
     return unpark(tx, job, actor=actor)
 
@@ -181,14 +174,14 @@ def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
     if not skip_jobs(tx, picked, 0, was=found.state, why=why, actor=actor):
         if (
             found.state is State.WAITING
-            and (step := tx.one(UNKNOWN_STEPS, job=job)) is not None
+            and (step := tx.one(SQL.unknown_steps, into=str, job=job)) is not None
         ):
             raise IllegalMove(
                 say(
                     "job {job} cannot be skipped: nobody has seen step {step} end. Its next attempt finds"
                     " out; `cancel` stops remote work first",
                     job=job,
-                    step=step[0],
+                    step=step,
                 )
             )
         raise IllegalMove(
@@ -199,10 +192,10 @@ def skip_job(tx: Transaction, job: int, why: str, *, actor: str) -> Job:
 
 def discard_job(tx: Transaction, job: int, why: str | None, *, actor: str) -> Job:
     """Put a dead letter away: off the list, still dead. Put away already: the same answer again."""
-    row = tx.one(DISCARD_JOB, job=job)
-    if row is not None:
+    seq = tx.one(SQL.discard_job, into=int, job=job)
+    if seq is not None:
         details = None if why is None else encode({"why": why})
-        append_event(tx, job, row[0], EventType.DISCARDED, actor, details)
+        append_event(tx, job, seq, EventType.DISCARDED, actor, details)
     found = get_job(tx, job)
     if found.state is not State.DEAD:
         raise IllegalMove(
@@ -228,4 +221,4 @@ def _moved(
     job, seq, batch, kind = row
     append_event(tx, job, seq, event, actor, None)
     at_stake = code if State.DEAD in (was, to) else None
-    tx.run(TALLY_MOVE, batch=batch, kind=kind, was=was, to=to, code=at_stake, n=1)
+    tx.run(SQL.tally_move, batch=batch, kind=kind, was=was, to=to, code=at_stake, n=1)

@@ -17,9 +17,7 @@ from retoma.engine.store.bulk import (
     skip_jobs,
     unpark_jobs,
 )
-from retoma.engine.store.verb import verb
-
-PICK_JOBS = verb("pick_jobs")
+from retoma.engine.store.verb import SQL
 
 
 class Verb(StrEnum):
@@ -69,13 +67,14 @@ class Ordered(NamedTuple):
 def order_jobs(tx: Transaction, command: Command, ids: Iterable[int], offset: int) -> Ordered:
     """Move those of them that the verb can move; each with its event, all of them tallied."""
     wanted = sorted(set(ids))
-    rows = tx.all(PICK_JOBS, jobs=json.dumps(dict.fromkeys(wanted, 1)), since=command.since)
-    standing = {row[0]: State(row[5]) for row in rows}
+    rows = tx.all(SQL.pick_jobs, jobs=json.dumps(dict.fromkeys(wanted, 1)), since=command.since)
+    picked = {Picked(*about): State(state) for *about, state in rows}
+    standing = {each.id: state for each, state in picked.items()}
     moved = 0
     for was in sorted(MOVABLE[command.verb]):
-        picked = [Picked(*row[:5]) for row in rows if row[5] == was]
-        if picked:
-            moved += _move(tx, command, was, picked, offset + moved)
+        those = [each for each, state in picked.items() if state is was]
+        if those:
+            moved += _move(tx, command, was, those, offset + moved)
     left = [
         Left(job, standing.get(job))
         for job in wanted

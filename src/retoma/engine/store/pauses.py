@@ -8,25 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from retoma.codec import encode
-from retoma.db import Row, Transaction, moment
+from retoma.db import Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import Said, say
 
 TOPIC = "pauses"  # what rings when they change
-CHANGE_PAUSES = verb("change_pauses")
-CLAIMS_UNDER_WAY = verb("claims_under_way")
-DECLARE_KIND = verb("declare_kind")
-HOLDING_PAUSE = verb("holding_pause")
-KNOWN_PAUSES = verb("known_pauses")
-LIST_KINDS = verb("list_kinds")
-LIST_PAUSES = verb("list_pauses")
-PAUSE = verb("pause")
-RESUME = verb("resume")
 
 
 class Scope(StrEnum):
@@ -88,7 +79,7 @@ class Known:
 
 def known(tx: Transaction) -> Known:
     """As it stands now."""
-    rows = tx.all(KNOWN_PAUSES)
+    rows = tx.all(SQL.known_pauses)
     return Known(
         rows[0][0],
         frozenset(name for _, what, name in rows if what == Scope.QUEUE),
@@ -102,7 +93,7 @@ def pause(
 ) -> tuple[Pause, bool]:
     """How it is paused now, and whether it went on until now; who paused it first stays."""
     _must_be_known(tx, scope, name)
-    new = tx.one(PAUSE, scope=scope, name=name, actor=actor, why=why) is not None
+    new = tx.one(SQL.pause, scope=scope, name=name, actor=actor, why=why) is not None
     if new:
         details = None if why is None else encode({"why": why})
         _changed(tx, f"{scope}.paused", name, actor, details)
@@ -115,7 +106,7 @@ def pause(
 
 def resume(tx: Transaction, scope: Scope, name: str, *, actor: str) -> bool:
     """Whether it was paused until now."""
-    was_paused = tx.one(RESUME, scope=scope, name=name) is not None
+    was_paused = tx.one(SQL.resume, scope=scope, name=name) is not None
     if was_paused:
         _changed(tx, f"{scope}.resumed", name, actor)
     else:
@@ -124,22 +115,21 @@ def resume(tx: Transaction, scope: Scope, name: str, *, actor: str) -> bool:
 
 
 def list_pauses(tx: Transaction) -> list[Pause]:
-    return [_pause(row) for row in tx.all(LIST_PAUSES)]
+    return tx.all(SQL.list_pauses, into=Pause)
 
 
 def holding(tx: Transaction, kind: str, queue: str) -> Pause | None:
     """The pause that holds such a job; of several the first."""
-    row = tx.one(HOLDING_PAUSE, kind=kind, queue=queue)
-    return None if row is None else _pause(row)
+    return tx.one(SQL.holding_pause, into=Pause, kind=kind, queue=queue)
 
 
 def claims_under_way(tx: Transaction) -> frozenset[str]:
     """Transactions that may claim without having seen what is committed now."""
-    return frozenset(each for (each,) in tx.all(CLAIMS_UNDER_WAY))
+    return frozenset(tx.all(SQL.claims_under_way, into=str))
 
 
 def belongings(tx: Transaction) -> list[Belongs]:
-    return [Belongs._make(row) for row in tx.all(LIST_KINDS)]
+    return tx.all(SQL.list_kinds, into=Belongs)
 
 
 def declare(tx: Transaction, kinds: Iterable[Belongs]) -> None:
@@ -147,7 +137,7 @@ def declare(tx: Transaction, kinds: Iterable[Belongs]) -> None:
     before = set(belongings(tx))
     new = sorted(set(kinds) - before)
     for each in new:
-        tx.run(DECLARE_KIND, name=each.kind, application=each.application, queue=each.queue)
+        tx.run(SQL.declare_kind, name=each.kind, application=each.application, queue=each.queue)
     if new and any(each.scope is Scope.APPLICATION for each in list_pauses(tx)):
         _ring(tx)
 
@@ -173,11 +163,5 @@ def _changed(
 
 
 def _ring(tx: Transaction) -> None:
-    tx.run(CHANGE_PAUSES)
+    tx.run(SQL.change_pauses)
     tx.ring(TOPIC)
-
-
-def _pause(row: Row) -> Pause:
-    scope, name, since, actor, why = cast("tuple[str, str, Any, str, str | None]", tuple(row))
-    at = cast("datetime", moment(since))
-    return Pause(scope=Scope(scope), name=name, since=at, actor=actor, why=why)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from retoma.codec import encode
-from retoma.db import Call, Row, Transaction, moment
+from retoma.db import Call, Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.gates import POOL, Met, pool_gate
@@ -19,29 +19,9 @@ from retoma.engine.rules.job import Claim, Held, Item, Scope
 from retoma.engine.rules.pool_items import Free, Freeing, Taking, deal
 from retoma.engine.store.gates import BITE, put_back
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import quoted, verb
+from retoma.engine.store.verb import SQL, quoted
 from retoma.words import say
 
-COUNT_FREE = verb("count_free")
-DECLARE_FREE = verb("declare_free")
-END_HOLDS = verb("end_holds")
-FREE_THINGS = verb("free_things")
-GET_POOL = verb("get_pool")
-HELD_THINGS = verb("held_things")
-HOLD_THINGS = verb("hold_things")
-LET_GO = verb("let_go")
-LIST_ITEMS = verb("list_items")
-LIST_POOLS = verb("list_pools")
-LOCK_POOLS = verb("lock_pools")
-MAY_HOLD = verb("may_hold")
-NAMED_ITEMS = verb("named_items")
-OVER_HOLDS = verb("over_holds")
-PUT_ITEMS = verb("put_items")
-PUT_POOL = verb("put_pool")
-SWITCH_ITEMS = verb("switch_items")
-SWITCH_OFF_FAILING = verb("switch_off_failing")
-TELL_ALL = verb("tell_all")
-TELL_HOLDS = verb("tell_holds")
 NAMED = 10  # names in a message
 EVERY = 1_000_000_000  # things of one pool, for whoever wants no pages
 
@@ -92,7 +72,7 @@ class PoolSeen:
 def put_pool(tx: Transaction, name: str, rules: PoolRules, *, actor: str) -> None:
     """It is there, with these rules; told where that is new."""
     changed = tx.one(
-        PUT_POOL,
+        SQL.put_pool,
         name=name,
         pick=rules.pick,
         use_cap=rules.use_cap,
@@ -114,7 +94,7 @@ def put_items(
         f'{{"name":{quoted(name)},"value":{value},"vendor":{quoted(vendor)}}}'
         for name, value, vendor in items
     )
-    changed = [name for (name,) in tx.all(PUT_ITEMS, pool=pool, rows=f"[{rows}]")]
+    changed = tx.all(SQL.put_items, into=str, pool=pool, rows=f"[{rows}]")
     _tell_all(tx, actor, "pool.filled", pool, changed)
     let_in(tx, {pool: BITE})
 
@@ -124,7 +104,7 @@ def switch(
 ) -> None:
     """By hand, one or many; all of them or none. Those that were not so already are told."""
     _known(tx, pool)
-    found = tx.all(NAMED_ITEMS, pool=pool, names=json.dumps(list(names)))
+    found = tx.all(SQL.named_items, pool=pool, names=json.dumps(list(names)))
     missing = sorted(set(names) - {name for _, name, _, _ in found})
     if missing:
         raise NotFound(
@@ -138,14 +118,14 @@ def switch(
     others = {id_: name for id_, name, *now in found if now != [state, reason]}
     if not others:
         return
-    tx.run(SWITCH_ITEMS, items=json.dumps([*others]), state=state, reason=reason)
+    tx.run(SQL.switch_items, items=json.dumps([*others]), state=state, reason=reason)
     _tell_all(tx, actor, f"pool.switched_{state}", pool, others.values(), reason)
     let_in(tx, {pool: BITE})
 
 
 def declare_free(tx: Transaction, pool: str, name: str, *, actor: str) -> None:
     """A person has seen the use of a thing end."""
-    row = tx.one(DECLARE_FREE, pool=pool, name=name)
+    row = tx.one(SQL.declare_free, pool=pool, name=name)
     if row is None:
         raise NotFound(say("nobody holds {name!r} of the pool {pool}", name=name, pool=pool))
     tell(tx, actor=actor, verb="pool.declared_free", subject=f"{pool}/{name}")
@@ -164,7 +144,7 @@ def _tell_all(
     details = None if reason is None else encode({"reason": reason})
     if subjects:
         told = {"actor": actor, "verb": verb, "details": details}
-        tx.run(TELL_ALL, subjects=json.dumps(subjects), **told)
+        tx.run(SQL.tell_all, subjects=json.dumps(subjects), **told)
 
 
 # — what runners do, many at a time —
@@ -173,7 +153,7 @@ def _tell_all(
 def may_hold(boot: str, takings: Sequence[Taking]) -> Call:
     """Which of those who want a thing this runner still has: (job, epoch)."""
     rows = [{"job": job, "epoch": epoch} for job, epoch in {t.held for t in takings}]
-    return Call(MAY_HOLD, {"boot": boot, "rows": json.dumps(rows)})
+    return Call(SQL.may_hold, {"boot": boot, "rows": json.dumps(rows)})
 
 
 def letting_go(boot: str, frees: Sequence[Freeing]) -> Call:
@@ -185,9 +165,9 @@ def let_go(tx: Transaction, boot: str, frees: Sequence[Freeing]) -> set[int]:
     """Free what is still held by those who say so; what was. Whoever waits is let in by `let_in`."""
     failed = sorted({each.item.pool for each in frees if each.worked is False})
     if failed:
-        tx.run(LOCK_POOLS, pools=json.dumps(failed))
+        tx.run(SQL.lock_pools, pools=json.dumps(failed))
     rows = {each.item.id: each for each in reversed(frees)}
-    freed = tx.all(LET_GO, rows=json.dumps([_freeing(each) for each in rows.values()]))
+    freed = tx.all(SQL.let_go, rows=json.dumps([_freeing(each) for each in rows.values()]))
     for id_, failing in freed:
         if failing and rows[id_].worked is False:
             _switch_off(tx, boot, rows[id_].item)
@@ -287,7 +267,7 @@ def held_things(tx: Transaction, held: Iterable[Held]) -> dict[int, list[Item]]:
     """What these jobs hold, by their ids."""
     rows = json.dumps([{"job": job, "epoch": epoch} for job, epoch in held])
     found: dict[int, list[Item]] = {}
-    for job, id_, pool, name, value, scope in tx.all(HELD_THINGS, rows=rows):
+    for job, id_, pool, name, value, scope in tx.all(SQL.held_things, rows=rows):
         found.setdefault(job, []).append(Item(id_, pool, name, value, Scope(scope)))
     return found
 
@@ -318,7 +298,7 @@ def taken_already(tx: Transaction, takings: Sequence[Taking]) -> dict[Taking, It
 def let_in(tx: Transaction, pools: Mapping[str, int]) -> int:
     """Put back so many of those who wait for these pools, at most as find something there."""
     gates = {pool: pool_gate(pool) for pool in sorted(pools)}
-    calls = [Call(COUNT_FREE, {"pool": pool, "gate": gate}) for pool, gate in gates.items()]
+    calls = [Call(SQL.count_free, {"pool": pool, "gate": gate}) for pool, gate in gates.items()]
     free = [n for [(n,)] in tx.together(calls)]
     rooms = zip(gates.items(), free, strict=True)
     return put_back(tx, {gate: min(n, pools[pool]) for (pool, gate), n in rooms})
@@ -371,7 +351,7 @@ def free_things(
     """Of each pool so many that nobody holds, as far as there are; nobody else gets them now."""
     pools = sorted(wanted)
     calls = [
-        Call(FREE_THINGS, {"pool": pool, "n": n, "dice": dice})
+        Call(SQL.free_things, {"pool": pool, "n": n, "dice": dice})
         for pool in pools
         for n, dice in [wanted[pool]]
     ]
@@ -388,10 +368,8 @@ def free_things(
 
 def _over(tx: Transaction, pool: str, n: int) -> list[Free]:
     """Things of those who died with them: locked first, and looked at again under the lock."""
-    seem = [id_ for (id_,) in tx.all(OVER_HOLDS, pool=pool, n=n)]
-    if not seem:
-        return []
-    return [Free(*row) for row in tx.all(END_HOLDS, items=json.dumps(seem))]
+    seem = tx.all(SQL.over_holds, into=int, pool=pool, n=n)
+    return tx.all(SQL.end_holds, into=Free, items=json.dumps(seem)) if seem else []
 
 
 def _given(taking: Taking, dealt: Mapping[Taking, Free | None]) -> Item | None:
@@ -416,7 +394,7 @@ def _hold(tx: Transaction, boot: str, given: Mapping[Taking, Item]) -> dict[Taki
         }
         for taking, item in given.items()
     ]
-    held = {id_ for (id_,) in tx.all(HOLD_THINGS, rows=json.dumps(rows))}
+    held = {*tx.all(SQL.hold_things, into=int, rows=json.dumps(rows))}
     got = {taking: item for taking, item in given.items() if item.id in held}
     told = _telling(boot, EventType.HELD, ((t.held, item) for t, item in got.items()))
     tx.run(told.statement, **told.params)
@@ -433,7 +411,7 @@ def _telling(boot: str, event: EventType, holds: Iterable[tuple[Held, Item]]) ->
         f'{{"job":{held.job},"epoch":{held.epoch},"n":{len(told)},"told":[{",".join(told)}]}}'
         for held, told in by_job.items()
     )
-    return Call(TELL_HOLDS, {"boot": boot, "type": event, "rows": f"[{rows}]"})
+    return Call(SQL.tell_holds, {"boot": boot, "type": event, "rows": f"[{rows}]"})
 
 
 def _freeing(each: Freeing) -> dict[str, object]:
@@ -449,7 +427,7 @@ def _freeing(each: Freeing) -> dict[str, object]:
 
 
 def _switch_off(tx: Transaction, boot: str, item: Item) -> None:
-    if tx.one(SWITCH_OFF_FAILING, item=item.id) is not None:
+    if tx.one(SQL.switch_off_failing, item=item.id) is not None:
         subject = f"{item.pool}/{item.name}"
         tell(tx, actor=boot, verb="pool.switched_off", subject=subject)
 
@@ -458,7 +436,7 @@ def _unknown(tx: Transaction, pools: Iterable[str]) -> dict[str, NotFound]:
     return {
         pool: NotFound(say("there is no pool {pool!r}", pool=pool))
         for pool in sorted(pools)
-        if tx.one(GET_POOL, pool=pool) is None
+        if tx.one(SQL.get_pool, pool=pool) is None
     }
 
 
@@ -478,7 +456,9 @@ def list_pools(tx: Transaction) -> list[PoolSeen]:
             ),
             *counted,
         )
-        for name, pick, use_cap, cool_down, off_after, healthy, *counted in tx.all(LIST_POOLS)
+        for name, pick, use_cap, cool_down, off_after, healthy, *counted in tx.all(
+            SQL.list_pools
+        )
     ]
 
 
@@ -487,28 +467,9 @@ def list_items(
 ) -> list[ItemSeen]:
     """By name, those after one."""
     _known(tx, pool)
-    found = tx.all(LIST_ITEMS, pool=pool, after=after, most=limit)
-    return [_item_seen(row) for row in found]
-
-
-def _item_seen(row: Row) -> ItemSeen:
-    name, value, vendor, state, reason, uses, failures, score, ready, used, job, scope = row
-    return ItemSeen(
-        name=name,
-        value=value,
-        vendor=vendor,
-        state=state,
-        reason=reason,
-        uses=uses,
-        failures=failures,
-        score=score,
-        ready_at=moment(ready),
-        used_at=moment(used),
-        job=job,
-        scope=scope,
-    )
+    return tx.all(SQL.list_items, into=ItemSeen, pool=pool, after=after, most=limit)
 
 
 def _known(tx: Transaction, pool: str) -> None:
-    if tx.one(GET_POOL, pool=pool) is None:
+    if tx.one(SQL.get_pool, pool=pool) is None:
         raise NotFound(say("there is no pool {pool!r}", pool=pool))

@@ -4,19 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import cast
 
-from retoma.db import Row, Transaction, moment
-from retoma.engine.rules.money import Currency
+from retoma.db import Transaction
 from retoma.engine.rules.price import Key, Price, began, in_force, shipped
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
-
-FIND_EXCHANGE = verb("find_exchange")
-FIND_PRICES = verb("find_prices")
-LIST_PRICES = verb("list_prices")
-PUT_EXCHANGE = verb("put_exchange")
-PUT_PRICE = verb("put_price")
+from retoma.engine.store.verb import SQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +23,15 @@ class Exchange:
 def prices_of(tx: Transaction, providers: Iterable[str]) -> dict[Key, Price]:
     """What their units cost now. An operator's word comes before the shipped list."""
     wanted = sorted(set(providers) - {""})
-    set_ = [_price(row) for each in wanted for row in tx.all(FIND_PRICES, provider=each)]
+    set_ = [
+        price for each in wanted for price in tx.all(SQL.find_prices, into=Price, provider=each)
+    ]
     return in_force([*shipped(), *set_])
 
 
 def list_prices(tx: Transaction) -> list[Price]:
     """The shipped ones, and those that somebody has set, also for later."""
-    set_ = [_price(row) for row in tx.all(LIST_PRICES)]
+    set_ = tx.all(SQL.list_prices, into=Price)
     return sorted(
         [*shipped(), *set_],
         key=lambda each: (each.provider, each.model, each.unit, began(each)),
@@ -49,7 +43,7 @@ def put_prices(tx: Transaction, prices: Iterable[Price], *, actor: str) -> int:
     listed = list(prices)
     for price in listed:
         tx.run(
-            PUT_PRICE,
+            SQL.put_price,
             provider=price.provider,
             model=price.model,
             unit=price.unit,
@@ -72,27 +66,10 @@ def put_exchange(
     tx: Transaction, brl_per_usd: Decimal, since: datetime | None, *, actor: str
 ) -> None:
     told = format(brl_per_usd, "f")
-    tx.run(PUT_EXCHANGE, brl_per_usd=told, since=since, actor=actor)
+    tx.run(SQL.put_exchange, brl_per_usd=told, since=since, actor=actor)
     tell(tx, actor=actor, verb="exchange.set", subject=f"1 USD is {told} BRL")
 
 
 def exchange(tx: Transaction) -> Exchange | None:
     """As it is now; None: nobody has said."""
-    row = tx.one(FIND_EXCHANGE)
-    if row is None:
-        return None
-    return Exchange(Decimal(row[0]), cast("datetime", moment(row[1])), row[2])
-
-
-def _price(row: Row) -> Price:
-    provider, model, unit, amount, currency, per, since, actor = row
-    return Price(
-        provider=provider,
-        model=model,
-        unit=unit,
-        amount=Decimal(amount),
-        currency=Currency(currency),
-        per=per,
-        since=cast("datetime", moment(since)),
-        by=actor,
-    )
+    return tx.one(SQL.find_exchange, into=Exchange)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from retoma.db import Transaction, moment
+from retoma.db import Transaction
 from retoma.engine.rules.adaptive_rate import (
     START,
     Observed,
@@ -15,16 +15,9 @@ from retoma.engine.rules.adaptive_rate import (
 )
 from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
 
-ADAPT_RATE = verb("adapt_rate")
-ADOPT_RATE = verb("adopt_rate")
-COUNT_TOKENS = verb("count_tokens")
-LIST_RATES = verb("list_rates")
-PAUSE_RATE = verb("pause_rate")
-PUT_RATE = verb("put_rate")
-SPEND_TOKENS = verb("spend_tokens")
 AHEAD = 0.1  # seconds' worth that one runner reserves at once, and for as long
 SHARE = 0.25  # of the burst that is reserved at most
 MOST = 1e6  # calls at once under a rate that nobody has set: what a call may cost at most
@@ -90,7 +83,7 @@ class _Bucket:
 
 
 def put_rate(tx: Transaction, key: str, rate: float, burst: float, *, actor: str) -> None:
-    tx.run(PUT_RATE, key=key, rate=rate, burst=burst)
+    tx.run(SQL.put_rate, key=key, rate=rate, burst=burst)
     tell(tx, actor=actor, verb="rate.set", subject=f"{key}: {rate:g}/s, burst {burst:g}")
 
 
@@ -127,7 +120,7 @@ def reserve(
     granted = min(int(have), wanted + max(int(more), 0))
     state = bucket.state
     if seen is None:
-        tx.run(SPEND_TOKENS, key=key, left=have - granted, counted=bucket.counted)
+        tx.run(SQL.spend_tokens, key=key, left=have - granted, counted=bucket.counted)
     else:
         state = _adapted(tx, key, bucket, seen, have - granted, wanted > have, actor)
     wait = bucket.pause + max(wanted - have, 0.0) / state.rate
@@ -145,23 +138,30 @@ def report(
     pause = refusals.asked
     if pause is None and refused:
         pause = pause_after(state, None)
-    tx.run(PAUSE_RATE, key=key, refused=refusals.n, pause=pause or 0.0)
+    tx.run(SQL.pause_rate, key=key, refused=refusals.n, pause=pause or 0.0)
     if pause is not None and pause >= LONG_PAUSE > bucket.pause:
         tell(tx, actor=actor, verb="rate.paused", subject=f"{key}: {pause:g} s")
     return Grant(0, max(pause or 0.0, bucket.pause), 0.0, state.cuts)
 
 
 def list_rates(tx: Transaction) -> list[RateSeen]:
-    return [_rate_seen(*row) for row in tx.all(LIST_RATES)]
+    return [_with_burst(seen) for seen in tx.all(SQL.list_rates, into=RateSeen)]
 
 
 def _locked(tx: Transaction, key: str, *, adopt: bool) -> _Bucket:
-    row = tx.one(COUNT_TOKENS, key=key)
-    if adopt and (row is None or not row[5]):
-        tx.run(ADOPT_RATE, key=key, start=START, burst=MOST)
-        row = tx.one(COUNT_TOKENS, key=key)
-    if row is None:
+    bucket = _bucket(tx, key)
+    if adopt and (bucket is None or not bucket.adaptive):
+        tx.run(SQL.adopt_rate, key=key, start=START, burst=MOST)
+        bucket = _bucket(tx, key)
+    if bucket is None:
         raise NotFound(say("no rate is called {key!r}", key=key))
+    return bucket
+
+
+def _bucket(tx: Transaction, key: str) -> _Bucket | None:
+    row = tx.one(SQL.count_tokens, key=key)
+    if row is None:
+        return None
     saved, rate, burst, counted, pause, adaptive, bound, *learned, elapsed, recorded = row
     ceiling, cuts, passed, blocked, usual = learned
     state = RateState(
@@ -192,7 +192,7 @@ def _adapted(
         tell(tx, actor=actor, verb="rate.adapted", subject=subject)
         recorded = state.rate
     tx.run(
-        ADAPT_RATE,
+        SQL.adapt_rate,
         key=key,
         left=min(left, 0.0) if state.cuts != before.cuts else left,
         counted=bucket.counted,
@@ -208,31 +208,10 @@ def _adapted(
     return state
 
 
-def _rate_seen(
-    key: str,
-    rate: float,
-    burst: float,
-    tokens: float,
-    adaptive: int,
-    bound: float | None,
-    ceiling: float | None,
-    refused: int,
-    refused_at: Any,
-    paused_until: Any,
-) -> RateSeen:
-    most = burst
-    if adaptive:
-        state = RateState(rate=rate, ceiling=ceiling)
-        most = burst_of(state, burst=burst, trusted=bound is not None and rate >= bound)
-    return RateSeen(
-        key,
-        rate,
-        most,
-        tokens,
-        bool(adaptive),
-        bound,
-        ceiling,
-        refused,
-        moment(refused_at),
-        moment(paused_until),
-    )
+def _with_burst(seen: RateSeen) -> RateSeen:
+    """An adaptive rate permits at once what its state does."""
+    if not seen.adaptive:
+        return seen
+    state = RateState(rate=seen.per_second, ceiling=seen.ceiling)
+    trusted = seen.bound is not None and seen.per_second >= seen.bound
+    return replace(seen, burst=burst_of(state, burst=seen.burst, trusted=trusted))

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import cast
 
 from retoma.codec import encode
 from retoma.db import Statement, Transaction, adhoc, moment
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.store.cost import MOST_DAYS
-from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.rows import now, tell
+from retoma.engine.store.verb import SQL
 from retoma.words import say
 
 PAGE = 2_000  # jobs looked at in one question
@@ -23,26 +22,6 @@ PACE = timedelta(days=30)  # how long throughput is told by the minute
 TICKS = timedelta(days=30)
 COSTS = timedelta(days=MOST_DAYS + 1)  # a day is over sooner in one time zone than in another
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # nothing of ours is older
-HOLD_OLD_JOBS = verb("hold_old_jobs")
-KEEP_PASS = verb("keep_pass")
-KEEP_REFERENCE = verb("keep_reference")
-LIST_REFERENCES = verb("list_references")
-MAY_RETIRE = verb("may_retire")
-NEXT_ALERTS = verb("next_alerts")
-NOW = verb("now")
-OLD_BATCHES = verb("old_batches")
-OLD_EVENTS = verb("old_events")
-OLD_JOBS = verb("old_jobs")
-RETIRE_ALERTS = verb("retire_alerts")
-RETIRE_AUDIT = verb("retire_audit")
-RETIRE_BATCHES = verb("retire_batches")
-RETIRE_COSTS = verb("retire_costs")
-RETIRE_EVENTS = verb("retire_events")
-RETIRE_JOBS = verb("retire_jobs")
-RETIRE_PACE = verb("retire_pace")
-RETIRE_RUNNERS = verb("retire_runners")
-RETIRE_RUNNER_TOTALS = verb("retire_runner_totals")
-RETIRE_TICKS = verb("retire_ticks")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
@@ -102,11 +81,10 @@ def bounds(
     tx: Transaction, *, done: float | None, dead: float | None, events: float | None
 ) -> Bounds:
     """From lengths of time; None keeps for ever."""
-    [(told,)] = tx.all(NOW)
-    now = cast("datetime", moment(told))
+    at = now(tx)
 
     def before(length: float | None) -> datetime:
-        return NEVER if length is None else now - timedelta(seconds=length)
+        return NEVER if length is None else at - timedelta(seconds=length)
 
     return Bounds(
         done_before=before(done), dead_before=before(dead), events_before=before(events)
@@ -115,14 +93,13 @@ def bounds(
 
 def may_retire(tx: Transaction) -> bool:
     """Whether this process may delete what is old: on PostgreSQL its role needs the right to."""
-    [(may,)] = tx.all(MAY_RETIRE)
-    return bool(may)
+    [may] = tx.all(SQL.may_retire, into=bool)
+    return may
 
 
 def keep_pass(tx: Transaction, retired: Mapping[str, int]) -> None:
     """What a pass has deleted, for whoever asks when the last one was."""
-    [(at,)] = tx.all(NOW)
-    tx.run(KEEP_PASS, told=encode({"at": cast("datetime", moment(at)).isoformat(), **retired}))
+    tx.run(SQL.keep_pass, told=encode({"at": now(tx).isoformat(), **retired}))
 
 
 def keep_references(tx: Transaction, references: Sequence[Reference]) -> None:
@@ -131,7 +108,7 @@ def keep_references(tx: Transaction, references: Sequence[Reference]) -> None:
     for each in references:
         if each not in known:
             tx.run(
-                KEEP_REFERENCE,
+                SQL.keep_reference,
                 table_name=each.table,
                 column_name=each.column,
                 what=each.what,
@@ -139,38 +116,36 @@ def keep_references(tx: Transaction, references: Sequence[Reference]) -> None:
 
 
 def list_references(tx: Transaction) -> list[Reference]:
-    return [
-        Reference(table, column, Refers(what))
-        for table, column, what in tx.all(LIST_REFERENCES)
-    ]
+    return tx.all(SQL.list_references, into=Reference)
 
 
 def old_jobs(tx: Transaction, bounds: Bounds, after: int) -> Page:
     """The next stretch of jobs by id; ids go with the time of submission."""
     rows = tx.all(
-        OLD_JOBS,
+        SQL.old_jobs,
         after=after,
         page=PAGE,
         done_before=bounds.done_before,
         dead_before=bounds.dead_before,
     )
     old = [job for job, _, goes in rows if goes]
-    more = len(rows) == PAGE and cast("datetime", moment(rows[-1][1])) < bounds.youngest
+    more = len(rows) == PAGE and moment(rows[-1][1]) < bounds.youngest
     return Page(old, rows[-1][0] if rows else after, more)
 
 
 def retire_jobs(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor: str) -> int:
     """Delete those that are still old, still ended and referred to by nobody; how many."""
     held = tx.all(
-        HOLD_OLD_JOBS,
+        SQL.hold_old_jobs,
+        into=int,
         jobs=json.dumps(list(jobs)),
         done_before=bounds.done_before,
         dead_before=bounds.dead_before,
     )
-    goes = _unreferred(tx, Refers.JOB, [job for (job,) in held])
+    goes = _unreferred(tx, Refers.JOB, held)
     if not goes:
         return 0
-    gone = len(tx.all(RETIRE_JOBS, jobs=json.dumps(goes)))
+    gone = len(tx.all(SQL.retire_jobs, jobs=json.dumps(goes)))
     tell(
         tx, actor=actor, verb="retention.jobs", subject=f"{gone} jobs, {goes[0]} to {goes[-1]}"
     )
@@ -178,57 +153,57 @@ def retire_jobs(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor: 
 
 
 def old_events(tx: Transaction, bounds: Bounds, after: int) -> Page:
-    rows = tx.all(OLD_EVENTS, after=after, page=PAGE)
-    old = [job for job, at in rows if cast("datetime", moment(at)) < bounds.events_before]
+    rows = tx.all(SQL.old_events, after=after, page=PAGE)
+    old = [job for job, at in rows if moment(at) < bounds.events_before]
     return Page(old, rows[-1][0] if rows else after, len(rows) == PAGE and bool(old))
 
 
 def retire_events(tx: Transaction, bounds: Bounds, jobs: Sequence[int], *, actor: str) -> int:
     """Delete all events of those of these jobs that are gone; never some of them."""
     ids = json.dumps(list(jobs))
-    gone = len(tx.all(RETIRE_EVENTS, jobs=ids, events_before=bounds.events_before))
+    gone = len(tx.all(SQL.retire_events, jobs=ids, events_before=bounds.events_before))
     if gone:
         tell(tx, actor=actor, verb="retention.events", subject=f"{gone} events")
     return gone
 
 
 def retire_audit(tx: Transaction, bounds: Bounds) -> int:
-    return len(tx.all(RETIRE_AUDIT, bite=RETIRE_CHUNK, events_before=bounds.events_before))
+    return len(tx.all(SQL.retire_audit, bite=RETIRE_CHUNK, events_before=bounds.events_before))
 
 
 def retire_alerts(tx: Transaction, bounds: Bounds, after: int) -> Page:
     """Of the next stretch of alerts those that were closed long ago; what is still open stays, and
     keeps none behind it."""
-    seen = tx.all(NEXT_ALERTS, after=after, bite=RETIRE_CHUNK)
+    seen = tx.all(SQL.next_alerts, after=after, bite=RETIRE_CHUNK)
     if not seen:
         return Page([], after, False)
     last, since = seen[-1]
-    old = tx.all(RETIRE_ALERTS, after=after, last=last, events_before=bounds.events_before)
+    before = bounds.events_before
+    old = tx.all(SQL.retire_alerts, into=int, after=after, last=last, events_before=before)
     # What was raised later cannot have been closed before.
-    more = cast("datetime", moment(since)) < bounds.events_before
-    return Page([id_ for (id_,) in old], last, more and len(seen) == RETIRE_CHUNK)
+    more = moment(since) < before
+    return Page(old, last, more and len(seen) == RETIRE_CHUNK)
 
 
 def retire_batches(tx: Transaction, bounds: Bounds, after: int, *, actor: str) -> Page:
     """Delete a bite of old batches that have no job any more, with their ledgers."""
-    found = tx.all(OLD_BATCHES, done_before=bounds.done_before, after=after, bite=RETIRE_CHUNK)
-    old = [batch for (batch,) in found]
+    which = {"done_before": bounds.done_before, "after": after, "bite": RETIRE_CHUNK}
+    old = tx.all(SQL.old_batches, into=int, **which)
     goes = _unreferred(tx, Refers.BATCH, old)
     if goes:
-        tx.all(RETIRE_BATCHES, batches=json.dumps(goes))
+        tx.all(SQL.retire_batches, batches=json.dumps(goes))
         tell(tx, actor=actor, verb="retention.batches", subject=f"{len(goes)} batches")
     return Page(goes, old[-1] if old else after, len(old) == RETIRE_CHUNK)
 
 
 def retire_own(tx: Transaction) -> int:
     """What the engine keeps for itself and nobody asks for any more."""
-    [(told,)] = tx.all(NOW)
-    now = cast("datetime", moment(told))
-    runners = tx.all(RETIRE_RUNNERS, runners_before=now - RUNNERS, bite=RETIRE_CHUNK)
-    tx.run(RETIRE_RUNNER_TOTALS)
-    pace = tx.all(RETIRE_PACE, pace_before=now - PACE)
-    ticks = tx.all(RETIRE_TICKS, ticks_before=now - TICKS)
-    costs = tx.all(RETIRE_COSTS, costs_before=f"{now - COSTS:%Y-%m-%d}")
+    at = now(tx)
+    runners = tx.all(SQL.retire_runners, runners_before=at - RUNNERS, bite=RETIRE_CHUNK)
+    tx.run(SQL.retire_runner_totals)
+    pace = tx.all(SQL.retire_pace, pace_before=at - PACE)
+    ticks = tx.all(SQL.retire_ticks, ticks_before=at - TICKS)
+    costs = tx.all(SQL.retire_costs, costs_before=f"{at - COSTS:%Y-%m-%d}")
     return len(runners) + len(pace) + len(ticks) + len(costs)
 
 
@@ -236,7 +211,7 @@ def _unreferred(tx: Transaction, what: Refers, ids: list[int]) -> list[int]:
     named: set[int] = set()
     for each in list_references(tx):
         if each.what is what and ids:
-            named |= {int(id_) for (id_,) in tx.all(_naming(each), ids=json.dumps(ids))}
+            named |= {*tx.all(_naming(each), into=int, ids=json.dumps(ids))}
     return [id_ for id_ in ids if id_ not in named]
 
 

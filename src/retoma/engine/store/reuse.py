@@ -7,20 +7,15 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from retoma.codec import decode, digest, encode, plain
 from retoma.db import Transaction, moment
 from retoma.engine.rules.cost import Bill, Charge, Offer, read_charges
 from retoma.engine.rules.job import StepId
-from retoma.engine.store.rows import tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.rows import now, tell
+from retoma.engine.store.verb import SQL
 
-FIND_REUSE = verb("find_reuse")
-FORGET_REUSE = verb("forget_reuse")
-LIST_REUSE = verb("list_reuse")
-NOW = verb("now")
-OFFER_REUSE = verb("offer_reuse")
 BITE = 1_000  # forgotten in one transaction
 KEY = 500  # characters of a key that are shown
 
@@ -68,8 +63,11 @@ def offer_of(kind: str, step: StepId, key: Any) -> Offer:
 
 def find(tx: Transaction, hash_: str, age: float | None) -> Found | None:
     """`age`: seconds beyond which it is too old."""
-    row = tx.one(FIND_REUSE, hash=hash_, age=age)
-    return None if row is None else Found(row[0], read_charges(row[1]), row[2])
+    found = tx.one(SQL.find_reuse, hash=hash_, age=age)
+    if found is None:
+        return None
+    value, cost, job = found
+    return Found(value, read_charges(cost), job)
 
 
 def offer(tx: Transaction, offers: Iterable[tuple[Bill, str]]) -> None:
@@ -81,7 +79,7 @@ def offer(tx: Transaction, offers: Iterable[tuple[Bill, str]]) -> None:
     if not made:
         return
     rows = {each.hash: _row(each, bill, value) for each, bill, value in made}
-    tx.run(OFFER_REUSE, rows=f"[{','.join(rows.values())}]")
+    tx.run(SQL.offer_reuse, rows=f"[{','.join(rows.values())}]")
 
 
 def _row(offer: Offer, bill: Bill, value: str) -> str:
@@ -110,32 +108,30 @@ def list_reuse(
             version,
             key,
             job,
-            cast("datetime", moment(at)),
+            moment(at),
             None if cost is None else decode(cost)["charges"],
         )
         for hash_, kind_, step_, version, key, job, at, cost in tx.all(
-            LIST_REUSE, kind=kind, step=step, limit=limit
+            SQL.list_reuse, kind=kind, step=step, limit=limit
         )
     ]
 
 
 def retire(tx: Transaction, *, age: float, actor: str) -> int:
     """A bite of those that are older than so many seconds."""
-    [(now,)] = tx.all(NOW)
-    before = cast("datetime", moment(now)) - timedelta(seconds=age)
+    before = now(tx) - timedelta(seconds=age)
     return forget(tx, Which(before=before), actor=actor)
 
 
 def forget(tx: Transaction, which: Which, *, actor: str) -> int:
     """A bite of them; how many that were."""
-    [(now,)] = tx.all(NOW)
     gone = tx.all(
-        FORGET_REUSE,
+        SQL.forget_reuse,
         kind=which.kind,
         step=which.step,
         version=which.version,
         key_hash=which.key_hash,
-        before=which.before or moment(now),
+        before=which.before or now(tx),
         bite=BITE,
     )
     if gone:

@@ -1,73 +1,33 @@
-"""One job as its row tells it, and the line of its timeline that a move writes."""
+"""Read one job and the time; write a line of a timeline or of the audit log."""
 
-from retoma.db import Row, Transaction, moment
+from datetime import datetime
+
+from retoma.db import Transaction
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.rules.events import EventType
 from retoma.engine.rules.job import Job
-from retoma.engine.rules.states import State
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
-
-GET_JOB = verb("get_job")
-JOB_BY_KEY = verb("job_by_key")
-APPEND_EVENT = verb("append_event")
-TELL = verb("tell")
 
 
 def get_job(tx: Transaction, job: int) -> Job:
-    row = tx.one(GET_JOB, job=job)
-    if row is None:
+    found = tx.one(SQL.get_job, into=Job, job=job)
+    if found is None:
         raise NotFound(say("there is no job {job}", job=job))
-    return job_from(row)
+    return found
 
 
 def job_by_key(tx: Transaction, kind: str, key: str) -> Job:
-    row = tx.one(JOB_BY_KEY, kind=kind, key=key)
-    if row is None:
+    job = tx.one(SQL.job_by_key, into=int, kind=kind, key=key)
+    if job is None:
         raise NotFound(say("there is no {kind} with the key {key}", kind=kind, key=key))
-    return get_job(tx, row[0])
+    return get_job(tx, job)
 
 
-def job_from(row: Row) -> Job:
-    """A row in the order of get_job.sql and list_jobs.sql."""
-    (
-        id_, kind, version, queue, batch, key, generation, state, reason, code, priority,
-        run_at, turn, aside, epoch, runner, failures, lost, checkpoint, progress, note,
-        progress_at, cancel_at, correlation, payload, result, created_at, started_at, ended_at,
-        discarded_at,
-    ) = row  # fmt: skip
-    return Job(
-        id=id_,
-        kind=kind,
-        version=version,
-        queue=queue,
-        batch=batch,
-        key=key,
-        generation=generation,
-        state=State(state),
-        reason=reason,
-        code=code,
-        priority=priority,
-        run_at=moment(run_at),
-        due=turn is not None,
-        aside=aside,
-        epoch=epoch,
-        runner=runner,
-        failures=failures,
-        lost=lost,
-        checkpoint=checkpoint,
-        progress=progress,
-        note=note,
-        progress_at=moment(progress_at),
-        cancel_at=moment(cancel_at),
-        correlation=correlation,
-        payload=payload,
-        result=result,
-        created_at=moment(created_at),
-        started_at=moment(started_at),
-        ended_at=moment(ended_at),
-        discarded_at=moment(discarded_at),
-    )
+def now(tx: Transaction) -> datetime:
+    """Return the database's time."""
+    [at] = tx.all(SQL.now, into=datetime)
+    return at
 
 
 def append_event(
@@ -81,7 +41,7 @@ def append_event(
     epoch: int | None = None,
 ) -> None:
     tx.run(
-        APPEND_EVENT,
+        SQL.append_event,
         job=job,
         seq=seq,
         epoch=epoch,
@@ -95,4 +55,4 @@ def tell(
     tx: Transaction, *, actor: str, verb: str, subject: str, details: str | None = None
 ) -> None:
     """A line of the audit log that belongs to no job."""
-    tx.run(TELL, actor=actor, verb=verb, subject=subject, details=details)
+    tx.run(SQL.tell, actor=actor, verb=verb, subject=subject, details=details)

@@ -15,26 +15,12 @@ from retoma.engine.rules.states import State
 from retoma.engine.store import alerts, gates, pauses
 from retoma.engine.store.pauses import Belongs
 from retoma.engine.store.rows import append_event, tell
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
 
 BITE = 500  # jobs taken back in one pass
 BOOTED = "booted:"  # a topic, with a boot: somebody new may be beside us
 DRAIN = "drain:"  # a topic, with a boot: somebody wants it to leave
-BEAT_RUNNER = verb("beat_runner")
-DECLARE_LOST = verb("declare_lost")
-BOOT_RUNNER = verb("boot_runner")
-DATABASE_ID = verb("database_id")
-FOLD_TALLIES = verb("fold_tallies")
-GET_RUNNER = verb("get_runner")
-LOSE_RUNNERS = verb("lose_runners")
-MOVE_RUNNER = verb("move_runner")
-NEIGHBOURS = verb("neighbours")
-NUMBER_LEFT_JOBS = verb("number_left_jobs")
-REQUEST_DRAIN = verb("request_drain")
-DRAIN_WANTED = verb("drain_wanted")
-TAKE_BACK_JOBS = verb("take_back_jobs")
-TELL_FINISHED = verb("tell_finished")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +56,7 @@ def boot_runner(
     if kinds:
         pauses.declare(tx, kinds)
     new = tx.run(
-        BOOT_RUNNER,
+        SQL.boot_runner,
         boot=me.id,
         name=me.name,
         host=me.process.host,
@@ -89,7 +75,7 @@ def boot_runner(
 
 def database_id(tx: Transaction) -> str:
     """By which two databases tell themselves apart."""
-    [(database,)] = tx.all(DATABASE_ID)
+    [(database,)] = tx.all(SQL.database_id)
     return str(database).replace("-", "")[:12]
 
 
@@ -108,7 +94,7 @@ def beat_runner(
         "reconnected": int(reconnected),
         "trouble": trouble,
     }
-    [[*rows]] = tx.finish(Call(BEAT_RUNNER, told))
+    [[*rows]] = tx.finish(Call(SQL.beat_runner, told))
     if not rows:
         return Beat.OVER
     [[drain]] = rows
@@ -126,12 +112,12 @@ class Drained:
 
 def drain_runner(tx: Transaction, boot: str, *, actor: str) -> Drained:
     """Ask a runner to leave as if its process had been told to; asked twice it is asked once."""
-    row = tx.one(REQUEST_DRAIN, boot=boot)
-    if row is not None:
-        tell(tx, actor=actor, verb="runner.drain_requested", subject=f"{row[0]} {boot}")
+    asked = tx.one(SQL.request_drain, into=str, boot=boot)
+    if asked is not None:
+        tell(tx, actor=actor, verb="runner.drain_requested", subject=f"{asked} {boot}")
         tx.ring(f"{DRAIN}{boot}")
-        return Drained(boot, row[0], "alive")
-    found = tx.one(GET_RUNNER, boot=boot)
+        return Drained(boot, asked, "alive")
+    found = tx.one(SQL.get_runner, boot=boot)
     if found is None:
         raise NotFound(say("there is no runner {boot}", boot=boot))
     name, state = found
@@ -143,24 +129,25 @@ def drain_runner(tx: Transaction, boot: str, *, actor: str) -> Drained:
 
 
 def drain_wanted(tx: Transaction, boot: str) -> bool:
-    return tx.one(DRAIN_WANTED, boot=boot) is not None
+    return tx.one(SQL.drain_wanted, boot=boot) is not None
 
 
 def move_runner(
     tx: Transaction, boot: str, to: str, *, actor: str, why: str | None = None
 ) -> bool:
     """A living runner is leaving, gone or lost; whether this call made it so."""
-    row = tx.one(MOVE_RUNNER, boot=boot, to=to)
-    if row is None:
+    moved = tx.one(SQL.move_runner, boot=boot, to=to)
+    if moved is None:
         return False
+    _, name = moved
     details = None if why is None else json.dumps({"why": why})
-    tell(tx, actor=actor, verb=f"runner.{to}", subject=row[1], details=details)
+    tell(tx, actor=actor, verb=f"runner.{to}", subject=name, details=details)
     return True
 
 
 def lose_runners(tx: Transaction, me: str, lease: float) -> list[str]:
     """Declare lost whose lease is over, if this runner was itself in touch all the while."""
-    lost = tx.all(LOSE_RUNNERS, boot=me, lease=lease)
+    lost = tx.all(SQL.lose_runners, boot=me, lease=lease)
     for boot, name in lost:
         tell(tx, actor=me, verb="runner.lost", subject=f"{name} {boot}")
     return [boot for boot, _ in lost]
@@ -168,20 +155,20 @@ def lose_runners(tx: Transaction, me: str, lease: float) -> list[str]:
 
 def declare_lost(tx: Transaction, *, actor: str) -> int:
     """As `lose_runners`, for a person, who is no runner."""
-    lost = tx.all(DECLARE_LOST)
+    lost = tx.all(SQL.declare_lost)
     for boot, name in lost:
         tell(tx, actor=actor, verb="runner.lost", subject=f"{name} {boot}")
     return len(lost)
 
 
 def neighbours(tx: Transaction, me: str, host: str) -> list[tuple[str, Process]]:
-    rows = tx.all(NEIGHBOURS, boot=me, host=host)
+    rows = tx.all(SQL.neighbours, boot=me, host=host)
     return [(boot, Process(host, pid, started)) for boot, pid, started in rows]
 
 
 def tell_held_loop(tx: Transaction, boot: str, details: str) -> int:
     """Put into the timelines of what a lost runner left where it stood; in its own name."""
-    left = tx.all(NUMBER_LEFT_JOBS, boot=boot)
+    left = tx.all(SQL.number_left_jobs, boot=boot)
     for job, epoch, seq in left:
         append_event(tx, job, seq, EventType.STALLED, boot, details, epoch=epoch)
     return len(left)
@@ -189,7 +176,7 @@ def tell_held_loop(tx: Transaction, boot: str, details: str) -> int:
 
 def take_back(tx: Transaction, me: str) -> list[tuple[Held, State]]:
     """Let the jobs of lost runners wait again; fail a job as poison that killed too many of them."""
-    back = tx.all(TAKE_BACK_JOBS, actor=me, bite=BITE, few=NEARLY_ALONE, most=MOST_LOSSES)
+    back = tx.all(SQL.take_back_jobs, actor=me, bite=BITE, few=NEARLY_ALONE, most=MOST_LOSSES)
     for queue in {queue for *_, queue, _ in back}:
         tx.ring(queue)
     gates.give_back(tx, (limit_key for *_, limit_key in back))
@@ -201,11 +188,13 @@ def fold_tallies(tx: Transaction) -> int:
 
     A batch that has finished by it is told of, once: nobody else can see that moment.
     """
-    folded = tx.all(FOLD_TALLIES)
+    folded = tx.all(SQL.fold_tallies)
     touched = {batch for (batch,) in folded if batch is not None}
     if touched:
         batches = json.dumps(dict.fromkeys(touched, 1))
-        finished: dict[str, str] = dict(tx.all(TELL_FINISHED, batches=batches, actor="fold"))
+        finished: dict[str, str] = dict(
+            tx.all(SQL.tell_finished, batches=batches, actor="fold")
+        )
         if finished:
             alerts.raise_finished(tx, finished)
     return len(folded)

@@ -7,30 +7,19 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, cast
 
-from retoma.db import Row, Transaction, moment
+from retoma.db import Row, Transaction, moment, seconds_until
 from retoma.engine.log import get_logger
 from retoma.engine.rules.cron import Cron
 from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.engine.rules.job import Job
-from retoma.engine.store.rows import tell
+from retoma.engine.store.rows import now, tell
 from retoma.engine.store.submit import NewJob, Submission, submit_job
-from retoma.engine.store.verb import verb
+from retoma.engine.store.verb import SQL
 from retoma.words import say
 
 # Two leases: whoever held the duty has then died, been missed and been followed by another.
 LATE = timedelta(seconds=120)
 AT_A_TIME = 20  # schedules in one transaction
-ADVANCE_SCHEDULE = verb("advance_schedule")
-DECLARE_SCHEDULE = verb("declare_schedule")
-DUE_SCHEDULES = verb("due_schedules")
-KEEP_TICK = verb("keep_tick")
-LIST_SCHEDULES = verb("list_schedules")
-NAME_TICK = verb("name_tick")
-NEXT_TICK = verb("next_tick")
-NOW = verb("now")
-PAUSE_SCHEDULE = verb("pause_schedule")
-REMOVE_SCHEDULE = verb("remove_schedule")
-UNPAUSE_SCHEDULE = verb("unpause_schedule")
 
 log = get_logger("retoma.schedule")
 
@@ -88,14 +77,14 @@ def declare_schedules(tx: Transaction, plans: Sequence[Plan], *, actor: str) -> 
     known = {each.name: each.plan for each in list_schedules(tx)}
     changed = [plan for plan in plans if known.get(plan.name) != plan]
     for plan in changed:
-        next_at = Cron(plan.cron, plan.timezone).after(_now(tx))
-        tx.run(DECLARE_SCHEDULE, next_at=next_at, **_columns(plan))
+        next_at = Cron(plan.cron, plan.timezone).after(now(tx))
+        tx.run(SQL.declare_schedule, next_at=next_at, **_columns(plan))
         tell(tx, actor=actor, verb="schedule.declared", subject=plan.name)
     return len(changed)
 
 
 def list_schedules(tx: Transaction, name: str | None = None) -> list[Schedule]:
-    return [_schedule(row) for row in tx.all(LIST_SCHEDULES, name=name)]
+    return [_schedule(row) for row in tx.all(SQL.list_schedules, name=name)]
 
 
 def get_schedule(tx: Transaction, name: str) -> Schedule:
@@ -107,7 +96,7 @@ def get_schedule(tx: Transaction, name: str) -> Schedule:
 
 def pause_schedule(tx: Transaction, name: str, *, actor: str) -> Schedule:
     """It ticks no more until it is unpaused; asked again it stays as it is."""
-    if tx.one(PAUSE_SCHEDULE, name=name) is not None:
+    if tx.one(SQL.pause_schedule, name=name) is not None:
         tell(tx, actor=actor, verb="schedule.paused", subject=name)
     return get_schedule(tx, name)
 
@@ -115,14 +104,14 @@ def pause_schedule(tx: Transaction, name: str, *, actor: str) -> Schedule:
 def unpause_schedule(tx: Transaction, name: str, *, actor: str) -> Schedule:
     """It goes on with its next tick; those of the pause were not missed, they were paused."""
     plan = get_schedule(tx, name).plan
-    next_at = Cron(plan.cron, plan.timezone).after(_now(tx))
-    if tx.one(UNPAUSE_SCHEDULE, name=name, next_at=next_at) is not None:
+    next_at = Cron(plan.cron, plan.timezone).after(now(tx))
+    if tx.one(SQL.unpause_schedule, name=name, next_at=next_at) is not None:
         tell(tx, actor=actor, verb="schedule.unpaused", subject=name)
     return get_schedule(tx, name)
 
 
 def remove_schedule(tx: Transaction, name: str, *, actor: str) -> None:
-    if tx.one(REMOVE_SCHEDULE, name=name) is None:
+    if tx.one(SQL.remove_schedule, name=name) is None:
         raise NotFound(say("there is no schedule {name!r}", name=name))
     tell(tx, actor=actor, verb="schedule.removed", subject=name)
 
@@ -131,16 +120,16 @@ def run_schedule(tx: Transaction, name: str, *, actor: str) -> Job:
     """One run now, beside its ticks; also of one that is paused."""
     plan = get_schedule(tx, name).plan
     tell(tx, actor=actor, verb="schedule.run", subject=name)
-    return cast("Job", _submit_tick(tx, plan, _now(tx)))
+    return cast("Job", _submit_tick(tx, plan, now(tx)))
 
 
 def tick_schedules(tx: Transaction) -> int:
     """Submit what is due, every tick once; how many jobs that made."""
-    now, made = _now(tx), 0
-    for *columns, next_at in tx.all(DUE_SCHEDULES, limit=AT_A_TIME):
-        plan, was = _plan(columns), cast("datetime", moment(next_at))
+    at, made = now(tx), 0
+    for *columns, next_at in tx.all(SQL.due_schedules, limit=AT_A_TIME):
+        plan, was = _plan(columns), moment(next_at)
         try:
-            made += _tick(tx, plan, was, now)
+            made += _tick(tx, plan, was, at)
         except BadInput as error:
             # Written down by a retoma that knows more zones than this one: the others go on.
             log.error("schedule.unreadable", schedule=plan.name, error=str(error))  # noqa: TRY400
@@ -148,15 +137,14 @@ def tick_schedules(tx: Transaction) -> int:
 
 
 def seconds_to_next_tick(tx: Transaction) -> float | None:
-    [(at, now)] = tx.all(NEXT_TICK)
-    due, told = moment(at), cast("datetime", moment(now))
-    return None if due is None else max((due - told).total_seconds(), 0.0)
+    [(at, now)] = tx.all(SQL.next_tick)
+    return seconds_until(at, now)
 
 
 def _tick(tx: Transaction, plan: Plan, was: datetime, now: datetime) -> int:
     cron = Cron(plan.cron, plan.timezone)
     moved = tx.one(
-        ADVANCE_SCHEDULE,
+        SQL.advance_schedule,
         name=plan.name,
         was=was,
         cron=plan.cron,
@@ -184,18 +172,13 @@ def _to_do(
 
 def _submit_tick(tx: Transaction, plan: Plan, at: datetime) -> Job | None:
     """The job of this tick; None where the tick has been submitted already."""
-    if tx.one(KEEP_TICK, schedule=plan.name, at=at) is None:
+    if tx.one(SQL.keep_tick, schedule=plan.name, at=at) is None:
         return None
     job = submit_job(
         tx, plan.submission(at), NewJob(plan.payload, limits=json.loads(plan.limits))
     )
-    tx.run(NAME_TICK, schedule=plan.name, at=at, job=job.id)
+    tx.run(SQL.name_tick, schedule=plan.name, at=at, job=job.id)
     return job
-
-
-def _now(tx: Transaction) -> datetime:
-    [(now,)] = tx.all(NOW)
-    return cast("datetime", moment(now))
 
 
 def _columns(plan: Plan) -> dict[str, str | int]:
@@ -212,7 +195,7 @@ def _schedule(row: Row) -> Schedule:
     return Schedule(
         plan=_plan(columns),
         paused_at=moment(paused_at),
-        next_at=cast("datetime", moment(next_at)),
+        next_at=moment(next_at),
         last_at=moment(last_at),
         last_job=last_job,
     )

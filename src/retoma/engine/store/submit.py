@@ -13,20 +13,13 @@ from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
 from retoma.engine.store.gates import declaring
 from retoma.engine.store.rows import job_by_key
-from retoma.engine.store.verb import quoted, verb
+from retoma.engine.store.verb import SQL, quoted
 from retoma.words import say
 
 T = TypeVar("T")
 
 CHUNK = 5_000  # jobs in one statement of a bulk submission
 WEIGHT = 8 * 1024 * 1024  # characters of payload in one statement, about
-BATCH_BY_KEY = verb("batch_by_key")
-LAST_JOB = verb("last_job")
-OPEN_BATCH = verb("open_batch")
-PAYLOAD_HASHES = verb("payload_hashes")
-SPAN_BATCH = verb("span_batch")
-SUBMIT_JOBS = verb("submit_jobs")
-SUBMIT_KEYED_JOBS = verb("submit_keyed_jobs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +87,8 @@ def _submit_rows(
         answer[0]
         for answer in tx.together(
             Call(
-                SUBMIT_JOBS, _unkeyed(tx, about, chunk, offset=start + offset, limited=limited)
+                SQL.submit_jobs,
+                _unkeyed(tx, about, chunk, offset=start + offset, limited=limited),
             )
             for offset, chunk in chunked(rows, len)
         )
@@ -112,7 +106,7 @@ def submit_keyed_jobs(
     new = 0
     _declare(tx, jobs)
     for offset, chunk in chunked(jobs, lambda job: len(job.payload)):
-        added = tx.all(SUBMIT_KEYED_JOBS, **_keyed(tx, about, chunk, offset=start + offset))
+        added = tx.all(SQL.submit_keyed_jobs, **_keyed(tx, about, chunk, offset=start + offset))
         _refuse_other_payloads(tx, about.kind, chunk, {key for _, key, *_ in added})
         new += len(added)
         if added:
@@ -178,10 +172,10 @@ def in_batch(about: Submission, batch: int) -> Submission:
 
 def open_batch(tx: Transaction, *, name: str, key: str, kind: str) -> tuple[int, bool]:
     """A batch, and whether it is new: the same key finds the same one."""
-    row = tx.one(OPEN_BATCH, name=name, key=key, kind=kind)
-    if row is not None:
-        return row[0], True
-    [(found,)] = tx.all(BATCH_BY_KEY, key=key)
+    made = tx.one(SQL.open_batch, into=int, name=name, key=key, kind=kind)
+    if made is not None:
+        return made, True
+    [found] = tx.all(SQL.batch_by_key, into=int, key=key)
     return found, False
 
 
@@ -196,13 +190,15 @@ def _declare(tx: Transaction, jobs: Iterable[NewJob]) -> None:
 def _one(tx: Transaction, about: Submission, job: NewJob) -> Call:
     if job.key is None:
         limited = bool(job.limits)
-        return Call(SUBMIT_JOBS, _unkeyed(tx, about, [job.row()], offset=0, limited=limited))
-    return Call(SUBMIT_KEYED_JOBS, _keyed(tx, about, [job], offset=0))
+        return Call(
+            SQL.submit_jobs, _unkeyed(tx, about, [job.row()], offset=0, limited=limited)
+        )
+    return Call(SQL.submit_keyed_jobs, _keyed(tx, about, [job], offset=0))
 
 
 def _span(tx: Transaction, about: Submission, first: int, last: int) -> None:
     if about.batch is not None:
-        tx.run(SPAN_BATCH, batch=about.batch, first=first, last=last)
+        tx.run(SQL.span_batch, batch=about.batch, first=first, last=last)
 
 
 def _submitted(about: Submission, job: NewJob, added: Row) -> Job:
@@ -238,11 +234,11 @@ def _keyed(
 
 
 def _submission(tx: Transaction, about: Submission, rows: str, offset: int) -> dict[str, Any]:
-    last = tx.one(LAST_JOB) if tx.dialect == "sqlite" else None
+    last = tx.one(SQL.last_job, into=int) if tx.dialect == "sqlite" else None
     return {
         "rows": rows,
         "offset": offset,
-        "last": last[0] if last else 0,
+        "last": last or 0,
         "kind": about.kind,
         "version": about.version,
         "queue": about.queue,
@@ -264,7 +260,7 @@ def _refuse_other_payloads(
     if not there:
         return
     known: dict[str, str] = dict(
-        tx.all(PAYLOAD_HASHES, kind=kind, keys=json.dumps(list(there)))
+        tx.all(SQL.payload_hashes, kind=kind, keys=json.dumps(list(there)))
     )
     refuse_other_payloads(kind, there, known)
     if coming := there.keys() - known.keys():

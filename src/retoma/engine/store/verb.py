@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable
+from typing import Final
 
-from retoma.db import Statement, statement
+from retoma.db.statements import Statements
 
 # What json.dumps does with a string, without what it does around it.
 quoted: Callable[[str], str] = json.encoder.encode_basestring_ascii
 
 
-def verb(name: str) -> Statement:
-    return statement("retoma.engine.store.sql", name)
+SQL: Final = Statements("retoma.engine.store.sql")

@@ -9,17 +9,7 @@ from retoma.engine.rules.job import Held, StepId
 from retoma.engine.rules.settlement import Settlement
 from retoma.engine.rules.states import State, StepState
 from retoma.engine.store.rows import append_event
-from retoma.engine.store.verb import quoted, verb
-
-COUNT_REFUSED = verb("count_refused")
-ENDED_ALREADY = verb("ended_already")
-HOLD_FOR_EVIDENCE = verb("hold_for_evidence")
-HOLD_JOB = verb("hold_job")
-HOLD_JOBS = verb("hold_jobs")
-REPORT_PROGRESS = verb("report_progress")
-SAVED_ALREADY = verb("saved_already")
-SAVE_STEPS = verb("save_steps")
-SETTLE_JOBS = verb("settle_jobs")
+from retoma.engine.store.verb import SQL, quoted
 
 
 def saves(boot: str, steps: Iterable[tuple[Held, StepId, str]]) -> Call:
@@ -28,17 +18,17 @@ def saves(boot: str, steps: Iterable[tuple[Held, StepId, str]]) -> Call:
     for held, step, fields in steps:
         by_job.setdefault(held, []).append((step, fields))
     rows = ",".join(_job_with_steps(held, its) for held, its in by_job.items())
-    return Call(SAVE_STEPS, {"boot": boot, "rows": f"[{rows}]"})
+    return Call(SQL.save_steps, {"boot": boot, "rows": f"[{rows}]"})
 
 
 def settles(boot: str, rows: Iterable[str]) -> Call:
     """Ended claims, each a JSON object as `settle_row` makes it."""
-    return Call(SETTLE_JOBS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
+    return Call(SQL.settle_jobs, {"boot": boot, "rows": f"[{','.join(rows)}]"})
 
 
 def reports(boot: str, rows: Iterable[str]) -> Call:
     """Progress, each a JSON object as `report_row` makes it."""
-    return Call(REPORT_PROGRESS, {"boot": boot, "rows": f"[{','.join(rows)}]"})
+    return Call(SQL.report_progress, {"boot": boot, "rows": f"[{','.join(rows)}]"})
 
 
 def step_fields(
@@ -90,7 +80,7 @@ def report_row(held: Held, progress: float | None, note: str | None) -> str:
 def saved_already(tx: Transaction, held: Held, step: StepId, state: StepState) -> bool:
     """Whether this very save has happened: asked only after an answer was lost."""
     row = tx.one(
-        SAVED_ALREADY,
+        SQL.saved_already,
         job=held.job,
         epoch=held.epoch,
         name=step.name,
@@ -103,14 +93,13 @@ def saved_already(tx: Transaction, held: Held, step: StepId, state: StepState) -
 
 def hold_job(tx: Transaction, boot: str, held: Held) -> bool | None:
     """Lock it for this transaction: whether it is still wanted, None where we no longer have it."""
-    row = tx.one(HOLD_JOB, boot=boot, job=held.job, epoch=held.epoch)
-    return None if row is None else bool(row[0])
+    return tx.one(SQL.hold_job, into=bool, boot=boot, job=held.job, epoch=held.epoch)
 
 
 def hold_jobs(tx: Transaction, boot: str, held: Iterable[Held]) -> dict[Held, bool]:
     """Lock those that we still have for this transaction: whether each is still wanted."""
     rows = ",".join(f'{{"job":{each.job},"epoch":{each.epoch}}}' for each in held)
-    found = tx.all(HOLD_JOBS, boot=boot, rows=f"[{rows}]")
+    found = tx.all(SQL.hold_jobs, boot=boot, rows=f"[{rows}]")
     return {Held(job, epoch): bool(wanted) for job, epoch, wanted in found}
 
 
@@ -121,22 +110,21 @@ def save_step(tx: Transaction, boot: str, held: Held, step: StepId, value: str) 
 
 def ended_already(tx: Transaction, held: Held) -> State | None:
     """How this very claim has ended, if it has: asked only after an answer was lost."""
-    row = tx.one(ENDED_ALREADY, job=held.job, epoch=held.epoch)
-    return None if row is None else State(row[0])
+    return tx.one(SQL.ended_already, into=State, job=held.job, epoch=held.epoch)
 
 
 def count_refused(tx: Transaction, boot: str, kinds: Mapping[str, int]) -> None:
     """Late writes that changed nothing, for the board."""
     for kind, n in kinds.items():
-        tx.run(COUNT_REFUSED, boot=boot, kind=kind, n=n)
+        tx.run(SQL.count_refused, boot=boot, kind=kind, n=n)
 
 
 def tell_stalled(tx: Transaction, boot: str, held: Held, details: str) -> bool:
     """Put into its timeline where a silent job stands; whether this runner still holds it."""
-    row = tx.one(HOLD_FOR_EVIDENCE, boot=boot, job=held.job, epoch=held.epoch)
-    if row is None:
+    seq = tx.one(SQL.hold_for_evidence, into=int, boot=boot, job=held.job, epoch=held.epoch)
+    if seq is None:
         return False
-    append_event(tx, held.job, row[0], EventType.STALLED, boot, details, epoch=held.epoch)
+    append_event(tx, held.job, seq, EventType.STALLED, boot, details, epoch=held.epoch)
     return True
 
 

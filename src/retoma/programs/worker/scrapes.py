@@ -158,7 +158,7 @@ class Scrapes:
             )
         again = ScrapeStatus.QUEUED if job.epoch else ScrapeStatus.PENDING
         dead = job.state is State.DEAD
-        cause = (await self._retoma.dead_causes([job.id])).get(job.id) if dead else None
+        cause = (await self._retoma.dead.causes([job.id])).get(job.id) if dead else None
         return Seen(
             job_id=job_id,
             status=STATUS_OF.get(job.state, again),

@@ -277,7 +277,7 @@ async def _trouble(retoma: Retoma, job: Job) -> tuple[str, str]:
     """A code for programs, a sentence for people."""
     if job.state is State.DONE:
         return "nothing_stored", "no item could be stored"
-    cause = (await retoma.dead_causes([job.id])).get(job.id)
+    cause = (await retoma.dead.causes([job.id])).get(job.id)
     if cause is None:
         return str(job.state), f"the job is {job.state}"
     return cause.code or str(job.state), cause.message

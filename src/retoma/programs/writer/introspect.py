@@ -86,7 +86,7 @@ async def look(database: Database, schema: str, table: str, key: str) -> tuple[C
             say("the target has no table {table} in {schema}", table=table, schema=schema)
         )
     column = _column_postgres if database.dialect == "postgres" else _column_sqlite
-    columns = tuple(column(row) for row in found if not row[4])
+    columns = tuple(column(*about) for *about, computed in found if not computed)
     if key not in {each.name for each in columns}:
         raise BadInput(say("{table} has no column {column!r}", table=table, column=key))
     if not unique:
@@ -111,15 +111,13 @@ def _asked(tx: Transaction, schema: str, table: str, key: str) -> tuple[list[Row
     return rows, bool(unique)
 
 
-def _column_postgres(row: Row) -> Column:
-    name, type_, not_null, has_default, _ = row
+def _column_postgres(name: str, type_: str, not_null: Any, has_default: Any) -> Column:
     plain = LENGTH.sub("", str(type_)).partition("(")[0]
     family = POSTGRES.get(plain, Family.OTHER)
     return _column(name, type_, not not_null, has_default, family, LARGEST.get(plain))
 
 
-def _column_sqlite(row: Row) -> Column:
-    name, type_, not_null, has_default, _ = row
+def _column_sqlite(name: str, type_: str, not_null: Any, has_default: Any) -> Column:
     declared = str(type_).upper()
     family = next((each for word, each in SQLITE if word in declared), Family.OTHER)
     largest = LARGEST["bigint"] if family is Family.INTEGER else None

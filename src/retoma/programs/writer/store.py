@@ -4,8 +4,9 @@ import json
 from typing import Final
 
 from retoma.codec import decode, encode
-from retoma.db import Statement, Transaction, statement
+from retoma.db import Transaction
 from retoma.db.migrations import Room
+from retoma.db.statements import Statements
 from retoma.engine.rules.errors import BadInput, NotFound
 from retoma.engine.store import tell
 from retoma.programs.writer.model import Profile
@@ -14,18 +15,12 @@ from retoma.words import say
 ROOM: Final = Room("writer", "retoma.programs.writer.migrations")
 
 
-def verb(name: str) -> Statement:
-    return statement("retoma.programs.writer.sql", name)
-
-
-LIST_PROFILES = verb("list_profiles")
-PUT_PROFILE = verb("put_profile")
-REMOVE_PROFILE = verb("remove_profile")
+SQL: Final = Statements("retoma.programs.writer.sql")
 
 
 def list_profiles(tx: Transaction) -> list[Profile]:
     """All of them, by name: they are few."""
-    return [decode(document, Profile) for (document,) in tx.all(LIST_PROFILES)]
+    return [decode(document, Profile) for (document,) in tx.all(SQL.list_profiles)]
 
 
 def put_profile(tx: Transaction, profile: Profile, *, actor: str) -> None:
@@ -38,7 +33,7 @@ def put_profile(tx: Transaction, profile: Profile, *, actor: str) -> None:
                 say("profile {name} stands for the same request already", name=other.name)
             )
     tx.run(
-        PUT_PROFILE,
+        SQL.put_profile,
         name=profile.name,
         asked=json.dumps(asked),
         document=encode(profile),
@@ -48,6 +43,6 @@ def put_profile(tx: Transaction, profile: Profile, *, actor: str) -> None:
 
 
 def remove_profile(tx: Transaction, name: str, *, actor: str) -> None:
-    if not tx.run(REMOVE_PROFILE, name=name):
+    if not tx.run(SQL.remove_profile, name=name):
         raise NotFound(say("there is no profile {name!r}", name=name))
     tell(tx, actor=actor, verb="writer.profile_removed", subject=f"profile {name}")

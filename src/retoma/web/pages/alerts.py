@@ -6,6 +6,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from retoma.library import Retoma
+from retoma.services import alerts
 from retoma.web.pages.kit import ALooker
 from retoma.web.pages.route import did, form_of, page_router
 from retoma.web.problems import Refusal
@@ -31,12 +32,12 @@ async def answer(verb: str, actor: Operator, who: ALooker, request: Request) -> 
 async def _answered(retoma: Retoma, verb: str, alert: int, actor: str) -> Said:
     match verb:
         case "acknowledge":
-            known = await retoma.acknowledge_alert(alert, actor=actor)
+            known = await alerts.acknowledge_alert(retoma, alert, actor=actor)
             return say(
                 "{rule}: {name} knows of it", rule=known.rule, name=known.acknowledged_by
             )
         case "silence":
-            silent = await retoma.silence_alert(alert, SILENCED, actor=actor)
+            silent = await alerts.silence_alert(retoma, alert, SILENCED, actor=actor)
             return say(
                 "{rule}: nobody is told of it for {lasting}", rule=silent.rule, lasting=SILENCED
             )

@@ -1,35 +1,33 @@
 """The page of the audit log: who did what, to what, when; looked for, and saved as a table."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query
 from markupsafe import Markup
 from pydantic import Field
 from starlette.responses import Response
 
 from retoma.access import Role
-from retoma.engine.query import AuditLine, AuditSearch
+from retoma.services.audit import AuditLine, AuditSearch
+from retoma.web.asked import audit_spot
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Name, TextOf, Words
 from retoma.web.pages.job import text_of
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import page_router, serve_screen
 from retoma.web.problems import Refusal
-from retoma.web.routes.work import spot
 from retoma.web.sign_in import Viewer
 from retoma.words import say
 
 routes = page_router()
 
 PAGE: Final = 50  # lines
-PAUSE: Final = 1.0  # seconds between two drawings
 NO_SUCH_DEED: Final = say("Nobody did such a thing. Clear the filter to see what was done.")
 NO_DEEDS: Final = say(
     "Nobody has done anything yet. Whatever people do appears here by itself."
@@ -44,26 +42,16 @@ MomentOf = Annotated[Moment | None, Blank, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class AuditScreen:
+class AuditScreen(Screen):
     """Lines as somebody looked for them."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     search: AuditSearch
     cursor: str | None = None
-
-    @property
-    def key(self) -> "AuditScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("audit page", self.search)
         page = await self.pages.house.retoma.audit(
-            self.search, after=spot(stamp, self.cursor), limit=PAGE
+            self.search, after=audit_spot(stamp, self.cursor), limit=PAGE
         )
         rows = {_id(each): self._row(each) for each in page.lines}
         following = None
@@ -153,6 +141,4 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "audit.html", search=screen.search, table=table)
 
 
-@routes.get("/live/audit")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/audit", audit_screen)

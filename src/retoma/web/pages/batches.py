@@ -1,26 +1,25 @@
 """The pages of batches: how far each is, what went wrong in it, and how it goes on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 from starlette.responses import Response
 
 from retoma.engine.ops.batches import FINISHED, Batch, Progress
-from retoma.engine.query import Search
 from retoma.engine.rules.states import BatchState, State
+from retoma.services.bulk import Order
+from retoma.services.jobs import Search
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_batch
-from retoma.web.orders import Order
 from retoma.web.pages.asked import CodeOf, CursorOf, StateOf
 from retoma.web.pages.bars import parts_of
 from retoma.web.pages.jobs import NO_SUCH_JOB, job_rows, query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.visit import Visit
@@ -46,25 +45,15 @@ PARTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class BatchesScreen:
+class BatchesScreen(Screen):
     """The newest batches, or older ones."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     cursor: str | None = None
-
-    @property
-    def key(self) -> "BatchesScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=1.0)  # it asks each of them
 
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("batches page", None)
         before = stamp.read(self.cursor, int)
-        found = await self.pages.house.retoma.batches(
+        found = await self.pages.house.retoma.batches.list(
             before=before[0] if before else None, limit=LIST
         )
         rows = {
@@ -90,35 +79,19 @@ def batches_screen(who: ALooker, cursor: CursorOf = None) -> BatchesScreen:
     return BatchesScreen(who.pages, who.view, cursor)
 
 
-AList = Annotated[BatchesScreen, Depends(batches_screen)]
-
-
-@routes.get("/batches")
-async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
-    return await who.page(screen, "batches.html")
-
-
-@routes.get("/live/batches")
-async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/batches", batches_screen, "batches.html")
 
 
 # — one —
 
 
 @dataclass(frozen=True, slots=True)
-class BatchScreen:
+class BatchScreen(Screen):
     """One batch, and a page of its jobs."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     batch: int
     search: Search
     cursor: str | None = None
-
-    @property
-    def key(self) -> "BatchScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -126,13 +99,13 @@ class BatchScreen:
 
     async def draw(self) -> Sequence[Region]:
         retoma = self.pages.house.retoma
-        batch = await retoma.batch(self.batch)
+        batch = await retoma.batches.get(self.batch)
         progress = await batch.progress()
         given: dict[str, Any] = {
             "batch": batch,
             **told(progress),
             "why": await self._why(batch, progress),
-            "codes": await retoma.dead_codes(self.batch),
+            "codes": await retoma.dead.codes(self.batch),
             "costs": await retoma.costs.of_batch(self.batch),
             "search": self.search,
             "link": self._link,
@@ -205,15 +178,13 @@ AScreen = Annotated[BatchScreen, Depends(batch_screen)]
 
 @routes.get("/batches/{batch}")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    batch = await who.house.retoma.batch(screen.batch)
+    batch = await who.house.retoma.batches.get(screen.batch)
     return await who.page(
         screen, "batch.html", batch=batch, search=screen.search, silence=SILENCE
     )
 
 
-@routes.get("/live/batches/{batch}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/batches/{batch}", batch_screen)
 
 
 @routes.post("/batches/{batch}/{verb}")
@@ -221,7 +192,7 @@ async def steer(
     batch: BatchId, verb: str, actor: Operator, who: ALooker, visit: AVisit, request: Request
 ) -> Response:
     form = await form_of(request)
-    found = await who.house.retoma.batch(batch)
+    found = await who.house.retoma.batches.get(batch)
     said = await _steered(who, found, verb, form, actor.name, visit)
     return did(who, who.view.tell(said), f"/batches/{batch}")
 

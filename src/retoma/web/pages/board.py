@@ -2,25 +2,23 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query
 from starlette.responses import JSONResponse, Response
 
-from retoma.engine import store
-from retoma.engine.ops.alerts import sentence
-from retoma.engine.query import Durations, Minute
 from retoma.engine.rules.states import State
-from retoma.engine.store.alerts import Alert, Rule, Severity
+from retoma.services.alerts import Alert, Rule, Severity, sentence
+from retoma.services.health import read_clock
+from retoma.services.jobs import Durations, Minute
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
 from retoma.web.pages.rooms import Room, rooms_of
-from retoma.web.pages.route import page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import page_router, serve_screen
 from retoma.web.sign_in import Viewer
 from retoma.words import tell
 
@@ -44,16 +42,10 @@ SpanOf = Annotated[str, Query(pattern="^(1h|1d)$")]
 
 
 @dataclass(frozen=True, slots=True)
-class BoardScreen:
+class BoardScreen(Screen):
     """The house as it stands."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     last: str = "1h"
-
-    @property
-    def key(self) -> "BoardScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -68,50 +60,50 @@ class BoardScreen:
 
     async def _work(self) -> dict[str, Any]:
         retoma = self.pages.house.retoma
-        stuck = await retoma.stuck(limit=STUCK + 1)
+        stuck = await retoma.insights.stuck(limit=STUCK + 1)
         return {
-            "counts": await retoma.counts(),
-            "refused": await retoma.refused_writes(),
+            "counts": await retoma.insights.counts(),
+            "refused": await retoma.runners.refused_writes(),
             "done_today": await self._done_today(),
             "stuck": stuck[:STUCK],
             "stuck_more": len(stuck) > STUCK,
-            "funnel": await retoma.funnel(),
-            "durations": bars(await retoma.durations(last=self.last)),
+            "funnel": await retoma.insights.funnel(),
+            "durations": bars(await retoma.insights.durations(last=self.last)),
             "last": self.last,
         }
 
     async def _rooms(self) -> list[Room]:
         house = self.pages.house
-        now: datetime = await (await house.retoma.database()).read(store.now)
-        moved = await house.retoma.throughput(last="1h")
-        counts = await house.retoma.counts_by_kind()
+        now = await read_clock(house.retoma)
+        moved = await house.retoma.insights.throughput(last="1h")
+        counts = await house.retoma.insights.counts_by_kind()
         return rooms_of(house.applications, counts, moved, now)
 
     async def _house(self) -> dict[str, Any]:
         retoma = self.pages.house.retoma
-        limits = await retoma.limits(limit=LIMITS)
+        limits = await retoma.limits.list(limit=LIMITS)
         # Many batches may have finished since something broke: that stands first all the same.
-        raised = await retoma.alerts(limit=LOOKED_AT)
+        raised = await retoma.alerts.list(limit=LOOKED_AT)
         alerts = sorted(raised, key=lambda each: each.severity is Severity.INFO)[:ALERTS]
         return {
             "alerts": [
                 (each, tell(sentence(each), self.view.language), leads(each)) for each in alerts
             ],
             "folded": max(sum(each.severity is Severity.INFO for each in alerts) - NEWS, 0),
-            "runners": [each for each in await retoma.runners() if each.state not in GONE],
+            "runners": [each for each in await retoma.runners.list() if each.state not in GONE],
             "breakers": await retoma.breakers.list(),
             "limits": [each for each in limits if each.used],
-            "schedules": sorted(await retoma.schedules(), key=lambda each: each.next_at),
+            "schedules": sorted(await retoma.schedules.list(), key=lambda each: each.next_at),
         }
 
     async def _done_today(self) -> int:
         """Since midnight where the house is."""
         retoma = self.pages.house.retoma
-        now: datetime = await (await retoma.database()).read(store.now)
+        now = await read_clock(retoma)
         local = now.astimezone(ZoneInfo(retoma.timezone))
         midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
         passed = max((local - midnight).total_seconds(), 60.0)
-        moved = await retoma.throughput(last=passed)
+        moved = await retoma.insights.throughput(last=passed)
         return sum(each.jobs for each in moved if each.state is State.DONE)
 
 
@@ -154,9 +146,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "board.html", last=screen.last)
 
 
-@routes.get("/live/")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/", board_screen)
 
 
 @routes.get("/pace")
@@ -164,8 +154,8 @@ async def pace(_: Viewer, who: ALooker, last: SpanOf = "1h") -> Response:
     """What the chart of the board shows: points in time, and how many jobs came to which state."""
     span, step = SPANS[last]
     retoma = who.house.retoma
-    moved = await retoma.throughput(last=span)
-    now: datetime = await (await retoma.database()).read(store.now)
+    moved = await retoma.insights.throughput(last=span)
+    now = await read_clock(retoma)
     return JSONResponse(charted(moved, now, span, step))
 
 

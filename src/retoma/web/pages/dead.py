@@ -1,23 +1,22 @@
 """The page of dead letters: of what they died, those alike together, and what becomes of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma.engine.query import Search
-from retoma.engine.store import Verb
+from retoma.services.bulk import Verb
+from retoma.services.jobs import Search
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where
 from retoma.web.pages.asked import BatchOf, CodeOf, CursorOf, FingerprintOf, KindOf, TextOf
 from retoma.web.pages.jobs import SEARCH, counted, outcome, query_of, ticked
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
@@ -33,17 +32,11 @@ FILTERS: Final = ("kind", "batch", "code", "fingerprint", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class DeadScreen:
+class DeadScreen(Screen):
     """Dead letters as somebody looked for them."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     search: Search
     cursor: str | None = None
-
-    @property
-    def key(self) -> "DeadScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -56,7 +49,7 @@ class DeadScreen:
         alike = Search(
             letters=True, kind=self.search.kind, batch=self.search.batch, code=self.search.code
         )
-        found = await self.pages.house.retoma.dead_groups(alike)
+        found = await self.pages.house.retoma.dead.groups(alike)
         html = self.pages.render(
             "dead_groups.html",
             self.view,
@@ -75,7 +68,7 @@ class DeadScreen:
         page = await retoma.search(
             self.search, before=before[0] if before else None, limit=PAGE
         )
-        causes = await retoma.dead_causes([each.id for each in page.jobs])
+        causes = await retoma.dead.causes([each.id for each in page.jobs])
         rows = {
             f"job-{job.id}": self.pages.render(
                 "dead_row.html",
@@ -125,13 +118,11 @@ AScreen = Annotated[DeadScreen, Depends(dead_screen)]
 
 @routes.get("/dead")
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    kinds = sorted(await who.house.retoma.counts_by_kind())
+    kinds = sorted(await who.house.retoma.insights.counts_by_kind())
     return await who.page(screen, "dead.html", search=screen.search, kinds=kinds)
 
 
-@routes.get("/live/dead")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/dead", dead_screen)
 
 
 @routes.post("/dead/orders")
@@ -144,7 +135,7 @@ async def order(actor: Operator, who: ALooker, visit: AVisit, request: Request) 
         raise Refusal(
             "bad_input", say("nobody knows what to do with them; nothing was changed")
         )
-    command = await who.house.retoma.command(
+    command = await who.house.retoma.bulk.prepare(
         Verb.DISCARD if verb == "discard" else Verb.RETRY, actor=actor.name
     )
     most = CANARY if verb == "canary" else None

@@ -1,17 +1,13 @@
 """The page of the disk: what takes how much, how long what stays, what retention last deleted."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from fastapi import Depends, Request
-from starlette.responses import Response
-
-from retoma.disk import disk_seen
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.services.disk import disk_seen
+from retoma.web.pages.kit import Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import page_router, plain, serve_screen
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
@@ -34,15 +30,8 @@ RETIRED: Final[Mapping[str, Said]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class DiskScreen:
+class DiskScreen(Screen):
     """One look."""
-
-    pages: Pages = field(compare=False, repr=False)
-    view: View
-
-    @property
-    def key(self) -> Hashable:
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -56,18 +45,4 @@ class DiskScreen:
         return [drawn("sizes", html)]
 
 
-def disk_screen(who: ALooker) -> DiskScreen:
-    return DiskScreen(who.pages, who.view)
-
-
-AScreen = Annotated[DiskScreen, Depends(disk_screen)]
-
-
-@routes.get("/disk")
-async def show(_: Admin, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "disk.html")
-
-
-@routes.get("/live/disk")
-async def live(_: Admin, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/disk", plain(DiskScreen), "disk.html", admits=Admin)

@@ -1,57 +1,46 @@
 """The page of what may hold work back: breakers, limits and rates, each changed where it is seen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Final
+from dataclasses import dataclass
+from typing import Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from retoma.library import Retoma
+from retoma.services import gates
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.kit import ALooker, Screen, drawn
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
-from retoma.web.sign_in import Admin, Operator, Viewer
+from retoma.web.sign_in import Admin, Operator
 from retoma.words import Said, say
 
 routes = page_router()
 
 PAGE: Final = 50  # limits
-PAUSE: Final = 1.0  # seconds between two drawings
 BACK: Final = "/gates"
 
 
 @dataclass(frozen=True, slots=True)
-class GatesScreen:
+class GatesScreen(Screen):
     """All breakers and rates, and a page of limits."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     cursor: str | None = None
-
-    @property
-    def key(self) -> "GatesScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         retoma = self.pages.house.retoma
         stamp = Cursor("limits page", None)
         [after] = stamp.read(self.cursor, str) or [""]
-        limits = await retoma.limits(after=after, limit=PAGE)
+        limits = await gates.list_limits(retoma, after, PAGE)
         following = stamp.write(limits[-1].key if len(limits) == PAGE else None)
         given = {
-            "breakers": await retoma.breakers.list(),
+            "breakers": await gates.list_breakers(retoma),
             "limits": limits,
-            "rates": await retoma.rates.list(),
+            "rates": await gates.list_rates(retoma),
             "following": following and BACK + query_of({"cursor": following}),
             "first": self.cursor and BACK,
         }
@@ -65,30 +54,20 @@ def gates_screen(who: ALooker, cursor: CursorOf = None) -> GatesScreen:
     return GatesScreen(who.pages, who.view, cursor)
 
 
-AScreen = Annotated[GatesScreen, Depends(gates_screen)]
-
-
-@routes.get("/gates")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "gates.html")
-
-
-@routes.get("/live/gates")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/gates", gates_screen, "gates.html")
 
 
 @routes.post("/gates/breaker/{verb}")
 async def steer(verb: str, actor: Operator, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
-    breakers = who.house.retoma.breakers
-    name = _named(form, "name")
+    retoma = who.house.retoma
+    name = form.needed("name")
     match verb:
         case "open":
-            await breakers.open(name, form.one("why") or "", actor=actor.name)
+            await gates.open_breaker(retoma, name, form.one("why") or "", actor=actor.name)
             said = say("{name} is open: nobody calls it", name=name)
         case "close":
-            await breakers.close(name, actor=actor.name)
+            await gates.close_breaker(retoma, name, actor=actor.name)
             said = say("{name} is closed: it is called", name=name)
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))
@@ -103,31 +82,24 @@ async def set_limit(actor: Admin, who: ALooker, request: Request) -> Response:
 
 async def _limited(retoma: Retoma, form: Form, actor: str) -> Said:
     """An empty cap means what the code says."""
-    key, given = _named(form, "key"), form.one("cap")
+    key, given = form.needed("key"), form.one("cap")
     if given is None:
-        await retoma.set_limit(key, None, actor=actor)
+        await gates.set_limit(retoma, key, None, actor=actor)
         return say("{key}: what the code says holds", key=key)
     cap = int(given) if given.isascii() and given.isdigit() and len(given) <= 18 else -1
-    await retoma.set_limit(key, cap, actor=actor)
+    await gates.set_limit(retoma, key, cap, actor=actor)
     return say("{key}: {cap} at once from now on", key=key, cap=cap)
 
 
 @routes.post("/gates/rate")
 async def set_rate(actor: Admin, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
-    key, burst = _named(form, "key"), form.one("burst")
+    key, burst = form.needed("key"), form.one("burst")
     rate = _number("per_second", form.one("per_second"))
     most = None if burst is None else _number("burst", burst)
-    await who.house.retoma.rates.set(key, rate, burst=most, actor=actor.name)
+    await gates.set_rate(who.house.retoma, key, rate, most, actor=actor.name)
     said = say("{key}: {rate:g} a second from now on", key=key, rate=rate)
     return did(who, who.view.tell(said), BACK)
-
-
-def _named(form: Form, field_: str) -> str:
-    name = form.one(field_)
-    if name is None:
-        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
-    return name
 
 
 def _number(name: str, given: str | None) -> float:

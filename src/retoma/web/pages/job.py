@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
@@ -10,14 +10,13 @@ from pydantic import Field
 from starlette.responses import Response
 
 from retoma.codec import decode
-from retoma.engine.query import AttemptSeen, Event, EvidenceSeen, JobSeen
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.states import ParkReason, State
+from retoma.services.jobs import AttemptSeen, Event, EvidenceSeen, JobSeen
 from retoma.web.pages.asked import Blank, Number
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import JobId, Sha256, shown_details
@@ -62,17 +61,11 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class JobScreen:
+class JobScreen(Screen):
     """One job."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     job: int
     before: int | None = None
-
-    @property
-    def key(self) -> "JobScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -82,9 +75,9 @@ class JobScreen:
         retoma = self.pages.house.retoma
         seen = await retoma.see(self.job, before=self.before, limit=LINES)
         why = await retoma.explain(self.job)
-        evidence = await retoma.evidence(self.job)
+        evidence = await retoma.evidence.list(self.job)
         costs = await retoma.costs.of_job(self.job)
-        names = {each.boot: each.name for each in await retoma.runners()}
+        names = {each.boot: each.name for each in await retoma.runners.list()}
         given: dict[str, Any] = {
             "seen": seen,
             "job": seen.job,
@@ -177,9 +170,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen, evidence: Shown256 = No
     return await who.page(screen, "job.html", job=screen.job, viewed=viewed)
 
 
-@routes.get("/live/jobs/{job}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/jobs/{job}", job_screen)
 
 
 # — evidence —
@@ -194,7 +185,7 @@ async def _viewed(who: Looker, job: int, sha256: str) -> dict[str, Any]:
     elif media in PICTURES:
         shown["how"] = "picture"
     else:
-        raw = await who.house.retoma.evidence_bytes(sha256)
+        raw = await who.house.retoma.evidence.read(sha256)
         shown |= {"how": "text", "text": _as_text(raw, media)}
     return shown
 
@@ -211,7 +202,7 @@ def _as_text(raw: bytes, media: str) -> str | None:
 
 
 async def _piece(who: Looker, job: int, sha256: str) -> EvidenceSeen:
-    for each in await who.house.retoma.evidence(job):
+    for each in await who.house.retoma.evidence.list(job):
         if each.sha256 == sha256:
             return each
     raise Refusal("not_found", say("job {job} shows no such evidence", job=job))
@@ -225,7 +216,7 @@ async def bytes_of(job: JobId, sha256: Sha256, _: Operator, who: ALooker) -> Res
     if media not in (*PICTURES, "text/html"):
         media = "text/plain"
     return Response(
-        await who.house.retoma.evidence_bytes(sha256),
+        await who.house.retoma.evidence.read(sha256),
         headers={
             "Content-Type": media if media in PICTURES else f"{media}; charset=utf-8",
             "Content-Security-Policy": SANDBOX,
@@ -268,13 +259,13 @@ async def _steered(who: Looker, job: int, verb: str, form: Form, actor: str) -> 
             await retoma.skip(job, form.one("why") or "", actor=actor)
             return say("job {job} is skipped", job=job)
         case "discard":
-            await retoma.discard(job, form.one("why"), actor=actor)
+            await retoma.dead.discard(job, form.one("why"), actor=actor)
             return say("dead letter {job} is put away", job=job)
         case "gone":
-            await retoma.send_again(job, actor=actor)
+            await retoma.remote.send_again(job, actor=actor)
             return say("job {job}: it is done again", job=job)
         case "adopt":
-            await retoma.adopt(job, _handle(form), actor=actor)
+            await retoma.remote.adopt(job, _handle(form), actor=actor)
             return say("job {job} goes on with what was found", job=job)
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))

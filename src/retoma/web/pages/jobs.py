@@ -1,16 +1,16 @@
 """The page of all jobs: looked for, ticked, steered together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 from starlette.responses import PlainTextResponse, Response
 
-from retoma.engine.query import Search
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
+from retoma.services.jobs import Search
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
 from retoma.web.many import do_to_ids, do_where
@@ -23,9 +23,9 @@ from retoma.web.pages.asked import (
     StateOf,
     TextOf,
 )
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Looker, Pages, Screen, drawn, pager
 from retoma.web.pages.live import PAUSE, Concern, Region
-from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, streamed
+from retoma.web.pages.route import COUNT, Form, did, form_of, page_router, serve_screen
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
@@ -45,17 +45,11 @@ NO_JOBS: Final = say(
 
 
 @dataclass(frozen=True, slots=True)
-class JobsScreen:
+class JobsScreen(Screen):
     """A page of jobs as somebody looked for them."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     search: Search
     cursor: str | None = None
-
-    @property
-    def key(self) -> "JobsScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -76,7 +70,7 @@ class JobsScreen:
 
     async def _states(self) -> Region:
         """How many are in each state: those of the kind and batch that are looked at."""
-        counted = await self.pages.house.retoma.counts_by_kind(self.search.batch)
+        counted = await self.pages.house.retoma.insights.counts_by_kind(self.search.batch)
         kinds = [states for kind, states in counted.items() if self.search.kind in (None, kind)]
         counts = {state: sum(each.get(state, 0) for each in kinds) for state in State}
         html = self.pages.render(
@@ -143,14 +137,12 @@ AScreen = Annotated[JobsScreen, Depends(jobs_screen)]
 async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     kinds = sorted(
         {each.name for each in who.house.retoma.kinds}
-        | set(await who.house.retoma.counts_by_kind())
+        | set(await who.house.retoma.insights.counts_by_kind())
     )
     return await who.page(screen, "jobs.html", search=screen.search, kinds=kinds, states=State)
 
 
-@routes.get("/live/jobs")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/jobs", jobs_screen)
 
 
 @routes.post("/jobs/orders")
@@ -164,7 +156,7 @@ async def order(_: Operator, who: ALooker, visit: AVisit, request: Request) -> R
         )
     why = form.one("why") if verb == "skip" else None
     actor = who.person.name if who.person else ""
-    command = await who.house.retoma.command(verb, why=why, actor=actor)
+    command = await who.house.retoma.bulk.prepare(verb, why=why, actor=actor)
     counting = COUNT in request.headers
     if form.one("all") is None:
         done = await do_to_ids(who.house, command, ticked(form), dry_run=counting)

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from retoma.access import Person, Role, Session
 from retoma.codec import digest
-from retoma.engine.store.pauses import SCOPES
+from retoma.services.pauses import SCOPES
 from retoma.settings import Settings
 from retoma.web.house import House, visit_at
 from retoma.web.pages.assets import read_assets
@@ -25,6 +25,7 @@ from retoma.words import say
 THEME: Final = "retoma_theme"  # a cookie; without it as the browser's owner likes it
 THEMES: Final = ("light", "dark")
 TOUR: Final = "retoma_tour"  # a cookie; with it the three sentences of the first day are over
+PAUSE: Final = 1.0  # seconds between two drawings of a page
 HTMX: Final = "hx-request"
 FURTHER: Final = say("None among those that were looked at: look further back.")
 # The same as everywhere, and a frame of ours: what evidence is looked at in.
@@ -96,6 +97,25 @@ class Pages:
         """Text of ours, in which whatever came from elsewhere is text."""
         page = self._templates.get_template(template)
         return Markup(page.render(view=view, say=view.say, **given))  # noqa: S704 — escaped there
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A page as somebody looks at it; drawn anew when an event concerns it."""
+
+    pages: Pages = field(compare=False, repr=False)
+    view: View
+
+    @property
+    def key(self) -> Hashable:
+        return self
+
+    @property
+    def concern(self) -> Concern:
+        return Concern(pause=PAUSE)
+
+    async def draw(self) -> Sequence[Region]:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

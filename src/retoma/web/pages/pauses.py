@@ -1,41 +1,29 @@
 """What rests because somebody wants it to: the banner of every page, and the page on which it is steered."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import Response
 
-from retoma.engine.store.pauses import SCOPES, Scope
-from retoma.web.pages.kit import ALooker, Pages, drawn
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.services import pauses
+from retoma.services.pauses import SCOPES, Scope
+from retoma.web.pages.kit import ALooker, Screen, drawn
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import Form, did, form_of, page_router, plain, serve_screen
 from retoma.web.problems import Refusal
-from retoma.web.sign_in import Operator, Viewer
+from retoma.web.sign_in import Operator
 from retoma.words import say
 
 routes = page_router()
 
-PAUSE: Final = 1.0  # seconds between two drawings
 BACK: Final = "/pauses"
 
 
 @dataclass(frozen=True, slots=True)
-class PausesScreen:
+class PausesScreen(Screen):
     """Applications, kinds and queues, and which of them are paused."""
-
-    pages: Pages = field(compare=False, repr=False)
-    view: View
-
-    @property
-    def key(self) -> Hashable:
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         desk = self.pages.house.retoma.pauses
@@ -47,28 +35,14 @@ class PausesScreen:
         return [drawn("pausable", table)]
 
 
-def pauses_screen(who: ALooker) -> PausesScreen:
-    return PausesScreen(who.pages, who.view)
-
-
-AScreen = Annotated[PausesScreen, Depends(pauses_screen)]
-
-
-@routes.get("/pauses")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "pauses.html")
-
-
-@routes.get("/live/pauses")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/pauses", plain(PausesScreen), "pauses.html")
 
 
 @routes.post("/pauses/pause")
 async def pause(actor: Operator, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
     scope, name = _named(form)
-    await who.house.retoma.pauses.pause(scope, name, form.one("why"), actor=actor.name)
+    await pauses.pause(who.house.retoma, scope, name, why=form.one("why"), actor=actor.name)
     said = say("{scope} {name} is paused: what runs ends", scope=SCOPES[scope], name=name)
     return did(who, who.view.tell(said), BACK)
 
@@ -76,7 +50,7 @@ async def pause(actor: Operator, who: ALooker, request: Request) -> Response:
 @routes.post("/pauses/resume")
 async def resume(actor: Operator, who: ALooker, request: Request) -> Response:
     scope, name = _named(await form_of(request))
-    await who.house.retoma.pauses.resume(scope, name, actor=actor.name)
+    await pauses.resume(who.house.retoma, scope, name, actor=actor.name)
     return did(
         who,
         who.view.tell(say("{scope} {name} goes on", scope=SCOPES[scope], name=name)),

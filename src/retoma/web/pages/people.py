@@ -1,28 +1,25 @@
 """The page of people and keys: who may come in, with what, and how that ends. For admins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 from starlette.responses import HTMLResponse, Response
 
 from retoma.access import Role
-from retoma.web.cursor import Cursor
+from retoma.web.asked import place, spot
+from retoma.web.cursor import Cursor, cut
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
-from retoma.web.problems import Refusal
-from retoma.web.routes.people import after_name, after_spot, spot
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import did, form_of, page_router, serve_screen
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
 routes = page_router()
 
-PAUSE: Final = 1.0  # seconds between two drawings
 PAGE: Final = 100  # rows of each table
 PEOPLE: Final = Cursor("people page", None)
 KEYS: Final = Cursor("keys page", None)
@@ -33,22 +30,12 @@ NOTHING: Final = {"Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleScreen:
+class PeopleScreen(Screen):
     """People, browsers and keys."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     people: str | None = None  # where each table begins
     keys: str | None = None
     sessions: str | None = None
-
-    @property
-    def key(self) -> "PeopleScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         access = await self.pages.house.access()
@@ -56,17 +43,11 @@ class PeopleScreen:
         people = await access.people(after=name, limit=PAGE + 1)
         keys = await access.keys(after=spot(KEYS, self.keys), limit=PAGE + 1)
         sessions = await access.sessions(after=spot(SESSIONS, self.sessions), limit=PAGE + 1)
-        following = {
-            "people": after_name(PEOPLE, people, PAGE),
-            "keys": after_spot(KEYS, keys, PAGE),
-            "sessions": after_spot(SESSIONS, sessions, PAGE),
-        }
-        rows: dict[str, Sequence[Any]] = {
-            "people": people[:PAGE],
-            "keys": keys[:PAGE],
-            "sessions": sessions[:PAGE],
-        }
-        return [self._table(table, rows[table], following[table]) for table in rows]
+        return [
+            self._table("people", *cut(PEOPLE, people, PAGE, lambda each: [each.name])),
+            self._table("keys", *cut(KEYS, keys, PAGE, place)),
+            self._table("sessions", *cut(SESSIONS, sessions, PAGE, place)),
+        ]
 
     def _table(self, table: str, rows: Sequence[Any], following: str | None) -> Region:
         html = self.pages.render(
@@ -99,9 +80,7 @@ async def show(_: Admin, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "people.html", roles=tuple(Role))
 
 
-@routes.get("/live/people")
-async def live(_: Admin, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/people", people_screen, admits=Admin)
 
 
 # — what is shown once —
@@ -135,7 +114,9 @@ async def create_key(actor: Admin, who: ALooker, request: Request) -> Response:
 async def rotate_key(actor: Admin, who: ALooker, request: Request) -> Response:
     form = await form_of(request)
     access = await who.house.access()
-    made = await access.rotate_key(_id(form), form.one("overlap") or OVERLAP, actor.name)
+    made = await access.rotate_key(
+        form.needed("id"), form.one("overlap") or OVERLAP, actor.name
+    )
     return _once(who, say("The new key:"), made.token)
 
 
@@ -153,14 +134,14 @@ def _once(who: Looker, said: Said, secret: str) -> Response:
 
 @routes.post("/keys/revoke")
 async def revoke_key(actor: Admin, who: ALooker, request: Request) -> Response:
-    key = _id(await form_of(request))
+    key = (await form_of(request)).needed("id")
     await (await who.house.access()).revoke_key(key, actor.name)
     return did(who, who.view.tell(say("key {key} opens nothing any more", key=key)), BACK)
 
 
 @routes.post("/sessions/end")
 async def end_session(actor: Admin, who: ALooker, request: Request) -> Response:
-    session = _id(await form_of(request))
+    session = (await form_of(request)).needed("id")
     await (await who.house.access()).end_session(session, actor.name)
     return did(who, who.view.tell(say("that browser is signed out")), BACK)
 
@@ -171,10 +152,3 @@ async def remove(actor: Admin, who: ALooker, request: Request) -> Response:
     name = (await form_of(request)).one("person") or ""
     await (await who.house.access()).remove_person(name, actor.name)
     return did(who, who.view.tell(say("{name} may not come in any more", name=name)), BACK)
-
-
-def _id(form: Form) -> str:
-    given = form.one("id")
-    if given is None:
-        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
-    return given

@@ -1,22 +1,22 @@
 """The page of pools: which things there are, who holds them, how they fare; on and off by hand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from retoma.engine.limits.controls import Pools as PoolsDesk
-from retoma.engine.store.pool import ItemSeen
+from retoma.library import Retoma
+from retoma.services import gates
+from retoma.services.gates import ItemSeen
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Words
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, called, drawn, pager
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.kit import ALooker, Screen, called, drawn, pager
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Admin, Viewer
 from retoma.web.wire import TICKED
@@ -25,31 +25,20 @@ from retoma.words import Said, say
 routes = page_router()
 
 PAGE: Final = 100  # things
-PAUSE: Final = 1.0  # seconds between two drawings
 NO_THINGS: Final = say("Nothing is in this pool. Code declares it: `app.pools.declare`.")
 
 PoolOf = Annotated[Words | None, Blank, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class PoolsScreen:
+class PoolsScreen(Screen):
     """All pools, and the things of the one that was chosen."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     pool: str | None = None
     cursor: str | None = None
 
-    @property
-    def key(self) -> "PoolsScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
-
     async def draw(self) -> Sequence[Region]:
-        pools = await self.pages.house.retoma.pools.list()
+        pools = await gates.list_pools(self.pages.house.retoma)
         html = self.pages.render(
             "pools_list.html", self.view, pools=pools, chosen=self.pool, link=pool_link
         )
@@ -59,7 +48,7 @@ class PoolsScreen:
     async def _things(self, pool: str) -> list[Region]:
         stamp = Cursor("things page", pool)
         [after] = stamp.read(self.cursor, str) or [""]
-        left = await self.pages.house.retoma.pools.items(pool, after=after, limit=PAGE + 1)
+        left = await gates.list_things(self.pages.house.retoma, pool, after, PAGE + 1)
         rows = {called("thing", each.name): self._row(each) for each in left[:PAGE]}
         following = stamp.write(left[PAGE - 1].name if len(left) > PAGE else None)
         turns = pager(
@@ -96,9 +85,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "pools.html", pool=screen.pool)
 
 
-@routes.get("/live/pools")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/pools", pools_screen)
 
 
 @routes.post("/pools/orders")
@@ -108,22 +95,23 @@ async def order(actor: Admin, who: ALooker, request: Request) -> Response:
     pool = form.one("pool")
     if pool is None:
         raise Refusal("bad_input", say("no pool is named; nothing was changed"))
-    said = await _ordered(who.house.retoma.pools, pool, form, actor.name)
+    said = await _ordered(who.house.retoma, pool, form, actor.name)
     return did(who, who.view.tell(said), pool_link(pool))
 
 
-async def _ordered(desk: PoolsDesk, pool: str, form: Form, actor: str) -> Said:
+async def _ordered(retoma: Retoma, pool: str, form: Form, actor: str) -> Said:
     match form.one("verb"):
         case "on" | "off" as verb:
             things = _ticked(form)
             why = form.one("why") or ""
-            await desk.switch(pool, things, on=verb == "on", reason=why, actor=actor)
             if verb == "on":
+                await gates.switch_on(retoma, pool, things, why, actor=actor)
                 return say("{n} of {pool} switched on", n=len(things), pool=pool)
+            await gates.switch_off(retoma, pool, things, why, actor=actor)
             return say("{n} of {pool} switched off", n=len(things), pool=pool)
         case "free":
             [thing] = _ticked(form)[:1]
-            await desk.declare_free(pool, thing, actor=actor)
+            await gates.free_thing(retoma, pool, thing, actor=actor)
             return say("{thing} is free", thing=thing)
         case _:
             raise Refusal(

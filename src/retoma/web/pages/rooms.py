@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from retoma.engine.query import Minute
 from retoma.engine.rules.states import State
 from retoma.manifest import Application
+from retoma.services.jobs import Minute
 
 SPAN: Final = 60  # minutes that its line shows
 TALL: Final = 100.0  # how high the line may go

@@ -4,22 +4,22 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, cast
 from urllib.parse import quote, unquote_to_bytes
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from retoma.access import Person
 from retoma.web import problems
-from retoma.web.pages.kit import Bannered, Looker, looker_at
+from retoma.web.pages.kit import ALooker, Bannered, Looker, Screen, looker_at
 from retoma.web.pages.live import Shown, partials
 from retoma.web.problems import Refusal
 from retoma.web.request_body import ON_THE_LOOP
 from retoma.web.route import Route
-from retoma.web.routes.stream import check_room, still
-from retoma.web.stream import EventStream
-from retoma.words import say
+from retoma.web.sign_in import Viewer
+from retoma.web.stream import EventStream, check_room, still
+from retoma.words import Said, say
 
 LIVE: Final = "/live"
 # Headers: draw it now and no more; say how many it would be and do nothing.
@@ -28,6 +28,7 @@ COUNT: Final = "retoma-count"
 MOST_FIELDS: Final = 20_000  # of one form
 PIECE: Final = 64 * 1024  # bytes that are unescaped at a time
 LONGEST: Final = 1_000  # characters of an address to come back to
+UNNAMED: Final = say("nothing is named; nothing was changed")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -118,6 +119,13 @@ class Form:
     def all(self, name: str) -> list[str]:
         return self._fields.get(name, [])
 
+    def needed(self, name: str, refused: Said = UNNAMED) -> str:
+        """A field that must be there."""
+        value = self.one(name)
+        if value is None:
+            raise Refusal("bad_input", refused)
+        return value
+
 
 async def form_of(request: Request) -> Form:
     raw = await request.body()
@@ -182,3 +190,33 @@ async def streamed(request: Request, who: Looker, shown: Shown) -> Response:
     check_room(who.house, person)
     guard = still(person, who.house, request)
     return EventStream(await who.pages.screens.watch(whole, guard, person.name))
+
+
+def serve_screen(
+    routes: APIRouter,
+    path: str,
+    screen: Callable[..., Any],
+    template: str | None = None,
+    admits: Any = Viewer,
+) -> None:
+    """Serve a page and its stream. Without a template the page has a route of its own."""
+    Drawn = Annotated[Any, Depends(screen)]  # noqa: N806 — a type
+
+    async def show(_: admits, who: ALooker, drawn: Drawn) -> Response:
+        return await who.page(drawn, template or "")
+
+    async def live(_: admits, who: ALooker, request: Request, drawn: Drawn) -> Response:
+        return await streamed(request, who, drawn)
+
+    if template is not None:
+        routes.get(path)(show)
+    routes.get(f"{LIVE}{path}")(live)
+
+
+def plain(screen: type[Screen]) -> Callable[..., Screen]:
+    """A page that asks nothing of its address."""
+
+    def made(who: ALooker) -> Screen:
+        return screen(who.pages, who.view)
+
+    return made

@@ -1,19 +1,19 @@
 """The page of runners: who runs jobs, how full each is, and how one is asked to leave."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Final
+from dataclasses import dataclass
+from typing import Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import Response
 
-from retoma.engine.query import RunnerSeen
-from retoma.web.pages.kit import ALooker, Pages, called, drawn
+from retoma.services import runners
+from retoma.services.runners import RunnerSeen
+from retoma.web.pages.kit import ALooker, Screen, called, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import did, form_of, page_router, plain, serve_screen
 from retoma.web.problems import Refusal
-from retoma.web.sign_in import Admin, Viewer
+from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
 routes = page_router()
@@ -31,22 +31,18 @@ LIVING: Final = ("alive", "asked", "leaving", "silent")
 
 
 @dataclass(frozen=True, slots=True)
-class RunnersScreen:
+class RunnersScreen(Screen):
     """Those who live, then those who are gone."""
-
-    pages: Pages = field(compare=False, repr=False)
-    view: View
-
-    @property
-    def key(self) -> "RunnersScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
         return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
-        seen = [(stands(each), each) for each in await self.pages.house.retoma.runners()]
+        seen = [
+            (stands(each), each)
+            for each in await runners.list_runners(self.pages.house.retoma, every=True)
+        ]
         seen.sort(key=lambda each: each[0] not in LIVING)
         rows = {
             called("runner", each.boot): self.pages.render(
@@ -84,21 +80,7 @@ def stands(runner: RunnerSeen) -> str:
     return runner.state
 
 
-def runners_screen(who: ALooker) -> RunnersScreen:
-    return RunnersScreen(who.pages, who.view)
-
-
-AScreen = Annotated[RunnersScreen, Depends(runners_screen)]
-
-
-@routes.get("/runners")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "runners.html")
-
-
-@routes.get("/live/runners")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/runners", plain(RunnersScreen), "runners.html")
 
 
 @routes.post("/runners/drain")
@@ -107,6 +89,6 @@ async def drain(actor: Admin, who: ALooker, request: Request) -> Response:
     boot = (await form_of(request)).one("boot")
     if boot is None:
         raise Refusal("bad_input", say("no runner is named; nothing was changed"))
-    drained = await who.house.retoma.drain_runner(boot, actor=actor.name)
+    drained = await runners.drain_runner(who.house.retoma, boot, actor=actor.name)
     said = say("{name} was asked to leave", name=drained.name)
     return did(who, who.view.tell(said), "/runners")

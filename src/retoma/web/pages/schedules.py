@@ -1,48 +1,36 @@
 """The page of schedules: what is submitted by the clock, when next, and a run beside its ticks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from retoma.engine.rules.cron import Cron
-from retoma.engine.store import Schedule
 from retoma.library import Retoma
-from retoma.web.pages.kit import ALooker, Pages, called, drawn, pager
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.services import schedules
+from retoma.services.schedules import ScheduleSeen
+from retoma.web.pages.kit import ALooker, Screen, called, drawn, pager
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import did, form_of, page_router, plain, serve_screen
 from retoma.web.problems import Refusal
-from retoma.web.sign_in import Operator, Viewer
+from retoma.web.sign_in import Operator
 from retoma.words import Said, say
 
 routes = page_router()
 
 TICKS: Final = 3  # that are told ahead
-PAUSE: Final = 1.0  # seconds between two drawings
 NO_SCHEDULES: Final = say("No schedules. What code declares with `app.schedule` appears here.")
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulesScreen:
+class SchedulesScreen(Screen):
     """All of them, by their names."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
-
-    @property
-    def key(self) -> "SchedulesScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
-
     async def draw(self) -> Sequence[Region]:
-        found = await self.pages.house.retoma.schedules()
+        found = await schedules.list_schedules(self.pages.house.retoma)
         rows = {
             called("schedule", each.name): self.pages.render(
                 "schedule_row.html",
@@ -58,32 +46,18 @@ class SchedulesScreen:
         return [drawn("rows", table, rows), turns]
 
 
-def ticks(schedule: Schedule) -> list[datetime]:
+def ticks(schedule: ScheduleSeen) -> list[datetime]:
     """The next instants at which it submits; none while it is paused."""
     if schedule.paused_at is not None:
         return []
-    cron = Cron(schedule.plan.cron, schedule.plan.timezone)
+    cron = Cron(schedule.cron, schedule.timezone)
     found = [schedule.next_at]
     while len(found) < TICKS:
         found.append(cron.after(found[-1]))
     return found
 
 
-def schedules_screen(who: ALooker) -> SchedulesScreen:
-    return SchedulesScreen(who.pages, who.view)
-
-
-AScreen = Annotated[SchedulesScreen, Depends(schedules_screen)]
-
-
-@routes.get("/schedules")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "schedules.html")
-
-
-@routes.get("/live/schedules")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/schedules", plain(SchedulesScreen), "schedules.html")
 
 
 @routes.post("/schedules/{verb}")
@@ -98,13 +72,13 @@ async def steer(verb: str, actor: Operator, who: ALooker, request: Request) -> R
 async def _steered(retoma: Retoma, verb: str, name: str, actor: str) -> Said:
     match verb:
         case "run":
-            job = await retoma.run_schedule(name, actor=actor)
+            job = await schedules.run_schedule(retoma, name, actor=actor)
             return say("{name}: job {job} was submitted", name=name, job=job.id)
         case "pause":
-            await retoma.pause_schedule(name, actor=actor)
+            await schedules.pause_schedule(retoma, name, actor=actor)
             return say("{name} is paused", name=name)
         case "unpause":
-            await retoma.unpause_schedule(name, actor=actor)
+            await schedules.unpause_schedule(retoma, name, actor=actor)
             return say("{name} goes on with its next tick", name=name)
         case _:
             raise Refusal("not_found", say("there is nothing at this address"))

@@ -1,25 +1,22 @@
 """The page of settings: every knob, who turned it, what an admin may turn now, what takes a restart."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import Response
 
-from retoma import panel
 from retoma.engine.rules.live_settings import Source
-from retoma.web.pages.kit import ALooker, Pages, drawn
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
-from retoma.web.problems import Refusal
+from retoma.services import settings
+from retoma.web.pages.kit import ALooker, Screen, drawn
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import did, form_of, page_router, plain, serve_screen
 from retoma.web.sign_in import Admin
 from retoma.words import Said, say
 
 routes = page_router()
 
-PAUSE: Final = 1.0  # seconds between two drawings
 BACK: Final = "/settings"
 SOURCES: Final[Mapping[Source, Said]] = {
     Source.DEFAULT: say("default"),
@@ -30,22 +27,13 @@ SOURCES: Final[Mapping[Source, Said]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsScreen:
+class SettingsScreen(Screen):
     """Those that change while processes run; then the rest, in the order of their reference."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
-
-    @property
-    def key(self) -> "SettingsScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
-
     async def draw(self) -> Sequence[Region]:
-        seen = await panel.settings_seen(self.pages.house.retoma, self.pages.settings)
+        seen = await settings.list_settings(
+            self.pages.house.retoma, self.pages.settings, every=True
+        )
         return [
             drawn(
                 name,
@@ -72,21 +60,7 @@ def shown(value: Any) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
-def settings_screen(who: ALooker) -> SettingsScreen:
-    return SettingsScreen(who.pages, who.view)
-
-
-AScreen = Annotated[SettingsScreen, Depends(settings_screen)]
-
-
-@routes.get("/settings")
-async def show(_: Admin, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "settings.html")
-
-
-@routes.get("/live/settings")
-async def live(_: Admin, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/settings", plain(SettingsScreen), "settings.html", admits=Admin)
 
 
 @routes.post("/settings/change")
@@ -94,7 +68,9 @@ async def change(actor: Admin, who: ALooker, request: Request) -> Response:
     """An empty value is nothing at all, where a knob may be that."""
     form = await form_of(request)
     value = form.one("value") or ""
-    changed = await panel.change(who.house.retoma, _named(form), value, actor=actor.name)
+    changed = await settings.change_setting(
+        who.house.retoma, form.needed("name"), value, actor=actor.name
+    )
     said = say(
         "{name} is {value} from now on",
         name=changed.name,
@@ -105,13 +81,6 @@ async def change(actor: Admin, who: ALooker, request: Request) -> Response:
 
 @routes.post("/settings/reset")
 async def reset(actor: Admin, who: ALooker, request: Request) -> Response:
-    name = _named(await form_of(request))
-    await panel.reset(who.house.retoma, name, actor=actor.name)
+    name = (await form_of(request)).needed("name")
+    await settings.reset_setting(who.house.retoma, name, actor=actor.name)
     return did(who, who.view.tell(say("{name}: its default holds again", name=name)), BACK)
-
-
-def _named(form: Form) -> str:
-    name = form.one("name")
-    if name is None:
-        raise Refusal("bad_input", say("nothing is named; nothing was changed"))
-    return name

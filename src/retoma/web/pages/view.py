@@ -13,10 +13,10 @@ from markupsafe import Markup, escape
 
 from retoma import words
 from retoma.access import Role
-from retoma.engine.query import Event
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import BatchState, DeadReason, ParkReason, State, StepState
-from retoma.engine.store.cost import Total
+from retoma.services.jobs import Event
+from retoma.services.money import Total
 from retoma.words import Language, Said, say, tell
 from retoma.words.recall import tell_stored
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import Field
 
-from retoma.engine.ops.alerts import sentence
-from retoma.engine.store.alerts import Alert, Rule, Severity
+from retoma.services import alerts
+from retoma.services.alerts import Alert, Rule, Severity, sentence
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse
 from retoma.web.route import router
@@ -64,7 +64,9 @@ async def list_alerts(
     """What is in force and what was, newest first."""
     stamp = Cursor("alerts", in_force)
     [before] = stamp.read(cursor, int) or [None]
-    seen = await house.retoma.alerts(in_force=in_force, before=before, limit=limit)
+    seen = await alerts.list_alerts(
+        house.retoma, every=not in_force, before=before, limit=limit
+    )
     shown = [_shown(each) for each in seen]
     return PageOf(items=shown, next=stamp.write(shown[-1].id if len(shown) == limit else None))
 
@@ -72,7 +74,7 @@ async def list_alerts(
 @routes.post("/api/alerts/{alert}/acknowledge")
 async def acknowledge_alert(alert: AlertId, who: Operator, house: AHouse) -> AlertShown:
     """Say that you know of it; the first who says so stays."""
-    return _shown(await house.retoma.acknowledge_alert(alert, actor=who.name))
+    return _shown(await alerts.acknowledge_alert(house.retoma, alert, actor=who.name))
 
 
 @routes.post("/api/alerts/{alert}/silence")
@@ -80,4 +82,4 @@ async def silence_alert(
     alert: AlertId, body: Silence, who: Operator, house: AHouse
 ) -> AlertShown:
     """Nobody is told of it for so long, nor of the next one of its rule and subject."""
-    return _shown(await house.retoma.silence_alert(alert, body.lasting, actor=who.name))
+    return _shown(await alerts.silence_alert(house.retoma, alert, body.lasting, actor=who.name))

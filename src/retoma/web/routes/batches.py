@@ -1,31 +1,25 @@
 """`/api/batches`: how far each is, and what may be done with all jobs of one."""
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import Response
 
-from retoma.engine.ops.batches import Batch, Progress
-from retoma.engine.query import Search
+from retoma.services import batches
+from retoma.services.batches import Batch, BatchSeen
+from retoma.services.bulk import Order
+from retoma.services.jobs import Search
+from retoma.web.asked import CheckpointOf, CodeOf, StateOf, TextOf, page_of_jobs
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse, AVisit
 from retoma.web.many import do_to_batch
-from retoma.web.orders import Order
 from retoma.web.replay import asked, written
 from retoma.web.route import router
-from retoma.web.routes.jobs import (
-    CheckpointOf,
-    CodeOf,
-    StateOf,
-    TextOf,
-    check_open,
-    page_of_jobs,
-)
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import (
     BatchDetails,
     BatchId,
     BatchMade,
-    BatchShown,
     Codes,
     JobLine,
     Limit,
@@ -48,14 +42,13 @@ BY_A_JOB: dict[int | str, dict[str, Any]] = {
 @routes.get("/api/batches")
 async def list_batches(
     _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[BatchShown]:
+) -> PageOf[BatchSeen]:
     """Newest first, with how far each one is."""
     stamp = Cursor("batches", None)
     before = stamp.read(cursor, int)
-    found = await house.retoma.batches(before=before[0] if before else None, limit=limit)
-    shown = [_shown(each, await each.progress()) for each in found]
+    found = await batches.list_batches(house.retoma, before[0] if before else None, limit)
     last = found[-1].id if len(found) == limit else None
-    return PageOf(items=shown, next=stamp.write(last))
+    return PageOf(items=found, next=stamp.write(last))
 
 
 @routes.post(
@@ -75,7 +68,7 @@ async def submit_batch(
     key: Once = None,
 ) -> BatchMade:
     """Submit jobs together, all or none."""
-    check_open(house, body.kind)
+    house.check_may_submit(body.kind)
 
     def write(tx: Any) -> Batch:
         made: Batch = tx.submit_many(
@@ -104,9 +97,8 @@ async def submit_batch(
 @routes.get("/api/batches/{batch}")
 async def show_batch(batch: BatchId, _: Viewer, house: AHouse) -> BatchDetails:
     """How far it is, and by which codes its jobs died."""
-    found = await house.retoma.batch(batch)
-    shown = _shown(found, await found.progress())
-    return BatchDetails(**shown.model_dump(), codes=await house.retoma.dead_codes(batch))
+    found = await batches.show_batch(house.retoma, batch)
+    return BatchDetails(**asdict(found.batch), codes=dict(found.codes))
 
 
 @routes.get("/api/batches/{batch}/items")
@@ -122,7 +114,7 @@ async def batch_items(
     limit: Limit = 50,
 ) -> PageOf[JobLine]:
     """Its jobs, newest first."""
-    await house.retoma.batch(batch)
+    await house.retoma.batches.get(batch)
     search = Search(batch=batch, state=state, code=code, checkpoint=checkpoint, text=text)
     return await page_of_jobs(house, "items", search, cursor, limit)
 
@@ -132,7 +124,7 @@ async def resume(
     batch: BatchId, who: Operator, house: AHouse, visit: AVisit, response: Response
 ) -> Moved:
     """Its parked jobs go on where they stopped, and a pause is over."""
-    found = await house.retoma.batch(batch)
+    found = await house.retoma.batches.get(batch)
     order = Order(verb="resume", actor=who.name, batch=batch)
     return await do_to_batch(house, found, order, visit, response)
 
@@ -147,7 +139,7 @@ async def retry_failed(
     body: Codes | None = None,
 ) -> Moved:
     """Its dead jobs once more, all or by code; committed steps are kept."""
-    found = await house.retoma.batch(batch)
+    found = await house.retoma.batches.get(batch)
     codes = None if body is None else body.codes
     order = Order(verb="retry", actor=who.name, batch=batch, codes=codes)
     return await do_to_batch(house, found, order, visit, response)
@@ -158,7 +150,7 @@ async def cancel(
     batch: BatchId, who: Operator, house: AHouse, visit: AVisit, response: Response
 ) -> Moved:
     """End every job of it that has not ended."""
-    found = await house.retoma.batch(batch)
+    found = await house.retoma.batches.get(batch)
     order = Order(verb="cancel", actor=who.name, batch=batch)
     return await do_to_batch(house, found, order, visit, response)
 
@@ -173,7 +165,7 @@ async def skip(
     response: Response,
 ) -> Moved:
     """End one job of it, or those that failed with these codes, without doing them."""
-    found = await house.retoma.batch(batch)
+    found = await house.retoma.batches.get(batch)
     if body.job is not None:
         moved = await found.skip(body.why, job=body.job, actor=who.name)
         return Moved(batch=batch, moved=moved)
@@ -184,29 +176,12 @@ async def skip(
 @routes.post("/api/batches/{batch}/pause")
 async def pause(batch: BatchId, who: Operator, house: AHouse) -> Paused:
     """Start no more of its jobs; what runs ends."""
-    found = await house.retoma.batch(batch)
-    return Paused(paused=True, changed=await found.pause(actor=who.name))
+    return Paused.model_validate(await batches.pause_batch(house.retoma, batch, actor=who.name))
 
 
 @routes.post("/api/batches/{batch}/unpause")
 async def unpause(batch: BatchId, who: Operator, house: AHouse) -> Paused:
     """Let it go on where it was paused."""
-    found = await house.retoma.batch(batch)
-    return Paused(paused=False, changed=await found.unpause(actor=who.name))
-
-
-def _shown(batch: Batch, progress: Progress) -> BatchShown:
-    eta = progress.eta
-    return BatchShown(
-        id=batch.id,
-        name=batch.name,
-        kind=batch.kind,
-        state=progress.state,
-        paused=progress.paused,
-        total=progress.total,
-        ended=progress.ended,
-        counts=progress.counts,
-        share=progress.share,
-        rate=progress.rate,
-        eta=None if eta is None else eta.total_seconds(),
+    return Paused.model_validate(
+        await batches.unpause_batch(house.retoma, batch, actor=who.name)
     )

@@ -1,17 +1,15 @@
 """`/api/costs`, `/api/budgets`, `/api/prices`: what work costs, and how much of it may be spent."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Query
 
-from retoma.engine.costs.accounts import Costs
 from retoma.engine.rules.cost import NAME
-from retoma.engine.store.cost import MOST_DAYS, CostSeen
+from retoma.services import money
+from retoma.services.money import ACCOUNTS, MOST_DAYS, BudgetShown, CostSeen
 from retoma.web.cursor import Cursor
 from retoma.web.house import AHouse
 from retoma.web.money import (
-    BudgetShown,
     CostShown,
     ExchangeShown,
     NewBudget,
@@ -19,7 +17,6 @@ from retoma.web.money import (
     NewPrice,
     PriceShown,
     Whose,
-    budget_shown,
     cost_shown,
     price_shown,
 )
@@ -29,13 +26,6 @@ from retoma.web.wire import BatchId, JobId, Limit, NextPage, PageOf
 
 routes = router("costs")
 
-ACCOUNTS: dict[str, Callable[[Costs, int], Awaitable[list[CostSeen]]]] = {
-    "all": lambda costs, _: costs.total(),
-    "provider": lambda costs, _: costs.by_provider(),
-    "kind": lambda costs, _: costs.by_kind(),
-    "application": lambda costs, _: costs.by_application(),
-    "day": lambda costs, days: costs.by_day(days),
-}
 By = Annotated[
     str, Query(pattern=f"^({'|'.join(ACCOUNTS)})$", description="What it is told by.")
 ]
@@ -57,7 +47,7 @@ async def list_costs(
     """What was spent and saved, by provider, kind, application or day; each model by itself."""
     stamp = Cursor("costs", [by, days])
     after = tuple(stamp.read(cursor, str, str, str, str) or ())
-    seen = await ACCOUNTS[by](house.retoma.costs, days)
+    seen = await money.show_costs(house.retoma, by, days)
     left = [each for each in seen if _place(each) > after]
     shown = left[:limit]
     following = _place(shown[-1]) if len(left) > limit else (None,)
@@ -72,14 +62,16 @@ def _place(seen: CostSeen) -> tuple[str, str, str, str]:
 async def costs_of_job(job: JobId, _: Viewer, house: AHouse) -> list[CostShown]:
     """What this job has cost and saved, each provider and model by itself."""
     await house.retoma.get(job)
-    return [cost_shown(each) for each in (await house.retoma.costs.of_job(job))[:200]]
+    return [cost_shown(each) for each in (await money.show_costs(house.retoma, job=job))[:200]]
 
 
 @routes.get("/api/batches/{batch}/costs")
 async def costs_of_batch(batch: BatchId, _: Viewer, house: AHouse) -> list[CostShown]:
     """What the jobs of this batch have cost and saved together."""
-    await house.retoma.batch(batch)
-    return [cost_shown(each) for each in (await house.retoma.costs.of_batch(batch))[:200]]
+    await house.retoma.batches.get(batch)
+    return [
+        cost_shown(each) for each in (await money.show_costs(house.retoma, batch=batch))[:200]
+    ]
 
 
 # — budgets —
@@ -92,8 +84,7 @@ async def list_budgets(
     """How much may be spent, and how each budget stands; by the names of their gates."""
     stamp = Cursor("budgets", None)
     [after] = stamp.read(cursor, str) or [""]
-    seen = await house.retoma.budgets.list(after=after, limit=limit)
-    shown = [budget_shown(each) for each in seen]
+    shown = await money.list_budgets(house.retoma, after, limit)
     return PageOf(
         items=shown, next=stamp.write(shown[-1].gate if len(shown) == limit else None)
     )
@@ -102,21 +93,13 @@ async def list_budgets(
 @routes.put("/api/budgets")
 async def set_budget(body: NewBudget, who: Operator, house: AHouse) -> BudgetShown:
     """Let so much be spent; whoever waits for it goes on where something is left of it now."""
-    seen = await house.retoma.budgets.set(
-        body.amount,
-        batch=body.batch,
-        provider=body.provider,
-        application=body.application,
-        per=body.per,
-        actor=who.name,
-    )
-    return budget_shown(seen)
+    return await money.set_budget(house.retoma, **body.model_dump(), actor=who.name)
 
 
 @routes.post("/api/budgets/remove", status_code=204)
 async def remove_budget(body: Whose, who: Operator, house: AHouse) -> None:
     """No bound any more; whoever waits for it goes on."""
-    await house.retoma.budgets.remove(**body.model_dump(), actor=who.name)
+    await money.remove_budget(house.retoma, **body.model_dump(), actor=who.name)
 
 
 # — prices —
@@ -133,9 +116,7 @@ async def list_prices(
     """What units cost: the shipped list, and what was set, also for later."""
     stamp = Cursor("prices", provider)
     [begin] = stamp.read(cursor, int) or [0]
-    seen = [
-        each for each in await house.retoma.prices.list() if provider in (None, each.provider)
-    ]
+    seen = (await money.list_prices(house.retoma, provider)).prices
     end = max(begin, 0) + limit
     shown = [price_shown(each) for each in seen[max(begin, 0) : end]]
     return PageOf(items=shown, next=stamp.write(end if len(seen) > end else None))
@@ -144,14 +125,14 @@ async def list_prices(
 @routes.put("/api/prices")
 async def set_price(body: NewPrice, who: Admin, house: AHouse) -> NewPrice:
     """So much for so many units, from now or from an instant on; without a model for all of them."""
-    await house.retoma.prices.set(**body.model_dump(), actor=who.name)
+    await money.set_price(house.retoma, house.settings, **body.model_dump(), actor=who.name)
     return body
 
 
 @routes.get("/api/exchange")
 async def show_exchange(_: Viewer, house: AHouse) -> ExchangeShown:
     """What a dollar is in reais now."""
-    rate = await house.retoma.prices.exchange()
+    rate = (await money.list_prices(house.retoma)).exchange
     if rate is None:
         return ExchangeShown(brl_per_usd=None)
     return ExchangeShown(brl_per_usd=f"{rate.brl_per_usd:f}", since=rate.since, by=rate.by)
@@ -160,5 +141,7 @@ async def show_exchange(_: Viewer, house: AHouse) -> ExchangeShown:
 @routes.put("/api/exchange")
 async def set_exchange(body: NewExchange, who: Admin, house: AHouse) -> ExchangeShown:
     """So many reais are a dollar, from now or from an instant on."""
-    await house.retoma.prices.set_exchange(body.brl_per_usd, since=body.since, actor=who.name)
+    await money.set_exchange(
+        house.retoma, house.settings, body.brl_per_usd, body.since, actor=who.name
+    )
     return await show_exchange(who, house)

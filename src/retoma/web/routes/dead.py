@@ -1,27 +1,27 @@
 """`/api/dead`: what ended badly and still wants somebody's eye."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query, Response
+from fastapi import Response
 
 from retoma.access import Role
-from retoma.engine.query import Search
 from retoma.engine.rules.states import State
-from retoma.engine.store import Verb
+from retoma.services import dead
+from retoma.services.bulk import Verb
+from retoma.services.jobs import Search
+from retoma.web.asked import BatchOf, CodeOf, KindOf, WhichDead
 from retoma.web.cursor import Cursor
-from retoma.web.house import AHouse, AVisit, House
-from retoma.web.many import do_to_ids, do_where
+from retoma.web.house import AHouse, AVisit
+from retoma.web.many import do_to_ids, do_where, standing
 from retoma.web.problems import Refusal
 from retoma.web.replay import asked
 from retoma.web.route import router
-from retoma.web.routes.jobs import BatchOf, CodeOf, KindOf, TextOf
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import (
     STACKS,
     DeadLetter,
     DeadLine,
     Done,
-    EvidenceShown,
     GroupShown,
     GroupsShown,
     JobId,
@@ -41,9 +41,6 @@ from retoma.words import say, tell
 
 routes = router("dead letters")
 
-FingerprintOf = Annotated[
-    str | None, Query(pattern="^[0-9a-f]{12}$", description="Only those that died of this.")
-]
 BY_A_JOB: dict[int | str, dict[str, Any]] = {
     202: {"model": Done, "description": "They are many: a job of its own does it."}
 }
@@ -53,22 +50,15 @@ BY_A_JOB: dict[int | str, dict[str, Any]] = {
 async def list_dead(
     _: Viewer,
     house: AHouse,
-    kind: KindOf = None,
-    batch: BatchOf = None,
-    code: CodeOf = None,
-    fingerprint: FingerprintOf = None,
-    text: TextOf = None,
+    search: WhichDead,
     cursor: NextPage = None,
     limit: Limit = 50,
 ) -> PageOf[DeadLine]:
     """Dead letters that nobody has discarded, newest first."""
-    search = Search(
-        letters=True, kind=kind, batch=batch, code=code, fingerprint=fingerprint, text=text
-    )
     stamp = Cursor("dead", search)
     before = stamp.read(cursor, int)
     page = await house.retoma.search(search, before=before[0] if before else None, limit=limit)
-    causes = await house.retoma.dead_causes([each.id for each in page.jobs])
+    causes = await house.retoma.dead.causes([each.id for each in page.jobs])
     shown = [
         DeadLine(
             **job_line(each).model_dump(),
@@ -89,7 +79,7 @@ async def dead_groups(
     code: CodeOf = None,
 ) -> GroupsShown:
     """Of what the newest dead letters died: those with one code and one message together."""
-    found = await house.retoma.dead_groups(
+    found = await house.retoma.dead.groups(
         Search(letters=True, kind=kind, batch=batch, code=code)
     )
     groups = [
@@ -121,7 +111,7 @@ async def retry_many(
 
     Ask with `dry_run` first: it says how many. With an Idempotency-Key a job does it, however few.
     """
-    command = await house.retoma.command(Verb.RETRY, actor=who.name)
+    command = await house.retoma.bulk.prepare(Verb.RETRY, actor=who.name)
     if body.where is None:
         wanted = sorted(set(body.ids or []), reverse=True)[: body.canary]
         return await do_to_ids(house, command, wanted, dry_run=body.dry_run)
@@ -147,7 +137,7 @@ async def discard_many(
     key: Once = None,
 ) -> Done:
     """Put dead letters away, their history kept: those that are named, or all that are so."""
-    command = await house.retoma.command(Verb.DISCARD, why=body.why, actor=who.name)
+    command = await house.retoma.bulk.prepare(Verb.DISCARD, why=body.why, actor=who.name)
     if body.where is None:
         return await do_to_ids(house, command, body.ids or [], dry_run=body.dry_run)
     return await do_where(
@@ -169,7 +159,7 @@ async def show_letter(job: JobId, who: Viewer, house: AHouse, visit: AVisit) -> 
         raise Refusal(
             "not_found", say("job {job} is {state}, not dead", job=job, state=found.state)
         )
-    cause = (await house.retoma.dead_causes([job]))[job]
+    cause = (await house.retoma.dead.causes([job]))[job]
     error = cause.details
     if not who.role.allows(Role.OPERATOR):
         error = {name: value for name, value in error.items() if name not in STACKS}
@@ -179,9 +169,7 @@ async def show_letter(job: JobId, who: Viewer, house: AHouse, visit: AVisit) -> 
         message=cause.message,
         fingerprint=cause.fingerprint,
         error=error,
-        evidence=[
-            EvidenceShown.model_validate(each) for each in await house.retoma.evidence(job)
-        ],
+        evidence=await house.retoma.evidence.list(job),
     )
 
 
@@ -190,9 +178,9 @@ async def retry_one(
     job: JobId, who: Operator, house: AHouse, body: Retry | None = None
 ) -> JobShown:
     """A dead job once more, with a fresh budget."""
-    await _check_dead(house, job)
     fresh = body is not None and body.fresh
-    return job_shown(await house.retoma.retry(job, fresh=fresh, only_dead=True, actor=who.name))
+    async with standing(house, job, running="illegal_move"):
+        return job_shown(await dead.retry_dead(house.retoma, job, fresh, actor=who.name))
 
 
 @routes.post("/api/dead/{job}/discard")
@@ -201,14 +189,4 @@ async def discard_one(
 ) -> JobShown:
     """Put a dead letter away, its history kept. Asked twice it answers the same."""
     why = None if body is None else body.why
-    return job_shown(await house.retoma.discard(job, why, actor=who.name))
-
-
-async def _check_dead(house: House, job: int) -> None:
-    state = (await house.retoma.get(job)).state
-    if state is not State.DEAD:
-        raise Refusal(
-            "illegal_move",
-            say("job {job} is {state}, not dead", job=job, state=state),
-            more={"state": state},
-        )
+    return job_shown(await dead.discard_dead(house.retoma, job, why=why, actor=who.name))

@@ -1,6 +1,6 @@
 """`/api/disk`: what takes how much room."""
 
-from retoma.disk import disk_seen
+from retoma.services.disk import disk_seen
 from retoma.web.house import AHouse
 from retoma.web.route import router
 from retoma.web.sign_in import Admin

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from retoma.access import Session
-from retoma.db import DatabaseError
+from retoma.services.health import find_trouble
 from retoma.web.house import AHouse
 from retoma.web.problems import LATER
 from retoma.web.route import router
@@ -31,11 +31,7 @@ async def livez() -> Health:
 @routes.get("/readyz", dependencies=[Anybody], responses=DEGRADED)
 async def readyz(house: AHouse, response: Response) -> Health:
     """It can do its work: the database answers, takes writes, and had room of late."""
-    trouble = "full" if house.is_full else None
-    try:
-        await house.retoma.ready()
-    except DatabaseError as error:
-        trouble = type(error).__name__.lower()
+    trouble = await find_trouble(house.retoma) or ("full" if house.is_full else None)
     if trouble is None:
         return Health(status="ok", database="ok")
     response.status_code = 503

@@ -5,21 +5,20 @@ from typing import Annotated
 
 from fastapi import Path
 
-from retoma.engine.store.pool import PoolSeen
-from retoma.web.cursor import Cursor, turned
-from retoma.web.house import AHouse, House
+from retoma.services import gates
+from retoma.services.gates import LimitSeen, PoolSeen, RateSeen
+from retoma.web.cursor import Cursor, cut, turned
+from retoma.web.house import AHouse
 from retoma.web.route import router
 from retoma.web.sign_in import Admin, Operator, Viewer
 from retoma.web.wire import (
     BreakerShown,
     Limit,
-    LimitShown,
     NewLimit,
     NewRate,
     NextPage,
     PageOf,
     PoolShown,
-    RateShown,
     Reason,
     Switch,
     Thing,
@@ -40,14 +39,9 @@ async def list_pools(
     _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
 ) -> PageOf[PoolShown]:
     """Every pool and how full it is; by their names."""
-    seen = await house.retoma.pools.list()
+    seen = await gates.list_pools(house.retoma)
     page, following = turned(Cursor("pools", None), cursor, limit, seen, attrgetter("name"))
     return PageOf(items=[_pool_shown(each) for each in page], next=following)
-
-
-async def _pool(house: House, name: str) -> list[PoolShown]:
-    seen = await house.retoma.pools.list()
-    return [_pool_shown(each) for each in seen if each.name == name]
 
 
 def _pool_shown(pool: PoolSeen) -> PoolShown:
@@ -61,9 +55,9 @@ async def list_things(
     """The things of a pool by name: who holds them, how they fare."""
     stamp = Cursor("things", pool)
     [after] = stamp.read(cursor, str) or [""]
-    seen = await house.retoma.pools.items(pool, after=after, limit=limit + 1)
-    shown = [ThingShown.model_validate(each) for each in seen[:limit]]
-    return PageOf(items=shown, next=stamp.write(shown[-1].name if len(seen) > limit else None))
+    seen = await gates.list_things(house.retoma, pool, after, limit + 1)
+    page, following = cut(stamp, seen, limit, lambda each: [each.name])
+    return PageOf(items=[ThingShown.model_validate(each) for each in page], next=following)
 
 
 @routes.post("/api/pools/{pool:path}/switch")
@@ -71,53 +65,49 @@ async def switch_things(
     pool: PoolName, body: Switch, who: Admin, house: AHouse
 ) -> list[PoolShown]:
     """Switch things on or off, all of them or none, saying why."""
-    await house.retoma.pools.switch(
-        pool, body.things, on=body.on, reason=body.why, actor=who.name
-    )
-    return await _pool(house, pool)
+    switch = gates.switch_on if body.on else gates.switch_off
+    found = await switch(house.retoma, pool, body.things, body.why, actor=who.name)
+    return [_pool_shown(each) for each in found]
 
 
 @routes.post("/api/pools/{pool:path}/free")
 async def free_thing(pool: PoolName, body: Thing, who: Admin, house: AHouse) -> list[PoolShown]:
     """Say that the use of a thing has ended, whoever holds it."""
-    await house.retoma.pools.declare_free(pool, body.thing, actor=who.name)
-    return await _pool(house, pool)
+    found = await gates.free_thing(house.retoma, pool, body.thing, actor=who.name)
+    return [_pool_shown(each) for each in found]
 
 
 @routes.get("/api/rates")
 async def list_rates(
     _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[RateShown]:
+) -> PageOf[RateSeen]:
     """How often something may be called, by all runners together; by their keys."""
-    seen = await house.retoma.rates.list()
+    seen = await gates.list_rates(house.retoma)
     page, following = turned(Cursor("rates", None), cursor, limit, seen, attrgetter("key"))
-    return PageOf(items=[RateShown.model_validate(each) for each in page], next=following)
+    return PageOf(items=page, next=following)
 
 
 @routes.put("/api/rates")
-async def set_rate(body: NewRate, who: Admin, house: AHouse) -> RateShown:
+async def set_rate(body: NewRate, who: Admin, house: AHouse) -> RateSeen:
     """Let so many calls a second through from now on."""
-    await house.retoma.rates.set(body.key, body.per_second, burst=body.burst, actor=who.name)
-    [rate] = [each for each in await house.retoma.rates.list() if each.key == body.key]
-    return RateShown.model_validate(rate)
+    return await gates.set_rate(house.retoma, **body.model_dump(), actor=who.name)
 
 
 @routes.get("/api/limits")
 async def list_limits(
     _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[LimitShown]:
+) -> PageOf[LimitSeen]:
     """How many may run under each key, and how many do; by their keys."""
     stamp = Cursor("limits", None)
     [after] = stamp.read(cursor, str) or [""]
-    seen = await house.retoma.limits(after=after, limit=limit)
-    shown = [LimitShown.model_validate(each) for each in seen]
-    return PageOf(items=shown, next=stamp.write(shown[-1].key if len(shown) == limit else None))
+    seen = await gates.list_limits(house.retoma, after, limit)
+    return PageOf(items=seen, next=stamp.write(seen[-1].key if len(seen) == limit else None))
 
 
 @routes.put("/api/limits")
 async def set_limit(body: NewLimit, who: Admin, house: AHouse) -> NewLimit:
     """Let so many run at once, whatever the code says; null: what the code says holds again."""
-    await house.retoma.set_limit(body.key, body.cap, actor=who.name)
+    await gates.set_limit(house.retoma, body.key, body.cap, actor=who.name)
     return body
 
 
@@ -126,14 +116,9 @@ async def list_breakers(
     _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
 ) -> PageOf[BreakerShown]:
     """What guards services that may be down; by their names."""
-    seen = await house.retoma.breakers.list()
+    seen = await gates.list_breakers(house.retoma)
     page, following = turned(Cursor("breakers", None), cursor, limit, seen, attrgetter("name"))
     return PageOf(items=[BreakerShown.model_validate(each) for each in page], next=following)
-
-
-async def _breaker(house: House, name: str) -> list[BreakerShown]:
-    seen = await house.retoma.breakers.list()
-    return [BreakerShown.model_validate(each) for each in seen if each.name == name]
 
 
 @routes.post("/api/breakers/{name:path}/open")
@@ -141,12 +126,12 @@ async def open_breaker(
     name: BreakerName, body: Reason, who: Operator, house: AHouse
 ) -> list[BreakerShown]:
     """Let nobody through until one job has tried it after its rest."""
-    await house.retoma.breakers.open(name, body.why, actor=who.name)
-    return await _breaker(house, name)
+    found = await gates.open_breaker(house.retoma, name, body.why, actor=who.name)
+    return [BreakerShown.model_validate(each) for each in found]
 
 
 @routes.post("/api/breakers/{name:path}/close")
 async def close_breaker(name: BreakerName, who: Operator, house: AHouse) -> list[BreakerShown]:
     """Let all through again, now."""
-    await house.retoma.breakers.close(name, actor=who.name)
-    return await _breaker(house, name)
+    found = await gates.close_breaker(house.retoma, name, actor=who.name)
+    return [BreakerShown.model_validate(each) for each in found]

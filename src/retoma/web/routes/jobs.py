@@ -1,32 +1,30 @@
 """`/api/jobs`: look for jobs, look at one, submit, steer one or many."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Any
 
-from fastapi import Query, Response
+from fastapi import Response
 
 from retoma.access import Person, Role
 from retoma.codec import decode
-from retoma.engine.query import PAGE, Search
-from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.job import Job
 from retoma.engine.rules.states import State
+from retoma.services import jobs
+from retoma.services.jobs import PAGE, AttemptSeen, EvidenceSeen, Explained, Search
+from retoma.web.asked import WhichJobs, page_of_jobs
 from retoma.web.cursor import Cursor
 from retoma.web.files import TEXT_FILE, csv_of, listed_file, text_file
 from retoma.web.house import AHouse, AVisit, House
-from retoma.web.many import do_to_ids, do_where
+from retoma.web.many import do_to_ids, do_where, standing
 from retoma.web.problems import Refusal
 from retoma.web.replay import asked, written
 from retoma.web.route import router
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import (
-    LARGEST,
-    AttemptShown,
     Canceled,
     Done,
     EventShown,
-    EvidenceShown,
-    Explained,
     JobId,
     JobLine,
     JobShown,
@@ -42,7 +40,6 @@ from retoma.web.wire import (
     Sha256,
     StepShown,
     event_shown,
-    job_line,
     job_shown,
 )
 from retoma.words import say, tell
@@ -56,70 +53,27 @@ COLUMNS = (
     *("failures", "created_at", "started_at", "ended_at", "correlation", "note"),
 )
 
-StateOf = Annotated[State | None, Query(description="Only in this state.")]
-KindOf = Annotated[
-    str | None, Query(min_length=1, max_length=100, description="Only this kind.")
-]
-BatchOf = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only of this batch.")]
-CodeOf = Annotated[str | None, Query(min_length=1, max_length=100, description="Only with it.")]
-CheckpointOf = Annotated[
-    str | None, Query(min_length=1, max_length=200, description="Only those that stand there.")
-]
-TextOf = Annotated[
-    str | None,
-    Query(
-        min_length=1,
-        max_length=200,
-        description="In its key, correlation, note, or the beginning of its payload.",
-    ),
-]
-
 
 @routes.get("/api/jobs")
 async def list_jobs(
     _: Viewer,
     house: AHouse,
-    state: StateOf = None,
-    kind: KindOf = None,
-    batch: BatchOf = None,
-    code: CodeOf = None,
-    checkpoint: CheckpointOf = None,
-    text: TextOf = None,
+    search: WhichJobs,
     cursor: NextPage = None,
     limit: Limit = 50,
 ) -> PageOf[JobLine]:
     """Newest first. A page may be short, or empty, and still have a next one: what has no index
     is looked for among so many at a time."""
-    search = Search(
-        state=state, kind=kind, batch=batch, code=code, checkpoint=checkpoint, text=text
-    )
     return await page_of_jobs(house, "jobs", search, cursor, limit)
-
-
-async def page_of_jobs(
-    house: House, name: str, search: Search, cursor: str | None, limit: int
-) -> PageOf[JobLine]:
-    stamp = Cursor(name, search)
-    before = stamp.read(cursor, int)
-    page = await house.retoma.search(search, before=before[0] if before else None, limit=limit)
-    return PageOf(items=[job_line(each) for each in page.jobs], next=stamp.write(page.next))
 
 
 @routes.get("/api/jobs.csv", response_class=Response, responses=csv_of("jobs"))
 async def export_jobs(
     _: Viewer,
     house: AHouse,
-    state: StateOf = None,
-    kind: KindOf = None,
-    batch: BatchOf = None,
-    code: CodeOf = None,
-    checkpoint: CheckpointOf = None,
-    text: TextOf = None,
+    search: WhichJobs,
 ) -> Response:
     """The newest 10,000 as a table for a spreadsheet."""
-    search = Search(
-        state=state, kind=kind, batch=batch, code=code, checkpoint=checkpoint, text=text
-    )
     return await listed_file(house, "csv", "jobs", COLUMNS, _newest(house, search))
 
 
@@ -136,7 +90,7 @@ async def _newest(house: House, search: Search) -> AsyncIterator[Sequence[Job]]:
 @routes.get("/api/jobs/counts")
 async def count_jobs(_: Viewer, house: AHouse) -> dict[str, dict[State, int]]:
     """How many jobs of each kind are in each state, exact at this instant."""
-    return await house.retoma.counts_by_kind()
+    return await jobs.count_jobs(house.retoma)
 
 
 @routes.post(
@@ -156,7 +110,7 @@ async def submit(
     key: Once = None,
 ) -> JobShown:
     """Submit a job of a kind whose application allows it; committed when this answers."""
-    check_open(house, body.kind)
+    house.check_may_submit(body.kind)
     was_new: list[bool] = []
 
     def write(tx: Any) -> Job:
@@ -184,11 +138,6 @@ async def submit(
     return shown
 
 
-def check_open(house: House, kind: str) -> None:
-    if not house.may_submit(kind):
-        raise Refusal("unknown_kind", say("no job {kind!r} can be submitted here", kind=kind))
-
-
 # — many at once: before the routes with an id, which would take their names for one —
 
 
@@ -208,7 +157,7 @@ async def order_jobs(
 
     Ask with `dry_run` first: it says how many. With an Idempotency-Key a job does it, however few.
     """
-    command = await house.retoma.command(body.verb, why=body.why, actor=who.name)
+    command = await house.retoma.bulk.prepare(body.verb, why=body.why, actor=who.name)
     if body.where is None:
         return await do_to_ids(house, command, body.ids or [], dry_run=body.dry_run)
     ask = asked(key, who, "order", body)
@@ -245,11 +194,10 @@ async def job_events(
 
 
 @routes.get("/api/jobs/{job}/attempts")
-async def job_attempts(job: JobId, _: Viewer, house: AHouse) -> list[AttemptShown]:
+async def job_attempts(job: JobId, _: Viewer, house: AHouse) -> list[AttemptSeen]:
     """Each claim of it and how that ended; the newest 200."""
     await house.retoma.get(job)
-    seen = await house.retoma.attempts(job)
-    return [AttemptShown.model_validate(each) for each in seen[-200:]]
+    return (await house.retoma.attempts(job))[-200:]
 
 
 @routes.get("/api/jobs/{job}/steps")
@@ -284,26 +232,24 @@ async def job_steps(
 
 
 @routes.get("/api/jobs/{job}/evidence")
-async def job_evidence(job: JobId, _: Viewer, house: AHouse) -> list[EvidenceShown]:
+async def job_evidence(job: JobId, _: Viewer, house: AHouse) -> list[EvidenceSeen]:
     """What its attempts have attached; the newest 200."""
-    seen = await house.retoma.evidence(job)
-    return [EvidenceShown.model_validate(each) for each in seen[-200:]]
+    return (await house.retoma.evidence.list(job))[-200:]
 
 
 @routes.get("/api/jobs/{job}/evidence/{sha256}", response_class=Response, responses=TEXT_FILE)
 async def evidence_bytes(job: JobId, sha256: Sha256, _: Operator, house: AHouse) -> Response:
     """The bytes of a piece of evidence, as plain text to be saved: never shown as what it is."""
-    if sha256 not in {each.sha256 for each in await house.retoma.evidence(job)}:
+    if sha256 not in {each.sha256 for each in await house.retoma.evidence.list(job)}:
         raise Refusal("not_found", say("job {job} shows no such evidence", job=job))
-    return text_file(f"job-{job}-{sha256[:12]}.txt", await house.retoma.evidence_bytes(sha256))
+    return text_file(f"job-{job}-{sha256[:12]}.txt", await house.retoma.evidence.read(sha256))
 
 
 @routes.get("/api/jobs/{job}/explain")
 async def explain(job: JobId, _: Viewer, house: AHouse, visit: AVisit) -> Explained:
     """Why it is not running, in one sentence, and what would change it."""
-    found = await house.retoma.get(job)
-    why = await house.retoma.explain(job)
-    return Explained(job=job, state=found.state, why=tell(why, visit.language))
+    found = await jobs.explain_job(house.retoma, job)
+    return replace(found, why=tell(found.why, visit.language))
 
 
 @routes.post("/api/jobs/{job}/retry")
@@ -321,19 +267,16 @@ async def retry(
             ),
             more={"state": found.state},
         )
-    try:
-        return job_shown(await house.retoma.retry(job, fresh=how.fresh, actor=who.name))
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
+    async with standing(house, job):
+        found = await jobs.retry_job(house.retoma, job, how.fresh, actor=who.name)
+    return job_shown(found)
 
 
 @routes.post("/api/jobs/{job}/cancel")
 async def cancel(job: JobId, who: Operator, house: AHouse) -> Canceled:
     """End a job that has not ended. Asked twice it answers the same."""
-    try:
-        state = await house.retoma.cancel(job, actor=who.name)
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
+    async with standing(house, job):
+        state = await jobs.cancel_job(house.retoma, job, actor=who.name)
     answer = "canceled" if state is State.CANCELED else "cancel_requested"
     return Canceled(job=job, state=state, answer=answer)
 
@@ -341,38 +284,24 @@ async def cancel(job: JobId, who: Operator, house: AHouse) -> Canceled:
 @routes.post("/api/jobs/{job}/resume")
 async def resume(job: JobId, who: Operator, house: AHouse) -> JobShown:
     """A parked job goes on."""
-    try:
+    async with standing(house, job):
         return job_shown(await house.retoma.resume(job, actor=who.name))
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
 
 
 @routes.post("/api/jobs/{job}/skip")
 async def skip(job: JobId, body: Reason, who: Operator, house: AHouse) -> JobShown:
     """End a job without doing it: one that waits, is parked or is dead."""
-    try:
+    async with standing(house, job):
         return job_shown(await house.retoma.skip(job, body.why, actor=who.name))
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
 
 
 @routes.post("/api/jobs/{job}/resolve")
 async def resolve(job: JobId, body: Resolve, who: Operator, house: AHouse) -> JobShown:
     """Say what became of work that nobody has seen end."""
-    try:
+    async with standing(house, job):
         if body.outcome == "gone":
-            return job_shown(await house.retoma.send_again(job, actor=who.name))
-        return job_shown(await house.retoma.adopt(job, body.handle, actor=who.name))
-    except IllegalMove as error:
-        raise await _standing(house, job, error) from error
-
-
-async def _standing(house: House, job: int, error: IllegalMove) -> Refusal:
-    """Why not, and where it stands: a running job has a runner, and its lease is good."""
-    state = (await house.retoma.get(job)).state
-    code = "lease_valid" if state is State.RUNNING else "illegal_move"
-    said = error.args[0]
-    return Refusal(code, said, more={"state": state})
+            return job_shown(await jobs.send_again(house.retoma, job, actor=who.name))
+        return job_shown(await house.retoma.remote.adopt(job, body.handle, actor=who.name))
 
 
 def _sees_stacks(who: Person) -> bool:

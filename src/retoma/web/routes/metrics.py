@@ -22,6 +22,6 @@ TEXT: dict[int | str, dict[str, Any]] = {
 @routes.get("/metrics", response_class=Response, responses=TEXT)
 async def metrics(_: ViewerFromAfar, house: AHouse) -> Response:
     """Everything that is counted. Where only this machine can reach us nobody need sign in."""
-    meter = await house.retoma.meter()
+    meter = await house.retoma.insights.metrics()
     database = await house.retoma.database()
     return Response(exposition(meter, database.dialect), headers={"Content-Type": MEDIA})

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from fastapi import Path
 
-from retoma.engine.store.pauses import Scope
+from retoma.services import pauses
+from retoma.services.pauses import Scope
 from retoma.web.house import AHouse
 from retoma.web.route import router
 from retoma.web.sign_in import Operator, Viewer
@@ -20,19 +21,20 @@ PausedName = Annotated[
 @routes.get("/api/pauses")
 async def list_pauses(_: Viewer, house: AHouse) -> list[PauseShown]:
     """What is paused, since when and by whom; what was paused first, first."""
-    return [PauseShown.model_validate(each) for each in await house.retoma.pauses.all()]
+    return [PauseShown.model_validate(each) for each in await pauses.list_pauses(house.retoma)]
 
 
 @routes.put("/api/pauses")
 async def pause(body: NewPause, who: Operator, house: AHouse) -> PauseShown:
     """Answered, nothing of it is claimed any more; what runs goes on to its end. Asked again it stays
     as it is."""
-    found, _ = await house.retoma.pauses.pause(body.scope, body.name, body.why, actor=who.name)
+    found = await pauses.pause(
+        house.retoma, body.scope, body.name, why=body.why, actor=who.name
+    )
     return PauseShown.model_validate(found)
 
 
 @routes.delete("/api/pauses/{scope}/{name:path}")
 async def resume(scope: Scope, name: PausedName, who: Operator, house: AHouse) -> Paused:
     """It goes on where it stood."""
-    changed = await house.retoma.pauses.resume(scope, name, actor=who.name)
-    return Paused(paused=False, changed=changed)
+    return Paused.model_validate(await pauses.resume(house.retoma, scope, name, actor=who.name))

@@ -1,36 +1,23 @@
 """`/api/me`, `/api/keys`, `/api/people`, `/api/sessions`: who may come in."""
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Annotated, cast
+from datetime import timedelta
+from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
 
-from retoma.access import (
-    Access,
-    KeySeen,
-    NewKey,
-    PersonSeen,
-    Role,
-    Session,
-    SessionSeen,
-    Spot,
-)
-from retoma.access.model import NEWEST
-from retoma.db import Database
+from retoma.access import NewKey, Role, Session
 from retoma.engine.rules.duration import seconds
-from retoma.engine.store import Asked
-from retoma.engine.writing.once import Once as OnceOn
-from retoma.web.cursor import Cursor
-from retoma.web.house import AHouse, House
-from retoma.web.problems import Refusal
-from retoma.web.replay import asked, first
+from retoma.services import access as doors
+from retoma.services.access import KeySeen, PersonSeen, SessionSeen
+from retoma.web.asked import place, spot
+from retoma.web.cursor import Cursor, cut
+from retoma.web.house import AHouse
+from retoma.web.replay import access_once, asked, first
 from retoma.web.route import router
 from retoma.web.sign_in import SESSION, Admin, Viewer
 from retoma.web.wire import (
     Invitation,
     InvitationShown,
-    KeyShown,
     Limit,
     Me,
     NewKeyAsked,
@@ -38,11 +25,8 @@ from retoma.web.wire import (
     NextPage,
     Once,
     PageOf,
-    PersonShown,
     Rotation,
-    SessionShown,
 )
-from retoma.words import say
 
 routes = router("people")
 
@@ -67,14 +51,14 @@ async def list_keys(
     every: Annotated[bool, Query(description="Those that were revoked too.")] = False,
     cursor: NextPage = None,
     limit: Limit = 50,
-) -> PageOf[KeyShown]:
+) -> PageOf[KeySeen]:
     """Newest first, without what they are made of."""
     stamp = Cursor("keys", every)
     seen = await (await house.access()).keys(
         every=every, after=spot(stamp, cursor), limit=limit + 1
     )
-    shown = [KeyShown.model_validate(each) for each in seen[:limit]]
-    return PageOf(items=shown, next=after_spot(stamp, seen, limit))
+    page, following = cut(stamp, seen, limit, place)
+    return PageOf(items=page, next=following)
 
 
 @routes.post(
@@ -88,7 +72,7 @@ async def create_key(
     body: NewKeyAsked, who: Admin, house: AHouse, response: Response, key: Once = None
 ) -> NewKeyShown:
     """A key for a person. Its token is in this answer, and nowhere else."""
-    access = await _access(house, asked(key, who, "create_key", body))
+    access = await access_once(house, asked(key, who, "create_key", body))
 
     async def create() -> NewKey:
         return await access.create_key(
@@ -106,11 +90,9 @@ async def create_key(
 
 
 @routes.post("/api/keys/{key}/revoke")
-async def revoke_key(key: KeyId, who: Admin, house: AHouse) -> list[KeyShown]:
+async def revoke_key(key: KeyId, who: Admin, house: AHouse) -> list[KeySeen]:
     """It opens nothing from now on. Asked twice it answers the same."""
-    access = await house.access()
-    await access.revoke_key(key, who.name)
-    return [KeyShown.model_validate(await access.key(key))]
+    return [await doors.revoke_key(await house.access(), key, actor=who.name)]
 
 
 @routes.post(
@@ -130,7 +112,7 @@ async def rotate_key(
 ) -> NewKeyShown:
     """A new key with the rights of an old one, which is good until the overlap is over."""
     how = body or Rotation()
-    access = await _access(house, asked(once, who, f"rotate_key {key}", how))
+    access = await access_once(house, asked(once, who, f"rotate_key {key}", how))
 
     async def rotate() -> NewKey:
         return await access.rotate_key(key, how.overlap, who.name)
@@ -147,13 +129,13 @@ async def rotate_key(
 @routes.get("/api/people")
 async def list_people(
     _: Admin, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[PersonShown]:
+) -> PageOf[PersonSeen]:
     """Everybody who may come in, by name."""
     stamp = Cursor("people", None)
     [after] = stamp.read(cursor, str) or [""]
     seen = await (await house.access()).people(after=after, limit=limit + 1)
-    shown = [PersonShown.model_validate(each) for each in seen[:limit]]
-    return PageOf(items=shown, next=after_name(stamp, seen, limit))
+    page, following = cut(stamp, seen, limit, lambda each: [each.name])
+    return PageOf(items=page, next=following)
 
 
 @routes.post(
@@ -170,7 +152,7 @@ async def invite(
     body: Invitation, who: Admin, house: AHouse, response: Response, key: Once = None
 ) -> InvitationShown:
     """A link that signs somebody in, once; whoever is called so has this role from now on."""
-    access = await _access(
+    access = await access_once(
         house, asked(key, who, "invite", body), {"person": body.person, "link": None}
     )
 
@@ -195,12 +177,12 @@ async def remove_person(name: PersonName, who: Admin, house: AHouse) -> None:
 @routes.get("/api/sessions")
 async def list_sessions(
     _: Admin, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[SessionShown]:
+) -> PageOf[SessionSeen]:
     """Who is signed in with a browser, newest first."""
     stamp = Cursor("sessions", None)
     seen = await (await house.access()).sessions(after=spot(stamp, cursor), limit=limit + 1)
-    shown = [SessionShown.model_validate(each) for each in seen[:limit]]
-    return PageOf(items=shown, next=after_spot(stamp, seen, limit))
+    page, following = cut(stamp, seen, limit, place)
+    return PageOf(items=page, next=following)
 
 
 @routes.delete("/api/sessions/{session}", status_code=204)
@@ -209,50 +191,8 @@ async def end_session(session: SessionId, who: Admin, house: AHouse) -> None:
     await (await house.access()).end_session(session, who.name)
 
 
-# — where a page ends and the next one begins —
-
-
-def spot(stamp: Cursor, cursor: str | None) -> Spot:
-    values = stamp.read(cursor, str, str)
-    if values is None:
-        return NEWEST
-    try:
-        at = datetime.fromisoformat(values[0])
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise Refusal("bad_cursor", say("the cursor names no instant: begin without one"))
-    return Spot(at, values[1])
-
-
-def after_spot(
-    stamp: Cursor, seen: Sequence[KeySeen] | Sequence[SessionSeen], limit: int
-) -> str | None:
-    """None unless one more was seen than the page has."""
-    if len(seen) <= limit:
-        return None
-    last = seen[limit - 1]
-    return stamp.write(cast("datetime", last.created_at).isoformat(), last.id)
-
-
-def after_name(stamp: Cursor, seen: Sequence[PersonSeen], limit: int) -> str | None:
-    return stamp.write(seen[limit - 1].name if len(seen) > limit else None)
-
-
-async def _access(house: House, ask: Asked | None, kept: object = None) -> Access:
-    """A desk whose one write is done once. What opens a door is not kept: it is shown this once."""
-    if ask is None:
-        return await house.access()
-    once = OnceOn(await house.retoma.database(), ask, lambda made: kept or _without(made))
-    return Access(cast("Database", once), house.retoma.clock, house.retoma.ids)
-
-
 def _length(value: str | int | None) -> timedelta | None:
     return None if value is None else timedelta(seconds=seconds(value))
-
-
-def _without(made: NewKey) -> dict[str, str | None]:
-    return {"id": made.id, "token": None}
 
 
 def _new_key(made: NewKey) -> NewKeyShown:

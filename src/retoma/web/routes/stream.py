@@ -1,21 +1,17 @@
 """`/api/stream`: whatever happens to jobs, as it happens; after a break, what was missed first."""
 
-from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Annotated, Any, Final
 
 from fastapi import Header, Query, Request
 
-from retoma.access import Person, Role
+from retoma.access import Role
+from retoma.web.asked import BatchOf, KindOf
 from retoma.web.broadcast import Everything
-from retoma.web.house import AHouse, House
-from retoma.web.problems import LATER, Refusal
+from retoma.web.house import AHouse
 from retoma.web.route import router
-from retoma.web.routes.jobs import BatchOf, KindOf
-from retoma.web.sign_in import Viewer, cookie_in, cookie_name, identified, key_in
-from retoma.web.stream import EventStream
+from retoma.web.sign_in import Viewer
+from retoma.web.stream import EventStream, check_room, still
 from retoma.web.wire import LARGEST
-from retoma.words import Said, say
 
 routes = router("stream")
 
@@ -69,39 +65,3 @@ async def stream(
         who.name,
     )
     return EventStream(hearing)
-
-
-def check_room(house: House, who: Person) -> None:
-    """Whether one more may listen, of all and of one person."""
-    settings, streams = house.settings, house.broadcaster
-    if streams.listeners >= settings.streams:
-        raise _no_room(
-            say("{most} streams are open already; come back later", most=settings.streams)
-        )
-    if streams.listeners_of(who.name) >= settings.streams_each:
-        raise _no_room(
-            say("{most} streams of yours are open already", most=settings.streams_each)
-        )
-
-
-def _no_room(why: Said) -> Refusal:
-    return Refusal("too_many_requests", why, headers={"Retry-After": str(LATER)})
-
-
-@dataclass(frozen=True, slots=True)
-class Still:
-    """Whether the key or the session a stream was opened with is still the same person's, with the
-    same role."""
-
-    who: Person
-    credential: str  # hashed; the same one is asked about once
-    house: House = field(compare=False)
-    request: Request = field(compare=False)
-
-    async def __call__(self) -> bool:
-        return await identified(self.request, self.house) == self.who
-
-
-def still(who: Person, house: House, request: Request) -> Still:
-    given = key_in(request) or cookie_in(request, cookie_name(house)) or ""
-    return Still(who, sha256(given.encode()).hexdigest(), house, request)

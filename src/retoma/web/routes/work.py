@@ -2,38 +2,34 @@
 did what."""
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 
-from retoma.access import Role
-from retoma.engine.query import PAGE, AuditLine, AuditSearch, Spot
 from retoma.engine.rules.job import Job
-from retoma.engine.store import Schedule
+from retoma.services import runners, schedules
+from retoma.services.audit import PAGE, AuditLine, AuditSearch, Spot
+from retoma.services.schedules import ScheduleSeen
+from retoma.web.asked import WhichEvents, audit_spot
 from retoma.web.cursor import Cursor, turned
 from retoma.web.files import csv_of, listed_file
 from retoma.web.house import AHouse, House
-from retoma.web.problems import Refusal
 from retoma.web.replay import asked, written
 from retoma.web.route import router
 from retoma.web.sign_in import Admin, Operator, Viewer
 from retoma.web.wire import (
     AuditShown,
     DrainShown,
-    Instant,
     JobShown,
     Limit,
     NextPage,
     Once,
     PageOf,
     RunnerShown,
-    ScheduleShown,
     audit_shown,
     job_shown,
 )
-from retoma.words import say
 
 routes = router("work")
 
@@ -54,7 +50,7 @@ async def list_runners(
     every: Annotated[bool, Query(description="Those that are gone or lost too.")] = False,
 ) -> list[RunnerShown]:
     """Who runs jobs: slots in use, last beat, kinds it knows; the 200 that beat last."""
-    seen = await house.retoma.runners()
+    seen = await house.retoma.runners.list()
     return [
         RunnerShown.model_validate(each)
         for each in seen
@@ -66,7 +62,9 @@ async def list_runners(
 async def drain_runner(boot: BootId, who: Admin, house: AHouse) -> DrainShown:
     """Ask a runner to leave as on SIGTERM: it claims nothing more, finishes or gives back what it
     has, and its process ends. Asked twice it answers the same."""
-    return DrainShown.model_validate(await house.retoma.drain_runner(boot, actor=who.name))
+    return DrainShown.model_validate(
+        await runners.drain_runner(house.retoma, boot, actor=who.name)
+    )
 
 
 # — schedules —
@@ -75,9 +73,9 @@ async def drain_runner(boot: BootId, who: Admin, house: AHouse) -> DrainShown:
 @routes.get("/api/schedules")
 async def list_schedules(
     _: Viewer, house: AHouse, cursor: NextPage = None, limit: Limit = 50
-) -> PageOf[ScheduleShown]:
+) -> PageOf[ScheduleSeen]:
     """What is submitted by the clock; by their names."""
-    seen = [_shown(each) for each in await house.retoma.schedules()]
+    seen = await schedules.list_schedules(house.retoma)
     page, following = turned(Cursor("schedules", None), cursor, limit, seen, attrgetter("name"))
     return PageOf(items=page, next=following)
 
@@ -108,74 +106,31 @@ async def run_schedule(
 
 
 @routes.post("/api/schedules/{name:path}/pause")
-async def pause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleShown:
+async def pause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleSeen:
     """It ticks no more until it is unpaused."""
-    return _shown(await house.retoma.pause_schedule(name, actor=who.name))
+    return await schedules.pause_schedule(house.retoma, name, actor=who.name)
 
 
 @routes.post("/api/schedules/{name:path}/unpause")
-async def unpause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleShown:
+async def unpause_schedule(name: ScheduleName, who: Operator, house: AHouse) -> ScheduleSeen:
     """It goes on with its next tick; those of the pause are not made up for."""
-    return _shown(await house.retoma.unpause_schedule(name, actor=who.name))
-
-
-def _shown(schedule: Schedule) -> ScheduleShown:
-    plan = schedule.plan
-    return ScheduleShown(
-        name=plan.name,
-        kind=plan.kind,
-        cron=plan.cron,
-        timezone=plan.timezone,
-        missed=plan.missed,
-        paused_at=schedule.paused_at,
-        next_at=schedule.next_at,
-        last_at=schedule.last_at,
-        last_job=schedule.last_job,
-    )
+    return await schedules.unpause_schedule(house.retoma, name, actor=who.name)
 
 
 # — the audit log —
 
-ActorOf = Annotated[str | None, Query(min_length=1, max_length=200, description="Who did it.")]
-VerbOf = Annotated[
-    str | None, Query(min_length=1, max_length=100, description="What, such as `job.again`.")
-]
-SubjectOf = Annotated[
-    str | None, Query(min_length=1, max_length=500, description="To what, such as `job 7`.")
-]
-TextIn = Annotated[
-    str | None,
-    Query(min_length=1, max_length=200, description="In the subject or the details."),
-]
-Since = Annotated[Instant | None, Query(description="Not before this instant.")]
-Until = Annotated[Instant | None, Query(description="Before this instant.")]
-
 
 @routes.get("/api/events")
 async def search_events(
-    who: Viewer,
+    _: Viewer,
     house: AHouse,
-    actor: ActorOf = None,
-    verb: VerbOf = None,
-    subject: SubjectOf = None,
-    text: TextIn = None,
-    since: Since = None,
-    until: Until = None,
+    search: WhichEvents,
     cursor: NextPage = None,
     limit: Limit = 50,
 ) -> PageOf[AuditShown]:
     """Who did what, newest first; what was done to people, keys and sessions is told to admins. A page may be short, or empty, and still have a next one."""
-    search = AuditSearch(
-        actor=actor,
-        verb=verb,
-        subject=subject,
-        text=text,
-        since=since,
-        until=until,
-        access=who.role.allows(Role.ADMIN),
-    )
     stamp = Cursor("audit", search)
-    page = await house.retoma.audit(search, after=spot(stamp, cursor), limit=limit)
+    page = await house.retoma.audit(search, after=audit_spot(stamp, cursor), limit=limit)
     shown = [audit_shown(each) for each in page.lines]
     if page.next is None:
         return PageOf(items=shown)
@@ -185,25 +140,11 @@ async def search_events(
 
 @routes.get("/api/events.csv", response_class=Response, responses=csv_of("what people did"))
 async def export_events(
-    who: Viewer,
+    _: Viewer,
     house: AHouse,
-    actor: ActorOf = None,
-    verb: VerbOf = None,
-    subject: SubjectOf = None,
-    text: TextIn = None,
-    since: Since = None,
-    until: Until = None,
+    search: WhichEvents,
 ) -> Response:
     """The newest 10,000 as a table for a spreadsheet."""
-    search = AuditSearch(
-        actor=actor,
-        verb=verb,
-        subject=subject,
-        text=text,
-        since=since,
-        until=until,
-        access=who.role.allows(Role.ADMIN),
-    )
     columns = ("at", "actor", "verb", "subject", "details")
     return await listed_file(house, "csv", "events", columns, _newest(house, search))
 
@@ -216,15 +157,3 @@ async def _newest(house: House, search: AuditSearch) -> AsyncIterator[Sequence[A
         after = page.next
         if after is None:
             return
-
-
-def spot(stamp: Cursor, cursor: str | None) -> Spot | None:
-    values = stamp.read(cursor, str, int, int, int)
-    if values is None:
-        return None
-    try:
-        return Spot(datetime.fromisoformat(values[0]), *values[1:])
-    except ValueError:
-        raise Refusal(
-            "bad_cursor", say("the cursor names no instant: begin without one")
-        ) from None

@@ -1,7 +1,13 @@
 -- Forget missions, workers, proxies, writers, sessions and their logs.
+DELETE FROM pool_items WHERE pool IN ('ads.proxies', 'ads.sessions');
+
+DELETE FROM pools WHERE name IN ('ads.proxies', 'ads.sessions');
+
 DROP TRIGGER ads_follow ON jobs;
 
-DROP FUNCTION ads_follow_job;
+DROP TRIGGER ads_unpark ON jobs;
+
+DROP TRIGGER ads_retry ON jobs;
 
 DROP VIEW mission_logs;
 
@@ -13,7 +19,11 @@ DROP VIEW workers;
 
 DROP VIEW missions;
 
-DROP FUNCTION ads_refuse_write;
+DROP TABLE ads_left_scrapes;
+
+DROP TABLE ads_adopted;
+
+DROP TABLE ads_failed_items;
 
 DROP TABLE ads_orchestrator;
 
@@ -33,6 +43,10 @@ DROP TABLE ads_workers;
 
 DROP TABLE ads_numbers;
 
-DELETE FROM pool_items WHERE pool IN ('ads.proxies', 'ads.sessions');
+DROP FUNCTION ads_retry_job();
 
-DELETE FROM pools WHERE name IN ('ads.proxies', 'ads.sessions');
+DROP FUNCTION ads_unpark_job();
+
+DROP FUNCTION ads_follow_job();
+
+DROP FUNCTION ads_refuse_write();

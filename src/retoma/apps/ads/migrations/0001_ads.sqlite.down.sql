@@ -1,5 +1,13 @@
 -- Forget missions, workers, proxies, writers, sessions and their logs.
+DELETE FROM pool_items WHERE pool IN ('ads.proxies', 'ads.sessions');
+
+DELETE FROM pools WHERE name IN ('ads.proxies', 'ads.sessions');
+
+DROP TRIGGER ads_unpark;
+
 DROP TRIGGER ads_follow;
+
+DROP TRIGGER ads_retry;
 
 DROP VIEW mission_logs;
 
@@ -10,6 +18,12 @@ DROP VIEW proxies;
 DROP VIEW workers;
 
 DROP VIEW missions;
+
+DROP TABLE ads_left_scrapes;
+
+DROP TABLE ads_adopted;
+
+DROP TABLE ads_failed_items;
 
 DROP TABLE ads_orchestrator;
 
@@ -28,7 +42,3 @@ DROP TABLE ads_proxies;
 DROP TABLE ads_workers;
 
 DROP TABLE ads_numbers;
-
-DELETE FROM pool_items WHERE pool IN ('ads.proxies', 'ads.sessions');
-
-DELETE FROM pools WHERE name IN ('ads.proxies', 'ads.sessions');

@@ -7,25 +7,25 @@ CREATE TABLE ads_numbers (
 INSERT INTO ads_numbers (name, last) VALUES ('MIS', 0), ('WRK', 0), ('PRX', 0), ('WRT', 0);
 
 CREATE TABLE ads_workers (
-    id              text PRIMARY KEY,
-    name            text NOT NULL,
-    url             text NOT NULL,
-    storage_domain  text,
-    status          text NOT NULL DEFAULT 'idle' CHECK (status IN
+    id               text PRIMARY KEY,
+    name             text NOT NULL,
+    url              text NOT NULL,
+    storage_domain   text,
+    status           text NOT NULL DEFAULT 'idle' CHECK (status IN
                         ('idle', 'initializing', 'ready', 'scraping', 'error')),
-    session_count   integer NOT NULL DEFAULT 0,
-    mission         text,
-    active          integer NOT NULL DEFAULT 1,
-    failures        integer NOT NULL DEFAULT 0,
-    rests_until     integer,
-    last_proxy      text,
-    last_test_at    integer,
-    last_test_ok    integer,
-    last_test_ms    integer,
-    last_test_error text,
-    created_at      integer NOT NULL,
-    updated_at      integer NOT NULL,
-    deleted_at      integer
+    session_count    integer NOT NULL DEFAULT 0,
+    mission          text,
+    active           integer NOT NULL DEFAULT 1,
+    failures         integer NOT NULL DEFAULT 0,
+    rests_until      integer,
+    last_proxy       text,
+    last_test_at     integer,
+    last_test_ok     integer,
+    last_test_ms     integer,
+    last_test_error  text,
+    created_at       integer NOT NULL,
+    updated_at       integer NOT NULL,
+    deleted_at       integer
 ) STRICT;
 
 CREATE INDEX idx_workers_active ON ads_workers (active) WHERE active = 1;
@@ -33,50 +33,53 @@ CREATE INDEX idx_workers_active ON ads_workers (active) WHERE active = 1;
 CREATE INDEX idx_workers_status ON ads_workers (status);
 
 CREATE TABLE ads_proxies (
-    id              text PRIMARY KEY,
-    name            text NOT NULL,
-    host            text NOT NULL,
-    port            integer,
-    username        text,
-    vendor          text NOT NULL DEFAULT '',
-    last_test_at    integer,
-    last_test_ok    integer,
-    last_test_ms    integer,
-    last_test_error text,
-    created_at      integer NOT NULL,
-    deleted_at      integer
+    id               text PRIMARY KEY,
+    name             text NOT NULL,
+    host             text NOT NULL,
+    port             integer,
+    username         text,
+    vendor           text NOT NULL DEFAULT '',
+    last_test_at     integer,
+    last_test_ok     integer,
+    last_test_ms     integer,
+    last_test_error  text,
+    created_at       integer NOT NULL,
+    deleted_at       integer
 ) STRICT;
 
 CREATE UNIQUE INDEX ads_proxies_name ON ads_proxies (name) WHERE deleted_at IS NULL;
 
 CREATE TABLE ads_writers (
-    id              text PRIMARY KEY,
-    name            text NOT NULL,
-    url             text NOT NULL,
-    active          integer NOT NULL DEFAULT 1,
-    last_test_at    integer,
-    last_test_ok    integer,
-    last_test_ms    integer,
-    last_test_error text,
-    created_at      integer NOT NULL,
-    updated_at      integer NOT NULL,
-    deleted_at      integer
+    id               text PRIMARY KEY,
+    name             text NOT NULL,
+    url              text NOT NULL,
+    active           integer NOT NULL DEFAULT 1,
+    last_test_at     integer,
+    last_test_ok     integer,
+    last_test_ms     integer,
+    last_test_error  text,
+    created_at       integer NOT NULL,
+    updated_at       integer NOT NULL,
+    deleted_at       integer
 ) STRICT;
 
 -- A session outlives our process: its proxy is free only when it is known to have ended.
 CREATE TABLE ads_sessions (
-    id          INTEGER PRIMARY KEY,
-    worker      text NOT NULL REFERENCES ads_workers,
-    job         integer,
-    proxy       text REFERENCES ads_proxies,
-    proxy_name  text,
-    served      integer NOT NULL DEFAULT 0,
-    lost        text,
-    began_at    integer NOT NULL,
-    opened_at   integer,
-    ready_at    integer,
-    silent_since integer,
-    ended_at    integer
+    id            INTEGER PRIMARY KEY,
+    worker        text NOT NULL REFERENCES ads_workers,
+    job           integer,
+    proxy         text REFERENCES ads_proxies,
+    proxy_name    text,
+    served        integer NOT NULL DEFAULT 0,
+    lost          text,
+    began_at      integer NOT NULL,
+    opened_at     integer,
+    ready_at      integer,
+    silent_since  integer,
+    ended_at      integer,
+    waits_since   integer,
+    ended_for     text,
+    asked_rest    real
 ) STRICT;
 
 CREATE UNIQUE INDEX ads_sessions_worker ON ads_sessions (worker) WHERE ended_at IS NULL;
@@ -121,7 +124,9 @@ CREATE TABLE ads_missions (
     started_at       integer,
     scraped_at       integer,
     finished_at      integer,
-    deleted_at       integer
+    deleted_at       integer,
+    parks            integer NOT NULL DEFAULT 0,
+    resends          integer NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE INDEX idx_missions_status ON ads_missions (status);
@@ -223,18 +228,6 @@ SELECT id, name, url, 'vault:ads_writers/' || id AS api_key, active,
        strftime('%Y-%m-%d %H:%M:%f', updated_at / 1e6, 'unixepoch') AS updated_at
 FROM ads_writers WHERE deleted_at IS NULL;
 
-CREATE VIEW mission_logs AS
-SELECT 'LOG-' || id AS id, mission AS mission_id, event, details,
-       strftime('%Y-%m-%d %H:%M:%S', at / 1000000, 'unixepoch')
-           || printf('.%06d', at % 1000000) AS timestamp
-FROM ads_logs WHERE mission IS NOT NULL
-UNION ALL
-SELECT 'LOG-' || l.id || '-' || v.mission, v.mission, l.event, l.details,
-       strftime('%Y-%m-%d %H:%M:%S', l.at / 1000000, 'unixepoch')
-           || printf('.%06d', l.at % 1000000)
-FROM ads_logs l JOIN ads_served v ON v.session = l.session
-WHERE l.mission IS NULL AND (v.left_at IS NULL OR l.at <= v.left_at);
-
 CREATE TRIGGER missions_refuse_insert INSTEAD OF INSERT ON missions
 BEGIN
     SELECT RAISE(ABORT, 'missions is a view: use the API, /api/missions');
@@ -295,6 +288,64 @@ BEGIN
     SELECT RAISE(ABORT, 'writers is a view: use the API, /api/writers');
 END;
 
+INSERT INTO pools (name, pick, cool_down, off_after, healthy)
+VALUES ('ads.proxies', 'random', 0, 3, 0), ('ads.sessions', 'oldest', 0, NULL, 0);
+
+-- Ads that a writer could not store, as it tells of them.
+CREATE TABLE ads_failed_items (
+    mission  text NOT NULL,
+    place    integer NOT NULL,
+    data     text,
+    error    text NOT NULL,
+    PRIMARY KEY (mission, place)
+) STRICT;
+
+CREATE TRIGGER ads_unpark AFTER UPDATE OF state ON jobs
+WHEN NEW.kind IN ('ads.extraction', 'ads.storage') AND OLD.state = 'parked'
+     AND NEW.state = 'waiting' AND OLD.reason IS NOT 'unknown_remote'
+BEGIN
+    UPDATE ads_missions SET parks = parks + 1 WHERE extraction = NEW.id OR storage = NEW.id;
+END;
+
+-- What was taken over from a database of the document's shape, so that nothing is taken over twice.
+CREATE TABLE ads_adopted (
+    source  text NOT NULL,
+    sort    text NOT NULL CHECK (sort IN
+                ('workers', 'proxies', 'writers', 'missions', 'mission_logs')),
+    old     text NOT NULL,
+    new     text,
+    PRIMARY KEY (source, sort, old)
+) STRICT, WITHOUT ROWID;
+
+-- What is remembered besides of scrapes that nobody saw end, and of jobs that are tried again by hand.
+CREATE TABLE ads_left_scrapes (
+    worker  text NOT NULL REFERENCES ads_workers,
+    job_id  text NOT NULL,
+    PRIMARY KEY (worker, job_id)
+) STRICT;
+
+CREATE VIEW mission_logs AS
+SELECT 'LOG-' || id AS id, mission AS mission_id, event, details,
+       strftime('%Y-%m-%d %H:%M:%S', at / 1000000, 'unixepoch')
+           || printf('.%06d', at % 1000000) AS timestamp
+FROM ads_logs WHERE mission IS NOT NULL
+UNION ALL
+SELECT 'LOG-' || l.id || '-' || v.mission, v.mission, l.event,
+       CASE WHEN l.event = 'proxy_rotated' THEN json_remove(l.details, '$.proxy_name')
+            ELSE l.details END,
+       strftime('%Y-%m-%d %H:%M:%S', l.at / 1000000, 'unixepoch')
+           || printf('.%06d', l.at % 1000000)
+FROM ads_logs l JOIN ads_served v ON v.session = l.session
+WHERE l.mission IS NULL AND (v.left_at IS NULL OR l.at <= v.left_at)
+UNION ALL
+SELECT 'LOG-' || l.id, NULL, l.event, l.details,
+       strftime('%Y-%m-%d %H:%M:%S', l.at / 1000000, 'unixepoch')
+           || printf('.%06d', l.at % 1000000)
+FROM ads_logs l
+WHERE l.mission IS NULL AND (l.event = 'proxy_rotated' OR NOT EXISTS (
+    SELECT 1 FROM ads_served v
+    WHERE v.session = l.session AND (v.left_at IS NULL OR l.at <= v.left_at)));
+
 CREATE TRIGGER mission_logs_refuse_insert INSTEAD OF INSERT ON mission_logs
 BEGIN
     SELECT RAISE(ABORT, 'mission_logs is a view: use the API, /api/missions');
@@ -310,7 +361,6 @@ BEGIN
     SELECT RAISE(ABORT, 'mission_logs is a view: use the API, /api/missions');
 END;
 
--- However a job of a mission ends, and whoever ends it, its mission ends with it.
 CREATE TRIGGER ads_follow AFTER UPDATE OF state ON jobs
 WHEN NEW.kind IN ('ads.extraction', 'ads.storage') AND NEW.state IN ('dead', 'canceled', 'skipped')
      AND OLD.state IS NOT NEW.state
@@ -333,10 +383,39 @@ BEGIN
         canceled_by = CASE NEW.state WHEN 'dead' THEN NULL ELSE coalesce(canceled_by, 'operator') END,
         finished_at = NEW.ended_at
     WHERE (extraction = NEW.id OR storage = NEW.id) AND status IN ('queued', 'running');
+    UPDATE ads_served SET left_at = NEW.ended_at
+    WHERE left_at IS NULL AND mission IN (SELECT id FROM ads_missions WHERE extraction = NEW.id);
     UPDATE ads_workers SET status = 'ready', mission = NULL, updated_at = NEW.ended_at
     WHERE status = 'scraping'
       AND mission IN (SELECT id FROM ads_missions WHERE extraction = NEW.id);
 END;
 
-INSERT INTO pools (name, pick, cool_down, off_after, healthy)
-VALUES ('ads.proxies', 'random', 0, 3, 0), ('ads.sessions', 'oldest', 0, NULL, 0);
+-- A job of a mission that is tried again by the verb of every job: its mission goes on with it.
+CREATE TRIGGER ads_retry AFTER UPDATE OF state ON jobs
+WHEN NEW.kind IN ('ads.extraction', 'ads.storage') AND OLD.state IN ('dead', 'canceled')
+     AND NEW.state = 'waiting'
+BEGIN
+    INSERT INTO ads_logs (mission, event, details, at)
+    SELECT id, CASE WHEN storage = NEW.id THEN 'retry_triggered' ELSE 'mission_queued' END,
+           CASE WHEN storage = NEW.id
+                THEN json_object('attempt', resends + 1, 'error_code', error_code, 'phase', 'writer')
+                ELSE json_object('queued_by', 'operator') END,
+           NEW.run_at
+    FROM ads_missions
+    WHERE status IN ('failed', 'canceled') AND deleted_at IS NULL
+      AND (storage = NEW.id OR extraction = NEW.id AND storage IS NULL);
+    UPDATE ads_missions
+    SET status = 'running', writer_id = NULL, writer_job_id = NULL, success_count = NULL,
+        failed_count = NULL, error_code = NULL, error_message = NULL, writer_retries = 0,
+        resends = resends + 1, canceled_by = NULL, finished_at = NULL
+    WHERE storage = NEW.id AND status IN ('failed', 'canceled') AND deleted_at IS NULL;
+    UPDATE ads_missions
+    SET status = 'queued', checkpoint = 'atribuido', generation = generation + 1, session = NULL,
+        worker_id = NULL, worker_job_id = NULL, worker_data_url = NULL, proxy_used = NULL,
+        ads_count = NULL, error_code = NULL, error_message = NULL, session_retries = 0,
+        scrape_retries = 0, writer_retries = 0, queued_by = 'operator', canceled_by = NULL,
+        started_at = NULL, finished_at = NULL,
+        queued_at = NEW.run_at
+    WHERE extraction = NEW.id AND storage IS NULL AND status IN ('failed', 'canceled')
+      AND deleted_at IS NULL;
+END;

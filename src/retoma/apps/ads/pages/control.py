@@ -1,14 +1,12 @@
 """Mission Control of the document: what workers, missions and proxies do now; "Iniciar" and "Parar"."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import Depends, Request
 from starlette.responses import Response
 
-from retoma import panel
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.pages.presenters import (
     CONCERN,
@@ -27,12 +25,12 @@ from retoma.apps.ads.store import (
     WriterRecord,
 )
 from retoma.engine.query import RunnerSeen
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.services import settings
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, page_router, streamed
+from retoma.web.pages.route import did, page_router, serve_screen
 from retoma.web.pages.settings import shown
-from retoma.web.pages.view import View
-from retoma.web.sign_in import Operator, Viewer
+from retoma.web.sign_in import Operator
 from retoma.words import say
 
 routes = page_router()
@@ -85,16 +83,10 @@ def _works_here(runner: RunnerSeen) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlScreen:
+class ControlScreen(Screen):
     """All that the orchestrator does now."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     concern: Concern = CONCERN
-
-    @property
-    def key(self) -> "ControlScreen":
-        return self
 
     async def draw(self) -> Sequence[Region]:
         retoma = self.pages.house.retoma
@@ -102,7 +94,7 @@ class ControlScreen:
         workers = await resources.list_records(retoma, WorkerRecord)
         proxies = await resources.list_records(retoma, ProxyRecord)
         writers = await resources.list_records(retoma, WriterRecord)
-        runners = [each for each in await retoma.runners() if _works_here(each)]
+        runners = [each for each in await retoma.runners.list() if _works_here(each)]
         knobs = {name: await read_setting(self.pages, name) for name in SHOWN_KNOBS}
         return [
             self._head(
@@ -120,7 +112,9 @@ class ControlScreen:
 
     async def _settings(self) -> Region:
         """Every knob of ours by the document's name (§8)."""
-        seen = await panel.settings_seen(self.pages.house.retoma, self.pages.settings)
+        seen = await settings.list_settings(
+            self.pages.house.retoma, self.pages.settings, every=True
+        )
         own = [each for each in seen if each.name.startswith(OWN)]
         html = self.pages.render(
             "ads/control_settings.html", self.view, knobs=own, own=OWN, shown=shown
@@ -197,17 +191,7 @@ async def control_screen(who: ALooker) -> ControlScreen:
     return ControlScreen(who.pages, who.view, await concern_of(who.pages))
 
 
-AScreen = Annotated[ControlScreen, Depends(control_screen)]
-
-
-@routes.get("/ads")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "ads/control.html")
-
-
-@routes.get("/live/ads")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/ads", control_screen, "ads/control.html")
 
 
 @routes.post("/ads/start")

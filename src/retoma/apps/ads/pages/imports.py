@@ -1,7 +1,7 @@
 """The page on which many things come in at once: pasted or from a file, generated, or by the clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
@@ -13,10 +13,9 @@ from retoma.apps.ads.service.imports import Verdict, import_lines
 from retoma.apps.ads.service.inputs import Generate, Recur
 from retoma.apps.ads.service.intake import COLUMNS, LONGEST, Intake, read
 from retoma.web.pages.asked import Blank, filled
-from retoma.web.pages.kit import ALooker, Pages, drawn
-from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.kit import ALooker, Screen, drawn
+from retoma.web.pages.live import Region
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
@@ -24,7 +23,6 @@ from retoma.words import say
 routes = page_router()
 
 BACK: Final = "/ads/import"
-PAUSE: Final = 1.0  # seconds between two drawings
 SHOWN: Final = 200  # lines of a dry run
 LOOKS: Final = {Verdict.NEW: "done", Verdict.DUPLICATE: "skipped", Verdict.WRONG: "dead"}
 
@@ -32,19 +30,8 @@ WhatOf = Annotated[Intake | None, Blank, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class ImportScreen:
+class ImportScreen(Screen):
     """What comes by the clock."""
-
-    pages: Pages = field(compare=False, repr=False)
-    view: View
-
-    @property
-    def key(self) -> "ImportScreen":
-        return self
-
-    @property
-    def concern(self) -> Concern:
-        return Concern(pause=PAUSE)
 
     async def draw(self) -> Sequence[Region]:
         found = await recurrences.list_recurrences(self.pages.house.retoma)
@@ -71,9 +58,7 @@ async def show(_: Viewer, who: ALooker, screen: AnImport, what: WhatOf = None) -
     )
 
 
-@routes.get("/live/ads/import")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AnImport) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/ads/import", import_screen)
 
 
 @routes.post("/ads/import")

@@ -1,7 +1,7 @@
 """The Banco de Missões and one mission: looked for, ticked, queued, canceled; what happened to it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from functools import partial
 from typing import Annotated, Any, Final
@@ -32,10 +32,9 @@ from retoma.apps.ads.store import MissionSearch
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import Said, say
@@ -84,18 +83,12 @@ class Wanted(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class BankScreen:
+class BankScreen(Screen):
     """A page of missions, the newest first."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     search: MissionSearch
     cursor: str | None = None
     concern: Concern = CONCERN
-
-    @property
-    def key(self) -> "BankScreen":
-        return self
 
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor("missions page", self.search.asked())
@@ -166,26 +159,18 @@ async def show_all(_: Viewer, who: ALooker, screen: ABank) -> Response:
     )
 
 
-@routes.get("/live/ads/missions")
-async def live_all(_: Viewer, who: ALooker, request: Request, screen: ABank) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/ads/missions", bank_screen)
 
 
 # — one —
 
 
 @dataclass(frozen=True, slots=True)
-class MissionScreen:
+class MissionScreen(Screen):
     """One mission."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     mission: str
     concern: Concern = CONCERN
-
-    @property
-    def key(self) -> "MissionScreen":
-        return self
 
     async def draw(self) -> Sequence[Region]:
         retoma = self.pages.house.retoma
@@ -228,9 +213,7 @@ async def show(_: Viewer, who: ALooker, screen: AMission) -> Response:
     return await who.page(screen, "ads/mission.html", mission=screen.mission)
 
 
-@routes.get("/live/ads/missions/{mission}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AMission) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/ads/missions/{mission}", mission_screen)
 
 
 # — what people do —

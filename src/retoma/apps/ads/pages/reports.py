@@ -2,11 +2,11 @@
 mission's time went. Charts are drawn here: numbers in, rectangles out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query
 from pydantic import Field
 from starlette.responses import Response
 
@@ -17,10 +17,9 @@ from retoma.apps.ads.service import missions, reports
 from retoma.apps.ads.store.reports import Failure, Happened
 from retoma.web.pages.asked import Blank
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import page_router, serve_screen
 from retoma.web.sign_in import Viewer
 
 routes = page_router()
@@ -124,18 +123,12 @@ def _stays(life: Sequence[Happened]) -> list[tuple[Checkpoint, datetime, datetim
 
 
 @dataclass(frozen=True, slots=True)
-class ReportsScreen:
+class ReportsScreen(Screen):
     """All four, over the time that was asked for."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     hours: int | None = None
     code: str | None = None
     mission: str | None = None
-
-    @property
-    def key(self) -> "ReportsScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -230,6 +223,4 @@ async def show(_: Viewer, who: ALooker, screen: AReports) -> Response:
     return await who.page(screen, "ads/reports.html", asked=screen, spans=SPANS)
 
 
-@routes.get("/live/ads/reports")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AReports) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/ads/reports", reports_screen)

@@ -1,7 +1,7 @@
 """The pages of workers, proxies and writers: how they fare, and what people do to them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -25,10 +25,9 @@ from retoma.secret import STARS
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import CursorOf, filled, shaped
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Admin, Operator, Viewer
 from retoma.words import Said, say
@@ -45,18 +44,12 @@ PAGE: Final = 50  # rows
 
 
 @dataclass(frozen=True, slots=True)
-class ThingsScreen:
+class ThingsScreen(Screen):
     """A page of workers, proxies or writers, by their ids."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     sort: Sort
     cursor: str | None = None
     concern: Concern = CONCERN
-
-    @property
-    def key(self) -> "ThingsScreen":
-        return self
 
     async def draw(self) -> Sequence[Region]:
         stamp = Cursor(self.sort, "")
@@ -123,14 +116,7 @@ def _offer_list(sort: Sort) -> None:
     ) -> Response:
         return await who.page(seen, f"ads/{sort}.html", sort=sort, changed=None)
 
-    @routes.get(f"/live{here}")
-    async def live(
-        _: Viewer,
-        who: ALooker,
-        request: Request,
-        seen: ThingsScreen = Depends(screen),  # noqa: B008 — likewise
-    ) -> Response:
-        return await streamed(request, who, seen)
+    serve_screen(routes, here, screen)
 
 
 def _offer_orders(sort: Sort) -> None:

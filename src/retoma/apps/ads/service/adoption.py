@@ -21,9 +21,9 @@ from retoma.apps.ads.service.resources import insert_resource
 from retoma.apps.ads.store import adoption, onboarding
 from retoma.apps.ads.store.failures import in_portuguese
 from retoma.apps.ads.store.rows import Sort
-from retoma.db import Transaction, adhoc, quoted
+from retoma.db import adhoc, quoted
 from retoma.engine.rules.errors import BadInput
-from retoma.engine.run.transaction import Transaction as Lent
+from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
 from retoma.toolkit.foreign import instant, named
 from retoma.words import say
@@ -121,7 +121,7 @@ class _Adopter:
     ) -> None:
         secrets = await secrets_for(self.retoma, self.actor) if self.apply else None
 
-        def take(tx: Lent) -> Counts:
+        def take(tx: Transaction) -> Counts:
             counts = Counts(found=len(rows))
             notes: list[str] = []
             known = adoption.adopted(tx, self.source, sort)
@@ -155,7 +155,12 @@ class _Adopter:
         told.counts[sort] = await self.retoma.write(take)
 
     def _add(
-        self, tx: Lent, sort: Sort, body: Any, row: Mapping[str, Any], secrets: store.Secrets
+        self,
+        tx: Transaction,
+        sort: Sort,
+        body: Any,
+        row: Mapping[str, Any],
+        secrets: store.Secrets,
     ) -> str:
         if isinstance(body, NewProxy):
             taken = {key for key in onboarding.known_proxies(tx) if key[0] == "name"}  # type: ignore[index]
@@ -241,7 +246,7 @@ class _Adopter:
 # — reading there —
 
 
-def _columns(tx: Transaction, schema: str, table: str) -> list[str]:
+def _columns(tx: db.Transaction, schema: str, table: str) -> list[str]:
     """Those of the document's columns that are there; none where there is no such table."""
     asked = adhoc(
         "SELECT name FROM pragma_table_info(:table) WHERE :schema <> ''",
@@ -253,7 +258,7 @@ def _columns(tx: Transaction, schema: str, table: str) -> list[str]:
 
 
 def _all(
-    tx: Transaction, schema: str, table: str, columns: Sequence[str]
+    tx: db.Transaction, schema: str, table: str, columns: Sequence[str]
 ) -> list[dict[str, Any]]:
     if not columns:
         return []
@@ -262,7 +267,7 @@ def _all(
 
 
 def _page(
-    tx: Transaction, schema: str, columns: Sequence[str], after: str
+    tx: db.Transaction, schema: str, columns: Sequence[str], after: str
 ) -> list[dict[str, Any]]:
     sort = ' COLLATE "C"' if tx.dialect == "postgres" else ""
     sql = (
@@ -272,7 +277,7 @@ def _page(
     return [dict(zip(columns, row, strict=True)) for row in tx.all(adhoc(sql), after=after)]
 
 
-def _select(tx: Transaction, schema: str, table: str, columns: Sequence[str]) -> str:
+def _select(tx: db.Transaction, schema: str, table: str, columns: Sequence[str]) -> str:
     """Identifiers are the document's own, and a schema that is quoted."""
     told = ", ".join(_told(tx.dialect, each) for each in columns)
     place = quoted(table) if tx.dialect == "sqlite" else quoted(schema, table)
@@ -301,7 +306,7 @@ def _body(sort: Sort, row: Mapping[str, Any]) -> tuple[Any, str]:
         return None, ", ".join(str(each["loc"][0]) for each in error.errors() if each["loc"])
 
 
-def _here(tx: Lent, sort: Sort) -> dict[Any, str]:
+def _here(tx: Transaction, sort: Sort) -> dict[Any, str]:
     match sort:
         case Sort.PROXIES:
             known = onboarding.known_proxies(tx)

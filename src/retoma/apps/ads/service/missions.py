@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from retoma import db
 from retoma.apps.ads import store
 from retoma.apps.ads.model import NewMission
 from retoma.apps.ads.service.connections import read
 from retoma.apps.ads.store import FailedItem, MissionRecord, MissionSearch, reports
-from retoma.db import Transaction as ReadTransaction
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
@@ -53,7 +53,7 @@ async def list_failed_items(
 ) -> list[FailedItem]:
     """List the first of the ads that a writer refused; refuse a mission that does not exist."""
 
-    def list_(tx: ReadTransaction) -> list[FailedItem]:
+    def list_(tx: db.Transaction) -> list[FailedItem]:
         store.get_mission(tx, mission)
         return store.list_failed_items(tx, mission, limit)
 

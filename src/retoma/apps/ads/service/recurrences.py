@@ -68,7 +68,9 @@ async def generate_missions(retoma: Retoma, rule: Generate, *, actor: str) -> Ge
 
 async def list_recurrences(retoma: Retoma) -> list[Recurrence]:
     return [
-        _recurrence(each) for each in await retoma.schedules() if each.plan.kind == RECURRENCE
+        _recurrence(each)
+        for each in await retoma.schedules.list()
+        if each.plan.kind == RECURRENCE
     ]
 
 
@@ -86,10 +88,10 @@ async def add_recurrence(retoma: Retoma, rule: Recur, *, actor: str) -> Recurren
     )
 
     def declare(tx: Transaction) -> Schedule:
-        if tx.inside(lambda raw: engine.list_schedules(raw, made.name)):
+        if engine.list_schedules(tx, made.name):
             raise IllegalMove(say("there is already a schedule {name}", name=rule.name))
-        tx.inside(lambda raw: engine.declare_schedules(raw, [made], actor=actor))
-        [schedule] = tx.inside(lambda raw: engine.list_schedules(raw, made.name))
+        engine.declare_schedules(tx, [made], actor=actor)
+        [schedule] = engine.list_schedules(tx, made.name)
         return schedule
 
     return _recurrence(await retoma.write(declare))
@@ -99,7 +101,7 @@ async def remove_recurrence(retoma: Retoma, name: str, *, actor: str) -> None:
     """Remove a schedule; the missions that it added stay."""
     if name not in [each.name for each in await list_recurrences(retoma)]:
         raise NotFound(say("there is no schedule {name!r}", name=name))
-    await retoma.remove_schedule(PREFIX + name, actor=actor)
+    await retoma.schedules.remove(PREFIX + name, actor=actor)
 
 
 def _recurrence(schedule: Schedule) -> Recurrence:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from retoma import db
 from retoma.apps.ads import store
 from retoma.apps.ads.clients import WorkerClient
 from retoma.apps.ads.model import Proxy, Worker, Writer
-from retoma.db import Row, Statement, Transaction
+from retoma.db import Row, Statement
 from retoma.engine.handlers.context import Context
 from retoma.engine.rules.errors import NotFound, Permanent, Transient
-from retoma.engine.run.transaction import Transaction as LentTransaction
+from retoma.engine.run.transaction import Transaction
 from retoma.secret import Secret
 from retoma.toolkit.tools import Tools
 from retoma.vault import Place as SecretPlace
@@ -33,13 +34,13 @@ class Hands:
 
     tools: Tools
 
-    async def noted(self, ctx: Context, fn: Callable[[LentTransaction], object]) -> None:
+    async def noted(self, ctx: Context, fn: Callable[[Transaction], object]) -> None:
         """What is seen while remote work is asked after: also when the story has ended, or is to.
 
         So it is no step; but who no longer holds the job notes nothing.
         """
 
-        def note(tx: LentTransaction) -> None:
+        def note(tx: Transaction) -> None:
             if store.holds(tx, ctx.job, ctx.epoch):
                 fn(tx)
 
@@ -64,18 +65,21 @@ class Hands:
 
     async def worker(self, worker: str) -> Worker:
         place = SecretPlace("ads_workers", "api_key", worker)
-        row, key = await self._with_secret(place, store.GET_WORKER, worker=worker)
-        return Worker(row[0], row[1], row[2], key or Secret(""), row[3])
+        row, key = await self._with_secret(place, store.SQL.get_worker, worker=worker)
+        id_, name, url, storage_domain = row
+        return Worker(id_, name, url, key or Secret(""), storage_domain)
 
     async def writer(self, writer: str) -> Writer:
         place = SecretPlace("ads_writers", "api_key", writer)
-        row, key = await self._with_secret(place, store.GET_WRITER, writer=writer)
-        return Writer(row[0], row[1], row[2], key or Secret(""))
+        row, key = await self._with_secret(place, store.SQL.get_writer, writer=writer)
+        id_, name, url = row
+        return Writer(id_, name, url, key or Secret(""))
 
     async def proxy(self, proxy: str) -> Proxy:
         place = SecretPlace("ads_proxies", "password", proxy)
-        row, password = await self._with_secret(place, store.GET_PROXY, proxy=proxy)
-        return Proxy(row[0], row[1], row[2], row[3], row[4], password)
+        row, password = await self._with_secret(place, store.SQL.get_proxy, proxy=proxy)
+        id_, name, host, port, username = row
+        return Proxy(id_, name, host, port, username, password)
 
     async def _with_secret(
         self, place: SecretPlace, statement: Statement, **params: str
@@ -93,7 +97,7 @@ class Hands:
     async def knobs(self, *names: str) -> list[Any]:
         return await self.tools.retoma.knobs.values(*(f"ads.{name}" for name in names))
 
-    async def read(self, fn: Callable[[Transaction], T]) -> T:
+    async def read(self, fn: Callable[[db.Transaction], T]) -> T:
         return await (await self.tools.retoma.database()).read(fn)
 
 

@@ -112,7 +112,7 @@ class Session:
             status = None
         silent = int(status is None)
         await self.hands.noted(
-            ctx, lambda tx: tx.run(store.HEAR_SESSION, session=session, silent=silent)
+            ctx, lambda tx: tx.run(store.SQL.hear_session, session=session, silent=silent)
         )
         return status
 

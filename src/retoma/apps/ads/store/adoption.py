@@ -4,23 +4,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from retoma import db
 from retoma.apps.ads.model import Event
-from retoma.apps.ads.store.rows import Reads, numbers, tell, verb
+from retoma.apps.ads.store.rows import SQL, numbers, tell
 from retoma.engine.run.transaction import Transaction
 from retoma.toolkit.foreign import as_kept
 
-ADOPTED = verb("adopted")
-ADOPT_IDS = verb("adopt_ids")
-ADOPT_LOGS = verb("adopt_logs")
-ADOPT_MISSIONS = verb("adopt_missions")
 TIMES = ("created_at", "queued_at", "started_at", "finished_at", "at")
 
 
 def adopted(
-    tx: Reads, source: str, sort: str, first: str = "", last: str | None = None
+    tx: db.Transaction, source: str, sort: str, first: str = "", last: str | None = None
 ) -> dict[str, str | None]:
     """What each became."""
-    return dict(tx.all(ADOPTED, source=source, sort=sort, first=first, last=last))
+    return dict(tx.all(SQL.adopted, source=source, sort=sort, first=first, last=last))
 
 
 def remember(
@@ -28,7 +25,7 @@ def remember(
 ) -> set[str]:
     """Those of them that nobody had taken over before."""
     rows = json.dumps([{"old": old, "new": new} for old, new in ids.items()])
-    return {old for (old,) in tx.all(ADOPT_IDS, source=source, sort=sort, rows=rows)}
+    return {*tx.all(SQL.adopt_ids, into=str, source=source, sort=sort, rows=rows)}
 
 
 def adopt_missions(
@@ -42,7 +39,7 @@ def adopt_missions(
         return {}
     ids = dict(zip(new, numbers(tx, "MIS", len(new)), strict=True))
     rows = [_row(tx, {**told, "id": ids[old]}) for old, told in new.items()]
-    tx.run(ADOPT_MISSIONS, rows=json.dumps(rows), actor=actor)
+    tx.run(SQL.adopt_missions, rows=json.dumps(rows), actor=actor)
     remember(tx, source, "missions", ids)
     for old, told in new.items():
         if told["ended"]:
@@ -57,7 +54,7 @@ def adopt_logs(tx: Transaction, source: str, logs: Mapping[str, Mapping[str, Any
     new = remember(tx, source, "mission_logs", dict.fromkeys(logs))
     rows = [_row(tx, told) for old, told in logs.items() if old in new]
     if rows:
-        tx.run(ADOPT_LOGS, rows=json.dumps(rows))
+        tx.run(SQL.adopt_logs, rows=json.dumps(rows))
     return len(rows)
 
 

@@ -12,19 +12,13 @@ from retoma.apps.ads.model import (
     counted_in,
     tries_again,
 )
-from retoma.apps.ads.store.rows import tell, verb
+from retoma.apps.ads.store.rows import SQL, tell
 from retoma.engine.run.transaction import Transaction
 from retoma.words import Language
 from retoma.words.recall import tell_stored
 
 UNWANTED: Final = "unwanted"
 MESSAGE: Final = 2000  # characters of an error that are kept
-
-COUNT_RETRY = verb("count_retry")
-FAIL_MISSION = verb("fail_mission")
-MISSION_GOES_ON = verb("mission_goes_on")
-NOTE_FAILURE = verb("note_failure")
-PHASE_RETRIES = verb("phase_retries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,9 @@ def failed(
         return Verdict(code, again=True, action=str(error.action))
     used = _used(tx, mission, error)
     if used < tries_again(error, tx.knob("ads.max_retries")):
-        tx.run(COUNT_RETRY, mission=mission, phase=str(error.phase), code=code, message=text)
+        tx.run(
+            SQL.count_retry, mission=mission, phase=str(error.phase), code=code, message=text
+        )
         retry = {"attempt": used + 1, "error_code": code, "phase": str(error.phase)}
         tell(tx, Event.RETRY_TRIGGERED, retry, mission=mission)
         return Verdict(code, again=True, action=str(Action.RETRY))
@@ -74,33 +70,32 @@ def tell_of_failure(
 ) -> None:
     """A line of the log, and the last cause on the mission itself."""
     text = in_portuguese(message)
-    tx.run(NOTE_FAILURE, mission=mission, code=code, message=text)
+    tx.run(SQL.note_failure, mission=mission, code=code, message=text)
     tell(tx, event, {**told, "error_code": code, "error_message": text}, mission=mission)
 
 
 def note_refusal(tx: Transaction, mission: str, code: str, message: str) -> None:
     """Why it waits for a person, on the mission itself: no failure of the document's."""
-    tx.run(NOTE_FAILURE, mission=mission, code=code, message=in_portuguese(message))
+    tx.run(SQL.note_failure, mission=mission, code=code, message=in_portuguese(message))
 
 
 def _goes_on(tx: Transaction, mission: str) -> bool:
     """What was canceled meanwhile is never tried again."""
-    row = tx.one(MISSION_GOES_ON, mission=mission)
-    return row is not None and bool(row[0])
+    return bool(tx.one(SQL.mission_goes_on, into=bool, mission=mission))
 
 
 def _used(tx: Transaction, mission: str, error: Error) -> int:
     """How often the phase of this error was tried again."""
-    spent = tx.one(PHASE_RETRIES, mission=mission)
+    spent = tx.one(SQL.phase_retries, mission=mission)
     by_phase = dict(zip(COUNTED, spent or (0, 0, 0), strict=True))
     return int(by_phase.get(counted_in(error.phase), 0))
 
 
 def fail_mission(tx: Transaction, mission: str, code: str, message: str) -> None:
     text = in_portuguese(message)
-    row = tx.one(FAIL_MISSION, mission=mission, code=code, message=text)
-    if row is not None:
-        told = {"error_code": code, "error_message": text, "retry_count": row[0]}
+    retries = tx.one(SQL.fail_mission, into=int, mission=mission, code=code, message=text)
+    if retries is not None:
+        told = {"error_code": code, "error_message": text, "retry_count": retries}
         tell(tx, Event.MISSION_FAILED, told, mission=mission)
 
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
-from retoma.apps.ads.store.rows import HEALTH, Sort, verb
+from retoma.apps.ads.store.rows import HEALTH, SQL, Sort
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
 
-LIST_THINGS = verb("list_things")
 KEEP_TEST = {
-    Sort.WORKERS: verb("keep_worker_test"),
-    Sort.PROXIES: verb("keep_proxy_test"),
-    Sort.WRITERS: verb("keep_writer_test"),
+    Sort.WORKERS: SQL.keep_worker_test,
+    Sort.PROXIES: SQL.keep_proxy_test,
+    Sort.WRITERS: SQL.keep_writer_test,
 }
 MESSAGE = 500  # characters of an error that are kept
 
@@ -20,7 +19,7 @@ def ask_tests(
     tx: Transaction, sort: Sort | None, ids: Sequence[str] | None = None, *, actor: str
 ) -> int:
     """Have these tested, or all there are: a job for each. All of them or none; how many."""
-    known = [(str(each), id_) for each, id_ in tx.all(LIST_THINGS, sort=sort)]
+    known = [(str(each), id_) for each, id_ in tx.all(SQL.list_things, sort=sort)]
     wanted = known if ids is None else [(str(sort), id_) for id_ in dict.fromkeys(ids)]
     missing = sorted({id_ for _, id_ in wanted} - {id_ for _, id_ in known})
     if missing:

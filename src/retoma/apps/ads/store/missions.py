@@ -4,45 +4,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime
-from functools import partial
 from typing import Any
 
+from retoma import db
 from retoma.apps.ads.model import Checkpoint, Event, MediaType, Mission, NewMission, Status
 from retoma.apps.ads.store.orchestrator import open_sessions, stop
-from retoma.apps.ads.store.rows import (
-    EXTRACTION,
-    Asks,
-    Reads,
-    numbers,
-    read_record,
-    tell,
-    verb,
-)
+from retoma.apps.ads.store.rows import EXTRACTION, SQL, numbers, tell
 from retoma.codec import encode
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.rules.states import ParkReason, State
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import unpark
 from retoma.words import say
-
-ADD_MISSIONS = verb("add_missions")
-ASK_CANCEL = verb("ask_cancel")
-COUNT_BY_STATUS = verb("count_by_status")
-DELETE_MISSION = verb("delete_mission")
-FIND_MISSIONS = verb("find_missions")
-GET_MISSION = verb("get_mission")
-HOLD_EXTRACTION = verb("hold_extraction")
-LIST_MISSIONS = verb("list_missions")
-LIST_RUNNING = verb("list_running")
-LIST_TIMELINE = verb("list_timeline")
-LIST_UNDERWAY = verb("list_underway")
-LOG_QUEUED = verb("log_queued")
-OPEN_GENERATIONS = verb("open_generations")
-PARKED_JOB = verb("parked_job")
-PARKED_STORAGE = verb("parked_storage")
-SET_EXTRACTIONS = verb("set_extractions")
-STOPS_UNSEEN = verb("stops_unseen")
-WHO_HAS_IT = verb("who_has_it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,43 +128,42 @@ class MissionHolder:
 
 
 def list_missions(
-    tx: Reads, search: MissionSearch, *, before: str | None = None, n: int = 50
+    tx: db.Transaction, search: MissionSearch, *, before: str | None = None, n: int = 50
 ) -> list[MissionRecord]:
     """The newest first."""
-    rows = tx.all(LIST_MISSIONS, before=before, n=n, **search.asked())
-    return [read_record(MissionRecord, row) for row in rows]
+    return tx.all(SQL.list_missions, into=MissionRecord, before=before, n=n, **search.asked())
 
 
-def list_running_missions(tx: Reads, n: int) -> list[RunningMission]:
-    return [read_record(RunningMission, row) for row in tx.all(LIST_UNDERWAY, n=n)]
+def list_running_missions(tx: db.Transaction, n: int) -> list[RunningMission]:
+    return tx.all(SQL.list_underway, into=RunningMission, n=n)
 
 
-def look_up_mission(tx: Reads, mission: str) -> MissionRecord | None:
-    row = tx.one(GET_MISSION, mission=mission)
-    return None if row is None else read_record(MissionRecord, row)
+def look_up_mission(tx: db.Transaction, mission: str) -> MissionRecord | None:
+    return tx.one(SQL.get_mission, into=MissionRecord, mission=mission)
 
 
-def get_mission(tx: Reads, mission: str) -> MissionRecord:
+def get_mission(tx: db.Transaction, mission: str) -> MissionRecord:
     found = look_up_mission(tx, mission)
     if found is None:
         raise NotFound(say("there is no mission {mission}", mission=mission))
     return found
 
 
-def get_mission_holder(tx: Reads, mission: str) -> MissionHolder:
-    row = tx.one(WHO_HAS_IT, mission=mission)
-    return MissionHolder(*[None] * 6) if row is None else read_record(MissionHolder, row)
+def get_mission_holder(tx: db.Transaction, mission: str) -> MissionHolder:
+    return tx.one(SQL.who_has_it, into=MissionHolder, mission=mission) or MissionHolder(
+        *[None] * 6
+    )
 
 
-def count_by_status(tx: Reads) -> dict[str, int]:
+def count_by_status(tx: db.Transaction) -> dict[str, int]:
     """How many missions there are of each status."""
-    found = {str(status): int(n) for status, n in tx.all(COUNT_BY_STATUS)}
+    found = {str(status): int(n) for status, n in tx.all(SQL.count_by_status)}
     return {str(each): found.get(each, 0) for each in Status}
 
 
-def find_missions(tx: Reads, search: MissionSearch, *, most: int) -> list[str]:
+def find_missions(tx: db.Transaction, search: MissionSearch, *, most: int) -> list[str]:
     """All that are like that, also on other pages."""
-    found = [str(id_) for (id_,) in tx.all(FIND_MISSIONS, n=most + 1, **search.asked())]
+    found = tx.all(SQL.find_missions, into=str, n=most + 1, **search.asked())
     if len(found) > most:
         raise BadInput(
             say(
@@ -215,7 +187,7 @@ def add_missions(tx: Transaction, wanted: Sequence[NewMission], *, actor: str) -
         }
         for id_, each in zip(ids, wanted, strict=True)
     ]
-    tx.run(ADD_MISSIONS, rows=json.dumps(rows), actor=actor)
+    tx.run(SQL.add_missions, rows=json.dumps(rows), actor=actor)
     tx.tell("ads.missions_added", f"{ids[0]} - {ids[-1]}", actor=actor)
     return ids
 
@@ -227,7 +199,7 @@ def queue_missions(
     that is what is meant."""
     wanted = [*dict.fromkeys(missions)]
     opened: dict[str, int] = dict(
-        tx.all(OPEN_GENERATIONS, missions=json.dumps(wanted), actor=actor)
+        tx.all(SQL.open_generations, missions=json.dumps(wanted), actor=actor)
     )
     for mission in wanted:
         _check_opened(tx, mission, opened.get(mission), again=again)
@@ -235,8 +207,8 @@ def queue_missions(
         mission: tx.submit(EXTRACTION, mission, key=f"{mission}/{opened[mission]}", actor=actor)
         for mission in wanted
     }
-    tx.run(SET_EXTRACTIONS, jobs=json.dumps({each: job.id for each, job in jobs.items()}))
-    tx.run(LOG_QUEUED, missions=json.dumps(wanted), details=encode({"queued_by": actor}))
+    tx.run(SQL.set_extractions, jobs=json.dumps({each: job.id for each, job in jobs.items()}))
+    tx.run(SQL.log_queued, missions=json.dumps(wanted), details=encode({"queued_by": actor}))
     open_sessions(tx)
 
 
@@ -275,8 +247,8 @@ def cancel_mission(tx: Transaction, mission: str, *, actor: str) -> str:
 
 def _ask_to_cancel(tx: Transaction, mission: str, actor: str) -> bool:
     """Whether there was anything to cancel."""
-    tx.all(HOLD_EXTRACTION, mission=mission)
-    row = tx.one(ASK_CANCEL, mission=mission, actor=actor)
+    tx.all(SQL.hold_extraction, mission=mission)
+    row = tx.one(SQL.ask_cancel, mission=mission, actor=actor)
     if row is None:
         return False
     extraction, checkpoint = row
@@ -286,17 +258,17 @@ def _ask_to_cancel(tx: Transaction, mission: str, actor: str) -> bool:
     told = {"canceled_by": actor, "previous_checkpoint": checkpoint}
     tell(tx, Event.MISSION_CANCELED, told, mission=mission)
     tx.tell("ads.mission_canceled", mission, actor=actor)  # no job moves: it is followed on
-    parked = tx.one(PARKED_STORAGE, mission=mission)
+    parked = tx.one(SQL.parked_storage, into=int, mission=mission)
     if parked is not None:
-        tx.cancel(parked[0], actor=actor)  # no writer has anything of it
+        tx.cancel(parked, actor=actor)  # no writer has anything of it
     return True
 
 
 def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> None:
     """ "Continuar": those that wait for a person go on; all of them, or none."""
     for mission in missions:
-        row = tx.one(PARKED_JOB, mission=mission)
-        if row is None:
+        job = tx.one(SQL.parked_job, into=int, mission=mission)
+        if job is None:
             raise IllegalMove(
                 say(
                     "{mission} is {status}: nothing of it waits for a person",
@@ -304,22 +276,21 @@ def resume_parked(tx: Transaction, missions: Sequence[str], *, actor: str) -> No
                     status=get_mission(tx, mission).status,
                 )
             )
-        unpark_job = partial(unpark, job=row[0], actor=actor)
-        tx.inside(unpark_job)
+        unpark(tx, job, actor=actor)
     open_sessions(tx)
 
 
 def stop_now(tx: Transaction, *, actor: str) -> list[str]:
     """ "Parar agora": what runs is canceled too; which missions that were."""
     stop(tx, actor=actor)
-    running = [mission for (mission,) in tx.all(LIST_RUNNING)]
+    running = tx.all(SQL.list_running, into=str)
     return [mission for mission in running if _ask_to_cancel(tx, mission, actor)]
 
 
 def delete_missions(tx: Transaction, missions: Sequence[str], *, actor: str) -> None:
     """All of them, or none; only those nobody is at. What happened to them is told on."""
     for mission in missions:
-        if tx.one(DELETE_MISSION, mission=mission) is None:
+        if tx.one(SQL.delete_mission, mission=mission) is None:
             raise IllegalMove(
                 say(
                     "{mission} is {status}: cancel it before it is deleted",
@@ -330,12 +301,12 @@ def delete_missions(tx: Transaction, missions: Sequence[str], *, actor: str) -> 
         tx.tell("ads.mission_deleted", mission, actor=actor)
 
 
-def stops_unseen(tx: Asks, mission: str) -> bool:
+def stops_unseen(tx: db.Transaction, mission: str) -> bool:
     """ "Cancelamento não confirmado": it is canceled, and nobody saw what works at it end."""
-    return tx.one(STOPS_UNSEEN, mission=mission) is not None
+    return tx.one(SQL.stops_unseen, mission=mission) is not None
 
 
-def mission_of(tx: Reads, mission: str) -> Mission:
+def mission_of(tx: db.Transaction, mission: str) -> Mission:
     found = get_mission(tx, mission)
     days = (found.date_start, found.date_end)
     return Mission(found.id, *days, found.media_type, tuple(found.languages))

@@ -5,12 +5,9 @@ from datetime import date
 from typing import Any
 
 from retoma.apps.ads.model import NewMission
-from retoma.apps.ads.store.rows import Reads, json_of, verb
-
-KNOWN_MISSIONS = verb("known_missions")
-KNOWN_PROXIES = verb("known_proxies")
-KNOWN_WORKERS = verb("known_workers")
-KNOWN_WRITERS = verb("known_writers")
+from retoma.apps.ads.store.rows import SQL
+from retoma.db import Transaction
+from retoma.db.rows import read_json
 
 Keys = Sequence[Hashable]
 
@@ -28,35 +25,35 @@ def mission_key(
     return str(start), str(end), str(media_type), tuple(sorted(set(languages)))
 
 
-def known_proxies(tx: Reads) -> dict[Hashable, str]:
+def known_proxies(tx: Transaction) -> dict[Hashable, str]:
     return {
         key: id_
-        for id_, name, host, port, username in tx.all(KNOWN_PROXIES)
+        for id_, name, host, port, username in tx.all(SQL.known_proxies)
         for key in proxy_keys(name, host, port, username)
     }
 
 
-def known_workers(tx: Reads) -> dict[Hashable, str]:
-    return {url: id_ for id_, url in tx.all(KNOWN_WORKERS)}
+def known_workers(tx: Transaction) -> dict[Hashable, str]:
+    return {url: id_ for id_, url in tx.all(SQL.known_workers)}
 
 
-def known_writers(tx: Reads) -> dict[Hashable, str]:
-    return {url: id_ for id_, url in tx.all(KNOWN_WRITERS)}
+def known_writers(tx: Transaction) -> dict[Hashable, str]:
+    return {url: id_ for id_, url in tx.all(SQL.known_writers)}
 
 
-def known_missions(tx: Reads, wanted: Sequence[NewMission]) -> dict[Hashable, str]:
+def known_missions(tx: Transaction, wanted: Sequence[NewMission]) -> dict[Hashable, str]:
     if not wanted:
         return {}
     since = min(each.date_start for each in wanted).isoformat()
     until = max(each.date_end for each in wanted).isoformat()
-    rows: Sequence[Any] = tx.all(KNOWN_MISSIONS, since=since, until=until)
+    rows: Sequence[Any] = tx.all(SQL.known_missions, since=since, until=until)
     return {
-        mission_key(start, end, media, json_of(languages)): id_
+        mission_key(start, end, media, read_json(languages)): id_
         for id_, start, end, media, languages in rows
     }
 
 
-def unknown_missions(tx: Reads, wanted: Sequence[NewMission]) -> list[NewMission]:
+def unknown_missions(tx: Transaction, wanted: Sequence[NewMission]) -> list[NewMission]:
     """Those of them that are not there yet, each once."""
     known = set(known_missions(tx, wanted))
     new = []

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from retoma.apps.ads.model import AWAY, WorkerStatus
 from retoma.apps.ads.store.orchestrator import open_sessions
-from retoma.apps.ads.store.rows import PROXIES, Sort, numbers, verb
+from retoma.apps.ads.store.rows import PROXIES, SQL, Sort, numbers
 from retoma.apps.ads.store.sessions import (
     GONE,
-    LEAVE_SCRAPES,
     end_session,
     lose_session,
     withdraw,
@@ -27,23 +26,16 @@ from retoma.words import say
 OFF_BY: Final = "deactivated by "  # with which the reason begins why a person's proxy is off
 OPEN: Final = ("waiting", "running", "parked")  # states of a job that is still somebody's
 
-DROP_SESSION = verb("drop_session")
-HELD_PROXY = verb("held_proxy")
-HOLD_SESSION = verb("hold_session")
-LOOK_AT_THING = verb("look_at_thing")
-OTHER_CALLED = verb("other_called")
-RESET_WORKER = verb("reset_worker")
-SESSION_BY_PROXY = verb("session_by_proxy")
-SWITCH = {Sort.WORKERS: verb("switch_worker"), Sort.WRITERS: verb("switch_writer")}
+SWITCH = {Sort.WORKERS: SQL.switch_worker, Sort.WRITERS: SQL.switch_writer}
 CHANGE = {
-    Sort.WORKERS: verb("change_worker"),
-    Sort.PROXIES: verb("change_proxy"),
-    Sort.WRITERS: verb("change_writer"),
+    Sort.WORKERS: SQL.change_worker,
+    Sort.PROXIES: SQL.change_proxy,
+    Sort.WRITERS: SQL.change_writer,
 }
 DELETE = {
-    Sort.WORKERS: verb("delete_worker"),
-    Sort.PROXIES: verb("delete_proxy"),
-    Sort.WRITERS: verb("delete_writer"),
+    Sort.WORKERS: SQL.delete_worker,
+    Sort.PROXIES: SQL.delete_proxy,
+    Sort.WRITERS: SQL.delete_writer,
 }
 
 
@@ -58,11 +50,10 @@ class ThingSeen:
 
 
 def look_at_thing(tx: Transaction, sort: Sort, id_: str) -> ThingSeen:
-    row = tx.one(LOOK_AT_THING, sort=sort, id=id_)
-    if row is None:
+    found = tx.one(SQL.look_at_thing, into=ThingSeen, sort=sort, id=id_)
+    if found is None:
         raise NotFound(say("there is no {id}; nothing was changed", id=id_))
-    name, active, domain, used = row
-    return ThingSeen(name, bool(active), domain, bool(used))
+    return found
 
 
 # — switched —
@@ -107,9 +98,9 @@ def deactivate(tx: Transaction, sort: Sort, ids: Sequence[str], *, actor: str) -
 
 def _withdraw_sessions(tx: Transaction, proxies: Sequence[str]) -> None:
     for proxy in proxies:
-        row = tx.one(SESSION_BY_PROXY, proxy=proxy)
-        if row is not None:
-            withdraw(tx, row[0], "proxy deactivated")
+        worker = tx.one(SQL.session_by_proxy, into=str, proxy=proxy)
+        if worker is not None:
+            withdraw(tx, worker, "proxy deactivated")
 
 
 # — deleted —
@@ -173,7 +164,7 @@ def change_proxy(tx: Transaction, secrets: Secrets, id_: str, told: Mapping[str,
     )
     if row is None:
         look_at_thing(tx, Sort.PROXIES, id_)
-        if tx.one(OTHER_CALLED, name=told.get("name"), id=id_) is not None:
+        if tx.one(SQL.other_called, name=told.get("name"), id=id_) is not None:
             raise IllegalMove(say("there is already a proxy called {name}", name=told["name"]))
         raise _in_use(id_)
     if "username" in told and told["username"] is None:
@@ -227,10 +218,10 @@ def _in_use(id_: str) -> IllegalMove:
 def reset_worker(tx: Transaction, worker: str, *, actor: str) -> None:
     """ "Resetar": a worker in error is idle at once, and takes up what waits."""
     look_at_thing(tx, Sort.WORKERS, worker)
-    held = tx.one(HOLD_SESSION, worker=worker)
+    held = tx.one(SQL.hold_session, worker=worker)
     if held is not None:
         _end_rest(tx, worker, held, actor)
-    if tx.one(RESET_WORKER, worker=worker) is None:
+    if tx.one(SQL.reset_worker, worker=worker) is None:
         raise IllegalMove(say("{id} is not in error; nothing was changed", id=worker))
     tx.tell("ads.worker_reset", worker, actor=actor)
     open_sessions(tx)
@@ -251,7 +242,7 @@ def _end_rest(tx: Transaction, worker: str, held: Sequence[Any], actor: str) -> 
         )
     if state == "waiting":
         tx.cancel(job, actor=actor)
-        tx.run(DROP_SESSION, session=session)
+        tx.run(SQL.drop_session, session=session)
 
 
 def relocate(tx: Transaction, worker: str, *, actor: str) -> None:
@@ -260,7 +251,7 @@ def relocate(tx: Transaction, worker: str, *, actor: str) -> None:
     Its proxy may go to another, and its mission goes on elsewhere by the way of ERROR202.
     """
     look_at_thing(tx, Sort.WORKERS, worker)
-    held = tx.one(HOLD_SESSION, worker=worker)
+    held = tx.one(SQL.hold_session, worker=worker)
     if held is None:
         raise IllegalMove(say("{id} has no session; nothing was changed", id=worker))
     session, proxy, job, state, _ = held
@@ -271,9 +262,11 @@ def relocate(tx: Transaction, worker: str, *, actor: str) -> None:
     if state in OPEN:
         tx.cancel(job, actor=actor)
     lose_session(tx, session, AWAY)
-    tx.run(LEAVE_SCRAPES, session=session)  # also where it was lost for another reason before
-    kept = tx.one(HELD_PROXY, job=job)
+    tx.run(
+        SQL.leave_scrapes, session=session
+    )  # also where it was lost for another reason before
+    kept = tx.one(SQL.held_proxy, into=str, job=job)
     if kept is not None:
-        tx.inside(lambda raw: pool.declare_free(raw, PROXIES, kept[0], actor=actor))
+        pool.declare_free(tx, PROXIES, kept, actor=actor)
     end_session(tx, session, GONE)
     tx.tell("ads.worker_relocated", worker, {"session": session, "proxy": proxy}, actor=actor)

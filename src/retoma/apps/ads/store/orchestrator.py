@@ -2,27 +2,12 @@
 
 from dataclasses import dataclass
 
-from retoma.apps.ads.store.rows import (
-    SESSION,
-    SESSIONS,
-    Reads,
-    read_record,
-    seconds_between,
-    verb,
-)
+from retoma import db
+from retoma.apps.ads.store.rows import SESSION, SESSIONS, SQL
+from retoma.db import seconds_until
 from retoma.engine.rules.errors import BadInput
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-BEGIN_SESSION = verb("begin_session")
-COUNT_MISSIONS = verb("count_missions")
-FREE_WORKERS = verb("free_workers")
-GET_WISH = verb("get_wish")
-OFFERED_SESSIONS = verb("offered_sessions")
-OPEN_WORK = verb("open_work")
-READY_WORKERS = verb("ready_workers")
-SET_SESSION_JOB = verb("set_session_job")
-SET_WISH = verb("set_wish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +21,16 @@ class OrchestratorState:
     session_count: int
 
 
-def get_state(tx: Reads) -> OrchestratorState:
-    row = tx.one(COUNT_MISSIONS)
-    if row is None:
+def get_state(tx: db.Transaction) -> OrchestratorState:
+    found = tx.one(SQL.count_missions, into=OrchestratorState)
+    if found is None:
         raise BadInput(say("the ads application is not installed here"))
-    return read_record(OrchestratorState, row)
+    return found
 
 
 def start(tx: Transaction, *, actor: str) -> bool:
     """ "Iniciar": whether that is new. Said twice it changes nothing."""
-    changed = tx.one(SET_WISH, wish="started", actor=actor) is not None
+    changed = tx.one(SQL.set_wish, wish="started", actor=actor) is not None
     if changed:
         tx.tell("ads.started", "orchestrator", actor=actor)
         _offer_again(tx, actor=actor)
@@ -55,10 +40,10 @@ def start(tx: Transaction, *, actor: str) -> bool:
 
 def stop(tx: Transaction, *, actor: str) -> bool:
     """ "Parar": what runs is finished, then the sessions end."""
-    changed = tx.one(SET_WISH, wish="stopped", actor=actor) is not None
+    changed = tx.one(SQL.set_wish, wish="stopped", actor=actor) is not None
     if changed:
         tx.tell("ads.stopped", "orchestrator", actor=actor)
-    offered = [worker for (worker,) in tx.all(OFFERED_SESSIONS)]
+    offered = tx.all(SQL.offered_sessions, into=str)
     if offered:  # what waits stays where it is
         tx.switch_things(SESSIONS, offered, on=False, reason="stopped", actor=actor)
     return changed
@@ -66,35 +51,33 @@ def stop(tx: Transaction, *, actor: str) -> bool:
 
 def _offer_again(tx: Transaction, *, actor: str) -> None:
     """Sessions that are ready, have not done their share and have not ended since it was stopped."""
-    workers = [row[0] for row in tx.all(READY_WORKERS, most=tx.knob("ads.session_limit"))]
+    workers = tx.all(SQL.ready_workers, into=str, most=tx.knob("ads.session_limit"))
     if workers:
         tx.switch_things(SESSIONS, workers, on=True, reason="ready", actor=actor)
 
 
-def works(tx: Reads) -> bool:
+def works(tx: db.Transaction) -> bool:
     """Whether it is to work."""
-    wish = tx.one(GET_WISH)
-    return wish is not None and bool(wish[0] == "started")
+    return tx.one(SQL.get_wish, into=str) == "started"
 
 
-def lacks_sessions(tx: Reads) -> bool:
+def lacks_sessions(tx: db.Transaction) -> bool:
     """Whether it works, missions wait, and a worker without a session could have them."""
-    return _wanted(tx) and bool(tx.all(FREE_WORKERS))
+    return _wanted(tx) and bool(tx.all(SQL.free_workers))
 
 
-def _wanted(tx: Reads) -> bool:
-    work = tx.one(OPEN_WORK)
-    return works(tx) and work is not None and bool(work[0])
+def _wanted(tx: db.Transaction) -> bool:
+    return works(tx) and bool(tx.one(SQL.open_work, into=bool))
 
 
 def open_sessions(tx: Transaction) -> None:
     """A session for every worker that has none, if the orchestrator works and missions wait."""
     if not _wanted(tx):
         return
-    for worker, rests_until, now in tx.all(FREE_WORKERS):
-        row = tx.one(BEGIN_SESSION, worker=worker)
-        if row is None:
+    for worker, rests_until, now in tx.all(SQL.free_workers):
+        session = tx.one(SQL.begin_session, into=int, worker=worker)
+        if session is None:
             continue
-        delay = 0.0 if rests_until is None else max(0.0, seconds_between(now, rests_until))
-        job = tx.submit(SESSION, row[0], key=str(row[0]), delay=delay)
-        tx.run(SET_SESSION_JOB, session=row[0], job=job.id)
+        delay = seconds_until(rests_until, now) or 0.0
+        job = tx.submit(SESSION, session, key=str(session), delay=delay)
+        tx.run(SQL.set_session_job, session=session, job=job.id)

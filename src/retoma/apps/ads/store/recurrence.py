@@ -9,12 +9,10 @@ from retoma.apps.ads.generator import Pattern, generate
 from retoma.apps.ads.model import MediaType
 from retoma.apps.ads.store.missions import add_missions, queue_missions
 from retoma.apps.ads.store.onboarding import unknown_missions
-from retoma.apps.ads.store.rows import verb
-from retoma.db import moment
+from retoma.apps.ads.store.rows import SQL
 from retoma.engine.run.transaction import Transaction
 
 RECURRENCE: Final = "ads.recurrence"
-TICK_OF = verb("tick_of")
 
 
 def add_generated(
@@ -31,8 +29,7 @@ def add_generated(
 
 def recur(tx: Transaction, job: int, wanted: Mapping[str, Any]) -> list[str]:
     """What a tick asks for. By the tick's own day: who comes late brings the same days home."""
-    row = tx.one(TICK_OF, job=job)
-    at = None if row is None else moment(row[0])
+    at = tx.one(SQL.tick_of, into=datetime, job=job)
     if at is None:
         return []
     first, last = days_before(at, wanted["timezone"], wanted["back"])

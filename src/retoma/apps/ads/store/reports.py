@@ -3,19 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from retoma.apps.ads.store.missions import LIST_TIMELINE
-from retoma.apps.ads.store.rows import json_of, read_record, verb
-from retoma.db import Transaction, moment
+from retoma.apps.ads.store.rows import SQL
+from retoma.db import Json, Transaction, moment
+from retoma.db.rows import read_json
 from retoma.engine.rules.errors import NotFound
 from retoma.words import say
-
-KNEW_MISSION = verb("knew_mission")
-NOW = verb("now")
-REPORT_FAILURES = verb("report_failures")
-REPORT_PROXIES = verb("report_proxies")
-REPORT_WORKERS = verb("report_workers")
 
 HOUR: Final = 3600.0  # seconds
 DAY: Final = 24 * HOUR
@@ -28,7 +22,7 @@ class Happened:
 
     timestamp: datetime
     event: str
-    details: Any
+    details: Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,50 +75,44 @@ class Trouble:
 
 def timeline(tx: Transaction, mission: str) -> list[Happened]:
     """In the order in which it happened; also of a mission that was deleted."""
-    if tx.one(KNEW_MISSION, mission=mission) is None:
+    if tx.one(SQL.knew_mission, mission=mission) is None:
         raise NotFound(say("there is no mission {mission}", mission=mission))
-    rows = tx.all(LIST_TIMELINE, mission=mission)
-    return [Happened(_at(at), event, json_of(details)) for at, event, details in rows]
+    return tx.all(SQL.list_timeline, into=Happened, mission=mission)
 
 
 def failures(
     tx: Transaction, seconds: float = DAY, code: str | None = None, most: int = MOST
 ) -> list[Failure]:
     """Of the last 24 hours, or of another time."""
-    rows = tx.all(REPORT_FAILURES, ago=-seconds, code=code, n=most)
+    rows = tx.all(SQL.report_failures, ago=-seconds, code=code, n=most)
     return [_failure(row) for row in rows]
 
 
 def performance(tx: Transaction, seconds: float = 7 * DAY) -> list[Performance]:
     """Per worker."""
-    return [read_record(Performance, row) for row in tx.all(REPORT_WORKERS, ago=-seconds)]
+    return tx.all(SQL.report_workers, into=Performance, ago=-seconds)
 
 
 def proxies(tx: Transaction, seconds: float = 7 * DAY, most: int = MOST) -> list[Trouble]:
     """The worst first."""
-    rows = tx.all(REPORT_PROXIES, ago=-seconds, n=most)
-    return [read_record(Trouble, row) for row in rows]
+    return tx.all(SQL.report_proxies, into=Trouble, ago=-seconds, n=most)
 
 
 def now(tx: Transaction) -> datetime:
-    [(at,)] = tx.all(NOW)
-    return _at(at)
+    [at] = tx.all(SQL.now, into=datetime)
+    return at
 
 
 def _failure(row: Sequence[Any]) -> Failure:
     mission, status, details, at, worker, proxy = row
-    told = json_of(details) or {}
+    told = read_json(details) or {}
     return Failure(
         id=mission,
         status=status,
         error_code=told.get("error_code"),
         error_message=told.get("error_message"),
         retry_count=told.get("retry_count") or 0,
-        failed_at=_at(at),
+        failed_at=moment(at),
         worker_id=worker,
         proxy_used=proxy,
     )
-
-
-def _at(at: Any) -> datetime:
-    return cast("datetime", moment(at))

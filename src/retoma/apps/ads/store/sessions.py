@@ -3,20 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
+from retoma import db
 from retoma.apps.ads.model import AWAY, ERRORS, NO_PROXY, Event, WorkerStatus
 from retoma.apps.ads.store.failures import in_portuguese
 from retoma.apps.ads.store.orchestrator import open_sessions, works
-from retoma.apps.ads.store.rows import (
-    PROXIES,
-    SESSION,
-    SESSIONS,
-    Asks,
-    milliseconds,
-    seconds_between,
-    tell,
-    verb,
-)
-from retoma.apps.ads.store.things import GET_PROXY, MOVE_WORKER
+from retoma.apps.ads.store.rows import PROXIES, SESSION, SESSIONS, SQL, milliseconds, tell
+from retoma.db import seconds_between
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import pool
@@ -26,20 +18,6 @@ REST: Final = 15.0  # seconds a worker rests after a session that failed, double
 LONGEST_REST: Final = 900.0
 PROXIES_TRIED: Final = 3  # one after the other, before it is the worker that rests
 GONE: Final = "declared_gone"  # why a session has ended that nobody saw end
-
-END_SESSION = verb("end_session")
-HEAR_SESSION = verb("hear_session")
-KNOWS_SESSION = verb("knows_session")
-LAST_PROXY = verb("last_proxy")
-LEAVE_SCRAPES = verb("leave_scrapes")
-LOOK_AT_SESSION = verb("look_at_session")
-LOSE_SESSION = verb("lose_session")
-OTHER_PROXY = verb("other_proxy")
-OPEN_SESSION = verb("open_session")
-READY_SESSION = verb("ready_session")
-REST_WORKER = verb("rest_worker")
-WAIT_FOR_PROXY = verb("wait_for_proxy")
-WORKER_FAILURES = verb("worker_failures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +45,8 @@ class SessionSeen:
     )
 
 
-def look_at_session(tx: Asks, session: int) -> SessionSeen:
-    row = tx.one(LOOK_AT_SESSION, session=session, away=AWAY, gone=GONE)
+def look_at_session(tx: db.Transaction, session: int) -> SessionSeen:
+    row = tx.one(SQL.look_at_session, session=session, away=AWAY, gone=GONE)
     if row is None:
         raise NotFound(say("there is no session {session}", session=session))
     worker, proxy, name, lost, ended, served, ready, opened, silent, status, *rest = row
@@ -81,8 +59,8 @@ def look_at_session(tx: Asks, session: int) -> SessionSeen:
         ended=bool(ended),
         served=served,
         ready=bool(ready),
-        age=0.0 if opened is None else seconds_between(opened, now),
-        silent=0.0 if silent is None else seconds_between(silent, now),
+        age=seconds_between(opened, now) or 0.0,
+        silent=seconds_between(silent, now) or 0.0,
         status=WorkerStatus(status),
         wanted=bool(active) and wish == "started",
         offered=bool(offered),
@@ -94,45 +72,44 @@ def look_at_session(tx: Asks, session: int) -> SessionSeen:
     )
 
 
-def last_proxy(tx: Asks, worker: str, session: int) -> str | None:
+def last_proxy(tx: db.Transaction, worker: str, session: int) -> str | None:
     """By which the worker's session before this one went out: the next goes by another."""
-    row = tx.one(LAST_PROXY, worker=worker, session=session)
-    return None if row is None else str(row[0])
+    return tx.one(SQL.last_proxy, into=str, worker=worker, session=session)
 
 
 def wait_for_proxy(tx: Transaction, session: int) -> None:
     """ERROR501: told once where the wait begins, and once where it ends (§2.2.2)."""
-    row = tx.one(WAIT_FOR_PROXY, session=session)
-    if row is None:
+    worker = tx.one(SQL.wait_for_proxy, into=str, session=session)
+    if worker is None:
         return
-    told = {"worker_id": row[0], "error_code": NO_PROXY, "proxy_name": None}
+    told = {"worker_id": worker, "error_code": NO_PROXY, "proxy_name": None}
     tell(tx, Event.SESSION_FAILED, told, session=session)
-    tx.tell("ads.no_proxy", row[0], {"error_code": NO_PROXY}, actor=SESSION)
+    tx.tell("ads.no_proxy", worker, {"error_code": NO_PROXY}, actor=SESSION)
 
 
 def open_session(tx: Transaction, session: int, worker: str, proxy: str) -> None:
     """It has a proxy, and is asked for next (§2.2.3)."""
-    row = tx.one(GET_PROXY, proxy=proxy)
-    name = proxy if row is None else str(row[1])
-    before = tx.one(LAST_PROXY, worker=worker, session=session)
-    waited = tx.one(OPEN_SESSION, session=session, proxy=proxy, name=name)
+    _, name, *_ = tx.one(SQL.get_proxy, proxy=proxy) or (proxy, proxy)
+    before = tx.one(SQL.last_proxy, worker=worker, session=session)
+    waited = tx.one(SQL.open_session, session=session, proxy=proxy, name=name)
     if waited is not None and waited[0] is not None:
         tx.tell("ads.proxy_found", worker, {"waited_ms": milliseconds(*waited)}, actor=SESSION)
-    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.INITIALIZING))
-    if before is not None and before[0] != proxy:
-        told = {"old_proxy": before[1], "new_proxy": name, "proxy_name": before[1]}
-        tell(tx, Event.PROXY_ROTATED, {**told, "reason": before[2]}, session=session)
+    tx.run(SQL.move_worker, worker=worker, status=str(WorkerStatus.INITIALIZING))
+    old, old_name, reason = before or (proxy, None, None)
+    if old != proxy:
+        told = {"old_proxy": old_name, "new_proxy": name, "proxy_name": old_name}
+        tell(tx, Event.PROXY_ROTATED, {**told, "reason": reason}, session=session)
     told = {"worker_id": worker, "proxy_id": proxy, "proxy_name": name}
     tell(tx, Event.SESSION_STARTED, told, session=session)
 
 
 def ready_session(tx: Transaction, session: int) -> None:
     """Missions may have it (§2.2.6)."""
-    row = tx.one(READY_SESSION, session=session)
+    row = tx.one(SQL.ready_session, session=session)
     if row is None:
         return
     opened, ready, worker, proxy = row
-    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.READY))
+    tx.run(SQL.move_worker, worker=worker, status=str(WorkerStatus.READY))
     told = {"worker_id": worker, "duration_ms": milliseconds(opened, ready)}
     tell(tx, Event.SESSION_READY, told, session=session)
     value = {"session": session, "worker": worker, "proxy": proxy}
@@ -152,7 +129,7 @@ def lose_session(
     """It is of no use any more; who has it finds that out, and it is ended.
 
     `rest`: seconds for which its worker has asked to be left alone."""
-    row = tx.one(LOSE_SESSION, session=session, code=code, rest=rest)
+    row = tx.one(SQL.lose_session, session=session, code=code, rest=rest)
     if row is None:
         return
     worker, proxy = row
@@ -160,15 +137,15 @@ def lose_session(
     if message:
         told["error_message"] = in_portuguese(message)[:500]
     tell(tx, Event.SESSION_FAILED, told, session=session)
-    tx.run(MOVE_WORKER, worker=worker, status=str(WorkerStatus.ERROR))
+    tx.run(SQL.move_worker, worker=worker, status=str(WorkerStatus.ERROR))
     withdraw(tx, worker, code)
     if code == AWAY:
-        tx.run(LEAVE_SCRAPES, session=session)
+        tx.run(SQL.leave_scrapes, session=session)
 
 
 def withdraw(tx: Transaction, worker: str, reason: str) -> None:
     """No mission gets it from now on."""
-    known = tx.one(KNOWS_SESSION, worker=worker)
+    known = tx.one(SQL.knows_session, worker=worker)
     if known is not None:
         tx.switch_things(SESSIONS, [worker], on=False, reason=reason, actor=SESSION)
 
@@ -176,12 +153,12 @@ def withdraw(tx: Transaction, worker: str, reason: str) -> None:
 def _keep_to_setting(tx: Transaction) -> None:
     """How many failures in a row switch a proxy off, from the next one on."""
     rules = pool.PoolRules(pick="random", off_after=tx.knob("ads.max_proxy_failures"))
-    tx.inside(lambda raw: pool.put_pool(raw, PROXIES, rules, actor=SESSION))
+    pool.put_pool(tx, PROXIES, rules, actor=SESSION)
 
 
 def end_session(tx: Transaction, session: int, reason: str) -> None:
     """It is known to be over: the worker rests or is free, the proxy may go to another."""
-    row = tx.one(END_SESSION, session=session, reason=reason)
+    row = tx.one(SQL.end_session, session=session, reason=reason)
     if row is None:
         return
     worker, proxy, lost, asked_rest = row
@@ -190,15 +167,15 @@ def end_session(tx: Transaction, session: int, reason: str) -> None:
         tell(tx, Event.SESSION_TERMINATED, told, session=session)
     if lost is not None:
         _keep_to_setting(tx)
-    failures = tx.one(WORKER_FAILURES, worker=worker)
-    before = 0 if failures is None else int(failures[0])
+    failures = tx.one(SQL.worker_failures, into=int, worker=worker)
+    before = failures or 0
     rest = asked_rest or min(REST * 2 ** min(before, 10), LONGEST_REST)
     told = {"counted": int(lost is not None), "rest": None if lost is None else rest}
     if asked_rest is not None:
         told["counted"] = 0  # it has only asked for time
     elif lost in ERRORS and ERRORS[lost].blames_proxy and before < PROXIES_TRIED:
         # Another proxy may do at once: one that is dead must not lay up every worker.
-        free = tx.one(OTHER_PROXY, proxy=proxy)
+        free = tx.one(SQL.other_proxy, proxy=proxy)
         told["rest"] = None if free is not None else rest
-    tx.run(REST_WORKER, worker=worker, **told)
+    tx.run(SQL.rest_worker, worker=worker, **told)
     open_sessions(tx)

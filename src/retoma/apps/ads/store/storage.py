@@ -4,22 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from retoma import db
 from retoma.apps.ads.model import Event
-from retoma.apps.ads.store.extraction import SET_STORAGE
 from retoma.apps.ads.store.failures import in_portuguese, tell_of_failure
 from retoma.apps.ads.store.missions import get_mission, look_up_mission
-from retoma.apps.ads.store.rows import (
-    STORAGE,
-    Asks,
-    Reads,
-    json_of,
-    lasted,
-    milliseconds,
-    tell,
-    verb,
-)
+from retoma.apps.ads.store.rows import SQL, STORAGE, lasted, milliseconds, tell
 from retoma.codec import encode
-from retoma.db import Transaction as RawTransaction
+from retoma.db import Json
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import breaker
@@ -29,17 +20,6 @@ AWAY_REST: Final = (
     30.0  # seconds between two looks whether a writer that was away is there again
 )
 MOST_ITEMS: Final = 200  # refused ads that are kept of a mission
-CHOOSE_WRITER = verb("choose_writer")
-FINISH_MISSION = verb("finish_mission")
-FORGET_FAILED_ITEMS = verb("forget_failed_items")
-GIVE_WRITER = verb("give_writer")
-KEEP_COUNTS = verb("keep_counts")
-KEEP_FAILED_ITEMS = verb("keep_failed_items")
-LIST_FAILED_ITEMS = verb("list_failed_items")
-LOOK_AT_STORAGE = verb("look_at_storage")
-NAME_WRITE = verb("name_write")
-RESEND_MISSION = verb("resend_mission")
-WRITER_JOB = verb("writer_job")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +33,25 @@ class StorageSeen:
     resends: int
 
 
-def look_at_storage(tx: Asks, mission: str) -> StorageSeen:
-    row = tx.one(LOOK_AT_STORAGE, mission=mission)
-    if row is None or row[0] is None:
+def look_at_storage(tx: db.Transaction, mission: str) -> StorageSeen:
+    found = tx.one(SQL.look_at_storage, into=StorageSeen, mission=mission)
+    if found is None or found.url is None:
         raise NotFound(say("there are no ads of {mission}", mission=mission))
-    url, writer, parks, wanted, resends = row
-    return StorageSeen(str(url), writer, parks, bool(wanted), resends)
+    return found
 
 
-def choose_writer(tx: Asks) -> tuple[str, bool] | None:
+def choose_writer(tx: db.Transaction) -> tuple[str, bool] | None:
     """The one that is there, healthy and has least to do (§3.1.1), and whether it was away."""
-    row = tx.one(CHOOSE_WRITER)
-    return None if row is None else (str(row[0]), bool(row[1]))
+    row = tx.one(SQL.choose_writer)
+    if row is None:
+        return None
+    writer, was_away = row
+    return str(writer), bool(was_away)
 
 
 def give_writer(tx: Transaction, mission: str, writer: str) -> str | None:
     """From here on the mission is this writer's, until what it was sent has failed."""
-    given = tx.one(GIVE_WRITER, mission=mission, writer=writer)
+    given = tx.one(SQL.give_writer, mission=mission, writer=writer)
     return None if given is None else writer
 
 
@@ -80,12 +62,8 @@ def breaker_of(writer: str) -> str:
 def writer_away(tx: Transaction, writer: str, reason: str) -> None:
     """Nobody sends to it any more until its `/health` answers."""
     name = breaker_of(writer)
-
-    def opened(raw: RawTransaction) -> None:
-        breaker.put_breaker(raw, name, 1, AWAY_REST, actor=STORAGE)
-        breaker.open_by_hand(raw, name, reason[:200], actor=STORAGE)
-
-    tx.inside(opened)
+    breaker.put_breaker(tx, name, 1, AWAY_REST, actor=STORAGE)
+    breaker.open_by_hand(tx, name, reason[:200], actor=STORAGE)
 
 
 def writer_silent(tx: Transaction, mission: str, code: str, message: str) -> None:
@@ -97,7 +75,7 @@ def writer_silent(tx: Transaction, mission: str, code: str, message: str) -> Non
 
 
 def write_started(tx: Transaction, mission: str, job_id: str, url: str) -> None:
-    if tx.one(NAME_WRITE, mission=mission, job_id=job_id) is None:
+    if tx.one(SQL.name_write, mission=mission, job_id=job_id) is None:
         return
     told = {"writer_job_id": job_id, "data_url": url}
     tell(tx, Event.WRITER_STARTED, told, mission=mission)
@@ -105,12 +83,11 @@ def write_started(tx: Transaction, mission: str, job_id: str, url: str) -> None:
 
 def leave_writer(tx: Transaction, mission: str) -> None:
     """What it was sent is over, or never was: the next try may go to another."""
-    tx.run(GIVE_WRITER, mission=mission, writer=None)
+    tx.run(SQL.give_writer, mission=mission, writer=None)
 
 
-def writer_job(tx: Asks, mission: str) -> str | None:
-    row = tx.one(WRITER_JOB, mission=mission)
-    return None if row is None else row[0]
+def writer_job(tx: db.Transaction, mission: str) -> str | None:
+    return tx.one(SQL.writer_job, into=str, mission=mission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +107,7 @@ def written(tx: Transaction, mission: str, job: int, done: Written) -> str:
     success, lost = done.success, done.failed
     told = {"writer_job_id": done.job_id, "success_count": success, "failed_count": lost}
     tell(tx, Event.WRITER_COMPLETED, {**told, "duration_ms": took}, mission=mission)
-    row = tx.one(FINISH_MISSION, mission=mission, job=job, success=success, failed=lost)
+    row = tx.one(SQL.finish_mission, mission=mission, job=job, success=success, failed=lost)
     if row is None:
         return "gone"
     status, ads, queued, finished = row
@@ -144,16 +121,16 @@ def written(tx: Transaction, mission: str, job: int, done: Written) -> str:
 
 def keep_counts(tx: Transaction, mission: str, job: int, done: Written) -> None:
     """Of ads that a person has to look at: the mission goes on with them later."""
-    tx.run(KEEP_COUNTS, mission=mission, job=job, success=done.success, failed=done.failed)
+    tx.run(SQL.keep_counts, mission=mission, job=job, success=done.success, failed=done.failed)
     keep_failed_items(tx, mission, done.items)
 
 
 def keep_failed_items(tx: Transaction, mission: str, items: Sequence[Any]) -> None:
     """Instead of those of the time before."""
-    tx.run(FORGET_FAILED_ITEMS, mission=mission)
+    tx.run(SQL.forget_failed_items, mission=mission)
     rows = [_failed_item(place, each) for place, each in enumerate(items[:MOST_ITEMS])]
     if rows:
-        tx.run(KEEP_FAILED_ITEMS, mission=mission, rows=encode(rows))
+        tx.run(SQL.keep_failed_items, mission=mission, rows=encode(rows))
 
 
 def _failed_item(place: int, item: Any) -> dict[str, Any]:
@@ -166,20 +143,19 @@ class FailedItem:
     """An ad that a writer refused, and why."""
 
     index: int
-    data: Any
+    data: Json
     error: str
 
 
-def list_failed_items(tx: Reads, mission: str, n: int) -> list[FailedItem]:
+def list_failed_items(tx: db.Transaction, mission: str, n: int) -> list[FailedItem]:
     """The first of the mission's ads that a writer refused, in their order."""
-    rows = tx.all(LIST_FAILED_ITEMS, mission=mission, after=-1, n=n)
-    return [FailedItem(place, json_of(data), error) for place, data, error in rows]
+    return tx.all(SQL.list_failed_items, into=FailedItem, mission=mission, after=-1, n=n)
 
 
 def resend_failed(tx: Transaction, mission: str, *, actor: str) -> None:
     """All its ads go to a writer once more: those it has are only written again."""
     before = look_up_mission(tx, mission)
-    row = tx.one(RESEND_MISSION, mission=mission)
+    row = tx.one(SQL.resend_mission, mission=mission)
     if row is None:
         status = get_mission(tx, mission).status
         raise IllegalMove(
@@ -192,7 +168,7 @@ def resend_failed(tx: Transaction, mission: str, *, actor: str) -> None:
     resends, generation = row
     key = f"{mission}/{generation}/again/{resends}"
     storage = tx.submit(STORAGE, mission, key=key, actor=actor)
-    tx.run(SET_STORAGE, mission=mission, job=storage.id)
+    tx.run(SQL.set_storage, mission=mission, job=storage.id)
     told = {"attempt": resends, "error_code": before and before.error_code, "phase": "writer"}
     tell(tx, Event.RETRY_TRIGGERED, told, mission=mission)
     tx.tell("ads.resent", mission, actor=actor)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar
 
+from retoma import db
 from retoma.apps.ads.model import WorkerStatus
 from retoma.apps.ads.store.orchestrator import open_sessions
-from retoma.apps.ads.store.rows import PROXIES, Reads, Sort, numbers, read_record, verb
+from retoma.apps.ads.store.rows import PROXIES, SQL, Sort, numbers
 from retoma.db import Statement
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.run.transaction import Transaction
@@ -15,14 +16,6 @@ from retoma.secret import Secret
 from retoma.vault import Place as SecretPlace
 from retoma.vault import Sealer
 from retoma.words import say
-
-ADD_PROXY = verb("add_proxy")
-ADD_WORKER = verb("add_worker")
-ADD_WRITER = verb("add_writer")
-GET_PROXY = verb("get_proxy")
-GET_WORKER = verb("get_worker")
-GET_WRITER = verb("get_writer")
-MOVE_WORKER = verb("move_worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +88,9 @@ RECORDS: Final[Mapping[Sort, type[Record]]] = {
     Sort.WRITERS: WriterRecord,
 }
 LISTS: Final[Mapping[type, Statement]] = {
-    WorkerRecord: verb("list_workers"),
-    ProxyRecord: verb("list_proxies"),
-    WriterRecord: verb("list_writers"),
+    WorkerRecord: SQL.list_workers,
+    ProxyRecord: SQL.list_proxies,
+    WriterRecord: SQL.list_writers,
 }
 
 
@@ -110,20 +103,19 @@ class Secrets:
 
     def put(self, tx: Transaction, table: str, column: str, row: str, value: Secret) -> None:
         place = SecretPlace(table, column, row)
-        tx.inside(lambda raw: self.sealer.put(raw, place, value, actor=self.actor))
+        self.sealer.put(tx, place, value, actor=self.actor)
 
     def remove(self, tx: Transaction, table: str, column: str, row: str) -> None:
         """Nothing is left of it, if there was anything."""
         place = SecretPlace(table, column, row)
-        tx.inside(lambda raw: self.sealer.remove(raw, place, actor=self.actor))
+        self.sealer.remove(tx, place, actor=self.actor)
 
 
 def list_records(
-    tx: Reads, shape: type[R], *, after: str = "", id_: str | None = None, n: int
+    tx: db.Transaction, shape: type[R], *, after: str = "", id_: str | None = None, n: int
 ) -> list[R]:
     """The workers, proxies or writers after an id, in the order of their ids; or the one named."""
-    rows = tx.all(LISTS[shape], after=after, id=id_, n=n)
-    return [read_record(shape, row) for row in rows]
+    return tx.all(LISTS[shape], into=shape, after=after, id=id_, n=n)
 
 
 def add_worker(
@@ -138,7 +130,7 @@ def add_worker(
     """One without a storage_domain is kept, but takes nothing up: nobody could fetch what it finds."""
     [id_] = numbers(tx, "WRK", 1)
     told = {"name": name, "url": url, "storage_domain": storage_domain}
-    tx.run(ADD_WORKER, id=id_, active=storage_domain is not None, **told)
+    tx.run(SQL.add_worker, id=id_, active=storage_domain is not None, **told)
     secrets.put(tx, "ads_workers", "api_key", id_, api_key)
     tx.tell("ads.worker_added", id_, {"name": name}, actor=secrets.actor)
     open_sessions(tx)
@@ -159,7 +151,7 @@ def add_proxy(
     [id_] = numbers(tx, "PRX", 1)
     called = name or (host if port is None else f"{host}:{port}")
     told = {"host": host, "port": port, "username": username, "vendor": vendor}
-    if tx.one(ADD_PROXY, id=id_, name=called, **told) is None:
+    if tx.one(SQL.add_proxy, id=id_, name=called, **told) is None:
         raise IllegalMove(say("there is already a proxy called {name}", name=called))
     if password is not None:
         secrets.put(tx, "ads_proxies", "password", id_, password)
@@ -172,7 +164,7 @@ def add_writer(
     tx: Transaction, secrets: Secrets, *, name: str, url: str, api_key: Secret
 ) -> str:
     [id_] = numbers(tx, "WRT", 1)
-    tx.run(ADD_WRITER, id=id_, name=name, url=url, active=True)
+    tx.run(SQL.add_writer, id=id_, name=name, url=url, active=True)
     secrets.put(tx, "ads_writers", "api_key", id_, api_key)
     tx.tell("ads.writer_added", id_, {"name": name}, actor=secrets.actor)
     return id_

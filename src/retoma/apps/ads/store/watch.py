@@ -2,16 +2,16 @@
 
 from typing import Any, Final
 
-from retoma.apps.ads.store.rows import Asks, verb
+from retoma.apps.ads.store.rows import SQL
+from retoma.db import Transaction
 from retoma.words import say, stored
 
 LATE: Final = 900.0  # seconds without a proxy, or without a writer
-WATCH = verb("watch")
 
 
-def watch(tx: Asks) -> dict[str, dict[str, Any]]:
+def watch(tx: Transaction) -> dict[str, dict[str, Any]]:
     """Nothing while it is stopped, or has nothing to do; but what was found is stored even then."""
-    waiting, workers, failing, unwritten, works = tx.one(WATCH, late=LATE) or [0] * 5
+    waiting, workers, failing, unwritten, works = tx.one(SQL.watch, late=LATE) or [0] * 5
     found: dict[str, dict[str, Any]] = {}
     if works and waiting:
         text = say("no proxy has been available for 15 minutes (ERROR501)")

@@ -18,6 +18,12 @@ DROP VIEW resultados_classificacao;
 
 DROP FUNCTION documents_refuse_write();
 
+DROP TABLE IF EXISTS document_reviews_kept;
+
+CREATE TABLE document_reviews_kept AS SELECT * FROM document_reviews;
+
+DROP TABLE document_reviews;
+
 DROP TABLE document_askings;
 
 DROP TABLE document_pieces;

@@ -16,6 +16,12 @@ DROP VIEW execucoes_classificacao;
 
 DROP VIEW resultados_classificacao;
 
+DROP TABLE IF EXISTS document_reviews_kept;
+
+CREATE TABLE document_reviews_kept AS SELECT * FROM document_reviews;
+
+DROP TABLE document_reviews;
+
 DROP TABLE document_askings;
 
 DROP TABLE document_pieces;

@@ -13,28 +13,33 @@ CREATE TABLE document_projects (
 CREATE UNIQUE INDEX document_projects_name ON document_projects (name) WHERE removed_at IS NULL;
 
 CREATE TABLE executions (
-    id            integer PRIMARY KEY,
-    project       integer NOT NULL,
-    name          text NOT NULL,
-    rules         text NOT NULL,
-    total         integer NOT NULL CHECK (total > 0),
-    epoch         integer NOT NULL DEFAULT 1,
-    generation    integer NOT NULL DEFAULT 1,
-    resumes       integer NOT NULL DEFAULT 0,
-    most_resumes  integer NOT NULL,
-    reprocessed   integer NOT NULL DEFAULT 0,
-    moved_at      integer NOT NULL,
-    stuck_at      integer,
-    failed_at     integer,
-    canceled_at   integer,
-    canceled_by   text,
-    created_by    text NOT NULL,
-    created_at    integer NOT NULL,
+    id             integer PRIMARY KEY,
+    project        integer NOT NULL,
+    name           text NOT NULL,
+    rules          text NOT NULL,
+    total          integer NOT NULL CHECK (total > 0),
+    epoch          integer NOT NULL DEFAULT 1,
+    generation     integer NOT NULL DEFAULT 1,
+    resumes        integer NOT NULL DEFAULT 0,
+    most_resumes   integer NOT NULL,
+    reprocessed    integer NOT NULL DEFAULT 0,
+    moved_at       integer NOT NULL,
+    stuck_at       integer,
+    failed_at      integer,
+    canceled_at    integer,
+    canceled_by    text,
+    created_by     text NOT NULL,
+    created_at     integer NOT NULL,
+    blocked_code   text,
+    blocked_words  text,
+    blocked_at     integer,
     CHECK (failed_at IS NULL OR (stuck_at IS NOT NULL AND resumes >= most_resumes)),
     CHECK ((canceled_at IS NULL) = (canceled_by IS NULL))
 ) STRICT;
 
 CREATE INDEX executions_project ON executions (project, id);
+
+CREATE INDEX executions_blocked ON executions (id) WHERE blocked_at IS NOT NULL;
 
 CREATE TABLE documents (
     id         integer PRIMARY KEY AUTOINCREMENT,
@@ -85,6 +90,20 @@ CREATE TABLE document_askings (
     PRIMARY KEY (sha256, recipe)
 ) STRICT;
 
+INSERT INTO rates (key, rate, burst, tokens, at)
+VALUES ('documents.openrouter', 50, 50, 50, (SELECT clock()));
+
+INSERT INTO breakers (name, threshold, rest) VALUES ('documents.openrouter', 5, 30);
+
+-- What a person says the label is; `predicted`: what the model had answered then.
+CREATE TABLE document_reviews (
+    document   integer PRIMARY KEY,
+    predicted  text NOT NULL,
+    label      text NOT NULL,
+    reviewer   text NOT NULL,
+    at         integer NOT NULL
+) STRICT;
+
 CREATE VIEW resultados_classificacao AS
 SELECT d.id, d.execution AS execucao_id, d.code AS codigo, d.name AS arquivo, d.sha256,
        d.size AS tamanho,
@@ -92,13 +111,15 @@ SELECT d.id, d.execution AS execucao_id, d.code AS codigo, d.name AS arquivo, d.
             WHEN 'running' THEN 'PROCESSANDO' WHEN 'skipped' THEN 'PULADO'
             WHEN 'canceled' THEN 'PULADO' ELSE 'PENDENTE' END AS status,
        j.failures + CASE WHEN j.state = 'done' THEN 1 ELSE 0 END AS tentativas,
-       x.details ->> 'code' AS erro_codigo, x.details ->> 'message' AS erro_mensagem,
+       CASE WHEN j.state = 'parked' THEN j.code ELSE x.details ->> 'code' END AS erro_codigo,
+       CASE WHEN j.state = 'parked' THEN x.details ->> 'why'
+            ELSE x.details ->> 'message' END AS erro_mensagem,
        x.details ->> 'stack' AS erro_stack,
        strftime('%Y-%m-%d %H:%M:%f', x.at / 1e6, 'unixepoch') AS ultimo_erro_em,
        j.result ->> 'label' AS rotulo,
        CAST(j.result ->> 'confidence' AS real) AS confianca,
        j.result ->> 'justification' AS justificativa, j.result ->> 'model' AS modelo,
-       coalesce(CAST(j.result ->> 'review' AS text), '') IN ('true', '1') AS revisar,
+       coalesce(CAST(j.result ->> 'review' AS text), '') IN ('true', '1') AND w.document IS NULL AS revisar,
        coalesce(CAST(j.result ->> 'cut' AS text), '') IN ('true', '1') AS cortado,
        CAST(j.result ->> 'pages' AS integer) AS paginas,
        coalesce(d.origin, CAST(j.result ->> 'origin' AS integer)) AS origem,
@@ -107,10 +128,13 @@ SELECT d.id, d.execution AS execucao_id, d.code AS codigo, d.name AS arquivo, d.
         FROM events e WHERE e.job = j.id AND j.state IN ('skipped', 'canceled')
           AND e.type IN ('skipped', 'canceled')
         ORDER BY e.seq DESC LIMIT 1) AS pulado_motivo,
-       strftime('%Y-%m-%d %H:%M:%f', j.ended_at / 1e6, 'unixepoch') AS concluido_em, j.id AS job
+       strftime('%Y-%m-%d %H:%M:%f', j.ended_at / 1e6, 'unixepoch') AS concluido_em, j.id AS job,
+       w.label AS rotulo_revisado, w.reviewer AS revisado_por, strftime('%Y-%m-%d %H:%M:%f', w.at / 1e6, 'unixepoch') AS revisado_em
 FROM documents d JOIN jobs j ON j.id = d.job
 LEFT JOIN events x ON x.job = j.id AND x.seq = (
-    SELECT max(e.seq) FROM events e WHERE e.job = j.id AND e.type IN ('failed', 'buried'));
+    SELECT max(e.seq) FROM events e WHERE e.job = j.id AND (
+        e.type IN ('failed', 'buried') OR e.type = 'parked' AND j.state = 'parked'))
+LEFT JOIN document_reviews w ON w.document = d.id;
 
 CREATE VIEW execucoes_classificacao AS
 SELECT e.id, e.project AS projeto_id, e.name AS nome,
@@ -132,20 +156,20 @@ SELECT e.id, e.project AS projeto_id, e.name AS nome,
                 WHERE p.scope = 'kind' AND p.name = 'documents.document'
                    OR p.scope = 'queue' AND p.name = k.queue
                    OR p.scope = 'application' AND p.name = k.application)
-             AND e.moved_at < (SELECT clock_in(-300)) AND NOT EXISTS (
+             AND e.moved_at < (SELECT CAST((julianday(CURRENT_TIMESTAMP) - 2440587.5) * 86400000 AS integer) * 1000 - 300000000) AND NOT EXISTS (
                 SELECT 1 FROM jobs j LEFT JOIN runners r ON r.boot = j.runner
                 WHERE j.id BETWEEN b.first_job AND b.last_job AND j.batch = e.id
-                  AND (j.started_at >= (SELECT clock_in(-300)) OR j.progress_at >= (SELECT clock_in(-300))
-                       OR j.ended_at >= (SELECT clock_in(-300))
-                       OR (j.state = 'waiting' AND j.run_at >= (SELECT clock_in(-300)))
-                       OR (r.state IN ('alive', 'leaving') AND r.lease_until >= (SELECT clock()))))
+                  AND (j.started_at >= (SELECT CAST((julianday(CURRENT_TIMESTAMP) - 2440587.5) * 86400000 AS integer) * 1000 - 300000000) OR j.progress_at >= (SELECT CAST((julianday(CURRENT_TIMESTAMP) - 2440587.5) * 86400000 AS integer) * 1000 - 300000000)
+                       OR j.ended_at >= (SELECT CAST((julianday(CURRENT_TIMESTAMP) - 2440587.5) * 86400000 AS integer) * 1000 - 300000000)
+                       OR (j.state = 'waiting' AND j.run_at >= (SELECT CAST((julianday(CURRENT_TIMESTAMP) - 2440587.5) * 86400000 AS integer) * 1000 - 300000000))
+                       OR (r.state IN ('alive', 'leaving') AND r.lease_until >= (SELECT CAST((julianday(CURRENT_TIMESTAMP) - 2440587.5) * 86400000 AS integer) * 1000))))
              AND EXISTS (
                 SELECT 1 FROM jobs j
                 WHERE j.id BETWEEN b.first_job AND b.last_job AND j.batch = e.id
                   AND (j.state = 'running' OR (j.state = 'waiting' AND j.aside IS NULL)))
              AND NOT EXISTS (
                 SELECT 1 FROM runners r
-                WHERE r.state = 'alive' AND r.lease_until >= (SELECT clock())
+                WHERE r.state = 'alive' AND r.lease_until >= (SELECT CAST((julianday(CURRENT_TIMESTAMP) - 2440587.5) * 86400000 AS integer) * 1000)
                   AND r.knows LIKE '%"documents.document@1"%'
                   AND r.slots <= (SELECT count(*) FROM jobs h WHERE h.runner = r.boot))
              THEN 'TRAVADO'
@@ -170,7 +194,9 @@ SELECT e.id, e.project AS projeto_id, e.name AS nome,
        e.canceled_by AS cancelada_por,
        e.created_by AS criado_por,
        strftime('%Y-%m-%d %H:%M:%f',
-       e.created_at / 1e6, 'unixepoch') AS criado_em
+       e.created_at / 1e6, 'unixepoch') AS criado_em,
+       e.blocked_code AS bloqueio_codigo, e.blocked_words AS bloqueio_mensagem,
+       strftime('%Y-%m-%d %H:%M:%f', e.blocked_at / 1e6, 'unixepoch') AS bloqueada_em
 FROM executions e JOIN batches b ON b.id = e.id;
 
 CREATE TRIGGER resultados_classificacao_insert INSTEAD OF INSERT ON resultados_classificacao
@@ -190,8 +216,3 @@ BEGIN SELECT raise(ABORT, 'execucoes_classificacao is a view: use the API, /clas
 
 CREATE TRIGGER execucoes_classificacao_delete INSTEAD OF DELETE ON execucoes_classificacao
 BEGIN SELECT raise(ABORT, 'execucoes_classificacao is a view: use the API, /classificador'); END;
-
-INSERT INTO rates (key, rate, burst, tokens, at)
-VALUES ('documents.openrouter', 50, 50, 50, (SELECT clock()));
-
-INSERT INTO breakers (name, threshold, rest) VALUES ('documents.openrouter', 5, 30);

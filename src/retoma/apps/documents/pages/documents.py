@@ -1,7 +1,7 @@
 """One document: what was read of it, the label it has and why, or what went wrong; and how a person skips it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -12,10 +12,9 @@ from retoma.apps.documents.bodies import Reviewed, Skipped
 from retoma.apps.documents.model import DocumentStatus
 from retoma.apps.documents.pages.presenters import address, present_result
 from retoma.web.pages.asked import Number, filled
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import did, form_of, page_router, serve_screen
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
 
@@ -26,18 +25,12 @@ OPEN: Final = (DocumentStatus.PENDENTE, DocumentStatus.ERRO)  # what a person ma
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentScreen:
+class DocumentScreen(Screen):
     """One document of an execution."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     execution: int
     document: int
     job: int
-
-    @property
-    def key(self) -> "DocumentScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -101,9 +94,9 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     )
 
 
-@routes.get("/live/classificador/execucao/{execution}/documento/{document}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(
+    routes, "/classificador/execucao/{execution}/documento/{document}", document_screen
+)
 
 
 @routes.get("/classificador/documento/{document}")

@@ -1,7 +1,7 @@
 """Executions and one of them: how far it is, what holds it, what failed, which labels; and how it goes on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
@@ -40,10 +40,9 @@ from retoma.engine.store.cost import Total
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CodeOf, CursorOf, Number, filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import Said, say
@@ -76,18 +75,12 @@ ReviewOf = Annotated[bool | None, Blank, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionsScreen:
+class ExecutionsScreen(Screen):
     """The newest executions, or older ones."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     project: int | None = None
     status: ExecutionStatus | None = None
     cursor: str | None = None
-
-    @property
-    def key(self) -> "ExecutionsScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -152,28 +145,20 @@ async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
     )
 
 
-@routes.get("/live/classificador/")
-@routes.get("/live/classificador")
-async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
-    return await streamed(request, who, screen)
+for path in ("/classificador", "/classificador/"):
+    serve_screen(routes, path, executions_screen)
 
 
 # — one —
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionScreen:
+class ExecutionScreen(Screen):
     """One execution, and a page of its documents."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     execution: int
     which: Which = ALL
     cursor: str | None = None
-
-    @property
-    def key(self) -> "ExecutionScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -307,9 +292,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     )
 
 
-@routes.get("/live/classificador/execucao/{execution}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/classificador/execucao/{execution}", execution_screen)
 
 
 @routes.post("/classificador/execucao/{execution}/{verb}")

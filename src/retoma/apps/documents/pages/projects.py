@@ -1,11 +1,11 @@
 """Projects: their closed set of labels, made and changed by whoever may."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from retoma.apps.documents import service
@@ -25,10 +25,9 @@ from retoma.toolkit.readers.rules import Ocr
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import CursorOf, Number, filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, form_of, page_router, serve_screen
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import Said, say
 
@@ -58,16 +57,10 @@ def led(who: Looker, address: str) -> Response:
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectsScreen:
+class ProjectsScreen(Screen):
     """The newest projects, or older ones."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     cursor: str | None = None
-
-    @property
-    def key(self) -> "ProjectsScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -103,17 +96,7 @@ def projects_screen(who: ALooker, cursor: CursorOf = None) -> ProjectsScreen:
     return ProjectsScreen(who.pages, who.view, cursor)
 
 
-AList = Annotated[ProjectsScreen, Depends(projects_screen)]
-
-
-@routes.get("/classificador/projeto")
-async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
-    return await who.page(screen, "documents/projects.html")
-
-
-@routes.get("/live/classificador/projeto")
-async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/classificador/projeto", projects_screen, "documents/projects.html")
 
 
 # — one —

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from retoma.db import Transaction as Reading
+from retoma import db
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Asked
 from retoma.engine.writing.once import Answered
@@ -28,7 +28,7 @@ def cut_page(rows: Sequence[T], limit: int, id_of: Callable[[T], int]) -> Page[T
     return Page(items, id_of(items[-1]) if len(rows) > limit else None)
 
 
-async def read(retoma: Retoma, look: Callable[[Reading], T]) -> T:
+async def read(retoma: Retoma, look: Callable[[db.Transaction], T]) -> T:
     return await (await retoma.database()).read(look)
 
 

@@ -74,8 +74,8 @@ async def resume_execution(
     moved = await retoma.write(
         lambda tx: store.executions.resume(tx, execution, actor=actor, anyway=anyway)
     )
-    await retoma.take_back(actor=actor)
-    batch = await retoma.batch(execution)
+    await retoma.runners.take_back(actor=actor)
+    batch = await retoma.batches.get(execution)
     unparked = 0
     if not (await batch.progress()).finished:
         unparked = await batch.resume(actor=actor)
@@ -87,7 +87,7 @@ async def cancel_execution(retoma: Retoma, execution: int, *, actor: str) -> tup
     canceled = await retoma.write(
         lambda tx: store.executions.cancel(tx, execution, actor=actor)
     )
-    await (await retoma.batch(execution)).cancel(actor=actor)
+    await (await retoma.batches.get(execution)).cancel(actor=actor)
     return await _get_stand(retoma, execution), canceled
 
 
@@ -105,7 +105,7 @@ async def skip_errors(
     retoma: Retoma, execution: int, code: str, why: str, *, actor: str
 ) -> int:
     """Skip every document that failed, or is parked, by this code; return how many."""
-    return await (await retoma.batch(execution)).skip(why, codes=[code], actor=actor)
+    return await (await retoma.batches.get(execution)).skip(why, codes=[code], actor=actor)
 
 
 async def _get_stand(retoma: Retoma, execution: int) -> Stand:

@@ -16,8 +16,8 @@ from retoma.apps.documents.model import (
 )
 from retoma.apps.documents.service.database import read
 from retoma.apps.documents.store.executions import OVER, Execution
-from retoma.apps.documents.store.rows import time_of
 from retoma.db import Transaction
+from retoma.db.rows import read_time
 from retoma.engine.store.cost import CostSeen
 from retoma.library import Retoma
 from retoma.words import Language, Said, say, tell
@@ -68,16 +68,18 @@ async def describe_execution(
 ) -> ExecutionDetails:
     """Return how far an execution is, what holds it back and what failed."""
     found, holds, labels = await read(retoma, lambda tx: _look(tx, execution))
-    eta = (await (await retoma.batch(execution)).progress()).eta if _moves(holds) else None
+    eta = (
+        (await (await retoma.batches.get(execution)).progress()).eta if _moves(holds) else None
+    )
     return ExecutionDetails(
         **asdict(found),
         mensagem=tell(_summarize(found), language),
         motivos=[
-            Hold(why, tell(_describe_hold(why), language), n, time_of(until))
+            Hold(why, tell(_describe_hold(why), language), n, read_time(until))
             for why, n, until in holds
         ],
         bloqueio=_describe_block(found, language),
-        erros=await retoma.dead_codes(execution),
+        erros=await retoma.dead.codes(execution),
         rotulos=labels,
         pode_retomar=found.status is E.TRAVADO and found.tentativas_retry < found.max_retries,
         pode_reprocessar=found.status in OVER and found.por_status[DocumentStatus.ERRO] > 0,

@@ -2,31 +2,19 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from retoma import db
 from retoma.apps.documents.model import Classified, DocumentStatus, ProjectRules
-from retoma.apps.documents.store.rows import json_of, read_row, rules_from, verb
+from retoma.apps.documents.store.rows import SQL, StoredRules, rules_from
 from retoma.codec import decode, encode
-from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
+from retoma.db import Call
+from retoma.db.rows import read_json
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-COUNT_LABELS = verb("count_labels")
-COUNT_REVIEWS = verb("count_reviews")
-DOCUMENT_BY_CODE = verb("document_by_code")
-FIND_ANSWERS = verb("find_answers")
-GET_DOCUMENT = verb("get_document")
-GET_DOCUMENTS = verb("get_documents")
-GET_RESULT = verb("get_result")
-GET_TEXT = verb("get_text")
-LIST_RESULTS = verb("list_results")
-LIST_REVIEWS = verb("list_reviews")
-REVIEW_DOCUMENT = verb("review_document")
-TAKE_ASKINGS = verb("take_askings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +53,6 @@ class Result:
         return self.status is DocumentStatus.PENDENTE and self.erro_codigo is not None
 
 
-COLUMNS: Final = tuple(each.name for each in fields(Result))
-
-
 @dataclass(frozen=True, slots=True)
 class Review:
     """What a person said of the label of a document, beside what the model said."""
@@ -83,9 +68,6 @@ class Review:
     revisado_em: datetime | None
 
 
-REVIEWED: Final = tuple(each.name for each in fields(Review))
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a story is told of its document."""
@@ -96,7 +78,7 @@ class Wanted:
     name: str
     sha256: str
     size: int
-    rules: ProjectRules
+    rules: StoredRules
     epoch: int  # of its execution
     blocked: str | None = None  # the code by which the service rejects all of the execution
 
@@ -129,17 +111,16 @@ class Which:
     review: bool | None = None
 
 
-def wanted_of(tx: Reading | Transaction, document: int) -> Wanted:
-    row = tx.one(GET_DOCUMENT, document=document)
-    if row is None:
+def wanted_of(tx: db.Transaction, document: int) -> Wanted:
+    found = tx.one(SQL.get_document, into=Wanted, document=document)
+    if found is None:
         raise _unknown(document)
-    id_, execution, code, name, sha256, size, rules, epoch, blocked = row
-    return Wanted(id_, execution, code, name, sha256, size, rules_from(rules), epoch, blocked)
+    return found
 
 
-def result_of(tx: Reading | Transaction, execution: int, document: int) -> Result:
-    row = tx.one(GET_RESULT, execution=execution, document=document)
-    if row is None:
+def result_of(tx: db.Transaction, execution: int, document: int) -> Result:
+    found = tx.one(SQL.get_result, into=Result, execution=execution, document=document)
+    if found is None:
         raise NotFound(
             say(
                 "there is no document {document} in execution {execution}",
@@ -147,22 +128,23 @@ def result_of(tx: Reading | Transaction, execution: int, document: int) -> Resul
                 execution=execution,
             )
         )
-    return _result(row)
+    return found
 
 
-def text_of(tx: Reading, execution: int, document: int) -> str:
+def text_of(tx: db.Transaction, execution: int, document: int) -> str:
     """What was read of it; NotFound where nobody has, or it could not be."""
-    row = tx.one(GET_TEXT, execution=execution, document=document)
-    if row is None:
+    found = tx.one(SQL.get_text, into=dict, execution=execution, document=document)
+    if found is None:
         raise NotFound(say("nothing was read of document {document} yet", document=document))
-    return str(json_of(row[0])["text"])
+    return str(found["text"])
 
 
 def list_results(
-    tx: Reading, execution: int, which: Which, *, after: int, n: int
+    tx: db.Transaction, execution: int, which: Which, *, after: int, n: int
 ) -> list[Result]:
-    rows = tx.all(
-        LIST_RESULTS,
+    return tx.all(
+        SQL.list_results,
+        into=Result,
         execution=execution,
         status=None if which.status is None else str(which.status),
         label=which.label,
@@ -171,23 +153,16 @@ def list_results(
         after=after,
         n=n,
     )
-    return [_result(row) for row in rows]
 
 
-def _result(row: Row) -> Result:
-    found = read_row(COLUMNS, row)
-    found |= {name: bool(found[name]) for name in ("revisar", "cortado")}
-    return Result(**{**found, "status": DocumentStatus(found["status"])})
+def count_labels(tx: db.Transaction, execution: int) -> dict[str, int]:
+    return {label: int(n) for label, n in tx.all(SQL.count_labels, execution=execution)}
 
 
-def count_labels(tx: Reading, execution: int) -> dict[str, int]:
-    return {label: int(n) for label, n in tx.all(COUNT_LABELS, execution=execution)}
-
-
-def find_document(tx: Reading | Transaction, execution: int, code: str) -> int:
+def find_document(tx: db.Transaction, execution: int, code: str) -> int:
     """Which document of an execution has this code."""
-    row = tx.one(DOCUMENT_BY_CODE, execution=execution, code=code)
-    if row is None:
+    document = tx.one(SQL.document_by_code, into=int, execution=execution, code=code)
+    if document is None:
         raise NotFound(
             say(
                 "there is no document {code!r} in execution {execution}",
@@ -195,7 +170,7 @@ def find_document(tx: Reading | Transaction, execution: int, code: str) -> int:
                 execution=execution,
             )
         )
-    return int(row[0])
+    return document
 
 
 # — reviewed —
@@ -218,24 +193,23 @@ def review(tx: Transaction, execution: int, document: int, label: str, *, actor:
             )
         )
     how = {"execution": execution, "document": document, "label": label, "actor": actor}
-    row = tx.one(REVIEW_DOCUMENT, **how)
-    if row is None:
+    predicted = tx.one(SQL.review_document, into=str, **how)
+    if predicted is None:
         raise IllegalMove(
             say("document {document} has no label yet to confirm or correct", document=document)
         )
-    details = {"predicted": row[0], "label": label}
+    details = {"predicted": predicted, "label": label}
     tx.tell("documents.label_reviewed", f"documento {document}", details, actor=actor)
-    return bool(row[0] == label)
+    return predicted == label
 
 
-def list_reviews(tx: Reading, project: int, *, after: int, n: int) -> list[Review]:
-    rows = tx.all(LIST_REVIEWS, project=project, after=after, n=n)
-    return [Review(**read_row(REVIEWED, row)) for row in rows]
+def list_reviews(tx: db.Transaction, project: int, *, after: int, n: int) -> list[Review]:
+    return tx.all(SQL.list_reviews, into=Review, project=project, after=after, n=n)
 
 
-def count_reviews(tx: Reading, project: int) -> list[tuple[str, str, int]]:
+def count_reviews(tx: db.Transaction, project: int) -> list[tuple[str, str, int]]:
     """By what the model said and what people said: how many documents."""
-    rows = tx.all(COUNT_REVIEWS, project=project)
+    rows = tx.all(SQL.count_reviews, project=project)
     return [(predicted, label, int(n)) for predicted, label, n in rows]
 
 
@@ -243,7 +217,7 @@ def count_reviews(tx: Reading, project: int) -> list[tuple[str, str, int]]:
 
 
 def take_up(
-    tx: Reading, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
+    tx: db.Transaction, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
 ) -> list[TakenUp | NotFound]:
     """Begin the stories of these: of all documents with one content, whatever execution they are of,
     one asks and the others wait for its answer. Doing it again changes nothing."""
@@ -280,14 +254,14 @@ class _Asking:
 
 
 def _askings(
-    tx: Reading, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
+    tx: db.Transaction, turns: Sequence[Turn], recipe_of: Callable[[ProjectRules], str]
 ) -> dict[int, _Asking]:
     """By document. The rules of an execution are read once, however many of it begin."""
     by_document = {turn.document: turn for turn in turns}
     rules: dict[int, tuple[ProjectRules, str]] = {}
     asking = {}
     for id_, execution, code, name, sha256, size, told, epoch, blocked in tx.all(
-        GET_DOCUMENTS, ids=json.dumps([*by_document])
+        SQL.get_documents, ids=json.dumps([*by_document])
     ):
         if execution not in rules:
             read = rules_from(told)
@@ -300,13 +274,13 @@ def _askings(
 
 
 def _asked(
-    tx: Reading, firsts: Sequence[_Asking]
+    tx: db.Transaction, firsts: Sequence[_Asking]
 ) -> tuple[set[int], dict[tuple[str, str], Classified]]:
     """Which documents may ask, and what was answered already, by content and recipe."""
     if not firsts:
         return set(), {}
     rows = {"rows": json.dumps([each.row for each in firsts])}
-    taken, found = tx.together([Call(TAKE_ASKINGS, rows), Call(FIND_ANSWERS, rows)])
+    taken, found = tx.together([Call(SQL.take_askings, rows), Call(SQL.find_answers, rows)])
     mine = {each.key: each.turn.document for each in firsts}
     answers = {
         (sha256, recipe): _answer(result, document)
@@ -317,7 +291,7 @@ def _asked(
 
 
 def _answer(result: Any, document: int) -> Classified:
-    found: Classified = decode(encode({**json_of(result), "origin": document}), Classified)
+    found: Classified = decode(encode({**read_json(result), "origin": document}), Classified)
     return found
 
 

@@ -7,11 +7,12 @@ What a person changes is compare and set on the epoch or the generation that was
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from retoma import db
 from retoma.apps.documents.model import (
     CERTAIN,
     KIND,
@@ -25,9 +26,8 @@ from retoma.apps.documents.model import (
 )
 from retoma.apps.documents.store import contents
 from retoma.apps.documents.store.projects import project_of
-from retoma.apps.documents.store.rows import read_row, rules_from, rules_text, verb
-from retoma.db import Row
-from retoma.db import Transaction as Reading
+from retoma.apps.documents.store.rows import SQL, rules_from, rules_text
+from retoma.db import NO_COLUMN
 from retoma.engine import query
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
@@ -35,29 +35,10 @@ from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import Said, say, stored
 
-ADD_DOCUMENTS = verb("add_documents")
-ADD_EXECUTION = verb("add_execution")
-BLOCK_EXECUTION = verb("block_execution")
-CANCEL_EXECUTION = verb("cancel_execution")
-FAIL_EXECUTION = verb("fail_execution")
-FIND_BLOCKED = verb("find_blocked")
-FIND_STUCK = verb("find_stuck")
-GET_EXECUTION = verb("get_execution")
-HOLDS_OF = verb("holds_of")
-LIST_EXECUTIONS = verb("list_executions")
-MARK_STUCK = verb("mark_stuck")
-NAME_DOCUMENTS = verb("name_documents")
-NAME_ORIGINS = verb("name_origins")
-REPROCESS_EXECUTION = verb("reprocess_execution")
-RESUME_EXECUTION = verb("resume_execution")
-RULES_OF = verb("rules_of")
-RUNNER_LIVES = verb("runner_lives")
-STATUS_OF = verb("status_of")
-UNBLOCK_EXECUTION = verb("unblock_execution")
-
 MOST_STUCK: Final = 100  # executions that one look finds
 OVER: Final = (ExecutionStatus.CONCLUIDO, ExecutionStatus.ERRO, ExecutionStatus.TRAVADO)
 E = ExecutionStatus
+L = TypeVar("L", bound="ExecutionLine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +50,8 @@ class ExecutionLine:
     nome: str
     status: ExecutionStatus
     total: int
-    por_status: Mapping[DocumentStatus, int]
-    progresso: float  # how much of it has ended, in percent
+    por_status: Mapping[DocumentStatus, int] = field(default_factory=dict, metadata=NO_COLUMN)
+    progresso: float = field(default=0.0, metadata=NO_COLUMN)  # ended, in percent
     tentativas_retry: int
     max_retries: int
     geracao: int
@@ -93,11 +74,6 @@ class Execution(ExecutionLine):
     bloqueio_codigo: str | None
     bloqueio_mensagem: str | None
     bloqueada_em: datetime | None
-
-
-COUNTED: Final = ("por_status", "progresso")  # not of the row, but of its jobs
-LISTED: Final = tuple(each.name for each in fields(ExecutionLine) if each.name not in COUNTED)
-COLUMNS: Final = tuple(each.name for each in fields(Execution) if each.name not in COUNTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +121,8 @@ class Stuck:
     resumes: int
     most_resumes: int
     epoch: int
-    stuck_at: Any
-    heartbeat: Any
+    stuck_at: datetime | None
+    heartbeat: datetime | None
 
 
 # — begun —
@@ -177,7 +153,7 @@ def add_execution(
     called = name or found.name
     batch = tx.submit_many(KIND, asks, name=called, budget=budget, actor=actor)
     tx.run(
-        ADD_EXECUTION,
+        SQL.add_execution,
         execution=batch.id,
         project=project,
         name=called,
@@ -186,9 +162,9 @@ def add_execution(
         most=found.rules.max_retries_execucao,
         actor=actor,
     )
-    tx.run(NAME_DOCUMENTS, execution=batch.id)
+    tx.run(SQL.name_documents, execution=batch.id)
     if len(times) < len(wanted):
-        tx.run(NAME_ORIGINS, execution=batch.id)
+        tx.run(SQL.name_origins, execution=batch.id)
     return batch.id
 
 
@@ -197,7 +173,7 @@ def _add_documents(tx: Transaction, wanted: Sequence[NewDocument]) -> list[int]:
         {"code": each.code, "name": each.name, "sha256": each.sha256, "size": each.size}
         for each in wanted
     ]
-    return sorted(int(id_) for (id_,) in tx.all(ADD_DOCUMENTS, rows=json.dumps(rows)))
+    return sorted(tx.all(SQL.add_documents, into=int, rows=json.dumps(rows)))
 
 
 def _but(wanted: Sequence[NewDocument], without: Collection[str]) -> Sequence[NewDocument]:
@@ -232,15 +208,15 @@ def _check_contents(tx: Transaction, wanted: Sequence[NewDocument]) -> None:
 # — seen —
 
 
-def get_execution(tx: Reading, execution: int) -> Execution:
-    row = tx.one(GET_EXECUTION, execution=execution)
-    if row is None:
+def get_execution(tx: db.Transaction, execution: int) -> Execution:
+    found = tx.one(SQL.get_execution, into=Execution, execution=execution)
+    if found is None:
         raise _unknown(execution)
-    return Execution(**_read(tx, COLUMNS, row))
+    return _count(tx, found)
 
 
 def list_executions(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     before: int | None,
     n: int,
@@ -248,32 +224,28 @@ def list_executions(
     status: ExecutionStatus | None = None,
 ) -> list[ExecutionLine]:
     wanted = None if status is None else str(status)
-    rows = tx.all(LIST_EXECUTIONS, before=before, project=project, status=wanted, n=n)
-    return [ExecutionLine(**_read(tx, LISTED, row)) for row in rows]
+    which = {"before": before, "project": project, "status": wanted, "n": n}
+    return [
+        _count(tx, each) for each in tx.all(SQL.list_executions, into=ExecutionLine, **which)
+    ]
 
 
-def _read(tx: Reading, columns: Sequence[str], row: Row) -> dict[str, Any]:
-    """Read a row, and count the documents of its execution by their status."""
-    found = read_row(columns, row)
-    counts = counted(tx, found["id"])
+def _count(tx: db.Transaction, execution: L) -> L:
+    """Count the documents of an execution by their status."""
+    counts = counted(tx, execution.id)
     total = sum(counts.values())
-    return {
-        **found,
-        "status": ExecutionStatus(found["status"]),
-        "por_status": counts,
-        "progresso": round(100 * ended(counts) / total, 1) if total else 0.0,
-    }
+    progress = round(100 * ended(counts) / total, 1) if total else 0.0
+    return replace(execution, por_status=counts, progresso=progress)
 
 
-def stand_of(tx: Reading | Transaction, execution: int) -> Stand:
-    row = tx.one(STATUS_OF, execution=execution)
-    if row is None:
+def stand_of(tx: db.Transaction, execution: int) -> Stand:
+    found = tx.one(SQL.status_of, into=Stand, execution=execution)
+    if found is None:
         raise _unknown(execution)
-    status, *numbers = row
-    return Stand(ExecutionStatus(status), *numbers)
+    return found
 
 
-def counted(tx: Reading, execution: int) -> dict[DocumentStatus, int]:
+def counted(tx: db.Transaction, execution: int) -> dict[DocumentStatus, int]:
     """How many documents are in which status; they add up to all of them."""
     return by_status(query.count_jobs(tx, execution))
 
@@ -289,9 +261,9 @@ def ended(counts: Mapping[DocumentStatus, int]) -> int:
     return sum(n for status, n in counts.items() if status in TERMINAL)
 
 
-def holds_of(tx: Reading, execution: int) -> list[tuple[str, int, Any]]:
+def holds_of(tx: db.Transaction, execution: int) -> list[tuple[str, int, Any]]:
     """Why what is open does not end now: a word for it, how many, until when the first waits."""
-    return [(why, int(n), until) for why, n, until in tx.all(HOLDS_OF, execution=execution)]
+    return [(why, int(n), until) for why, n, until in tx.all(SQL.holds_of, execution=execution)]
 
 
 # — moved —
@@ -310,7 +282,7 @@ def resume(
     stand = stand_of(tx, execution)
     if stand.status not in (E.TRAVADO, E.ERRO):
         return stand if let_go else None
-    if tx.one(RUNNER_LIVES) is None:
+    if tx.one(SQL.runner_lives) is None:
         if let_go:
             return stand
         raise IllegalMove(
@@ -332,7 +304,7 @@ def resume(
             )
         )
     how = {"execution": execution, "epoch": stand.epoch, "anyway": int(anyway)}
-    if tx.one(RESUME_EXECUTION, **how) is None:
+    if tx.one(SQL.resume_execution, **how) is None:
         return stand if let_go else None
     _unpause(tx, execution, actor)
     _tell(tx, "documents.resumed", execution, actor, epoch=stand.epoch + 1)
@@ -345,7 +317,7 @@ def block(
     """The service rejects what this execution asks: whether its other documents wait from now on.
     Whoever asked before somebody resumed it changes nothing."""
     how = {"execution": execution, "epoch": epoch, "code": code, "words": words or None}
-    if tx.one(BLOCK_EXECUTION, certain=int(code in CERTAIN), **how) is None:
+    if tx.one(SQL.block_execution, certain=int(code in CERTAIN), **how) is None:
         return False
     _tell(tx, "documents.blocked", execution, actor, code=code)
     return True
@@ -358,7 +330,7 @@ def _unblock(tx: Transaction, execution: int, actor: str) -> bool:
         return False
     rules = _rules_now(tx, execution)
     how = {"execution": execution, "epoch": stand.epoch, "rules": rules_text(rules)}
-    if tx.one(UNBLOCK_EXECUTION, **how) is None:
+    if tx.one(SQL.unblock_execution, **how) is None:
         return False
     _tell(tx, "documents.unblocked", execution, actor, code=stand.blocked, model=rules.model)
     return True
@@ -366,12 +338,14 @@ def _unblock(tx: Transaction, execution: int, actor: str) -> bool:
 
 def _rules_now(tx: Transaction, execution: int) -> ProjectRules:
     """Its own, but by the model, the OCR and as much text as the project names now: what may have failed."""
-    row = tx.one(RULES_OF, execution=execution)
+    row = tx.one(SQL.rules_of, execution=execution)
     if row is None:
         raise _unknown(execution)
-    own, now = rules_from(row[0]), None if row[1] is None else rules_from(row[1])
-    if now is None:
+    own_rules, rules_now = row
+    own = rules_from(own_rules)
+    if rules_now is None:
         return own
+    now = rules_from(rules_now)
     return replace(own, model=now.model, most_chars=now.most_chars, ocr=now.ocr)
 
 
@@ -386,15 +360,15 @@ def reprocess(
     if stand.status not in OVER:
         _check_begun_before(execution, stand)
         return stand, False
-    dead = tx.inside(partial(_count_dead, execution=execution, code=code))
+    dead = _count_dead(tx, execution, code)
     if not dead and stand.status is not E.ERRO:
         return stand, False
     how = {"execution": execution, "generation": stand.generation, "reprocessed": dead}
     rules = rules_text(_rules_now(tx, execution))
-    if tx.one(REPROCESS_EXECUTION, rules=rules, **how) is None:
+    if tx.one(SQL.reprocess_execution, rules=rules, **how) is None:
         return stand_of(tx, execution), False
     _unpause(tx, execution, actor)
-    tx.inside(lambda inner: _again(inner, execution, actor, code))
+    _again(tx, execution, actor, code)
     _tell(tx, "documents.reprocessed", execution, actor, documents=dead, code=code)
     return stand_of(tx, execution), True
 
@@ -411,13 +385,13 @@ def _check_begun_before(execution: int, stand: Stand) -> None:
         )
 
 
-def _count_dead(tx: Reading, *, execution: int, code: str | None) -> int:
+def _count_dead(tx: db.Transaction, execution: int, code: str | None) -> int:
     if code is None:
         return query.count_jobs(tx, execution).get(State.DEAD, 0)
     return query.count_codes(tx, execution).get(code, 0)
 
 
-def _again(tx: Reading, execution: int, actor: str, code: str | None) -> None:
+def _again(tx: db.Transaction, execution: int, actor: str, code: str | None) -> None:
     """Every dead document, bite by bite; all of them, or the whole is undone."""
     codes = None if code is None else [code]
     which = engine.Which(execution, State.DEAD, engine.now(tx), codes)
@@ -438,20 +412,17 @@ def _again(tx: Reading, execution: int, actor: str, code: str | None) -> None:
 
 
 def _unpause(tx: Transaction, execution: int, actor: str) -> None:
-    def let_go(inner: Reading) -> None:
-        engine.unpause_batch(inner, execution, actor=actor)
-        back = 0
-        while bite := engine.put_back_batch(inner, execution, offset=back):
-            back += bite
-
-    tx.inside(let_go)
+    engine.unpause_batch(tx, execution, actor=actor)
+    back = 0
+    while bite := engine.put_back_batch(tx, execution, offset=back):
+        back += bite
 
 
 def cancel(tx: Transaction, execution: int, *, actor: str) -> bool:
     """Nobody begins anything more of it; whether this call said so. Its jobs are canceled apart."""
     if stand_of(tx, execution).status is E.CONCLUIDO:
         return False
-    if tx.one(CANCEL_EXECUTION, execution=execution, actor=actor) is None:
+    if tx.one(SQL.cancel_execution, execution=execution, actor=actor) is None:
         return False
     _tell(tx, "documents.canceled", execution, actor)
     return True
@@ -460,8 +431,8 @@ def cancel(tx: Transaction, execution: int, *, actor: str) -> bool:
 # — watched —
 
 
-def find_stuck(tx: Reading | Transaction) -> list[Stuck]:
-    return [Stuck(*row) for row in tx.all(FIND_STUCK, n=MOST_STUCK)]
+def find_stuck(tx: db.Transaction) -> list[Stuck]:
+    return tx.all(SQL.find_stuck, into=Stuck, n=MOST_STUCK)
 
 
 def watch_over(tx: Transaction, *, actor: str) -> int:
@@ -470,18 +441,20 @@ def watch_over(tx: Transaction, *, actor: str) -> int:
     for each in find_stuck(tx):
         how = {"execution": each.id, "epoch": each.epoch}
         if each.stuck_at is None:
-            if tx.one(MARK_STUCK, **how) is not None:
+            if tx.one(SQL.mark_stuck, **how) is not None:
                 _tell(tx, "documents.stuck", each.id, actor, epoch=each.epoch)
                 moved += 1
-        elif each.resumes >= each.most_resumes and tx.one(FAIL_EXECUTION, **how) is not None:
+        elif (
+            each.resumes >= each.most_resumes and tx.one(SQL.fail_execution, **how) is not None
+        ):
             # Nothing of it begins by itself any more: what is over stays over until a person says so.
-            tx.inside(partial(engine.pause_batch, batch=each.id, actor=actor))
+            engine.pause_batch(tx, batch=each.id, actor=actor)
             _tell(tx, "documents.failed", each.id, actor, resumes=each.resumes)
             moved += 1
     return moved
 
 
-def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
     """What somebody should know of: an execution that does not move, or that the service rejects."""
     blocked = {
         f"execucao {id_} {code}": stored(
@@ -491,7 +464,7 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
                 why=_why(code, words),
             )
         )
-        for id_, name, code, words in tx.all(FIND_BLOCKED, n=MOST_STUCK)
+        for id_, name, code, words in tx.all(SQL.find_blocked, n=MOST_STUCK)
     }
     return blocked | {
         f"execucao {each.id}": stored(

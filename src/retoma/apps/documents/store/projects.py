@@ -3,20 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from retoma import db
 from retoma.apps.documents.model import ProjectRules, checked_rules
-from retoma.apps.documents.store.rows import rules_from, rules_text, time_of, verb
-from retoma.db import Row
-from retoma.db import Transaction as Reading
+from retoma.apps.documents.store.rows import SQL, StoredRules, rules_text
 from retoma.engine.rules.errors import BadInput, IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-ADD_PROJECT = verb("add_project")
-CHANGE_PROJECT = verb("change_project")
-GET_PROJECT = verb("get_project")
-LIST_PROJECTS = verb("list_projects")
-PROJECT_BY_NAME = verb("project_by_name")
-REMOVE_PROJECT = verb("remove_project")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +17,20 @@ class Project:
 
     id: int
     name: str
-    rules: ProjectRules
+    rules: StoredRules
     created_by: str
     created_at: datetime | None
 
 
 def add_project(tx: Transaction, name: str, rules: ProjectRules, *, actor: str) -> int:
     told = rules_text(checked_rules(rules))
-    row = tx.one(ADD_PROJECT, name=_checked_name(name), rules=told, actor=actor)
-    if row is None:
+    project = tx.one(
+        SQL.add_project, into=int, name=_checked_name(name), rules=told, actor=actor
+    )
+    if project is None:
         raise _taken(name)
-    tx.tell("documents.project_added", f"projeto {row[0]}", actor=actor)
-    return int(row[0])
+    tx.tell("documents.project_added", f"projeto {project}", actor=actor)
+    return project
 
 
 def change_project(
@@ -44,49 +38,43 @@ def change_project(
 ) -> None:
     """For executions to come; those that are there go on by the rules they began with."""
     told = rules_text(checked_rules(rules))
-    same = tx.one(PROJECT_BY_NAME, name=_checked_name(name))
-    if same is not None and same[0] != project:
+    if tx.one(SQL.project_by_name, into=int, name=_checked_name(name)) not in (None, project):
         raise _taken(name)
-    if tx.one(CHANGE_PROJECT, project=project, name=name, rules=told) is None:
+    if tx.one(SQL.change_project, project=project, name=name, rules=told) is None:
         raise _unknown(project)
     tx.tell("documents.project_changed", f"projeto {project}", actor=actor)
 
 
 def remove_project(tx: Transaction, project: int, *, actor: str) -> None:
     """No more executions of it; what was classified stays."""
-    if tx.one(REMOVE_PROJECT, project=project) is None:
+    if tx.one(SQL.remove_project, project=project) is None:
         raise _unknown(project)
     tx.tell("documents.project_removed", f"projeto {project}", actor=actor)
 
 
-def project_of(tx: Reading | Transaction, project: int) -> Project:
-    row = tx.one(GET_PROJECT, project=project)
-    if row is None:
+def project_of(tx: db.Transaction, project: int) -> Project:
+    found = tx.one(SQL.get_project, into=Project, project=project)
+    if found is None:
         raise _unknown(project)
-    return _project(row)
+    return found
 
 
-def find_project(tx: Reading | Transaction, name: str) -> int:
+def find_project(tx: db.Transaction, name: str) -> int:
     """Which is called so."""
-    row = tx.one(PROJECT_BY_NAME, name=name)
-    if row is None:
+    project = tx.one(SQL.project_by_name, into=int, name=name)
+    if project is None:
         raise NotFound(say("there is no project {name!r}", name=name))
-    return int(row[0])
+    return project
 
 
-def list_projects(tx: Reading, *, before: int | None, n: int) -> list[Project]:
-    return [_project(row) for row in tx.all(LIST_PROJECTS, before=before, n=n)]
+def list_projects(tx: db.Transaction, *, before: int | None, n: int) -> list[Project]:
+    return tx.all(SQL.list_projects, into=Project, before=before, n=n)
 
 
-def models_of(tx: Reading) -> set[str]:
+def models_of(tx: db.Transaction) -> set[str]:
     """The models that the newest projects name."""
     found = list_projects(tx, before=None, n=200)
     return {each.rules.model for each in found if each.rules.model}
-
-
-def _project(row: Row) -> Project:
-    id_, name, rules, created_by, created_at = row
-    return Project(int(id_), name, rules_from(rules), created_by, time_of(created_at))
 
 
 def _checked_name(name: str) -> str:

@@ -11,6 +11,18 @@ DROP VIEW queue_jobs;
 
 DROP FUNCTION embeddings_refuse_write();
 
+DROP TABLE embeddings_near;
+
+DROP TABLE embeddings_words;
+
+DROP TABLE embeddings_metadata;
+
+DROP INDEX embeddings_documents_unplaced;
+
+DROP INDEX embeddings_documents_unindexed;
+
+DROP INDEX embeddings_jobs_status;
+
 DROP TABLE embeddings_flights;
 
 DROP INDEX embeddings_collections_name;

@@ -9,6 +9,14 @@ CREATE TABLE queue_jobs_kept AS SELECT * FROM queue_jobs;
 
 DROP VIEW queue_jobs;
 
+DROP TABLE embeddings_words;
+
+DROP TABLE embeddings_metadata;
+
+DROP INDEX embeddings_documents_unindexed;
+
+DROP INDEX embeddings_jobs_status;
+
 DROP TABLE embeddings_flights;
 
 DROP INDEX embeddings_collections_name;

@@ -19,17 +19,20 @@ CREATE UNIQUE INDEX embeddings_collections_name ON embeddings_collections (name)
 
 -- `edition` is the one that all chunks have vectors of, 0 until there is one.
 CREATE TABLE embeddings_documents (
-    id          integer PRIMARY KEY AUTOINCREMENT,
-    collection  integer NOT NULL,
-    name        text NOT NULL CHECK (name <> ''),
-    sha256      text NOT NULL,
-    text        text NOT NULL CHECK (text <> ''),
-    chunks      integer NOT NULL DEFAULT 0,
-    edition     integer NOT NULL DEFAULT 0,
-    job         integer,
-    created_by  text NOT NULL,
-    created_at  integer NOT NULL,
-    embedded_at integer
+    id               integer PRIMARY KEY AUTOINCREMENT,
+    collection       integer NOT NULL,
+    name             text NOT NULL CHECK (name <> ''),
+    sha256           text NOT NULL,
+    text             text NOT NULL CHECK (text <> ''),
+    chunks           integer NOT NULL DEFAULT 0,
+    edition          integer NOT NULL DEFAULT 0,
+    job              integer,
+    created_by       text NOT NULL,
+    created_at       integer NOT NULL,
+    embedded_at      integer,
+    metadata         text NOT NULL DEFAULT '{}',
+    keyword_edition  integer NOT NULL DEFAULT 0,
+    vector_edition   integer NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE UNIQUE INDEX embeddings_documents_name ON embeddings_documents (collection, name);
@@ -40,6 +43,9 @@ CREATE INDEX embeddings_documents_edition ON embeddings_documents (collection, e
 
 -- What was embedded lately is found without reading what was embedded before: search keeps up with it.
 CREATE INDEX embeddings_documents_embedded ON embeddings_documents (collection, embedded_at);
+
+CREATE INDEX embeddings_documents_unindexed ON embeddings_documents (collection)
+WHERE keyword_edition <> edition;
 
 CREATE TABLE embeddings_chunks (
     document  integer NOT NULL,
@@ -113,3 +119,26 @@ INSERT INTO rates (key, rate, burst, tokens, at)
 VALUES ('embeddings.provider', 50, 50, 50, (SELECT clock()));
 
 INSERT INTO breakers (name, threshold, rest) VALUES ('embeddings.provider', 5, 30);
+
+-- One row for each pair, values as text.
+CREATE TABLE embeddings_metadata (
+    document    integer NOT NULL,
+    collection  integer NOT NULL,
+    key         text NOT NULL,
+    value       text NOT NULL,
+    PRIMARY KEY (document, key)
+) STRICT;
+
+CREATE INDEX embeddings_metadata_value ON embeddings_metadata (collection, key, value);
+
+-- rowid: the document times 32768, plus the ordinal of the chunk. The text itself stays with the chunks.
+CREATE VIRTUAL TABLE embeddings_words USING fts5(
+    collection, words, content = '', contentless_delete = 1, tokenize = 'unicode61'
+);
+
+-- The document asks its queue by status: as the view queue_jobs says it, word for word.
+CREATE INDEX embeddings_jobs_status ON jobs (
+    (CASE state WHEN 'running' THEN 'processing' WHEN 'done' THEN 'completed'
+          WHEN 'skipped' THEN 'completed' WHEN 'dead' THEN 'failed'
+          WHEN 'canceled' THEN 'failed' ELSE 'pending' END), id)
+WHERE kind = 'embeddings.document';

@@ -1,10 +1,10 @@
 """One collection: how far it is, by which model, its documents; embedded anew, or deleted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path
 from starlette.responses import Response
 
 from retoma.apps.embeddings import service
@@ -22,10 +22,9 @@ from retoma.apps.embeddings.pages.presenters import (
 from retoma.engine.rules.states import State
 from retoma.web.pages.asked import Blank, Number
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import did, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
@@ -40,18 +39,12 @@ After = Annotated[Number | None, Blank]
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionScreen:
+class CollectionScreen(Screen):
     """A collection, and a page of its documents."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     name: str
     embedded: bool | None = None
     after: int | None = None
-
-    @property
-    def key(self) -> "CollectionScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -126,9 +119,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     )
 
 
-@routes.get("/live/embeddings/colecao/{name}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/embeddings/colecao/{name}", collection_screen)
 
 
 @routes.post("/embeddings/colecao/{name}/{verb}")

@@ -1,22 +1,17 @@
 """All collections and how far each is; and what every runner does for them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Annotated, Final
-
-from fastapi import Depends, Request
-from starlette.responses import Response
 
 from retoma.apps.embeddings import service
 from retoma.apps.embeddings.pages.presenters import CONCERN, PAGE, address, present_progress
 from retoma.web.pages.asked import Blank, Name
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import page_router, streamed
+from retoma.web.pages.route import page_router, serve_screen
 from retoma.web.pages.runners import STANDS
-from retoma.web.pages.view import View
-from retoma.web.sign_in import Viewer
 from retoma.words import say
 
 routes = page_router()
@@ -30,16 +25,10 @@ After = Annotated[Name | None, Blank]
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionsScreen:
+class CollectionsScreen(Screen):
     """Collections by their names."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     after: str | None = None
-
-    @property
-    def key(self) -> "CollectionsScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -90,16 +79,5 @@ def collections_screen(who: ALooker, depois: After = None) -> CollectionsScreen:
     return CollectionsScreen(who.pages, who.view, depois)
 
 
-AScreen = Annotated[CollectionsScreen, Depends(collections_screen)]
-
-
-@routes.get("/embeddings/")
-@routes.get("/embeddings")
-async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
-    return await who.page(screen, "embeddings/collections.html")
-
-
-@routes.get("/live/embeddings/")
-@routes.get("/live/embeddings")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+for path in ("/embeddings", "/embeddings/"):
+    serve_screen(routes, path, collections_screen, "embeddings/collections.html")

@@ -1,10 +1,10 @@
 """The dead letters of embeddings (the document's DLQ), each with its cause and *retry*; the parked documents with *resume*."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Depends, Request
+from fastapi import Depends
 from starlette.responses import Response
 
 from retoma.apps.embeddings import service
@@ -15,10 +15,9 @@ from retoma.web.house import AVisit
 from retoma.web.many import do_where
 from retoma.web.pages.asked import Blank, CodeOf, Number
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import did, page_router, serve_screen
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
 
@@ -34,17 +33,11 @@ Before = Annotated[Number | None, Blank]
 
 
 @dataclass(frozen=True, slots=True)
-class DeadScreen:
+class DeadScreen(Screen):
     """The newest dead letters, or older ones."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     code: str | None = None
     before: int | None = None
-
-    @property
-    def key(self) -> "DeadScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -113,9 +106,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     )
 
 
-@routes.get("/live/embeddings/falhas")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/embeddings/falhas", dead_screen)
 
 
 @routes.post("/embeddings/falhas/repetir")
@@ -123,7 +114,7 @@ async def replay_all(
     actor: Operator, who: ALooker, visit: AVisit, erro: CodeOf = None
 ) -> Response:
     """ "Repetir todas"."""
-    command = await who.house.retoma.command(Verb.RETRY, actor=actor.name)
+    command = await who.house.retoma.bulk.prepare(Verb.RETRY, actor=actor.name)
     done = await do_where(
         who.house, command, service.select_dead(erro), None, visit, Response(), dry_run=False
     )
@@ -141,7 +132,7 @@ async def resume_all(
     actor: Operator, who: ALooker, visit: AVisit, erro: CodeOf = None
 ) -> Response:
     """ "Continuar todos"."""
-    command = await who.house.retoma.command(Verb.RESUME, actor=actor.name)
+    command = await who.house.retoma.bulk.prepare(Verb.RESUME, actor=actor.name)
     done = await do_where(
         who.house, command, service.select_parked(erro), None, visit, Response(), dry_run=False
     )

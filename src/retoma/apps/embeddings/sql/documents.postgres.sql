@@ -25,7 +25,7 @@ WHERE collection = :collection
 -- name: get_wanted
 -- What stories are told of their documents, how each collection wants them, and whether they are cut so.
 -- Twin: sets arrive by json_to_recordset on PostgreSQL, by json_each on SQLite.
-SELECT d.id, d.name, d.text, d.edition, c.edition, c.model, c.version, c.dims, c.size, c.overlap,
+SELECT d.id, d.name, d.text, d.edition AS has, c.edition, c.model, c.version, c.dims, c.size, c.overlap,
        EXISTS (SELECT 1 FROM embeddings_chunks k WHERE k.document = d.id AND k.edition = c.edition)
 FROM (SELECT CAST(json_array_elements_text(CAST(:documents AS json)) AS bigint) AS id LIMIT (SELECT 1000)) t
 JOIN embeddings_documents d ON d.id = t.id

@@ -9,7 +9,7 @@ JOIN embeddings_collections c ON c.id = d.collection WHERE d.id = :document;
 
 -- name: list_documents
 -- Documents of a collection in the order they came, a page at a time.
-SELECT d.id, c.name, d.name, d.sha256, length(d.text), d.chunks, d.edition, d.edition = c.edition,
+SELECT d.id, c.name AS collection, d.name, d.sha256, length(d.text), d.chunks, d.edition, d.edition = c.edition,
        d.job, j.state, j.code, d.created_by, d.created_at, d.embedded_at, d.metadata
 FROM embeddings_documents d JOIN embeddings_collections c ON c.id = d.collection
 LEFT JOIN jobs j ON j.id = d.job
@@ -43,7 +43,7 @@ DELETE FROM embeddings_chunks WHERE document = :document;
 
 -- name: show_document
 -- One document, with where its job is.
-SELECT d.id, c.name, d.name, d.sha256, length(d.text), d.chunks, d.edition, d.edition = c.edition,
+SELECT d.id, c.name AS collection, d.name, d.sha256, length(d.text), d.chunks, d.edition, d.edition = c.edition,
        d.job, j.state, j.code, d.created_by, d.created_at, d.embedded_at, d.metadata
 FROM embeddings_documents d JOIN embeddings_collections c ON c.id = d.collection
 LEFT JOIN jobs j ON j.id = d.job

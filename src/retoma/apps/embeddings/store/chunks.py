@@ -10,25 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retoma import db
 from retoma.apps.embeddings.chunks import Chunk
 from retoma.apps.embeddings.model import MetadataValue, Model
-from retoma.apps.embeddings.store.rows import verb
-from retoma.db import Row
-from retoma.db import Transaction as Reading
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.engine.rules.job import Held
 from retoma.engine.run.transaction import Transaction
-
-EXPORT_CHUNKS = verb("export_chunks")
-ADD_CHUNKS = verb("add_chunks")
-CHUNKS_OF = verb("chunks_of")
-END_FLIGHTS = verb("end_flights")
-FINISH_DOCUMENTS = verb("finish_documents")
-KEEP_VECTORS = verb("keep_vectors")
-LOCK_DOCUMENTS = verb("lock_documents")
-REMOVE_EDITIONS = verb("remove_editions")
-TAKE_FLIGHTS = verb("take_flights")
-TIDY_FLIGHTS = verb("tidy_flights")
-TIDY_VECTORS = verb("tidy_vectors")
 
 BITE = 500  # vectors deleted in one transaction
 
@@ -38,9 +25,9 @@ class ExportedChunk:
     """A chunk with its vector. `start` and `end`: where the text stands in its document."""
 
     document: int
+    ordinal: int
     name: str
     metadata: dict[str, MetadataValue]
-    ordinal: int
     start: int
     end: int
     text: str
@@ -110,7 +97,7 @@ def take(tx: Transaction, wishes: Sequence[Wish]) -> list[Taken | None]:
         {"hash": hash_, "job": wanted[hash_].job, "epoch": wanted[hash_].epoch}
         for hash_ in sorted(wanted)
     ]
-    found = tx.all(TAKE_FLIGHTS, rows=json.dumps(rows)) if rows else []
+    found = tx.all(SQL.take_flights, rows=json.dumps(rows)) if rows else []
     made = {hash_ for hash_, _, _, is_made in found if is_made}
     hands = {hash_: (job, epoch) for hash_, job, epoch, is_made in found if not is_made}
     whole = [wish.of for wish in there if wish.last and made.issuperset(wish.hashes)]
@@ -132,7 +119,7 @@ def keep(tx: Transaction, made: Sequence[Keeping]) -> list[int | None]:
     for model in {each.model for each in made}:
         _keep_of(tx, model, [each for each in made if each.model == model])
     held = [{"job": each.held.job, "epoch": each.held.epoch} for each in made]
-    tx.run(END_FLIGHTS, rows=json.dumps(held))
+    tx.run(SQL.end_flights, rows=json.dumps(held))
     done = finish(tx, [each.of for each in made if each.last])
     return [done.get(each.of) for each in made]
 
@@ -144,23 +131,23 @@ def finish(tx: Transaction, of: Sequence[Edition]) -> dict[Edition, int]:
     rows = [{"document": each.document, "edition": each.number} for each in of]
     found = {
         Edition(document, edition): int(chunks)
-        for document, edition, chunks in tx.all(FINISH_DOCUMENTS, rows=json.dumps(rows))
+        for document, edition, chunks in tx.all(SQL.finish_documents, rows=json.dumps(rows))
     }
     for each in found:
         if each.number > 1:
-            tx.run(REMOVE_EDITIONS, document=each.document, edition=each.number)
+            tx.run(SQL.remove_editions, document=each.document, edition=each.number)
     return found
 
 
-def texts_of(tx: Reading, of: Edition) -> dict[str, str]:
+def texts_of(tx: db.Transaction, of: Edition) -> dict[str, str]:
     """What a document that is cut says, by the hashes of its chunks."""
-    return dict(tx.all(CHUNKS_OF, document=of.document, edition=of.number))
+    return dict(tx.all(SQL.chunks_of, document=of.document, edition=of.number))
 
 
 def tidy(tx: Transaction) -> int:
     """Delete what nobody needs any more, a bite of it; how many vectors that were."""
-    tx.run(TIDY_FLIGHTS)
-    return len(tx.all(TIDY_VECTORS, n=BITE))
+    tx.run(SQL.tidy_flights)
+    return len(tx.all(SQL.tidy_vectors, n=BITE))
 
 
 def _write_down(tx: Transaction, cuts: Sequence[Cut]) -> set[int]:
@@ -168,12 +155,12 @@ def _write_down(tx: Transaction, cuts: Sequence[Cut]) -> set[int]:
     if not cuts:
         return set()
     documents = {cut.of.document for cut in cuts}
-    found = tx.all(LOCK_DOCUMENTS, documents=json.dumps(sorted(documents)))
-    there = {int(document) for (document,) in found}
+    found = tx.all(SQL.lock_documents, into=int, documents=json.dumps(sorted(documents)))
+    there = {*found}
     rows = [row for cut in cuts if cut.of.document in there for row in _rows(cut)]
     if rows:
         hashes = sorted({row["hash"] for row in rows})
-        tx.run(ADD_CHUNKS, rows=json.dumps(rows), hashes=json.dumps(hashes))
+        tx.run(SQL.add_chunks, rows=json.dumps(rows), hashes=json.dumps(hashes))
     return documents - there
 
 
@@ -203,7 +190,7 @@ def _keep_of(tx: Transaction, model: Model, made: Sequence[Keeping]) -> None:
         return
     hashes = sorted(vectors)
     tx.run(
-        KEEP_VECTORS,
+        SQL.keep_vectors,
         rows=json.dumps([{"hash": hash_, "job": vectors[hash_][0]} for hash_ in hashes]),
         vectors=b"".join(vectors[hash_][1] for hash_ in hashes),
         model=model.name,
@@ -213,25 +200,9 @@ def _keep_of(tx: Transaction, model: Model, made: Sequence[Keeping]) -> None:
 
 
 def export(
-    tx: Reading, collection: int, *, after: tuple[int, int], n: int
+    tx: db.Transaction, collection: int, *, after: tuple[int, int], n: int
 ) -> list[ExportedChunk]:
     """Chunks with their vectors, after that document and ordinal."""
     document, ordinal = after
     asked = {"collection": collection, "document": document, "ordinal": ordinal, "n": n}
-    return [_read_chunk(row) for row in tx.all(EXPORT_CHUNKS, **asked)]
-
-
-def _read_chunk(row: Row) -> ExportedChunk:
-    document, ordinal, name, metadata, start, end, text, model, version, vector = row
-    return ExportedChunk(
-        document=document,
-        name=name,
-        metadata=json.loads(metadata),
-        ordinal=ordinal,
-        start=start,
-        end=end,
-        text=text,
-        model=model,
-        version=version,
-        vector=bytes(vector),
-    )
+    return tx.all(SQL.export_chunks, into=ExportedChunk, **asked)

@@ -3,36 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Unpack
 
+from retoma import db
 from retoma.apps.embeddings.chunks import Rule
 from retoma.apps.embeddings.model import KIND, Ask, Model, NewDocument, Origin
 from retoma.apps.embeddings.store import documents
 from retoma.apps.embeddings.store.documents import (
-    FIRST_DOCUMENTS,
-    NAME_JOBS,
     Added,
     follow_batch,
     remove,
 )
-from retoma.apps.embeddings.store.rows import time_of, verb
-from retoma.db import Row
-from retoma.db import Transaction as Reading
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-ADD_COLLECTION = verb("add_collection")
-CHANGE_COLLECTION = verb("change_collection")
-COUNT_BEHIND = verb("count_behind")
-COUNT_DOCUMENTS = verb("count_documents")
-GET_COLLECTION = verb("get_collection")
-LIST_BEHIND = verb("list_behind")
-LIST_COLLECTIONS = verb("list_collections")
-LOCK_COLLECTION = verb("lock_collection")
-NAME_BATCH = verb("name_batch")
-REMOVE_COLLECTION = verb("remove_collection")
 
 BITE = 200  # documents deleted in one transaction
 
@@ -68,7 +54,7 @@ def add(tx: Transaction, name: str, model: Model, rule: Rule, *, actor: str) -> 
     """A new one; IllegalMove where there is one of that name."""
     told = {"model": model.name, "version": model.version, "dims": model.dims}
     cut = {"size": rule.size, "overlap": rule.overlap}
-    if tx.one(ADD_COLLECTION, name=name, **told, **cut, actor=actor) is None:
+    if tx.one(SQL.add_collection, name=name, **told, **cut, actor=actor) is None:
         raise IllegalMove(say("there is a collection {name!r} already", name=name))
     tx.tell("embeddings.collection_added", name, {**told, **cut}, actor=actor)
     return get(tx, name)
@@ -78,8 +64,8 @@ def find_or_add(
     tx: Transaction, name: str, model: Model, rule: Rule, *, actor: str
 ) -> Collection:
     """The one of that name, as it is; a new one where there is none."""
-    row = tx.one(GET_COLLECTION, name=name)
-    return add(tx, name, model, rule, actor=actor) if row is None else _read(row)
+    found = tx.one(SQL.get_collection, into=Collection, name=name)
+    return found or add(tx, name, model, rule, actor=actor)
 
 
 def add_documents(
@@ -97,29 +83,29 @@ def add_documents(
     return documents.add(tx, lock(tx, name).id, name, given, follow=follow, **origin)
 
 
-def get(tx: Reading | Transaction, name: str) -> Collection:
-    row = tx.one(GET_COLLECTION, name=name)
-    if row is None:
+def get(tx: db.Transaction, name: str) -> Collection:
+    found = tx.one(SQL.get_collection, into=Collection, name=name)
+    if found is None:
         raise NotFound(say("there is no collection {name!r}", name=name))
-    return _read(row)
+    return found
 
 
 def lock(tx: Transaction, name: str) -> Collection:
     """As it is, until this transaction ends."""
-    row = tx.one(LOCK_COLLECTION, name=name)
-    if row is None:
+    found = tx.one(SQL.lock_collection, into=Collection, name=name)
+    if found is None:
         raise NotFound(say("there is no collection {name!r}", name=name))
-    return _read(row)
+    return found
 
 
-def list_collections(tx: Reading, *, after: str, n: int) -> list[Collection]:
-    return [_read(row) for row in tx.all(LIST_COLLECTIONS, after=after, n=n)]
+def list_collections(tx: db.Transaction, *, after: str, n: int) -> list[Collection]:
+    return tx.all(SQL.list_collections, into=Collection, after=after, n=n)
 
 
-def progress(tx: Reading, collection: Collection) -> Progress:
+def progress(tx: db.Transaction, collection: Collection) -> Progress:
     asked = {"collection": collection.id, "edition": collection.edition}
-    [(documents, embedded, chunks)] = tx.all(COUNT_DOCUMENTS, **asked)
-    behind = {state: int(n) for state, n in tx.all(COUNT_BEHIND, **asked)}
+    [(documents, embedded, chunks)] = tx.all(SQL.count_documents, **asked)
+    behind = {state: int(n) for state, n in tx.all(SQL.count_behind, **asked)}
     failed = (State.DEAD, State.CANCELED, State.SKIPPED, State.DONE, "none")
     return Progress(
         documents=int(documents),
@@ -154,16 +140,16 @@ def reembed(
     """
     collection = lock(tx, name)
     asked = {"collection": collection.id, "edition": collection.edition}
-    left = [Ask(int(id_)) for (id_,) in tx.all(LIST_BEHIND, **asked)]
+    left = tx.all(SQL.list_behind, into=Ask, **asked)
     if not left:
         return None, 0
     title = f"{name} {collection.edition}"
     actor = origin["actor"]
     batch = tx.submit_many(KIND, left, name=title, **origin)
-    tx.run(NAME_JOBS, batch=batch.id)
+    tx.run(SQL.name_jobs, batch=batch.id)
     if follow:
         follow_batch(tx, batch.id, name, actor=actor)
-    tx.run(NAME_BATCH, collection=collection.id, batch=batch.id)
+    tx.run(SQL.name_batch, collection=collection.id, batch=batch.id)
     tx.tell("embeddings.reembedding", name, {"jobs": len(left)}, actor=actor)
     return batch.id, len(left)
 
@@ -174,7 +160,7 @@ def _changed(
     told = {"model": model.name, "version": model.version, "dims": model.dims}
     cut = {"size": rule.size, "overlap": rule.overlap}
     now = {"collection": collection.id, "edition": collection.edition}
-    tx.run(CHANGE_COLLECTION, **told, **cut, **now)
+    tx.run(SQL.change_collection, **told, **cut, **now)
     tx.tell("embeddings.collection_changed", collection.name, {**told, **cut}, actor=actor)
     return get(tx, collection.name)
 
@@ -182,24 +168,9 @@ def _changed(
 def remove_some(tx: Transaction, name: str, *, actor: str) -> bool:
     """Delete documents of it, some at a time; whether it is gone itself. Its open jobs are canceled."""
     collection = lock(tx, name)
-    found = tx.all(FIRST_DOCUMENTS, collection=collection.id, n=BITE)
-    for (document,) in found:
-        remove(tx, int(document), actor=actor)
-    if tx.one(REMOVE_COLLECTION, collection=collection.id) is None:
+    for document in tx.all(SQL.first_documents, into=int, collection=collection.id, n=BITE):
+        remove(tx, document, actor=actor)
+    if tx.one(SQL.remove_collection, collection=collection.id) is None:
         return False
     tx.tell("embeddings.collection_removed", name, actor=actor)
     return True
-
-
-def _read(row: Row | Sequence[Any]) -> Collection:
-    id_, name, model, version, dims, size, overlap, edition, batch, who, at = row
-    return Collection(
-        id=id_,
-        name=name,
-        model=Model(model, version, dims),
-        rule=Rule(size, overlap),
-        edition=edition,
-        batch=batch,
-        created_by=who,
-        created_at=time_of(at),
-    )

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
-from typing import Final, Unpack
+from typing import Unpack
 
+from retoma import db
 from retoma.apps.embeddings.chunks import Rule
 from retoma.apps.embeddings.model import (
     COMPLETION,
@@ -22,27 +23,12 @@ from retoma.apps.embeddings.model import (
     flaw_of,
     metadata_pairs,
 )
-from retoma.apps.embeddings.store.rows import named, time_of, verb
-from retoma.db import Row
-from retoma.db import Transaction as Reading
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-ADD_DOCUMENTS = verb("add_documents")
-DOCUMENTS_OF_JOBS = verb("documents_of_jobs")
-FIND_NAMED = verb("find_named")
-FIRST_DOCUMENTS = verb("first_documents")
-FOLLOWER_OF = verb("follower_of")
-GET_WANTED = verb("get_wanted")
-JOB_OF_DOCUMENT = verb("job_of_document")
-KEEP_METADATA = verb("keep_metadata")
-LIST_DOCUMENTS = verb("list_documents")
-NAME_JOBS = verb("name_jobs")
-REMOVE_DOCUMENT = verb("remove_document")
-SHOW_DOCUMENT = verb("show_document")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +56,6 @@ class Document:
     def status(self) -> JobStatus | None:
         """The state of its job, as the document of this application calls it."""
         return None if self.state is None else STATUS[self.state]
-
-
-COLUMNS: Final = tuple(each.name for each in fields(Document))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +140,7 @@ def _keep_metadata(
         if each.metadata is not None
     ]
     if rows:
-        tx.run(KEEP_METADATA, collection=collection, rows=json.dumps(rows))
+        tx.run(SQL.keep_metadata, collection=collection, rows=json.dumps(rows))
 
 
 def _once(fit: dict[int, NewDocument]) -> tuple[dict[int, NewDocument], list[Flaw]]:
@@ -178,7 +161,7 @@ def _once(fit: dict[int, NewDocument]) -> tuple[dict[int, NewDocument], list[Fla
 def _named(
     tx: Transaction, collection: int, names: Sequence[str]
 ) -> dict[str, tuple[int, str]]:
-    rows = tx.all(FIND_NAMED, collection=collection, names=json.dumps([*names]))
+    rows = tx.all(SQL.find_named, collection=collection, names=json.dumps([*names]))
     return {name: (int(id_), sha) for id_, name, sha, _ in rows}
 
 
@@ -195,11 +178,10 @@ def _submitted(
         {"name": each.name, "sha256": _sha256(each.text), "text": each.text} for each in new
     ]
     asked = {"collection": collection, "actor": origin["actor"]}
-    found = tx.all(ADD_DOCUMENTS, rows=json.dumps(rows), **asked)
-    ids = [int(id_) for (id_,) in found]
+    ids = tx.all(SQL.add_documents, into=int, rows=json.dumps(rows), **asked)
     asks = [Ask(id_) for id_ in ids]
     batch = tx.submit_many(KIND, asks, name=name, **origin)
-    tx.run(NAME_JOBS, batch=batch.id)
+    tx.run(SQL.name_jobs, batch=batch.id)
     return batch.id, ids
 
 
@@ -214,65 +196,59 @@ def follow_again(tx: Transaction, job: int, *, actor: str) -> bool:
 
     False: it may be told right now, of what was before; ask again once that has ended.
     """
-    row = tx.one(FOLLOWER_OF, job=job)
-    if row is None:
+    found = tx.one(SQL.follower_of, job=job)
+    if found is None:
         return True
-    follower, state = int(row[0]), State(row[1])
+    follower, state = found
     if state in (State.DONE, State.DEAD, State.SKIPPED):
         try:
-            tx.inside(lambda inner: engine.again(inner, follower, actor=actor))
+            engine.again(tx, follower, actor=actor)
         except IllegalMove:  # another document of its batch was quicker
             return False
     return state is not State.RUNNING
 
 
-def wanted_of(tx: Reading, documents: Sequence[int]) -> dict[int, Wanted]:
+def wanted_of(tx: db.Transaction, documents: Sequence[int]) -> dict[int, Wanted]:
     """By their ids; those that were deleted are not among them."""
-    rows = tx.all(GET_WANTED, documents=json.dumps([*documents]))
-    return {row[0]: _wanted(row) for row in rows}
+    rows = tx.all(SQL.get_wanted, into=Wanted, documents=json.dumps([*documents]))
+    return {each.id: each for each in rows}
 
 
-def _wanted(row: Row) -> Wanted:
-    id_, name, text, has, edition, model, version, dims, size, overlap, is_cut = row
-    by = Model(model, version, dims)
-    return Wanted(id_, name, text, has, edition, by, Rule(size, overlap), bool(is_cut))
-
-
-def get(tx: Reading | Transaction, document: int) -> Document:
-    row = tx.one(SHOW_DOCUMENT, document=document)
-    if row is None:
+def get(tx: db.Transaction, document: int) -> Document:
+    found = tx.one(SQL.show_document, into=Document, document=document)
+    if found is None:
         raise NotFound(say("there is no document {document}", document=document))
-    return _read_document(row)
+    return found
 
 
-def of_jobs(tx: Reading, jobs: Sequence[int]) -> dict[int, NamedDocument]:
+def of_jobs(tx: db.Transaction, jobs: Sequence[int]) -> dict[int, NamedDocument]:
     """Return the documents of these jobs, by job; those that were deleted are not among them."""
-    rows = tx.all(DOCUMENTS_OF_JOBS, jobs=json.dumps([*jobs]))
+    rows = tx.all(SQL.documents_of_jobs, jobs=json.dumps([*jobs]))
     return {int(job): NamedDocument(int(id_), name, of) for job, id_, name, of in rows}
 
 
 def list_documents(
-    tx: Reading, collection: int, *, embedded: bool | None, after: int, n: int
+    tx: db.Transaction, collection: int, *, embedded: bool | None, after: int, n: int
 ) -> list[Document]:
     told = None if embedded is None else int(embedded)
-    rows = tx.all(LIST_DOCUMENTS, collection=collection, embedded=told, after=after, n=n)
-    return [_read_document(row) for row in rows]
+    which = {"collection": collection, "embedded": told, "after": after, "n": n}
+    return tx.all(SQL.list_documents, into=Document, **which)
 
 
 def remove(tx: Transaction, document: int, *, actor: str) -> None:
     """Delete it. Its job is canceled where it is open, and where it is at work writes nothing more."""
-    row = tx.one(JOB_OF_DOCUMENT, document=document)
+    row = tx.one(SQL.job_of_document, document=document)
     if row is None:
         raise NotFound(say("there is no document {document}", document=document))
     job, collection = row
     if job is not None:
         _cancel(tx, int(job), actor)
-    tx.run(REMOVE_DOCUMENT, document=document)
+    tx.run(SQL.remove_document, document=document)
     tx.tell("embeddings.document_removed", f"{collection} {document}", actor=actor)
 
 
 def _cancel(tx: Transaction, job: int, actor: str) -> None:
-    if not tx.inside(lambda inner: engine.get_job(inner, job)).ended:
+    if not engine.get_job(tx, job).ended:
         try:
             tx.cancel(job, actor=actor)
         except IllegalMove:  # it has ended since
@@ -281,13 +257,3 @@ def _cancel(tx: Transaction, job: int, actor: str) -> None:
 
 def _sha256(text: str) -> str:
     return sha256(text.encode()).hexdigest()
-
-
-def _read_document(row: Row) -> Document:
-    read = named(COLUMNS, row)
-    read["embedded"] = bool(read["embedded"])
-    read["metadata"] = json.loads(read["metadata"])
-    read["state"] = None if read["state"] is None else State(read["state"])
-    return Document(
-        **read | {name: time_of(read[name]) for name in ("created_at", "embedded_at")}
-    )

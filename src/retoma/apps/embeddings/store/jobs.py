@@ -3,29 +3,18 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from heapq import nlargest
 from typing import Any, Final, NamedTuple
 
 from retoma.apps.embeddings.model import CONFIGURATION, KIND, MEANINGS, STATUS, JobStatus
-from retoma.apps.embeddings.store.rows import named, time_of, verb
-from retoma.db import Row, Transaction
+from retoma.apps.embeddings.store.rows import SQL
+from retoma.db import Row, Transaction, moment, seconds_between
 from retoma.engine.query.jobs import ids_of
 from retoma.engine.rules.errors import NotFound
 from retoma.words import say, stored
-
-GET_QUEUE_JOB = verb("get_queue_job")
-JOBS_LOCKED_BY = verb("jobs_locked_by")
-NEXT_JOBS = verb("next_jobs")
-QUEUE_JOBS_OF = verb("queue_jobs_of")
-PARKED_BY_CODE = verb("parked_by_code")
-RUNNER_THROUGHPUT = verb("runner_throughput")
-STUCK_JOBS = verb("stuck_jobs")
-SUM_EVENTS = verb("sum_events")
-SUM_WORKERS = verb("sum_workers")
-TEXT_OF_JOB = verb("text_of_job")
 
 RUNNERS: Final = 20  # that did the last work
 SHORTEST: Final = 1.0  # seconds of work from which a throughput is computed
@@ -51,10 +40,6 @@ class QueueJob:
     documentId: int  # noqa: N815
     errorCode: str | None  # noqa: N815
     correlationId: str | None  # noqa: N815
-
-
-COLUMNS: Final = tuple(each.name for each in fields(QueueJob))
-TIMES: Final = tuple(name for name in COLUMNS if name.endswith("At"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +81,7 @@ class Parked(NamedTuple):
 
 def parked_by_code(tx: Transaction) -> list[Parked]:
     """The most first."""
-    return [Parked(code or "", int(n), said) for code, n, said in tx.all(PARKED_BY_CODE)]
+    return [Parked(code or "", int(n), said) for code, n, said in tx.all(SQL.parked_by_code)]
 
 
 def watch(tx: Transaction) -> dict[str, dict[str, Any]]:
@@ -117,10 +102,10 @@ def watch(tx: Transaction) -> dict[str, dict[str, Any]]:
 
 
 def get(tx: Transaction, job: int) -> QueueJob:
-    row = tx.one(GET_QUEUE_JOB, job=job)
-    if row is None:
+    found = tx.one(SQL.get_queue_job, into=QueueJob, job=job)
+    if found is None:
         raise NotFound(say("there is no job {job} of embeddings", job=job))
-    return _read_job(row)
+    return found
 
 
 def list_jobs(
@@ -133,7 +118,7 @@ def list_jobs(
 ) -> list[QueueJob]:
     """The newest first. By status they come by their states, each by the index that is short for it."""
     if worker is not None:
-        held = [int(id_) for (id_,) in tx.all(JOBS_LOCKED_BY, worker=worker)]
+        held = tx.all(SQL.jobs_locked_by, into=int, worker=worker)
         jobs = [job for job in held if before is None or job < before][:n]
     else:
         states = (
@@ -158,31 +143,31 @@ def list_jobs(
 
 def these(tx: Transaction, jobs: Sequence[int]) -> list[QueueJob]:
     """The newest first."""
-    return [_read_job(row) for row in tx.all(QUEUE_JOBS_OF, jobs=json.dumps([*jobs]))]
+    return tx.all(SQL.queue_jobs_of, into=QueueJob, jobs=json.dumps([*jobs]))
 
 
 def stuck(tx: Transaction) -> list[int]:
     """Jobs in the hands of whoever's lease is over."""
-    return [int(id_) for (id_,) in tx.all(STUCK_JOBS)]
+    return tx.all(SQL.stuck_jobs, into=int)
 
 
 def next_jobs(tx: Transaction, n: int) -> list[int]:
     """Whose turn it is."""
-    return [int(id_) for (id_,) in tx.all(NEXT_JOBS, n=n)]
+    return tx.all(SQL.next_jobs, into=int, n=n)
 
 
 def text_of(tx: Transaction, job: int) -> dict[str, Any]:
     """What the document of a job is."""
-    row = tx.one(TEXT_OF_JOB, job=job)
+    row = tx.one(SQL.text_of_job, job=job)
     if row is None:
         raise NotFound(say("the document of job {job} was deleted", job=job))
-    return named(("document", "collection", "name", "text"), row)
+    return dict(zip(("document", "collection", "name", "text"), row, strict=True))
 
 
 def metrics(tx: Transaction, worker: str | None = None) -> WorkerMetrics:
     """Of all runners, or of those of this name."""
     if worker is None:
-        return _summed(tx.all(SUM_EVENTS, kind=KIND), len(stuck(tx)))
+        return _summed(tx.all(SQL.sum_events, kind=KIND), len(stuck(tx)))
     return per_worker(tx).get(worker, WorkerMetrics())
 
 
@@ -190,27 +175,29 @@ def per_worker(tx: Transaction) -> dict[str, WorkerMetrics]:
     """By the names of runners; of one that ended long ago nothing is known any more."""
     late = Counter(each.lockedBy for each in these(tx, stuck(tx)))
     found: dict[str, list[Any]] = {}
-    for name, *row in tx.all(SUM_WORKERS, kind=KIND):
+    for name, *row in tx.all(SQL.sum_workers, kind=KIND):
         found.setdefault(name, []).append(row)
     return {name: _summed(rows, late[name]) for name, rows in sorted(found.items())}
 
 
 def list_runner_throughput(tx: Transaction) -> list[RunnerThroughput]:
     """What each runner has done, those that sent a heartbeat last first."""
-    return [_read_throughput(row) for row in tx.all(RUNNER_THROUGHPUT, kind=KIND, n=RUNNERS)]
+    return [
+        _read_throughput(row) for row in tx.all(SQL.runner_throughput, kind=KIND, n=RUNNERS)
+    ]
 
 
 def _read_throughput(row: Row) -> RunnerThroughput:
     name, boot, state, since, beat, now, late, done, retried, failed, recovered, ms = row
-    began, until = time_of(since), time_of(now)
+    lived = seconds_between(since, now)
     seconds = None
-    if state == "alive" and not late and began is not None and until is not None:
-        seconds = max((until - began).total_seconds(), SHORTEST)
+    if state == "alive" and not late and lived is not None:
+        seconds = max(lived, SHORTEST)
     return RunnerThroughput(
         name=name,
         boot=boot,
         state="silent" if late and state in ("alive", "leaving") else state,
-        heartbeat_at=time_of(beat),
+        heartbeat_at=None if beat is None else moment(beat),
         done=int(done),
         retried=int(retried),
         failed=int(failed),
@@ -233,9 +220,3 @@ def _summed(rows: Sequence[Any], late: int) -> WorkerMetrics:
         avgJobDurationMs=round(ms.get("done", 0.0) / done) if done else 0,
         stuckJobCount=late,
     )
-
-
-def _read_job(row: Row) -> QueueJob:
-    read = named(COLUMNS, row)
-    times = {name: time_of(read[name]) for name in TIMES}
-    return QueueJob(**read | times | {"status": JobStatus(read["status"])})

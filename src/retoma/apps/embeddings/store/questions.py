@@ -3,26 +3,22 @@
 from datetime import timedelta
 from typing import Final
 
+from retoma import db
 from retoma.apps.embeddings.model import Asked, Model
-from retoma.apps.embeddings.store.rows import verb
-from retoma.db import Transaction as Reading
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.engine.run.transaction import Transaction
-
-GET_VECTOR = verb("get_vector")
-KEEP_QUESTION = verb("keep_question")
 
 KEPT: Final = timedelta(days=7)
 
 
-def get(tx: Reading, hash_: str) -> bytes | None:
+def get(tx: db.Transaction, hash_: str) -> bytes | None:
     """The vector of a text, whoever it was made for."""
-    row = tx.one(GET_VECTOR, hash=hash_)
-    return None if row is None else bytes(row[0])
+    return tx.one(SQL.get_vector, into=bytes, hash=hash_)
 
 
 def keep(tx: Transaction, asked: Asked, model: Model, vector: bytes, job: int) -> None:
     tx.run(
-        KEEP_QUESTION,
+        SQL.keep_question,
         hash=asked.hash,
         vector=vector,
         job=job,

@@ -3,19 +3,24 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from datetime import datetime
+from typing import Annotated, Any, Protocol
 
 from numpy.typing import NDArray
 
-from retoma.apps.embeddings.store.rows import verb
-from retoma.db import Database, Row, Transaction, moment
-
-HITS: Final = verb("hits_of")
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND: Final = timedelta(microseconds=1)
+from retoma.apps.embeddings.store.rows import SQL
+from retoma.db import Database, Transaction, moment
+from retoma.db.rows import microseconds
 
 Place = tuple[int, int]  # a document and the ordinal of a chunk
+
+
+def stamp_of(told: int | datetime) -> int:
+    """When a document was embedded: it is another one each time it is."""
+    return microseconds(moment(told))
+
+
+Stamp = Annotated[int, stamp_of]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +35,19 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk as it is now. `hash`: the same for the same text. `score`: how near it is to the question."""
+    """A chunk as it is now. `stamp`: when its document was embedded. `hash`: the same for the same text.
+    `score`: how near it is to the question, once that is known."""
 
     document: int
-    name: str
     ordinal: int
+    stamp: Stamp
+    name: str
     start: int
     end: int
     text: str
     hash: str
     metadata: str
-    score: float
+    score: float = 0.0
 
     @property
     def place(self) -> Place:
@@ -63,30 +70,8 @@ class VectorStore(Protocol):
     async def nearest(self, database: Database, look: Look) -> Nearest: ...
 
 
-def read_chunks(tx: Transaction, places: Sequence[Place]) -> dict[Place, Row]:
+def read_chunks(tx: Transaction, places: Sequence[Place]) -> dict[Place, Candidate]:
     """What those chunks are now."""
     told = [{"document": document, "ordinal": ordinal} for document, ordinal in places]
-    rows = tx.all(HITS, rows=json.dumps(told)) if told else []
-    return {(int(row[0]), int(row[1])): row for row in rows}
-
-
-def candidate_of(row: Row, score: float) -> Candidate:
-    document, ordinal, _, name, start, end, text, hash_, metadata = row
-    return Candidate(
-        document=int(document),
-        name=name,
-        ordinal=int(ordinal),
-        start=start,
-        end=end,
-        text=text,
-        hash=hash_,
-        metadata=metadata,
-        score=score,
-    )
-
-
-def stamp_of(told: Any) -> int:
-    """When a document was embedded: it is another one each time it is."""
-    at = moment(told)
-    assert at is not None  # noqa: S101 — a document with an edition has it
-    return (at - EPOCH) // MICROSECOND
+    found = tx.all(SQL.hits_of, into=Candidate, rows=json.dumps(told)) if told else []
+    return {each.place: each for each in found}

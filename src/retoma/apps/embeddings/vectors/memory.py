@@ -11,34 +11,30 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from retoma.apps.embeddings.model import Model
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.apps.embeddings.vectors.candidates import (
-    EPOCH,
-    MICROSECOND,
     Candidate,
     Look,
     Nearest,
-    candidate_of,
+    Place,
+    Stamp,
     read_chunks,
     stamp_of,
 )
 from retoma.apps.embeddings.vectors.matrix import Matrix, Near, Rows
-from retoma.db import Database, Row, Transaction
+from retoma.db import Database, Row, Transaction, moment
+from retoma.db.rows import EPOCH
 from retoma.engine.ports import Clock
 
 MARGIN: Final = timedelta(seconds=2)  # between the time a document has and its commit
 WHOLE: Final = 60.0  # seconds between two looks at the whole list
 AT_ONCE: Final = 2_000  # chunks in one reading: some megabytes
 LOOKS: Final = 4  # at what is nearest, where hits turn out to be gone
-
-DOCUMENTS: Final = verb("embedded_documents")
-SINCE: Final = verb("embedded_since")
-VECTORS: Final = verb("vectors_of")
 
 
 @dataclass(slots=True)
@@ -81,7 +77,7 @@ class MemoryStore:
         now = self._clock.now()
         whole = kept.whole_at is None or now - kept.whole_at >= WHOLE
         rows = await database.read(lambda tx: _listed(tx, collection, kept, whole))
-        listed = {int(row[0]): (stamp_of(row[1]), int(row[2])) for row in rows}
+        listed = {document: (stamp, chunks) for document, stamp, chunks in rows}
         matrix = kept.matrix
         if whole:
             for document in [each for each in matrix if each not in listed]:
@@ -124,17 +120,17 @@ class MemoryStore:
             "version": self._model.version,
             "dims": self._model.dims,
         }
-        rows = await database.read(lambda tx: tx.all(VECTORS, **told))
+        rows = await database.read(lambda tx: tx.all(SQL.vectors_of, **told))
         found: dict[int, list[Row]] = {}
-        for row in rows:
-            found.setdefault(int(row[0]), []).append(row)
+        for document, *vector in rows:
+            found.setdefault(int(document), []).append(tuple(vector))
         for document, stamp in group:
             of = found.get(document)
             if of is None:
                 matrix.add(document, stamp, (), b"")
                 continue
-            vectors = b"".join(row[3] for row in of)
-            matrix.add(document, stamp_of(of[0][1]), [row[2] for row in of], vectors)
+            at, ordinals, vectors = zip(*of, strict=True)
+            matrix.add(document, stamp_of(at[0]), ordinals, b"".join(vectors))
 
     async def _found(self, database: Database, kept: _Kept, look: Look) -> list[Candidate]:
         """Each as it is now; what has changed or gone since is dropped, and looked for again."""
@@ -142,7 +138,7 @@ class MemoryStore:
         for _ in range(LOOKS):
             near, known = await database.read(_Reading(look, kept.matrix.rows()))
             same = [each for each in near if _is_same(each, known)]
-            found = [candidate_of(known[each.place], each.score) for each in same]
+            found = [replace(known[each.place], score=each.score) for each in same]
             if len(same) == len(near):
                 break
             async with kept.one:
@@ -152,8 +148,9 @@ class MemoryStore:
         return found
 
     async def _read_through(self, database: Database, look: Look) -> Nearest:
-        rows = await database.read(lambda tx: tx.all(DOCUMENTS, collection=look.collection))
-        listed = [(int(row[0]), stamp_of(row[1]), int(row[2])) for row in rows]
+        listed = await database.read(
+            lambda tx: tx.all(SQL.embedded_documents, into=_Listed, collection=look.collection)
+        )
         near, searched, left_out = list[Near](), 0, 0
         for group in _groups(listed, self._at_once):
             part = Matrix(self._model.dims)
@@ -164,7 +161,7 @@ class MemoryStore:
             left_out += part.empty_documents
         known = await database.read(lambda tx: read_chunks(tx, [each.place for each in near]))
         found = [
-            candidate_of(known[each.place], each.score)
+            replace(known[each.place], score=each.score)
             for each in near
             if _is_same(each, known)
         ]
@@ -178,16 +175,22 @@ class _Reading:
     look: Look
     rows: Rows
 
-    def __call__(self, tx: Transaction) -> tuple[list[Near], dict[tuple[int, int], Row]]:
+    def __call__(self, tx: Transaction) -> tuple[list[Near], dict[Place, Candidate]]:
         near = self.rows.nearest(self.look.query, self.look.most, self.look.only)
         return near, read_chunks(tx, [each.place for each in near])
 
 
-def _listed(tx: Transaction, collection: int, kept: _Kept, whole: bool) -> list[Row]:
+class _Listed(NamedTuple):
+    document: int
+    stamp: Stamp
+    chunks: int
+
+
+def _listed(tx: Transaction, collection: int, kept: _Kept, whole: bool) -> list[_Listed]:
     if whole:
-        return tx.all(DOCUMENTS, collection=collection)
-    since = max(EPOCH, EPOCH + kept.seen * MICROSECOND - MARGIN)
-    return tx.all(SINCE, collection=collection, since=since)
+        return tx.all(SQL.embedded_documents, into=_Listed, collection=collection)
+    since = max(EPOCH, moment(kept.seen) - MARGIN)
+    return tx.all(SQL.embedded_since, into=_Listed, collection=collection, since=since)
 
 
 def _groups(
@@ -204,6 +207,6 @@ def _groups(
         yield group
 
 
-def _is_same(near: Near, known: dict[tuple[int, int], Row]) -> bool:
-    row = known.get(near.place)
-    return row is not None and near.stamp == stamp_of(row[2])
+def _is_same(near: Near, known: dict[Place, Candidate]) -> bool:
+    chunk = known.get(near.place)
+    return chunk is not None and near.stamp == chunk.stamp

@@ -5,19 +5,18 @@ of the documents that it leaves, without the index. Until all of a collection is
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 import numpy as np
 
 from retoma.apps.embeddings.model import Model
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.apps.embeddings.vectors.candidates import (
     Look,
     Nearest,
     VectorStore,
-    candidate_of,
     read_chunks,
 )
 from retoma.codec import digest
@@ -32,7 +31,6 @@ DOCUMENTS: Final = 500
 SEARCHED: Final = 60.0  # seconds that a count of chunks is good for
 MOST_SEARCH: Final = 1_000  # of hnsw.ef_search
 
-VECTORS: Final = verb("vectors_of")
 HERE: Final = adhoc(
     "SELECT 0, 0, 0, 0",
     """SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'vector'),
@@ -234,8 +232,8 @@ class PgVectorStore:
             "dims": self._model.dims,
         }
         rows = [
-            {"document": row[0], "ordinal": row[2], "near": _literal(row[3])}
-            for row in tx.all(VECTORS, documents=told, **by)
+            {"document": document, "ordinal": ordinal, "near": _literal(vector)}
+            for document, _, ordinal, vector in tx.all(SQL.vectors_of, documents=told, **by)
         ]
         told_rows = json.dumps(rows)
         tx.run(PLACE, documents=told, rows=told_rows, collection=collection, model=self._key)
@@ -253,8 +251,8 @@ class PgVectorStore:
         places = [(int(document), int(ordinal)) for document, ordinal, _ in rows]
         known = read_chunks(tx, places)
         found = [
-            candidate_of(known[place], float(row[2]))
-            for place, row in zip(places, rows, strict=True)
+            replace(known[place], score=float(score))
+            for place, (_, _, score) in zip(places, rows, strict=True)
             if place in known
         ]
         return Nearest(found, *self._counts(tx, look.collection))

@@ -6,7 +6,7 @@ neither needs to know what a score of the other means. Filters are exact, chunks
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -19,14 +19,13 @@ from retoma.apps.embeddings.providers import InputType, ItemRefused, Provider, b
 from retoma.apps.embeddings.providers.provider import unfit
 from retoma.apps.embeddings.questions import Questions
 from retoma.apps.embeddings.steps import model_of
-from retoma.apps.embeddings.store.rows import verb
+from retoma.apps.embeddings.store.rows import SQL
 from retoma.apps.embeddings.vectors.candidates import (
     Candidate,
     Look,
     Nearest,
     Place,
     VectorStore,
-    candidate_of,
     read_chunks,
 )
 from retoma.apps.embeddings.vectors.memory import AT_ONCE, MemoryStore
@@ -48,10 +47,6 @@ CANDIDATES: Final = 4  # for each hit that is asked for, in each of the two list
 LEAST_CANDIDATES: Final = 50
 MOST_CANDIDATES: Final = 2_000
 INDEXED: Final = 2_000  # chunks that one question indexes at most: some 200 ms
-
-COLLECTION: Final = verb("searched_collection")
-NAMES: Final = verb("names_beginning")
-VECTORS_OF_CHUNKS: Final = verb("vectors_of_chunks")
 
 
 class Mode(StrEnum):
@@ -163,21 +158,22 @@ class Searcher:
     # — what is asked —
 
     async def _collection(self, database: Database, name: str) -> int:
-        row = await database.read(lambda tx: tx.one(COLLECTION, name=name))
+        row = await database.read(lambda tx: tx.one(SQL.searched_collection, name=name))
         if row is None:
             raise NotFound(say("there is no collection {name!r}", name=name))
         ours = (self._provider.model, self._provider.version, self._provider.dims)
-        if tuple(row[1:]) != ours:
+        id_, *theirs = row
+        if tuple(theirs) != ours:
             raise IllegalMove(
                 say(
                     "collection {name}: its texts are embedded by {theirs}, questions here by {ours}:"
                     " embed it anew, or set its model",
                     name=name,
-                    theirs=row[1],
+                    theirs=theirs[0],
                     ours=ours[0],
                 )
             )
-        return int(row[0])
+        return int(id_)
 
     async def _vector(self, text: str, actor: str) -> NDArray[Any]:
         item = unfit(text, LONGEST) or await self._embedded(text, actor)
@@ -213,14 +209,16 @@ class Searcher:
         """Chunks that say words of the question, the best first, each with how near it is."""
         model = model_of(self._provider)
 
-        def read(tx: Transaction) -> tuple[list[Place], dict[Place, Row], list[Row]]:
+        def read(tx: Transaction) -> tuple[list[Place], dict[Place, Candidate], list[Row]]:
             only = None if look.only is None else sorted(look.only)
             places = store.keywords.find(tx, look.collection, question.text, look.most, only)
             known = {each.place for each in nearest.found}
             other = [each for each in places if each not in known]
             rows = [{"document": document, "ordinal": ordinal} for document, ordinal in other]
             told = {"model": model.name, "version": model.version, "dims": model.dims}
-            vectors = tx.all(VECTORS_OF_CHUNKS, rows=json.dumps(rows), **told) if rows else []
+            vectors = (
+                tx.all(SQL.vectors_of_chunks, rows=json.dumps(rows), **told) if rows else []
+            )
             return places, read_chunks(tx, other), vectors
 
         places, known, vectors = await database.read(read)
@@ -229,7 +227,7 @@ class Searcher:
             place = int(document), int(ordinal)
             if place in known:
                 score = float(np.frombuffer(vector, dtype="<f4") @ look.query)
-                found[place] = candidate_of(known[place], score)
+                found[place] = replace(known[place], score=score)
         return [found[place] for place in places if place in found]
 
 
@@ -244,8 +242,9 @@ def _only(tx: Transaction, collection: int, question: Question) -> frozenset[int
     only = None if question.documents is None else frozenset(question.documents)
     if question.prefix:
         asked = {"first": question.prefix, "last": f"{question.prefix}{LAST}"}
-        rows = tx.all(NAMES, collection=collection, **asked)
-        only = _both(only, (int(row[0]) for row in rows))
+        only = _both(
+            only, tx.all(SQL.names_beginning, into=int, collection=collection, **asked)
+        )
     if question.metadata:
         pairs = metadata_pairs(question.metadata)
         only = _both(only, store.keywords.documents_with(tx, collection, pairs))

@@ -103,7 +103,7 @@ async def get_snapshot(task: TaskId, _: Operator, house: AHouse) -> Response:
     found = await service.scrapes.get_task(house.retoma, task)
     if found.snapshot is None:
         raise NotFound(say("no page of task {task} was kept", task=task))
-    page = await house.retoma.evidence_bytes(found.snapshot)
+    page = await house.retoma.evidence.read(found.snapshot)
     return text_file(f"task-{task}.txt", page)
 
 

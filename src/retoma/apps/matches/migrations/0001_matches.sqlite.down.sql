@@ -32,3 +32,11 @@ ALTER TABLE partida_eventos RENAME TO partida_eventos_kept;
 DROP TABLE IF EXISTS partida_estatisticas_kept;
 
 ALTER TABLE partida_estatisticas RENAME TO partida_estatisticas_kept;
+
+DROP TABLE IF EXISTS match_dropped_kept;
+
+ALTER TABLE match_dropped RENAME TO match_dropped_kept;
+
+DROP TABLE IF EXISTS match_sizes_kept;
+
+ALTER TABLE match_sizes RENAME TO match_sizes_kept;

@@ -1,7 +1,7 @@
 """Matches that are stored: asked for, one of them with all that happened in it, and taken away as a file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
@@ -28,9 +28,9 @@ from retoma.apps.matches.store.games import StoredMatch, WholeMatch
 from retoma.web.cursor import Cursor
 from retoma.web.pages.asked import Blank, CursorOf, Name, filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import form_of, page_router, streamed
+from retoma.web.pages.route import form_of, page_router, serve_screen
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
@@ -55,20 +55,14 @@ TeamOf = Annotated[Name | None, Blank, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class MatchesScreen:
+class MatchesScreen(Screen):
     """Matches that are stored, by what is asked of them."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     league: str | None = None
     season: int | None = None
     round: int | None = None
     team: str | None = None
     cursor: str | None = None
-
-    @property
-    def key(self) -> "MatchesScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -171,9 +165,7 @@ async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
     )
 
 
-@routes.get("/live/matches/partidas")
-async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/matches/partidas", matches_screen)
 
 
 # — one —

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, Final
@@ -34,10 +34,9 @@ from retoma.engine import store as engine
 from retoma.web.house import AVisit
 from retoma.web.pages.asked import Blank, Name, filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
 
@@ -82,18 +81,12 @@ def _is(scrape: Scrape | None, wanted: Wanted | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class HomeScreen:
+class HomeScreen(Screen):
     """Seasons, and what pages are refused for."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     league: str | None = None
     season: int | None = None
     wanted: Wanted | None = None
-
-    @property
-    def key(self) -> "HomeScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -188,9 +181,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     )
 
 
-@routes.get("/live/matches")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/matches", home_screen)
 
 
 @routes.post("/matches")

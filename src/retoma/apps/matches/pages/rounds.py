@@ -1,7 +1,7 @@
 """One scrape of a round: each match a cell, live; whether it may be published; and how it is repaired."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -34,9 +34,9 @@ from retoma.apps.matches.store.tasks import ScrapeTask
 from retoma.library import Retoma
 from retoma.web.pages.asked import filled
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
+from retoma.web.pages.route import did, form_of, page_router, serve_screen
 from retoma.web.pages.view import View
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
@@ -49,16 +49,10 @@ OPEN: Final = ("waiting", "running", "parked")  # states of a discovery that goe
 
 
 @dataclass(frozen=True, slots=True)
-class RoundScreen:
+class RoundScreen(Screen):
     """One scrape of a round."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     run: int
-
-    @property
-    def key(self) -> "RoundScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -165,9 +159,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     )
 
 
-@routes.get("/live/matches/rodada/{run}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/matches/rodada/{run}", round_screen)
 
 
 @routes.get("/matches/rodada/{run}/pagina")

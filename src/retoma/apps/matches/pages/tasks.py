@@ -1,7 +1,7 @@
 """One match of a round: what happened, the page that was refused beside what failed on it, and how it is repaired."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Query, Request
@@ -26,10 +26,9 @@ from retoma.apps.matches.store.tasks import ScrapeTask
 from retoma.web.pages.asked import Blank, Number, filled
 from retoma.web.pages.job import JobScreen
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import did, form_of, page_router, serve_screen
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
 
@@ -40,17 +39,11 @@ BeforeLine = Annotated[Number | None, Blank, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class TaskScreen:
+class TaskScreen(Screen):
     """One match of a scrape."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     task: int
     before: int | None = None
-
-    @property
-    def key(self) -> "TaskScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -112,9 +105,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "matches/task.html", task=task, **names_of(task))
 
 
-@routes.get("/live/matches/tarefa/{task}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/matches/tarefa/{task}", task_screen)
 
 
 @routes.get("/matches/tarefa/{task}/pagina")

@@ -1,5 +1,6 @@
 """What may be wrong with the page of one match, or with its place on the page of its round: on demand."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
@@ -56,54 +57,75 @@ class Odd(StrEnum):
 
 def oddly(match: Match, odd: Odd | None) -> Match:
     """What the page says in place of the truth."""
-    match odd:
-        case Odd.SCORE_100 | Odd.LATIN_1_REFUSED:
-            return replace(match, score=(100, 0))
-        case Odd.UNEQUAL:
-            home, away = match.score or (0, 0)
-            return replace(match, score=(home + 1, away))
-        case Odd.UNORDERED:
-            return replace(
-                match, events=tuple(sorted(match.events, key=lambda each: each.player))
-            )
-        case Odd.STRANGER:
-            goal = Event(minute=90, added=9, side="home", kind="goal", player=STRANGER)
-            home, away = match.score or (0, 0)
-            return replace(match, events=(*match.events, goal), score=(home + 1, away))
-        case Odd.LATE:
-            player = match.lineups["home"][0][0].name
-            card = Event(minute=135, side="home", kind="yellow", player=player)
-            return replace(match, events=(*match.events, card))
-        case Odd.TWICE_ON:
-            first, bench = match.lineups["home"]
-            lineups = {**match.lineups, "home": (first, (*bench, first[0]))}
-            return replace(match, lineups=lineups)
-        case Odd.COACH:
-            coach = match.coach("home")
-            card = Event(minute=90, added=1, side="home", kind="yellow", player=coach)
-            events = sorted((*match.events, card), key=lambda each: each.order)
-            return replace(match, events=tuple(events))
-        case Odd.GOALLESS:
-            return replace(match, events=(), score=(0, 0))
-        case Odd.WALKOVER:
-            nothing: dict[str, Any] = {"events": (), "statistics": {}, "lineups": {}}
-            return replace(match, score=(3, 0), walkover=True, **nothing)
-        case Odd.OTHER_ROUND:
-            return replace(match, round=match.round + 1)
-        case Odd.OTHER_SEASON:
-            return replace(match, league=replace(match.league, year=match.league.year - 1))
-        case Odd.OTHER_LEAGUE:
-            return replace(match, league=replace(match.league, title="Copa da Várzea"))
-        case Odd.OTHER_DAY:
-            moved = None if match.kickoff is None else match.kickoff + timedelta(days=180)
-            return replace(match, kickoff=moved)
-        case Odd.MOJIBAKE:
-            stadium = "Estádio do Grêmio".encode().decode("latin-1")
-            return replace(match, stadium=stadium)
-        case Odd.HOSTILE:
-            return _turned(match)
-        case _:
-            return match
+    change = None if odd is None else CHANGES.get(odd)
+    return match if change is None else change(match)
+
+
+def _hundred(match: Match) -> Match:
+    return replace(match, score=(100, 0))
+
+
+def _unequal(match: Match) -> Match:
+    home, away = match.score or (0, 0)
+    return replace(match, score=(home + 1, away))
+
+
+def _unordered(match: Match) -> Match:
+    return replace(match, events=tuple(sorted(match.events, key=lambda each: each.player)))
+
+
+def _strange_goal(match: Match) -> Match:
+    goal = Event(minute=90, added=9, side="home", kind="goal", player=STRANGER)
+    return replace(_unequal(match), events=(*match.events, goal))
+
+
+def _late_card(match: Match) -> Match:
+    player = match.lineups["home"][0][0].name
+    card = Event(minute=135, side="home", kind="yellow", player=player)
+    return replace(match, events=(*match.events, card))
+
+
+def _twice_on(match: Match) -> Match:
+    first, bench = match.lineups["home"]
+    lineups = {**match.lineups, "home": (first, (*bench, first[0]))}
+    return replace(match, lineups=lineups)
+
+
+def _carded_coach(match: Match) -> Match:
+    coach = match.coach("home")
+    card = Event(minute=90, added=1, side="home", kind="yellow", player=coach)
+    events = sorted((*match.events, card), key=lambda each: each.order)
+    return replace(match, events=tuple(events))
+
+
+def _goalless(match: Match) -> Match:
+    return replace(match, events=(), score=(0, 0))
+
+
+def _walkover(match: Match) -> Match:
+    nothing: dict[str, Any] = {"events": (), "statistics": {}, "lineups": {}}
+    return replace(match, score=(3, 0), walkover=True, **nothing)
+
+
+def _next_round(match: Match) -> Match:
+    return replace(match, round=match.round + 1)
+
+
+def _last_season(match: Match) -> Match:
+    return replace(match, league=replace(match.league, year=match.league.year - 1))
+
+
+def _other_league(match: Match) -> Match:
+    return replace(match, league=replace(match.league, title="Copa da Várzea"))
+
+
+def _other_day(match: Match) -> Match:
+    moved = None if match.kickoff is None else match.kickoff + timedelta(days=180)
+    return replace(match, kickoff=moved)
+
+
+def _mojibake(match: Match) -> Match:
+    return replace(match, stadium="Estádio do Grêmio".encode().decode("latin-1"))
 
 
 def _turned(match: Match) -> Match:
@@ -125,3 +147,24 @@ def _turned(match: Match) -> Match:
         ),
         lineups={side: (players(a), players(b)) for side, (a, b) in match.lineups.items()},
     )
+
+
+# Those that are no part of a match's own page change nothing here.
+CHANGES: Final[Mapping[Odd, Callable[[Match], Match]]] = {
+    Odd.SCORE_100: _hundred,
+    Odd.LATIN_1_REFUSED: _hundred,
+    Odd.UNEQUAL: _unequal,
+    Odd.UNORDERED: _unordered,
+    Odd.STRANGER: _strange_goal,
+    Odd.LATE: _late_card,
+    Odd.TWICE_ON: _twice_on,
+    Odd.COACH: _carded_coach,
+    Odd.GOALLESS: _goalless,
+    Odd.WALKOVER: _walkover,
+    Odd.OTHER_ROUND: _next_round,
+    Odd.OTHER_SEASON: _last_season,
+    Odd.OTHER_LEAGUE: _other_league,
+    Odd.OTHER_DAY: _other_day,
+    Odd.MOJIBAKE: _mojibake,
+    Odd.HOSTILE: _turned,
+}

@@ -16,7 +16,7 @@ from retoma.apps.matches.schemas import MatchPage, RoundPage
 from retoma.apps.matches.service.snapshots import charset_in
 from retoma.apps.matches.sites import Site, site_of
 from retoma.apps.matches.store.tasks import DeadRound, DeadTask
-from retoma.db import Transaction as Reading
+from retoma.db import Transaction
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.library import Retoma
 
@@ -109,7 +109,7 @@ class Replay:
     async def _dead(
         self, which: Which, after: Place, n: int
     ) -> tuple[list[DeadRound], list[DeadTask]]:
-        def read(tx: Reading) -> tuple[list[DeadRound], list[DeadTask]]:
+        def read(tx: Transaction) -> tuple[list[DeadRound], list[DeadTask]]:
             how, rounds = which.parameters(), list[DeadRound]()
             if after.what == "round" and which.task is None:
                 rounds = store.tasks.dead_rounds(tx, after=after.id, n=n, **how)
@@ -180,7 +180,7 @@ class Replay:
     async def _page(self, sha256: str) -> bytes | None:
         """None: its bytes are gone, or are no longer what they were."""
         try:
-            return await self._retoma.evidence_bytes(sha256)
+            return await self._retoma.evidence.read(sha256)
         except NotFound:
             return None
 

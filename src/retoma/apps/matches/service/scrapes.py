@@ -6,13 +6,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from retoma import db
 from retoma.apps.matches import store
 from retoma.apps.matches.model import TaskStatus
 from retoma.apps.matches.sites import site_of
 from retoma.apps.matches.store.rows import Round
 from retoma.apps.matches.store.runs import Scrape
 from retoma.apps.matches.store.tasks import ScrapeTask
-from retoma.db import Transaction as Reading
 from retoma.engine.rules.errors import BadInput, IllegalMove
 from retoma.engine.run.transaction import Transaction
 from retoma.library import Retoma
@@ -149,7 +149,7 @@ async def list_tasks(
 ) -> list[ScrapeTask]:
     """Matches of a scrape in the order in which they were found; NotFound where there is no such scrape."""
 
-    def read(tx: Reading) -> list[ScrapeTask]:
+    def read(tx: db.Transaction) -> list[ScrapeTask]:
         store.runs.run_of(tx, run)
         return store.tasks.list_tasks(tx, run, after=after, n=limit, status=status)
 
@@ -164,7 +164,7 @@ async def get_task(retoma: Retoma, task: int) -> ScrapeTask:
 async def get_gate(retoma: Retoma, of: Round) -> Gate:
     check_round(of)
 
-    def read(tx: Reading) -> Gate:
+    def read(tx: db.Transaction) -> Gate:
         scrape = store.runs.round_seen(tx, of)
         return Gate(
             **of.parameters(),

@@ -19,7 +19,7 @@ async def find_snapshot(
     """The evidence of a job that holds a refused page; None: nothing was kept, or it is gone."""
     if job is None or sha256 is None:
         return None
-    pieces = await retoma.evidence(job)
+    pieces = await retoma.evidence.list(job)
     return next((each for each in reversed(pieces) if each.sha256 == sha256), None)
 
 
@@ -27,7 +27,7 @@ async def read_page(retoma: Retoma, sha256: str | None, error: Any) -> str:
     """A refused page as text, by the charset that came with it."""
     if sha256 is None:
         raise NotFound(say("no page was kept of it"))
-    return shown(await retoma.evidence_bytes(sha256), charset_in(error))
+    return shown(await retoma.evidence.read(sha256), charset_in(error))
 
 
 async def draft_match(retoma: Retoma, task: ScrapeTask) -> dict[str, Any]:
@@ -35,7 +35,7 @@ async def draft_match(retoma: Retoma, task: ScrapeTask) -> dict[str, Any]:
     if task.snapshot is None:
         return {}
     try:
-        page = await retoma.evidence_bytes(task.snapshot)
+        page = await retoma.evidence.read(task.snapshot)
     except NotFound:
         return {}
     return await draft(retoma.isolate.read, site_of(task.league), page, charset_in(task.error))

@@ -16,7 +16,7 @@ RETURNING t.id, t.partida, t.already;
 -- name: get_tasks
 -- What stories are told of their tasks, and where each match is stored, if it is.
 -- Twin: sets arrive by json_array_elements_text here, by json_each there.
-SELECT t.id, t.run, t.match_key, t.url, t.kickoff, t.job, r.league, r.season, r.round, t.partida, p.id
+SELECT t.id, t.run, t.match_key, t.url, t.kickoff, t.job, r.league, r.season, r.round, t.partida, p.id AS there
 FROM (SELECT CAST(json_array_elements_text(CAST(:tasks AS json)) AS bigint) AS id LIMIT (SELECT 1000)) n
 JOIN match_tasks t ON t.id = n.id
 JOIN match_runs r ON r.id = t.run

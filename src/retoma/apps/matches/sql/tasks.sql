@@ -29,7 +29,7 @@ ORDER BY r.id LIMIT :n;
 
 -- name: dead_tasks
 -- Dead tasks of the last runs whose page was kept, to be read again.
-SELECT t.id, r.league, t.match_key, t.url, t.snapshot, t.job, r.season, r.round, t.error, t.kickoff
+SELECT t.id, r.league, r.season, r.round, t.match_key, t.url, t.snapshot, t.job, t.error, t.kickoff
 FROM match_runs r JOIN match_tasks t ON t.run = r.id
 JOIN jobs j ON j.id = t.job AND j.state = 'dead'
 WHERE r.ended_at IS NULL AND t.partida IS NULL AND t.snapshot IS NOT NULL AND t.id > :after

@@ -16,7 +16,7 @@ RETURNING match_tasks.id, match_tasks.partida, match_tasks.already;
 -- name: get_tasks
 -- What stories are told of their tasks, and where each match is stored, if it is.
 -- Twin: sets arrive by json_array_elements_text there, by json_each here.
-SELECT t.id, t.run, t.match_key, t.url, t.kickoff, t.job, r.league, r.season, r.round, t.partida, p.id
+SELECT t.id, t.run, t.match_key, t.url, t.kickoff, t.job, r.league, r.season, r.round, t.partida, p.id AS there
 FROM json_each(:tasks) n
 CROSS JOIN match_tasks t ON t.id = n.value
 CROSS JOIN match_runs r ON r.id = t.run

@@ -1,19 +1,12 @@
 """What pages ask besides: seasons with all their rounds, a round with all its matches, what was refused."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from retoma.apps.matches.store import runs, tasks
-from retoma.apps.matches.store.rows import Round, verb
+from retoma.apps.matches.store.rows import SQL, Round
 from retoma.apps.matches.store.runs import Scrape
 from retoma.apps.matches.store.tasks import ScrapeTask
-from retoma.db import Transaction as Reading
-
-LIST_CELLS = verb("list_cells")
-LIST_SEASONS = verb("list_seasons")
-NEAR_RUNS = verb("near_runs")
-REFUSED_FIELDS = verb("refused_fields")
-SEASON_JOBS = verb("season_jobs")
+from retoma.db import Transaction
 
 MOST_SEASONS: Final = 12
 MOST_CELLS: Final = 500  # of a round: what was put off is played with others
@@ -30,32 +23,38 @@ class Refused:
     pages: int
 
 
+class _Cell(NamedTuple):
+    task: ScrapeTask
+    home: int | None
+    away: int
+
+
 def seasons(
-    tx: Reading, *, league: str | None = None, season: int | None = None
+    tx: Transaction, *, league: str | None = None, season: int | None = None
 ) -> list[tuple[str, int]]:
-    rows = tx.all(LIST_SEASONS, league=league, season=season, n=MOST_SEASONS)
+    rows = tx.all(SQL.list_seasons, league=league, season=season, n=MOST_SEASONS)
     return [(str(of), int(year)) for of, year in rows]
 
 
-def rounds_of(tx: Reading, league: str, season: int) -> dict[int, Scrape]:
+def rounds_of(tx: Transaction, league: str, season: int) -> dict[int, Scrape]:
     """How each round of a season stands, by its number; those that nobody has scraped are not there."""
-    found = map(runs.seen_of, tx.all(SEASON_JOBS, league=league, season=season))
+    found = tx.all(SQL.season_jobs, into=Scrape, league=league, season=season)
     return {each.round: each for each in found}
 
 
-def runs_near(tx: Reading, of: Round) -> dict[int, int]:
+def runs_near(tx: Transaction, of: Round) -> dict[int, int]:
     """The current runs of a round and its neighbours, by their numbers."""
-    return {int(number): int(run) for number, run in tx.all(NEAR_RUNS, **of.parameters())}
+    return {int(number): int(run) for number, run in tx.all(SQL.near_runs, **of.parameters())}
 
 
-def cells_of(tx: Reading, run: int) -> list[tuple[ScrapeTask, tuple[int, int] | None]]:
+def cells_of(tx: Transaction, run: int) -> list[tuple[ScrapeTask, tuple[int, int] | None]]:
     """Its tasks, each with the score of its match, once that is stored."""
     return [
-        (tasks.seen_of(row[:-2]), None if row[-2] is None else (int(row[-2]), int(row[-1])))
-        for row in tx.all(LIST_CELLS, run=run, n=MOST_CELLS)
+        (task, None if home is None else (home, away))
+        for task, home, away in tx.all(SQL.list_cells, into=_Cell, run=run, n=MOST_CELLS)
     ]
 
 
-def refused(tx: Reading) -> list[Refused]:
-    rows = tx.all(REFUSED_FIELDS, n=MOST_FIELDS)
+def refused(tx: Transaction) -> list[Refused]:
+    rows = tx.all(SQL.refused_fields, n=MOST_FIELDS)
     return [Refused(league, code, field, int(pages)) for league, code, field, pages, _ in rows]

@@ -1,35 +1,22 @@
 """Matches that are over: `partidas`, with their events and statistics, by one unique key (R2)."""
 
+import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from retoma import db
 from retoma.apps.matches.model import Side, Wanted
 from retoma.apps.matches.schemas import MatchPage, match_key
 from retoma.apps.matches.sites import site_of
-from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
-from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
-from retoma.db.database import microseconds
+from retoma.apps.matches.store.rows import SQL, Round
+from retoma.db import Call, Json
+from retoma.db.rows import microseconds
 from retoma.engine.rules.errors import IllegalMove, NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-ADD_EVENTS = verb("add_events")
-ADD_MATCHES = verb("add_matches")
-ADD_STATISTICS = verb("add_statistics")
-CHANGE_MATCH = verb("change_match")
-DELETE_EVENTS = verb("delete_events")
-DELETE_MATCH = verb("delete_match")
-DELETE_STATISTICS = verb("delete_statistics")
-FIND_MATCH = verb("find_match")
-LIST_MATCHES = verb("list_matches")
-MATCH_EVENTS = verb("match_events")
-MATCH_STATISTICS = verb("match_statistics")
-PUT_TEAMS = verb("put_teams")
-SHOW_MATCH = verb("show_match")
 
 EVENT: Final = ("minute", "added", "side", "kind", "player", "other")
 STATISTIC: Final = ("name", "home", "away")
@@ -72,9 +59,10 @@ class StoredMatch:
 class WholeMatch(StoredMatch):
     """A stored match, with all that happened in it."""
 
-    lineups: Any
-    events: list[dict[str, Any]]
-    statistics: dict[str, dict[str, int]]
+    lineups: Json
+    # Of rows of their own.
+    events: list[dict[str, Any]] = field(default_factory=list)
+    statistics: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +102,23 @@ def put_teams(tx: Transaction, league: str, keys: Iterable[str]) -> None:
     """Once they are known to play: with the tasks of a round, not with each match of it."""
     teams = site_of(league).league.teams
     rows = [{"key": key, "name": teams[key].name} for key in sorted(set(keys))]
-    tx.run(PUT_TEAMS, league=league, rows=json.dumps(rows))
+    tx.run(SQL.put_teams, league=league, rows=json.dumps(rows))
 
 
 def add(tx: Transaction, over: Sequence[Over]) -> tuple[list[tuple[int, bool]], list[Call]]:
     """The number of each, and whether it was there before (R6); what is still to be written of the rest."""
     rows = json.dumps([_row(each) for each in over])
-    made = {tuple(which): int(partida) for partida, *which in tx.all(ADD_MATCHES, rows=rows)}
+    made = {
+        tuple(which): int(partida) for partida, *which in tx.all(SQL.add_matches, rows=rows)
+    }
     numbers: list[tuple[int, bool]] = []
     new: list[tuple[int, MatchPage]] = []
     for each in over:
         which = tuple(getattr(each.page, name) for name in MATCH)
         partida = made.pop(which, None)  # of two that tell of the same one is the first
         if partida is None:
-            [(there,)] = tx.all(FIND_MATCH, **dict(zip(MATCH, which, strict=True)))
-            numbers.append((int(there), True))
+            [there] = tx.all(SQL.find_match, into=int, **dict(zip(MATCH, which, strict=True)))
+            numbers.append((there, True))
         else:
             numbers.append((partida, False))
             new.append((partida, each.page))
@@ -171,15 +161,15 @@ def _rest(new: Sequence[tuple[int, MatchPage]]) -> list[Call]:
         for name, sides in (page["statistics"] or {}).items()
     ]
     return [
-        Call(ADD_EVENTS, {"rows": json.dumps(events)}),
-        Call(ADD_STATISTICS, {"rows": json.dumps(statistics)}),
+        Call(SQL.add_events, {"rows": json.dumps(events)}),
+        Call(SQL.add_statistics, {"rows": json.dumps(statistics)}),
     ]
 
 
 # — changed —
 
 
-def kept_of(tx: Reading | Transaction, partida: int) -> Kept:
+def kept_of(tx: db.Transaction, partida: int) -> Kept:
     """What is told of a stored match to whoever asks its site for it again."""
     there = match_seen(tx, partida)
     return Kept(partida, there.of, there.key, there.url, there.revision)
@@ -202,10 +192,10 @@ def replace(
     row = _row(Over(page, before.url, actor))
     names = ("stadium", "home_score", "away_score", "lineups", "walkover", "actor")
     given = {"kickoff": page.kickoff, **{name: row[name] for name in names}}
-    if tx.one(CHANGE_MATCH, partida=partida, revision=revision, **given) is None:
+    if tx.one(SQL.change_match, partida=partida, revision=revision, **given) is None:
         raise _moved(partida)
-    tx.run(DELETE_EVENTS, partida=partida)
-    tx.run(DELETE_STATISTICS, partida=partida)
+    tx.run(SQL.delete_events, partida=partida)
+    tx.run(SQL.delete_statistics, partida=partida)
     for call in _rest([(partida, page)]):
         tx.run(call.statement, **call.params)
     return changed
@@ -227,10 +217,10 @@ def _changed(before: WholeMatch, page: MatchPage) -> list[str]:
 def remove(tx: Transaction, partida: int, revision: int) -> WholeMatch:
     """A match is stored no longer, with all that belongs to it: what it was."""
     before = match_seen(tx, partida)
-    if tx.one(DELETE_MATCH, partida=partida, revision=revision) is None:
+    if tx.one(SQL.delete_match, partida=partida, revision=revision) is None:
         raise _moved(partida)
-    tx.run(DELETE_EVENTS, partida=partida)
-    tx.run(DELETE_STATISTICS, partida=partida)
+    tx.run(SQL.delete_events, partida=partida)
+    tx.run(SQL.delete_statistics, partida=partida)
     return before
 
 
@@ -245,7 +235,7 @@ def refreshed(
     return changed
 
 
-def page_of(tx: Reading | Transaction, partida: int) -> dict[str, Any]:
+def page_of(tx: db.Transaction, partida: int) -> dict[str, Any]:
     """A stored match as its page would be read, in values of JSON: so it is put right."""
     there = match_seen(tx, partida)
     told = plain(there)
@@ -278,7 +268,7 @@ def _moved(partida: int) -> IllegalMove:
 
 
 def list_matches(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     after: int,
     n: int,
@@ -288,24 +278,20 @@ def list_matches(
     team: str | None = None,
 ) -> list[StoredMatch]:
     how = {"league": league, "season": season, "round": round_, "team": team}
-    return [StoredMatch(*_line(row)) for row in tx.all(LIST_MATCHES, **how, after=after, n=n)]
+    return tx.all(SQL.list_matches, into=StoredMatch, **how, after=after, n=n)
 
 
-def _line(row: Row) -> Row:
-    """The values of a row, its times and its flag as both databases mean them."""
-    *which, kickoff, stadium, home, away, url, by, stored_at, walkover, revision = row
-    what = (time_of(kickoff), stadium, home, away, url, by, time_of(stored_at))
-    return (*which, *what, bool(walkover), revision)
-
-
-def match_seen(tx: Reading | Transaction, partida: int) -> WholeMatch:
+def match_seen(tx: db.Transaction, partida: int) -> WholeMatch:
     """All that is stored of one."""
-    row = tx.one(SHOW_MATCH, partida=partida)
-    if row is None:
+    found = tx.one(SQL.show_match, into=WholeMatch, partida=partida)
+    if found is None:
         raise NotFound(say("there is no match {partida}", partida=partida))
-    events = tx.all(MATCH_EVENTS, partida=partida)
-    statistics = tx.all(MATCH_STATISTICS, partida=partida)
-    values = [*_line(row[:-1]), json_of(row[-1])]
-    values.append([dict(zip(EVENT, each, strict=True)) for each in events])
-    values.append({name: {Side.HOME: home, Side.AWAY: away} for name, home, away in statistics})
-    return WholeMatch(*values)
+    events = tx.all(SQL.match_events, partida=partida)
+    statistics = tx.all(SQL.match_statistics, partida=partida)
+    return dataclasses.replace(
+        found,
+        events=[dict(zip(EVENT, each, strict=True)) for each in events],
+        statistics={
+            name: {Side.HOME: home, Side.AWAY: away} for name, home, away in statistics
+        },
+    )

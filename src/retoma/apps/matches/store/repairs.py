@@ -9,25 +9,15 @@ from retoma.apps.matches.model import REFRESH
 from retoma.apps.matches.schemas import MatchPage
 from retoma.apps.matches.store import games, runs, tasks
 from retoma.apps.matches.store.games import Refresh
-from retoma.apps.matches.store.rows import Round, verb
+from retoma.apps.matches.store.rows import SQL, Round
 from retoma.apps.matches.store.tasks import ScrapeTask, Stored, Task
 from retoma.codec import encode
-from retoma.db import Transaction as Reading
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.rules.reasons import check_reason
 from retoma.engine.rules.states import State
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-CONFIRM_SIZE = verb("confirm_size")
-DROP_MATCH = verb("drop_match")
-LAST_RUN = verb("last_run")
-LOCK_RUN = verb("lock_run")
-REOPEN_RUN = verb("reopen_run")
-RESIZE_RUN = verb("resize_run")
-RESTORE_MATCH = verb("restore_match")
-UNLINK_TASKS = verb("unlink_tasks")
 
 MOST_TASKS: Final = 1_000  # of one scrape: more than a round has matches
 
@@ -77,12 +67,12 @@ def delete(tx: Transaction, partida: int, revision: int, why: str, *, actor: str
     said = check_reason(why)
     before = games.remove(tx, partida, revision)
     error = encode({"code": "DELETED", "message": said, "by": actor})
-    touched = sorted({run for (run,) in tx.all(UNLINK_TASKS, partida=partida, error=error)})
+    touched = sorted({*tx.all(SQL.unlink_tasks, into=int, partida=partida, error=error)})
     for run in touched:
-        tx.run(REOPEN_RUN, run=run)
+        tx.run(SQL.reopen_run, run=run)
     told = {"why": said, "scrapes": touched, "before": games.plain(before)}
     tx.tell("matches.deleted", f"match {partida}", told, actor=actor)
-    return [int(run) for run in touched]
+    return touched
 
 
 def refresh(tx: Transaction, partida: int, why: str, *, actor: str) -> int:
@@ -111,7 +101,9 @@ def drop(tx: Transaction, task: int, why: str, *, actor: str) -> ScrapeTask:
         )
     _hold(tx, wanted.of)
     which = {**wanted.of.parameters(), "match_key": wanted.key}
-    if tx.one(DROP_MATCH, **which, why=said, actor=actor) is not None:  # else dropped before
+    if (
+        tx.one(SQL.drop_match, **which, why=said, actor=actor) is not None
+    ):  # else dropped before
         _leave(tx, wanted, said, actor)
         _resize(tx, wanted.of, said, actor)
         tx.tell("matches.dropped", f"task {task}", {**which, "why": said}, actor=actor)
@@ -122,7 +114,7 @@ def restore(tx: Transaction, task: int, *, actor: str) -> ScrapeTask:
     """A match that was dropped is one of its round after all, and is looked for again."""
     wanted = tasks.task_of(tx, task)
     which = {**wanted.of.parameters(), "match_key": wanted.key}
-    if tx.one(RESTORE_MATCH, **which) is None:
+    if tx.one(SQL.restore_match, **which) is None:
         raise IllegalMove(say("the match of task {task} was not dropped", task=task))
     _resize(tx, wanted.of, "restaurada", actor)
     runs.retry_missing(tx, wanted.of, actor=actor)
@@ -134,7 +126,7 @@ def confirm(tx: Transaction, of: Round, matches: int, why: str, *, actor: str) -
     """How many matches a round has, whatever its league says; never fewer than were found and not dropped."""
     said = check_reason(why)
     _hold(tx, of)
-    tx.run(CONFIRM_SIZE, **of.parameters(), matches=matches, why=said, actor=actor)
+    tx.run(SQL.confirm_size, **of.parameters(), matches=matches, why=said, actor=actor)
     _resize(tx, of, said, actor)
     told = {**of.parameters(), "matches": matches, "why": said}
     tx.tell("matches.confirmed", f"round {of}", told, actor=actor)
@@ -160,7 +152,7 @@ def hurry(tx: Transaction, task: int, *, actor: str) -> ScrapeTask:
 
 def hurry_round(tx: Transaction, run: int, *, actor: str) -> list[int]:
     """All of a scrape that waits for a time, its discovery too: their jobs."""
-    tx.run(LOCK_RUN, run=run)
+    tx.run(SQL.lock_run, run=run)
     told = runs.job_seen(tx, run)
     waiting = [
         each.job
@@ -177,36 +169,27 @@ def hurry_round(tx: Transaction, run: int, *, actor: str) -> list[int]:
 
 def _look_now(tx: Transaction, job: int, actor: str) -> None:
     """Its waiting ends, and a new generation of it begins at once: both are in its history."""
-
-    def move(inner: Reading) -> None:
-        engine.skip_job(inner, job, "olhada agora", actor=actor)
-        engine.again(inner, job, actor=actor)
-
-    tx.inside(move)
+    engine.skip_job(tx, job, "olhada agora", actor=actor)
+    engine.again(tx, job, actor=actor)
 
 
 def _leave(tx: Transaction, task: Task, why: str, actor: str) -> None:
     """Nobody looks for the match of a task any more."""
-
-    def move(inner: Reading) -> None:
-        state = engine.get_job(inner, task.job).state
-        if state is State.RUNNING:
-            raise IllegalMove(
-                say("task {task} is being read now: drop it when that has ended", task=task.id)
-            )
-        if state in (State.WAITING, State.PARKED, State.DEAD):
-            engine.skip_job(inner, task.job, why, actor=actor)
-
-    tx.inside(move)
+    state = engine.get_job(tx, task.job).state
+    if state is State.RUNNING:
+        raise IllegalMove(
+            say("task {task} is being read now: drop it when that has ended", task=task.id)
+        )
+    if state in (State.WAITING, State.PARKED, State.DEAD):
+        engine.skip_job(tx, task.job, why, actor=actor)
 
 
 def _hold(tx: Transaction, of: Round) -> int | None:
     """The current scrape of a round: whoever else changes it waits, and comes to its jobs after us."""
-    row = tx.one(LAST_RUN, **of.parameters())
-    if row is None:
-        return None
-    tx.run(LOCK_RUN, run=row[0])
-    return int(row[0])
+    run = runs.current_run(tx, of)
+    if run is not None:
+        tx.run(SQL.lock_run, run=run)
+    return run
 
 
 def _resize(tx: Transaction, of: Round, why: str, actor: str) -> None:
@@ -214,10 +197,10 @@ def _resize(tx: Transaction, of: Round, why: str, actor: str) -> None:
     run = _hold(tx, of)
     if run is None:
         return
-    tx.run(RESIZE_RUN, run=run, size=runs.size_of(tx, of) or 0)
+    tx.run(SQL.resize_run, run=run, size=runs.size_of(tx, of) or 0)
     told = runs.job_seen(tx, run)
     short = told.discovery_state == State.DEAD and told.error_code == "ROUND_SHORT"
     job = told.discovery
     if short and job is not None and not told.unlisted:
-        tx.inside(lambda inner: engine.skip_job(inner, job, why, actor=actor))
+        engine.skip_job(tx, job, why, actor=actor)
     runs.complete(tx, {run}, [])

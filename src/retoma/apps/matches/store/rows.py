@@ -1,11 +1,9 @@
 """How rows of this application are asked for and read, and the round that most are about."""
 
-import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-from retoma.db import Statement, statement
+from retoma.db.statements import Statements
 from retoma.words import Said, say
 
 
@@ -29,19 +27,4 @@ class Round:
         return f"{self.league} {self.season} rodada {self.round}"
 
 
-def verb(name: str) -> Statement:
-    return statement("retoma.apps.matches.sql", name)
-
-
-def json_of(value: Any) -> Any:
-    """A json column, as either database gives it."""
-    return json.loads(value) if isinstance(value, str) else value
-
-
-def time_of(at: Any) -> datetime | None:
-    """A time, as either database gives it: SQLite's tables as a number, its views as text."""
-    if at is None or isinstance(at, datetime):
-        return at
-    if isinstance(at, int):
-        return datetime.fromtimestamp(at / 1e6, UTC)
-    return datetime.fromisoformat(at).replace(tzinfo=UTC)
+SQL: Final = Statements("retoma.apps.matches.sql")

@@ -6,10 +6,11 @@ looks for later only adds to it.
 
 import json
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from retoma import db
 from retoma.apps.matches.model import (
     COMPLETE,
     DISCOVERY,
@@ -21,37 +22,13 @@ from retoma.apps.matches.model import (
 from retoma.apps.matches.schemas import MatchRef
 from retoma.apps.matches.sites import sites
 from retoma.apps.matches.store import games
-from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
-from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
-from retoma.db.database import microseconds
+from retoma.apps.matches.store.rows import SQL, Round
+from retoma.db import Call, Json, Row
+from retoma.db.rows import microseconds
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import NotFound
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say, stored
-
-ADD_KNOWN_TASKS = verb("add_known_tasks")
-ADD_RUN = verb("add_run")
-ADD_TASKS = verb("add_tasks")
-COMPLETE_RUNS = verb("complete_runs")
-CONFIRMED_SIZE = verb("confirmed_size")
-DROPPED_KEYS = verb("dropped_keys")
-END_RUN = verb("end_run")
-EXPECT_TASKS = verb("expect_tasks")
-FIND_FAILED = verb("find_failed")
-FIND_MISSING = verb("find_missing")
-GET_RUN = verb("get_run")
-HOLD_RUN = verb("hold_run")
-KNOWN_PAIRS = verb("known_pairs")
-LAST_RUN = verb("last_run")
-LIST_RUNS = verb("list_runs")
-LOCK_RUN = verb("lock_run")
-LOCK_RUNS = verb("lock_runs")
-NAME_DISCOVERY = verb("name_discovery")
-NAME_TASKS = verb("name_tasks")
-NOTE_RUN = verb("note_run")
-REFUSED_FIELDS = verb("refused_fields")
-SHOW_JOB = verb("show_job")
 
 # What an alert of pages that were refused is called, by their code.
 ALERTS: Final = {
@@ -126,7 +103,7 @@ class Scrape:
     complete: bool
     discovery_state: str
     error_code: str | None  # of its discovery
-    error: Any
+    error: Json
     snapshot: str | None
     batch: int | None
     discovery: int | None
@@ -167,12 +144,14 @@ def start(
         run, is_open = found
         if is_open:
             return run, False
-        tx.run(END_RUN, run=run)
-    made = tx.one(ADD_RUN, **of.parameters(), actor=actor, correlation=correlation)
+        tx.run(SQL.end_run, run=run)
+    made = tx.one(
+        SQL.add_run, into=int, **of.parameters(), actor=actor, correlation=correlation
+    )
     if made is None:  # somebody was quicker by a moment
-        [(run, _)] = tx.all(LAST_RUN, **of.parameters())
-        return int(run), False
-    run = int(made[0])
+        [run] = tx.all(SQL.last_run, into=int, **of.parameters())
+        return run, False
+    run = made
     _look(tx, Look(run), actor, correlation)
     tx.tell("matches.started", f"scrape {run}", of.parameters(), actor=actor)
     return run, True
@@ -183,9 +162,9 @@ def _held(tx: Transaction, of: Round) -> tuple[int, bool] | None:
 
     Until the end of this transaction nobody else ends it, or tries anything of it again.
     """
-    while (found := tx.one(LAST_RUN, **of.parameters())) is not None:
-        if tx.one(HOLD_RUN, run=found[0]) is not None:
-            [(run, is_open)] = tx.all(LAST_RUN, **of.parameters())
+    while (found := current_run(tx, of)) is not None:
+        if tx.one(SQL.hold_run, run=found) is not None:
+            [(run, is_open)] = tx.all(SQL.last_run, **of.parameters())
             return int(run), bool(is_open)
     return None
 
@@ -198,14 +177,14 @@ def _look(tx: Transaction, look: Look, actor: str, correlation: str | None) -> N
         actor=actor,
         correlation=correlation,
     )
-    tx.run(NAME_DISCOVERY, run=look.run, job=job.id, looks=look.look)
+    tx.run(SQL.name_discovery, run=look.run, job=job.id, looks=look.look)
 
 
 def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
     """All its tasks and how many there are, together (H-40); those that it had stay. How many are new.
 
     SchemaInvalid where a team would play twice: nothing of the page is taken then."""
-    tx.run(LOCK_RUN, run=run)
+    tx.run(SQL.lock_run, run=run)
     wanted = run_of(tx, run)
     _check_pairs(tx, wanted, found)
     rows = [
@@ -219,9 +198,9 @@ def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
         }
         for each in found
     ]
-    listed = tx.all(ADD_TASKS, run=run, rows=json.dumps(rows))
+    listed = tx.all(SQL.add_tasks, run=run, rows=json.dumps(rows))
     new = sorted((task, key) for task, key, job in listed if job is None)
-    new += sorted(tx.all(ADD_KNOWN_TASKS, run=run))
+    new += sorted(tx.all(SQL.add_known_tasks, run=run))
     batch = None
     if new:
         of = wanted.of
@@ -230,18 +209,18 @@ def discovered(tx: Transaction, run: int, found: Sequence[MatchRef]) -> int:
         )
         asks = [Ask(int(task), run, key) for task, key in new]
         batch = tx.submit_many(MATCH, asks, name=str(of), correlation=wanted.correlation).id
-        tx.run(NAME_TASKS, batch=batch)
-    tx.run(EXPECT_TASKS, run=run, batch=batch, size=size_of(tx, wanted.of) or 0)
+        tx.run(SQL.name_tasks, batch=batch)
+    tx.run(SQL.expect_tasks, run=run, batch=batch, size=size_of(tx, wanted.of) or 0)
     complete(tx, {run}, [])
     return len(new)
 
 
 def _check_pairs(tx: Transaction, run: Run, found: Sequence[MatchRef]) -> None:
     """A team plays once in a round, also in what other pages have said of it before."""
-    dropped = {key for (key,) in tx.all(DROPPED_KEYS, **run.of.parameters())}
+    dropped = {*tx.all(SQL.dropped_keys, into=str, **run.of.parameters())}
     playing = {
         team: key
-        for key, home, away in tx.all(KNOWN_PAIRS, run=run.id)
+        for key, home, away in tx.all(SQL.known_pairs, run=run.id)
         for team in (home, away)
     }
     flaws = [
@@ -255,20 +234,20 @@ def _check_pairs(tx: Transaction, run: Run, found: Sequence[MatchRef]) -> None:
         raise SchemaInvalid(problems=flaws)
 
 
-def size_of(tx: Reading | Transaction, of: Round) -> int | None:
+def size_of(tx: db.Transaction, of: Round) -> int | None:
     """How many matches the round has, whatever its page says: by a person, else by its league."""
-    row = tx.one(CONFIRMED_SIZE, **of.parameters())
-    if row is not None:
-        return int(row[0])
+    confirmed = tx.one(SQL.confirmed_size, into=int, **of.parameters())
+    if confirmed is not None:
+        return confirmed
     known = sites().get(of.league)
     return None if known is None else known.league.matches
 
 
-def shortfall(tx: Reading, run: int, found: Sequence[MatchRef]) -> Problem | None:
+def shortfall(tx: db.Transaction, run: int, found: Sequence[MatchRef]) -> Problem | None:
     """What is wrong where the round has more matches than this page and those before it have named."""
     wanted = run_of(tx, run)
-    dropped = {key for (key,) in tx.all(DROPPED_KEYS, **wanted.of.parameters())}
-    known = {key for key, _, _ in tx.all(KNOWN_PAIRS, run=run)}
+    dropped = {*tx.all(SQL.dropped_keys, into=str, **wanted.of.parameters())}
+    known = {*tx.all(SQL.known_pairs, into=str, run=run)}
     listed = len(known | {each.key for each in found} - dropped)
     size = size_of(tx, wanted.of)
     if size is None or listed >= size:
@@ -280,14 +259,14 @@ def note(
     tx: Transaction, run: int, not_yet: str | None, error: str | None, snapshot: str | None
 ) -> None:
     """What the last look came to."""
-    tx.run(NOTE_RUN, run=run, not_yet=not_yet, error=error, snapshot=snapshot)
+    tx.run(SQL.note_run, run=run, not_yet=not_yet, error=error, snapshot=snapshot)
 
 
 def complete(tx: Transaction, runs: Set[int], first: Sequence[Call]) -> list[list[Row]]:
     """After these, all at once, what they answer: whoever stores the last match of a run says so to all (R3)."""
     which = {"runs": json.dumps(sorted(runs))}
-    calls = [*first, Call(LOCK_RUNS, which), Call(COMPLETE_RUNS, which)]
-    *answers, _, completed = tx.inside(lambda inner: inner.together(calls))
+    calls = [*first, Call(SQL.lock_runs, which), Call(SQL.complete_runs, which)]
+    *answers, _, completed = tx.together(calls)
     for run, league, season, round_, matches, time in completed:
         told = Complete(run, league, season, round_, matches, time)
         key = f"{run}.{matches}" if time == 1 else f"{run}.{matches}.{time}"
@@ -309,20 +288,16 @@ def retry_failed(
 ) -> list[int]:
     """The next generation of what is dead, of current runs alone; asked twice it is one (H-46)."""
     which = {"run": run, "league": league, "season": season, "round": round_}
-    runs = {int(run) for run, _ in tx.all(FIND_FAILED, **which, n=MOST_AGAIN)}
-    held = {each for each in sorted(runs) if tx.one(HOLD_RUN, run=each) is not None}
-    rows = tx.all(FIND_FAILED, **which, n=MOST_AGAIN)
+    runs = {int(run) for run, _ in tx.all(SQL.find_failed, **which, n=MOST_AGAIN)}
+    held = {each for each in sorted(runs) if tx.one(SQL.hold_run, run=each) is not None}
+    rows = tx.all(SQL.find_failed, **which, n=MOST_AGAIN)
     return _again(tx, [int(job) for run, job in rows if int(run) in held], actor)
 
 
 def _again(tx: Transaction, jobs: Sequence[int], actor: str) -> list[int]:
     """Those of them that have ended; whoever was moved meanwhile is left as it is."""
-
-    def order(inner: Reading) -> engine.Ordered:
-        command = engine.Command(verb=engine.Verb.RETRY, actor=actor, since=engine.now(inner))
-        return engine.order_jobs(inner, command, jobs, 0)
-
-    left = {each.job for each in tx.inside(order).left}
+    command = engine.Command(verb=engine.Verb.RETRY, actor=actor, since=engine.now(tx))
+    left = {each.job for each in engine.order_jobs(tx, command, jobs, 0).left}
     return sorted(set(jobs) - left)
 
 
@@ -333,7 +308,7 @@ def retry_missing(tx: Transaction, of: Round, *, actor: str) -> Tried:
         run, new = start(tx, of, actor=actor)
         return Tried(run, new)
     run, _ = found
-    rows = tx.all(FIND_MISSING, run=run)
+    rows = tx.all(SQL.find_missing, run=run)
     closed = [int(job) for _, status, job in rows if TaskStatus(status) in CLOSED]
     again = tuple(_again(tx, closed, actor))
     missing = tuple(key for key, _, _ in rows)
@@ -352,57 +327,41 @@ def _looked_again(tx: Transaction, run: int, actor: str) -> bool:
 # — seen —
 
 
-def run_of(tx: Reading | Transaction, run: int) -> Run:
-    row = tx.one(GET_RUN, run=run)
-    if row is None:
+def run_of(tx: db.Transaction, run: int) -> Run:
+    found = tx.one(SQL.get_run, into=Run, run=run)
+    if found is None:
         raise _unknown(run)
-    id_, league, season, round_, *rest = row
-    return Run(id_, Round(league, season, round_), *rest)
+    return found
 
 
-def job_seen(tx: Reading | Transaction, run: int) -> Scrape:
+def job_seen(tx: db.Transaction, run: int) -> Scrape:
     """One run, by the document's names."""
-    row = tx.one(SHOW_JOB, run=run)
-    if row is None:
+    found = tx.one(SQL.show_job, into=Scrape, run=run)
+    if found is None:
         raise _unknown(run)
-    return seen_of(row)
+    return found
 
 
-def seen_of(row: Row) -> Scrape:
-    """A row of the document's table."""
-    raw = Scrape(*row)
-    return replace(
-        raw,
-        status=TaskStatus(raw.status),
-        complete=bool(raw.complete),
-        error=json_of(raw.error),
-        created_at=time_of(raw.created_at),
-        completed_at=time_of(raw.completed_at),
-        ended_at=time_of(raw.ended_at),
-    )
-
-
-def round_seen(tx: Reading, of: Round) -> Scrape:
+def round_seen(tx: db.Transaction, of: Round) -> Scrape:
     """The current run of a round: whoever waits for it asks whether it is complete."""
-    row = tx.one(LAST_RUN, **of.parameters())
-    if row is None:
+    run = current_run(tx, of)
+    if run is None:
         raise NotFound(say("{round} has not been scraped yet", round=of.said))
-    return job_seen(tx, int(row[0]))
+    return job_seen(tx, run)
 
 
-def current_run(tx: Reading, of: Round) -> int | None:
+def current_run(tx: db.Transaction, of: Round) -> int | None:
     """None: nobody has scraped the round."""
-    row = tx.one(LAST_RUN, **of.parameters())
-    return None if row is None else int(row[0])
+    return tx.one(SQL.last_run, into=int, **of.parameters())
 
 
-def missing(tx: Reading, run: int) -> list[str]:
+def missing(tx: db.Transaction, run: int) -> list[str]:
     """Matches of it that are not stored."""
-    return [key for key, _, _ in tx.all(FIND_MISSING, run=run)]
+    return tx.all(SQL.find_missing, into=str, run=run)
 
 
 def list_jobs(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     before: int | None,
     n: int,
@@ -411,10 +370,10 @@ def list_jobs(
     round_: int | None = None,
 ) -> list[Scrape]:
     how = {"before": before, "league": league, "season": season, "round": round_}
-    return [job_seen(tx, int(run)) for (run,) in tx.all(LIST_RUNS, **how, n=n)]
+    return [job_seen(tx, run) for run in tx.all(SQL.list_runs, into=int, **how, n=n)]
 
 
-def watch(tx: Reading) -> dict[str, dict[str, Any]]:
+def watch(tx: db.Transaction) -> dict[str, dict[str, Any]]:
     """What somebody should know of: pages that are refused, by site and field."""
     names = ALERTS
     return {
@@ -431,7 +390,7 @@ def watch(tx: Reading) -> dict[str, dict[str, Any]]:
             "pages": int(n),
             "first": int(first),
         }
-        for league, code, field, n, first in tx.all(REFUSED_FIELDS, n=MOST_FIELDS)
+        for league, code, field, n, first in tx.all(SQL.refused_fields, n=MOST_FIELDS)
     }
 
 

@@ -2,30 +2,19 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
+from retoma import db
 from retoma.apps.matches.model import TaskStatus, Wanted
 from retoma.apps.matches.schemas import MatchPage, MatchRef
 from retoma.apps.matches.store import games, runs
-from retoma.apps.matches.store.rows import Round, json_of, time_of, verb
-from retoma.db import Call, Row
-from retoma.db import Transaction as Reading
+from retoma.apps.matches.store.rows import SQL, Round
+from retoma.db import Call, Json
 from retoma.engine import store as engine
 from retoma.engine.rules.errors import IllegalMove, NotFound, Transient
 from retoma.engine.run.transaction import Transaction
 from retoma.words import say
-
-COUNT_DEAD = verb("count_dead")
-DATE_TASK = verb("date_task")
-DEAD_ROUNDS = verb("dead_rounds")
-DEAD_TASKS = verb("dead_tasks")
-END_TASKS = verb("end_tasks")
-GET_TASKS = verb("get_tasks")
-LIST_TASKS = verb("list_tasks")
-NOTE_TASK = verb("note_task")
-SHOW_TASK = verb("show_task")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +56,7 @@ class ScrapeTask:
     status: TaskStatus
     attempts: int
     error_code: str | None
-    error: Any
+    error: Json
     snapshot: str | None
     not_yet: str | None
     look_again_at: datetime | None
@@ -114,7 +103,7 @@ class DeadTask:
     url: str
     snapshot: str
     job: int
-    error: Any
+    error: Json
     kickoff: datetime | None = None
 
     @property
@@ -132,26 +121,20 @@ class DeadRound:
     of: Round
     snapshot: str
     job: int
-    error: Any
+    error: Json
 
 
-def task_of(tx: Reading | Transaction, task: int) -> Task:
+def task_of(tx: db.Transaction, task: int) -> Task:
     found = tasks_of(tx, [task])
     if task not in found:
         raise unknown(task)
     return found[task]
 
 
-def tasks_of(tx: Reading | Transaction, tasks: Sequence[int]) -> dict[int, Task]:
+def tasks_of(tx: db.Transaction, tasks: Sequence[int]) -> dict[int, Task]:
     """Those of them that there are."""
-    rows = tx.all(GET_TASKS, tasks=json.dumps([*tasks]))
-    return {task.id: task for task in map(_task, rows)}
-
-
-def _task(row: Row) -> Task:
-    id_, run, key, url, kickoff, job, league, season, round_, done, there = row
-    of = Round(league, season, round_)
-    return Task(id_, run, key, url, time_of(kickoff), job, of, done, there)
+    rows = tx.all(SQL.get_tasks, into=Task, tasks=json.dumps([*tasks]))
+    return {task.id: task for task in rows}
 
 
 # — stored —
@@ -185,7 +168,7 @@ def _ended(
         {"task": task.id, "partida": stored.partida, "already": int(stored.already)}
         for task, stored in ends
     ]
-    calls = [*first, Call(END_TASKS, {"rows": json.dumps(rows)})]
+    calls = [*first, Call(SQL.end_tasks, {"rows": json.dumps(rows)})]
     *_, ended = runs.complete(tx, {task.run for task, _ in ends}, calls)
     told = {task: Stored(partida, already=bool(already)) for task, partida, already in ended}
     return [told[task.id] for task, _ in ends]
@@ -193,21 +176,21 @@ def _ended(
 
 def date(tx: Transaction, task: int, kickoff: datetime | None) -> None:
     """Its day, as its own page says it now: it may have been put off since its round's page was read."""
-    tx.run(DATE_TASK, task=task, kickoff=kickoff)
+    tx.run(SQL.date_task, task=task, kickoff=kickoff)
 
 
 def note(
     tx: Transaction, task: int, not_yet: str | None, error: str | None, snapshot: str | None
 ) -> None:
     """What the last try came to."""
-    tx.run(NOTE_TASK, task=task, not_yet=not_yet, error=error, snapshot=snapshot)
+    tx.run(SQL.note_task, task=task, not_yet=not_yet, error=error, snapshot=snapshot)
 
 
 # — read again —
 
 
 def dead_tasks(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     after: int,
     n: int,
@@ -218,25 +201,11 @@ def dead_tasks(
 ) -> list[DeadTask]:
     """Those of current runs whose page was kept."""
     how = {"after": after, "code": code, "league": league, "run": run, "task": task, "n": n}
-    return [
-        DeadTask(
-            id_,
-            Round(in_, season, round_),
-            key,
-            url,
-            snapshot,
-            job,
-            json_of(error),
-            time_of(kickoff),
-        )
-        for id_, in_, key, url, snapshot, job, season, round_, error, kickoff in tx.all(
-            DEAD_TASKS, **how
-        )
-    ]
+    return tx.all(SQL.dead_tasks, into=DeadTask, **how)
 
 
 def dead_rounds(
-    tx: Reading,
+    tx: db.Transaction,
     *,
     after: int,
     n: int,
@@ -245,18 +214,20 @@ def dead_rounds(
     run: int | None = None,
 ) -> list[DeadRound]:
     how = {"after": after, "code": code, "league": league, "run": run, "n": n}
-    return [
-        DeadRound(run, Round(in_, season, round_), snapshot, job, json_of(error))
-        for run, in_, season, round_, snapshot, job, error in tx.all(DEAD_ROUNDS, **how)
-    ]
+    return tx.all(SQL.dead_rounds, into=DeadRound, **how)
 
 
 def count_dead(
-    tx: Reading, *, code: str | None, league: str | None, run: int | None, task: int | None
+    tx: db.Transaction,
+    *,
+    code: str | None,
+    league: str | None,
+    run: int | None,
+    task: int | None,
 ) -> int:
     """How many of both there are."""
-    [(n,)] = tx.all(COUNT_DEAD, code=code, league=league, run=run, task=task)
-    return int(n)
+    [n] = tx.all(SQL.count_dead, into=int, code=code, league=league, run=run, task=task)
+    return n
 
 
 def promote(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str) -> Stored:
@@ -268,7 +239,7 @@ def promote(tx: Transaction, task: int, page: MatchPage, why: str, *, actor: str
     _check_same(wanted, page)
     if wanted.done is not None:
         return Stored(wanted.done, already=True)
-    tx.inside(lambda inner: engine.skip_job(inner, wanted.job, why, actor=actor))
+    engine.skip_job(tx, wanted.job, why, actor=actor)
     [stored] = keep(tx, [Keeping(wanted, page, actor)])
     told = {"match": wanted.key, "why": why, "partida": stored.partida}
     tx.tell("matches.promoted", f"task {task}", told, actor=actor)
@@ -279,7 +250,7 @@ def promote_round(
     tx: Transaction, dead: DeadRound, found: list[MatchRef], why: str, *, actor: str
 ) -> int:
     """A round's page is read after all; its matches are looked for from now on."""
-    tx.inside(lambda inner: engine.skip_job(inner, dead.job, why, actor=actor))
+    engine.skip_job(tx, dead.job, why, actor=actor)
     new = runs.discovered(tx, dead.run, found)
     tx.tell("matches.promoted", f"scrape {dead.run}", {"why": why, "new": new}, actor=actor)
     return new
@@ -303,33 +274,19 @@ def _check_same(task: Task, page: MatchPage) -> None:
 # — seen —
 
 
-def task_seen(tx: Reading | Transaction, task: int) -> ScrapeTask:
+def task_seen(tx: db.Transaction, task: int) -> ScrapeTask:
     """One task, by the document's names."""
-    row = tx.one(SHOW_TASK, task=task)
-    if row is None:
+    found = tx.one(SQL.show_task, into=ScrapeTask, task=task)
+    if found is None:
         raise unknown(task)
-    return seen_of(row)
+    return found
 
 
 def list_tasks(
-    tx: Reading | Transaction, run: int, *, after: int, n: int, status: TaskStatus | None = None
+    tx: db.Transaction, run: int, *, after: int, n: int, status: TaskStatus | None = None
 ) -> list[ScrapeTask]:
     told = None if status is None else str(status)
-    rows = tx.all(LIST_TASKS, run=run, after=after, status=told, n=n)
-    return [seen_of(row) for row in rows]
-
-
-def seen_of(row: Row) -> ScrapeTask:
-    """A row of the document's table."""
-    raw = ScrapeTask(*row)
-    return replace(
-        raw,
-        kickoff=time_of(raw.kickoff),
-        status=TaskStatus(raw.status),
-        error=json_of(raw.error),
-        look_again_at=time_of(raw.look_again_at),
-        created_at=time_of(raw.created_at),
-    )
+    return tx.all(SQL.list_tasks, into=ScrapeTask, run=run, after=after, status=told, n=n)
 
 
 def unknown(task: int) -> NotFound:

@@ -17,8 +17,9 @@ from pydantic import (
 from retoma.apps.quotes import store
 from retoma.apps.quotes.model import ProcessingCheckpoint, QuoteKind, QuoteStatus
 from retoma.apps.quotes.service.tables import LONGEST, MOST
+from retoma.services.money import BudgetShown, budget_shown
 from retoma.web import router
-from retoma.web.money import BudgetShown, CostsShown, budget_shown, costs_shown
+from retoma.web.money import CostsShown, costs_shown
 from retoma.web.wire import LARGEST, Body, Name, Shown
 from retoma.words import say
 

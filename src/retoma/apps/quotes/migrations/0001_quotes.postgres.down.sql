@@ -9,6 +9,8 @@ CREATE TABLE quote_requests_kept AS SELECT * FROM quote_requests;
 
 DROP VIEW quote_requests;
 
+DROP INDEX quotes_ended;
+
 DROP FUNCTION quotes_refuse_write();
 
 DROP TABLE quotes;

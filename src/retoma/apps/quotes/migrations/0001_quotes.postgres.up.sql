@@ -17,6 +17,15 @@ CREATE INDEX quotes_lote ON quotes (lote, id) WHERE lote IS NOT NULL;
 
 CREATE UNIQUE INDEX quotes_code ON quotes (lote, code) WHERE code IS NOT NULL;
 
+-- What moved code saves by its face, and what was paid for before a quote came to us, show in the document's table.
+-- Each row of another table is taken over once.
+CREATE UNIQUE INDEX quotes_adopted ON quotes ((was ->> 'adopted_from'), (was ->> 'adopted_id'))
+WHERE was IS NOT NULL;
+
+-- Quotes that were taken over as history have no job whose state an index knows.
+CREATE INDEX quotes_history ON quotes ((was ->> 'status'), id) WHERE was IS NOT NULL;
+
+-- `started_at` is when the quote was claimed first, not when its last attempt was: from there to the end it took.
 CREATE VIEW quote_requests AS
 SELECT q.id, q.lote AS batch_request_id, q.code AS codigo, q.kind AS tipo, q.description AS descricao,
        CASE WHEN j.id IS NULL THEN coalesce(q.was ->> 'status', 'PENDING')
@@ -31,25 +40,38 @@ SELECT q.id, q.lote AS batch_request_id, q.code AS codigo, q.kind AS tipo, q.des
        CASE WHEN j.id IS NULL THEN CAST(q.was ->> 'last_heartbeat' AS timestamptz)
             ELSE coalesce(r.beat_at, j.progress_at) END AS last_heartbeat,
        CASE WHEN j.id IS NULL THEN q.was ->> 'worker_id' ELSE r.name END AS worker_id,
-       CASE WHEN j.id IS NULL THEN q.was -> 'resume_data' ELSE (
+       coalesce((
            SELECT json_build_object('tested_products', json_agg(s.value ORDER BY s.saved_at, s.key))
            FROM steps s WHERE s.job = j.id AND s.name = 'PRICE_EXTRACTION_PROGRESS'
-             AND s.state = 'saved' HAVING count(*) > 0) END AS resume_data,
+             AND s.state = 'saved' AND s.key NOT LIKE 'face/%' HAVING count(*) > 0), (
+           SELECT s.value -> 'resume_data' FROM steps s
+           WHERE s.job = j.id AND s.key LIKE 'face/%' AND s.key NOT LIKE 'face/%/%'
+           ORDER BY s.key DESC LIMIT 1), q.was -> 'resume_data') AS resume_data,
        CASE WHEN j.id IS NULL THEN CAST(q.was ->> 'started_at' AS timestamptz)
-            ELSE j.started_at END AS started_at,
+            ELSE coalesce((
+                SELECT e.at FROM events e WHERE e.job = j.id AND e.type = 'claimed'
+                ORDER BY e.seq LIMIT 1), j.started_at) END AS started_at,
        CASE WHEN j.id IS NULL THEN CAST(q.was ->> 'completed_at' AS timestamptz)
             ELSE j.ended_at END AS completed_at,
-       CASE WHEN j.id IS NULL THEN coalesce(CAST(q.was ->> 'attempt_number' AS integer), 0)
-            ELSE j.failures END AS attempt_number,
-       CASE WHEN j.id IS NULL THEN q.was -> 'claude_payload_json' ELSE (
+       coalesce(CAST(q.was ->> 'attempt_number' AS integer), 0)
+           + CAST((SELECT count(*) FROM events e WHERE e.job = j.id AND e.epoch IS NOT NULL
+                AND e.type IN ('failed', 'lost', 'done', 'buried', 'parked', 'canceled')) AS integer)
+           + CASE WHEN j.state = 'running' THEN 1 ELSE 0 END AS attempt_number,
+       coalesce((
            SELECT s.value FROM steps s WHERE s.job = j.id AND s.name = 'AI_ANALYSIS_START'
-             AND s.state = 'saved' ORDER BY s.version DESC LIMIT 1) END AS claude_payload_json,
-       CASE WHEN j.id IS NULL THEN q.was -> 'google_shopping_response_json' ELSE (
+             AND s.key = '' AND s.state = 'saved' ORDER BY s.version DESC LIMIT 1), (
+           SELECT s.value FROM steps s WHERE s.job = j.id
+             AND s.key LIKE 'face/%/claude_payload_json' ORDER BY s.key DESC LIMIT 1),
+           q.was -> 'claude_payload_json') AS claude_payload_json,
+       coalesce((
            SELECT s.value FROM steps s WHERE s.job = j.id AND s.name = 'SHOPPING_SEARCH_START'
-             AND s.state = 'saved' ORDER BY s.version DESC LIMIT 1) END
-           AS google_shopping_response_json,
+             AND s.key = '' AND s.state = 'saved' ORDER BY s.version DESC LIMIT 1), (
+           SELECT s.value FROM steps s WHERE s.job = j.id
+             AND s.key LIKE 'face/%/google_shopping_response_json' ORDER BY s.key DESC LIMIT 1),
+           q.was -> 'google_shopping_response_json') AS google_shopping_response_json,
        CASE WHEN j.id IS NULL THEN q.was -> 'result' ELSE j.result END AS result,
-       CASE WHEN j.state = 'dead' THEN j.code END AS error_code,
+       CASE WHEN j.id IS NULL THEN q.was ->> 'error_code' WHEN j.state = 'dead' THEN j.code END
+           AS error_code,
        q.created_by, q.created_at
 FROM quotes q LEFT JOIN jobs j ON j.id = q.job LEFT JOIN runners r ON r.boot = j.runner;
 
@@ -68,3 +90,7 @@ VALUES ('quotes.anthropic', 50, 50, 50, (SELECT clock())),
 
 INSERT INTO breakers (name, threshold, rest)
 VALUES ('quotes.anthropic', 5, 30), ('quotes.serpapi', 5, 30), ('quotes.fipe', 5, 30);
+
+-- How long quotes took that ended within a day is asked often: by when they ended, not through all of history.
+-- The kind is in it, or SQLite takes the index of all that is done.
+CREATE INDEX quotes_ended ON jobs (kind, ended_at) WHERE kind = 'quotes.quote' AND state = 'done';

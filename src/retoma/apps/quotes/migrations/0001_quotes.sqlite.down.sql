@@ -9,4 +9,6 @@ CREATE TABLE quote_requests_kept AS SELECT * FROM quote_requests;
 
 DROP VIEW quote_requests;
 
+DROP INDEX quotes_ended;
+
 DROP TABLE quotes;

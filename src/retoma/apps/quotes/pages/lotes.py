@@ -1,7 +1,7 @@
 """Lotes and one of them: how far it is, what it costs, what went wrong in it, and how it goes on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Path, Query, Request
@@ -18,15 +18,14 @@ from retoma.apps.quotes.pages.presenters import (
 from retoma.apps.quotes.service import lotes, quotes
 from retoma.apps.quotes.service.quotes import QuoteLine
 from retoma.library import Retoma
+from retoma.services.bulk import BatchAction
 from retoma.web.cursor import Cursor
 from retoma.web.house import AVisit
-from retoma.web.orders import BatchAction
 from retoma.web.pages.asked import Blank, CursorOf
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Looker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Looker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import Form, did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import Form, did, form_of, page_router, serve_screen
 from retoma.web.problems import Refusal
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.visit import Visit
@@ -52,16 +51,10 @@ StatusOf = Annotated[QuoteStatus | None, Blank, Query()]
 
 
 @dataclass(frozen=True, slots=True)
-class LotesScreen:
+class LotesScreen(Screen):
     """The newest lotes, or older ones."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     cursor: str | None = None
-
-    @property
-    def key(self) -> "LotesScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -95,35 +88,19 @@ def lotes_screen(who: ALooker, cursor: CursorOf = None) -> LotesScreen:
     return LotesScreen(who.pages, who.view, cursor)
 
 
-AList = Annotated[LotesScreen, Depends(lotes_screen)]
-
-
-@routes.get("/quotes/lotes")
-async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
-    return await who.page(screen, "quotes/lotes.html")
-
-
-@routes.get("/live/quotes/lotes")
-async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/quotes/lotes", lotes_screen, "quotes/lotes.html")
 
 
 # — one —
 
 
 @dataclass(frozen=True, slots=True)
-class LoteScreen:
+class LoteScreen(Screen):
     """One lote, and a page of its quotes."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     lote: int
     status: QuoteStatus | None = None
     cursor: str | None = None
-
-    @property
-    def key(self) -> "LoteScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -208,9 +185,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     )
 
 
-@routes.get("/live/quotes/lotes/{lote}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/quotes/lotes/{lote}", lote_screen)
 
 
 @routes.post("/quotes/lotes/{lote}/{verb}")

@@ -1,11 +1,11 @@
 """Quotes and one of them: its way by the checkpoints, what was found where, and what it ends with."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path
 from starlette.responses import Response
 
 from retoma.apps.quotes.model import QuoteStatus, meanings_in
@@ -31,10 +31,9 @@ from retoma.engine.rules.states import State
 from retoma.web.pages.asked import CursorOf
 from retoma.web.pages.job import BAD, PICTURES
 from retoma.web.pages.jobs import query_of
-from retoma.web.pages.kit import ALooker, Pages, drawn, pager
+from retoma.web.pages.kit import ALooker, Screen, drawn, pager
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import did, page_router, serve_screen
 from retoma.web.sign_in import Operator, Viewer
 from retoma.web.wire import LARGEST
 from retoma.words import say
@@ -50,17 +49,11 @@ OPEN: Final = (QuoteStatus.PENDING, QuoteStatus.PROCESSING)
 
 
 @dataclass(frozen=True, slots=True)
-class QuotesScreen:
+class QuotesScreen(Screen):
     """The newest quotes, of any lote and of none."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     status: QuoteStatus | None = None
     cursor: str | None = None
-
-    @property
-    def key(self) -> "QuotesScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -113,26 +106,18 @@ async def show_all(_: Viewer, who: ALooker, screen: AList) -> Response:
     )
 
 
-@routes.get("/live/quotes")
-async def live_all(_: Viewer, who: ALooker, request: Request, screen: AList) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/quotes", quotes_screen)
 
 
 # — one —
 
 
 @dataclass(frozen=True, slots=True)
-class QuoteScreen:
+class QuoteScreen(Screen):
     """One quote."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     quote: int
     job: int | None  # None: it was taken over as history, and moves no more
-
-    @property
-    def key(self) -> "QuoteScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -150,7 +135,7 @@ class QuoteScreen:
             "spent": format_spent(self.view, quote.cost or ()),
             "costs": quote.cost or (),
             "seen": seen,
-            "names": {each.boot: each.name for each in await retoma.runners()},
+            "names": {each.boot: each.name for each in await retoma.runners.list()},
             "failure": _failure(quote, seen),
             "recoverable": seen is not None and await recovery.is_recoverable(retoma, seen.job),
             "open": quote.status in OPEN and not (seen and seen.job.cancel_at),
@@ -179,7 +164,7 @@ class QuoteScreen:
         if self.job is None:
             return None, ()
         retoma = self.pages.house.retoma
-        return await retoma.see(self.job, limit=MOST), await retoma.evidence(self.job)
+        return await retoma.see(self.job, limit=MOST), await retoma.evidence.list(self.job)
 
 
 def _failure(quote: Quote, seen: JobSeen | None) -> tuple[str, str] | None:
@@ -238,9 +223,7 @@ async def show(_: Viewer, who: ALooker, screen: AScreen) -> Response:
     return await who.page(screen, "quotes/quote.html", number=screen.quote)
 
 
-@routes.get("/live/quotes/{quote}")
-async def live(_: Viewer, who: ALooker, request: Request, screen: AScreen) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/quotes/{quote}", quote_screen)
 
 
 @routes.post("/quotes/{quote}/recover")

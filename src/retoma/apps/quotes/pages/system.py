@@ -1,7 +1,7 @@
 """What the document watches: quotes that are stuck, and the stats with their funnel of checkpoints."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -12,10 +12,9 @@ from retoma.apps.quotes.pages.presenters import CONCERN, present_lote
 from retoma.apps.quotes.service import lotes, recovery
 from retoma.engine.rules.errors import BadInput
 from retoma.web.pages.asked import BatchOf
-from retoma.web.pages.kit import ALooker, Pages, drawn
+from retoma.web.pages.kit import ALooker, Screen, drawn
 from retoma.web.pages.live import Concern, Region
-from retoma.web.pages.route import did, form_of, page_router, streamed
-from retoma.web.pages.view import View
+from retoma.web.pages.route import did, form_of, page_router, plain, serve_screen
 from retoma.web.sign_in import Operator, Viewer
 from retoma.words import say
 
@@ -31,15 +30,8 @@ WIDTH: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class StuckScreen:
+class StuckScreen(Screen):
     """Quotes that do not move, the longest first."""
-
-    pages: Pages = field(compare=False, repr=False)
-    view: View
-
-    @property
-    def key(self) -> "StuckScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -62,21 +54,7 @@ class StuckScreen:
         ]
 
 
-def stuck_screen(who: ALooker) -> StuckScreen:
-    return StuckScreen(who.pages, who.view)
-
-
-AStuck = Annotated[StuckScreen, Depends(stuck_screen)]
-
-
-@routes.get("/quotes/stuck")
-async def show_stuck(_: Viewer, who: ALooker, screen: AStuck) -> Response:
-    return await who.page(screen, "quotes/stuck.html")
-
-
-@routes.get("/live/quotes/stuck")
-async def live_stuck(_: Viewer, who: ALooker, request: Request, screen: AStuck) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/quotes/stuck", plain(StuckScreen), "quotes/stuck.html")
 
 
 @routes.post("/quotes/stuck/all")
@@ -112,16 +90,10 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class StatsScreen:
+class StatsScreen(Screen):
     """All that is processed now, or that of a lote."""
 
-    pages: Pages = field(compare=False, repr=False)
-    view: View
     lote: int | None = None
-
-    @property
-    def key(self) -> "StatsScreen":
-        return self
 
     @property
     def concern(self) -> Concern:
@@ -170,6 +142,4 @@ async def show_stats(_: Viewer, who: ALooker, screen: AStats) -> Response:
     return await who.page(screen, "quotes/stats.html", chosen=screen.lote)
 
 
-@routes.get("/live/quotes/stats")
-async def live_stats(_: Viewer, who: ALooker, request: Request, screen: AStats) -> Response:
-    return await streamed(request, who, screen)
+serve_screen(routes, "/quotes/stats", stats_screen)

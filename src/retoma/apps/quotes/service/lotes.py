@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, BinaryIO, Final
 
@@ -18,9 +19,9 @@ from retoma.engine.run.transaction import Transaction
 from retoma.engine.store.budget import BudgetSeen
 from retoma.engine.store.cost import CostSeen
 from retoma.library import Retoma
+from retoma.services.bulk import BatchAction, Order, act_on_batch
 from retoma.toolkit.tables import as_text_table
 from retoma.toolkit.uploads import PIECE, in_thread
-from retoma.web.orders import BatchAction, Order, act_on_batch
 from retoma.web.room import Room
 from retoma.web.visit import Visit
 from retoma.words import Language, say
@@ -74,8 +75,10 @@ async def list_lotes(
     retoma: Retoma, *, limit: int, before: int | None = None
 ) -> tuple[list[Lote], int | None]:
     """List lotes, the newest first. Return a page, and its last number where another page follows."""
-    rows = await read(retoma, lambda tx: tx.all(store.LIST_LOTES, before=before, n=limit + 1))
-    lotes = [await _lote_of(retoma, await retoma.batch(id_)) for (id_,) in rows[:limit]]
+    rows = await read(
+        retoma, lambda tx: tx.all(store.SQL.list_lotes, before=before, n=limit + 1)
+    )
+    lotes = [await _lote_of(retoma, await retoma.batches.get(id_)) for (id_,) in rows[:limit]]
     return lotes, lotes[-1].id if len(rows) > limit else None
 
 
@@ -145,7 +148,7 @@ def _sha256_of(file: BinaryIO) -> tuple[str, int]:
 
 async def get_batch(retoma: Retoma, lote: int) -> Batch:
     """Return the batch of a lote. Raises NotFound where the batch has jobs of another kind."""
-    found = await retoma.batch(lote)
+    found = await retoma.batches.get(lote)
     if found.kind != KIND:
         raise NotFound(say("there is no lote {lote}", lote=lote))
     return found
@@ -183,14 +186,14 @@ async def get_lote_status(
     """Return how far a lote is, where its quotes stand, and by what they failed or what they wait for."""
     batch = await get_batch(retoma, lote)
     progress = await batch.progress()
-    rows = await read(retoma, lambda tx: tx.all(store.LOTE_CHECKPOINTS, lote=lote))
+    rows = await read(retoma, lambda tx: tx.all(store.SQL.lote_checkpoints, lote=lote))
     stuck = await count_stuck(retoma, lote)
     interrupted = progress.paused or stuck > 0 or progress.counts.get(State.PARKED, 0) > 0
     return LoteStatus(
         **await _lote_fields(retoma, batch, progress),
         stuck_count=stuck,
         by_checkpoint={ProcessingCheckpoint(at): n for at, n in rows},
-        errors=await retoma.dead_codes(lote),
+        errors=await retoma.dead.codes(lote),
         waiting_for=await list_waiting(retoma, language, lote),
         resumable=interrupted and not progress.finished,
     )
@@ -212,7 +215,7 @@ async def resume_lote(retoma: Retoma, lote: int, *, actor: str, context: Visit) 
                 lote=lote,
             )
         )
-    await retoma.take_back(actor=actor)
+    await retoma.runners.take_back(actor=actor)
     order = Order(verb="resume", actor=actor, batch=lote)
     return await act_on_batch(retoma, batch, order, context)
 
@@ -236,24 +239,23 @@ async def export_lote(retoma: Retoma, lote: int) -> AsyncIterator[list[QuoteResu
     await get_batch(retoma, lote)
     after = 0
     while True:
-        how = {"lote": lote, "after": after, "n": PAGE}
-        rows = await read(retoma, lambda tx, how=how: tx.all(store.EXPORT_QUOTES, **how))  # type: ignore[misc]
-        yield [_result_of(store.named(store.LISTED, row)) for row in rows]
+        rows = await read(retoma, partial(store.export_quotes, lote=lote, after=after, n=PAGE))
+        yield [_result_of(row) for row in rows]
         if len(rows) < PAGE:
             return
-        after = rows[-1][0]
+        after = rows[-1].id
 
 
-def _result_of(row: Mapping[str, Any]) -> QuoteResult:
+def _result_of(row: store.ListedQuote) -> QuoteResult:
     """Of several shops the names and the links stand in one order."""
-    result = row["result"] if isinstance(row["result"], dict) else {}
+    result = row.result if isinstance(row.result, dict) else {}
     sources = result.get("sources")
     used = [
         each
         for each in (sources if isinstance(sources, list) else [])
         if isinstance(each, dict) and each.get("used") is not False
     ]
-    code = CODES.get(row["error_code"] or "")
+    code = CODES.get(row.error_code or "")
     return QuoteResult(
         **line_fields(row),
         motivo=None if code is None else code.meaning,

@@ -1,6 +1,6 @@
 """Quotes, one at a time and in lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,9 +15,9 @@ from retoma.engine.store.cost import CostSeen
 from retoma.library import Retoma
 from retoma.words import Language
 
-TIMES: Final = ("started_at", "completed_at", "created_at")
 AS_STORED: Final = (
     *("id", "codigo", "tipo", "descricao", "worker_id", "attempt_number", "error_code"),
+    *("status", "processing_checkpoint", "started_at", "completed_at", "created_at"),
 )
 DOCUMENTS: Final = (
     "resume_data",
@@ -96,20 +96,20 @@ async def add_quote(
 async def get_quote(retoma: Retoma, quote: int, language: Language | None = None) -> Quote:
     """Return a quote with its costs, and with what a person must put right before it goes on."""
     row = await read(retoma, lambda tx: store.quote_seen(tx, quote))
-    job = row["job"]
+    job = row.job
     return Quote(
         **line_fields(row),
-        **{name: row[name] for name in DOCUMENTS},
-        last_heartbeat=store.time_told(row["last_heartbeat"]),
+        **{name: getattr(row, name) for name in DOCUMENTS},
+        last_heartbeat=row.last_heartbeat,
         error_message=await _error_message(retoma, row),
         waiting_for=None if job is None else await _waiting_for(retoma, job, language),
-        created_by=row["created_by"],
+        created_by=row.created_by,
         job=job,
         cost=None if job is None else await retoma.costs.of_job(job),
     )
 
 
-async def get_quote_row(retoma: Retoma, quote: int) -> dict[str, Any]:
+async def get_quote_row(retoma: Retoma, quote: int) -> store.QuoteRow:
     """Return a quote as the document's table has it, by the names of its columns."""
     return await read(retoma, lambda tx: store.quote_seen(tx, quote))
 
@@ -126,17 +126,13 @@ def arguments_of(wanted: store.NewQuote) -> dict[str, str | None]:
     return {"descricao": wanted.description, "tipo": wanted.kind, "codigo": wanted.code}
 
 
-def line_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+def line_fields(row: store.ListedQuote | store.QuoteRow) -> dict[str, Any]:
     """The fields of a QuoteLine, from a row of the document's table."""
-    result = row["result"] if isinstance(row["result"], dict) else {}
-    checkpoint = row["processing_checkpoint"]
+    result = row.result if isinstance(row.result, dict) else {}
     return {
-        **{name: row[name] for name in AS_STORED},
-        **{name: store.time_told(row[name]) for name in TIMES},
-        "lote": row["batch_request_id"],
-        "status": QuoteStatus(row["status"]),
-        "processing_checkpoint": checkpoint and ProcessingCheckpoint(checkpoint),
-        "progress_percentage": percentage(checkpoint),
+        **{name: getattr(row, name) for name in AS_STORED},
+        "lote": row.batch_request_id,
+        "progress_percentage": percentage(row.processing_checkpoint),
         "price": money_of(result.get("price")),
         "currency": result.get("currency"),
     }
@@ -152,10 +148,10 @@ async def _waiting_for(
     return waiting_for(found.code or "", 1, message, language)
 
 
-async def _error_message(retoma: Retoma, row: Mapping[str, Any]) -> str | None:
+async def _error_message(retoma: Retoma, row: store.QuoteRow) -> str | None:
     """The message of the error that a quote ended with."""
-    job = row["job"]
-    if row["status"] != QuoteStatus.ERROR or job is None:
+    job = row.job
+    if row.status != QuoteStatus.ERROR or job is None:
         return None
-    causes = await retoma.dead_causes([job])
+    causes = await retoma.dead.causes([job])
     return causes[job].message if job in causes else None

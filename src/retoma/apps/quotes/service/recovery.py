@@ -96,7 +96,7 @@ class WaitingFor:
 async def get_stats(retoma: Retoma) -> Stats:
     """Count the quotes that are processed now; the average is that of the last 24 hours."""
     by: dict[ProcessingCheckpoint, int] = {}
-    for each in await retoma.funnel(KIND):
+    for each in await retoma.insights.funnel(KIND):
         if each.state is State.RUNNING:
             at = _checkpoint_of(each.checkpoint)
             by[at] = by.get(at, 0) + each.jobs
@@ -131,7 +131,7 @@ async def list_stuck(retoma: Retoma) -> list[StuckQuote]:
 
 async def count_stuck(retoma: Retoma, lote: int | None = None) -> int:
     """Count the stuck quotes, also beyond the length of their list, and those that wait for their configuration."""
-    held = await retoma.count_stuck(quiet=QUIET, kind=KIND, batch=lote)
+    held = await retoma.insights.count_stuck(quiet=QUIET, kind=KIND, batch=lote)
     parked = await read(retoma, lambda tx: store.parked_by_code(tx, lote))
     return held + sum(each.quotes for each in parked if each.code in CONFIGURATION)
 
@@ -162,7 +162,7 @@ async def is_recoverable(retoma: Retoma, job: Job) -> bool:
 
 async def recover_stuck(retoma: Retoma, *, actor: str) -> Recovered:
     """Take back the jobs of lost runners, of every kind, and count the quotes among them."""
-    recovered = await retoma.take_back(
+    recovered = await retoma.runners.take_back(
         actor=actor, count=lambda tx, jobs: len(store.quotes_of(tx, jobs))
     )
     return Recovered(recovered=recovered, stuck_count=await count_stuck(retoma))
@@ -171,7 +171,7 @@ async def recover_stuck(retoma: Retoma, *, actor: str) -> Recovered:
 async def recover_quote(retoma: Retoma, quote: int, *, actor: str) -> None:
     """Let a quote go on where it stopped: take it back, resume it, or retry it after an error."""
     job = await read(retoma, lambda tx: store.job_of(tx, quote))
-    await retoma.take_back(actor=actor)
+    await retoma.runners.take_back(actor=actor)
     state = (await retoma.get(job)).state
     if state is State.DEAD:
         await retoma.retry(job, only_dead=True, actor=actor)
@@ -197,12 +197,12 @@ async def recover_quote(retoma: Retoma, quote: int, *, actor: str) -> None:
 
 async def clean_up_old(retoma: Retoma, *, actor: str) -> Cleanup:
     """End in ERROR what began more than 24 hours ago, also where it is parked; never where a lease is valid."""
-    await retoma.take_back(actor=actor)
+    await retoma.runners.take_back(actor=actor)
     return await clean_up(retoma, actor=actor)
 
 
 async def _stuck_jobs(retoma: Retoma) -> list[Stuck]:
-    return await retoma.stuck(quiet=QUIET, kind=KIND, limit=MOST_STUCK)
+    return await retoma.insights.stuck(quiet=QUIET, kind=KIND, limit=MOST_STUCK)
 
 
 def _checkpoint_of(checkpoint: str | None) -> ProcessingCheckpoint:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from retoma import db
 from retoma.codec import decode, digest
-from retoma.db import Transaction as Reading
 from retoma.engine.run.transaction import Transaction
 from retoma.engine.store import Asked
 from retoma.engine.writing.once import Answered
@@ -23,7 +23,7 @@ class Created:
     is_new: bool
 
 
-async def read(retoma: Retoma, fn: Callable[[Reading], T]) -> T:
+async def read(retoma: Retoma, fn: Callable[[db.Transaction], T]) -> T:
     return await (await retoma.database()).read(fn)
 
 

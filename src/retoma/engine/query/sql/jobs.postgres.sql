@@ -2,7 +2,7 @@
 -- The jobs of these ids, newest first.
 -- Twin: sets of rows arrive by json_array_elements_text here, by json_each there.
 SELECT id, kind, version, queue, batch, key, generation, state, reason, code, priority, run_at,
-       turn, aside, epoch, runner, failures, lost, checkpoint, progress, note, progress_at,
+       turn IS NOT NULL AS due, aside, epoch, runner, failures, lost, checkpoint, progress, note, progress_at,
        cancel_at, correlation, payload, result, created_at, started_at, ended_at, discarded_at
 FROM jobs WHERE id IN (SELECT CAST(json_array_elements_text(CAST(:ids AS json)) AS bigint))
 ORDER BY id DESC;

@@ -72,7 +72,7 @@ ORDER BY id DESC LIMIT :limit;
 -- name: list_jobs
 -- Jobs, newest first, a page at a time. Those of a batch lie between its first and its last.
 SELECT id, kind, version, queue, batch, key, generation, state, reason, code, priority, run_at,
-       turn, aside, epoch, runner, failures, lost, checkpoint, progress, note, progress_at,
+       turn IS NOT NULL AS due, aside, epoch, runner, failures, lost, checkpoint, progress, note, progress_at,
        cancel_at, correlation, payload, result, created_at, started_at, ended_at, discarded_at
 FROM jobs
 WHERE (CAST(:before AS bigint) IS NULL OR id < :before)

@@ -1,2 +1,0 @@
--- No document is in an index of vectors.
-ALTER TABLE embeddings_documents DROP COLUMN vector_edition;

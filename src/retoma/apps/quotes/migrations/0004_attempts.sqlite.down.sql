@@ -1,1 +1,0 @@
--- The view stays: an older release reads it by the same columns, and shows one attempt more of what is done.

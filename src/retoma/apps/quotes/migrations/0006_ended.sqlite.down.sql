@@ -1,2 +1,0 @@
--- The average of a day is asked no more.
-DROP INDEX quotes_ended;

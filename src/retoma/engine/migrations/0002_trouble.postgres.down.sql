@@ -1,3 +1,0 @@
--- Nobody tells of trouble any more.
-
-ALTER TABLE runners DROP COLUMN trouble;

@@ -1,2 +1,0 @@
--- Lists of the unusual ends walk the primary key again.
-DROP INDEX jobs_ends;

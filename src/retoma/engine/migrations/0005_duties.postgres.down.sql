@@ -1,7 +1,0 @@
--- Forget who refers to what, what schedules submit and the names of duties.
-
-DROP TABLE refers;
-
-ALTER TABLE schedules DROP COLUMN priority, DROP COLUMN queue, DROP COLUMN version;
-
-DELETE FROM duties;

@@ -1,2 +1,0 @@
--- Done jobs have no index of their own.
-DROP INDEX jobs_done;

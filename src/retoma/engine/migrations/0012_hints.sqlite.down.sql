@@ -1,2 +1,0 @@
--- Hints go: they are told again.
-DROP TABLE hints;

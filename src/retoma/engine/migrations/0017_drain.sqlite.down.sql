@@ -1,3 +1,0 @@
--- Runners leave only when their own process is told to.
-
-ALTER TABLE runners DROP COLUMN drain_at;

@@ -1,2 +1,0 @@
--- Every knob is at its default; whoever set one is told so no more.
-DROP TABLE knobs;
