@@ -3,6 +3,7 @@
 import fcntl
 import io
 import json
+import secrets
 import stat
 import tarfile
 from collections.abc import Callable, Iterator
@@ -149,20 +150,46 @@ def restored(file: Path, place: Place) -> store.Reopened:
         )
 
 
+@pytest.fixture
+def notes(tmp_path, monkeypatch) -> Room:
+    """An application whose tables have grown since: two migrations."""
+    # A name of its own in each test: a package is imported once in a process.
+    package = tmp_path / "packages" / f"notes_{secrets.token_hex(4)}"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    for dialect in ("sqlite", "postgres"):
+        for name, up, down in (
+            ("0001_notes", "CREATE TABLE notes (id integer);", "DROP TABLE notes;"),
+            (
+                "0002_text",
+                "ALTER TABLE notes ADD COLUMN said text;",
+                "ALTER TABLE notes DROP COLUMN said;",
+            ),
+        ):
+            (package / f"{name}.{dialect}.up.sql").write_text(up)
+            (package / f"{name}.{dialect}.down.sql").write_text(down)
+    monkeypatch.syspath_prepend(package.parent)
+    return Room("notes", package.name)
+
+
 async def test_a_backup_of_an_older_schema_is_brought_up_as_it_is_restored(
-    database_url, second, tmp_path
+    database_url, second, tmp_path, notes, monkeypatch
 ):
+    monkeypatch.setitem(ROOMS, "notes", notes)
     with closing(db.open(database_url)) as database:
-        newest = (await migrations.status(database)).known[-1]
         await submit(database, 2)
-        await migrations.downgrade(database, to=newest - 1)
+        await migrations.upgrade(database, to=1, room=notes)
+        await database.write(
+            lambda tx: tx.run(adhoc("INSERT INTO notes VALUES (7)")), verb="add"
+        )
     made = backup.back_up(Place(database_url, "database"), tmp_path / "old.tar")
 
     restored(tmp_path / "old.tar", Place(second, "database"))
 
-    assert newest - 1 == made.about.newest("engine")
+    assert 1 == made.about.newest("notes")
     with closing(db.open(second)) as database:
-        assert () == (await migrations.status(database)).pending
+        assert () == (await migrations.status(database, notes)).pending
+        assert [(7, None)] == await rows(database, "SELECT id, said FROM notes")
         assert [(2,)] == await rows(database, "SELECT count(*) FROM jobs")
 
 

@@ -96,7 +96,7 @@ def test_a_kind_nobody_knows_is_named(worked, verb):
 def test_a_missing_migration_fails_and_is_not_applied(worked, verb):
     async def undo() -> None:
         database = db.open(worked)
-        await migrations.downgrade(database, to=1)
+        await migrations.downgrade(database, to=0)
         database.close()
 
     asyncio.run(undo())

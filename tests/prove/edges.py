@@ -100,8 +100,26 @@ async def answers(play: Play) -> None:
 
     for _ in range(2):
         await play.ask(put)
+    reserved = store.Asked("a person", "of a form", "post", "hash")
+    for _ in range(2):  # work of several transactions: it failed, then it was done
+        await play.ask(lambda: database.write(partial(reserve, asked=reserved), verb="reserve"))
+        await play.ask(lambda: database.write(partial(release, asked=reserved), verb="release"))
+    await play.ask(lambda: database.write(partial(reserve, asked=reserved), verb="reserve"))
+    await play.ask(
+        lambda: database.write(
+            lambda tx: store.keep_reserved_answer(tx, reserved, "done"), verb="keep"
+        )
+    )
     play.clock.later += 8 * DAY
     await play.ask(play.app.retention.forget_answers)
+
+
+def reserve(tx: Transaction, asked: store.Asked) -> None:
+    store.reserve_answer(tx, asked, remembered=60.0)
+
+
+def release(tx: Transaction, asked: store.Asked) -> None:
+    store.release_answer(tx, asked)
 
 
 async def shelves(play: Play) -> None:

@@ -510,7 +510,7 @@ async def test_rows_34_and_37_a_database_that_is_away_is_503_and_nothing_is_half
     async with world(database_url) as house:
         await house.app.close()
         away = "postgresql://nobody:CANARY-secret@127.0.0.1:9/none"
-        house.app.url, house.app.patience = away, 0.0
+        house.app.connection.url, house.app.connection._patience = away, 0.0
         house.site.state.house._access = None
 
         answers = [
@@ -525,7 +525,7 @@ async def test_rows_34_and_37_a_database_that_is_away_is_503_and_nothing_is_half
         assert 200 == alive.status_code
         # Row 34: what it would need to get in stands nowhere.
         assert "CANARY" not in "".join(each.text for each in [*answers, ready])
-        house.app.url = database_url
+        house.app.connection.url = database_url
         await house.app.close()
 
 

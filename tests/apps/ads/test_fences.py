@@ -56,7 +56,7 @@ async def found_late(house: World, mission: str, by: Claimed) -> None:
     wanted = await hands.read(lambda tx: store.mission_of(tx, mission))
     client, place = await hands.worker_client(worker), store.Place(session, worker, None)
     late = Scraping(hands, by, wanted, client, place)  # type: ignore[arg-type]
-    with pytest.raises(Transient, match="Resultado desconhecido"):
+    with pytest.raises(Transient, match="Result unknown"):
         await late.find("a key")
 
 

@@ -199,7 +199,7 @@ def follow_again(tx: Transaction, job: int, *, actor: str) -> bool:
     found = tx.one(SQL.follower_of, job=job)
     if found is None:
         return True
-    follower, state = found
+    follower, state = found[0], State(found[1])
     if state in (State.DONE, State.DEAD, State.SKIPPED):
         try:
             engine.again(tx, follower, actor=actor)
