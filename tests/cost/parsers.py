@@ -45,7 +45,7 @@ COVERED: Final[Mapping[str, str]] = {
     "toolkit/uploads.py": "POST /quotes/import",
     "dispatch/message.py": "a message of Celery",
     "engine/isolation/bounded_json.py": "an answer, JSON",
-    "outbound/sorting.py": "header retry-after of an answer",
+    "outbound/failure_types.py": "header retry-after of an answer",
     "outbound/unpack.py": "an answer, packed",
     "secret/redact.py": "a line of the log",
     "programs/worker/adapters.py": "the page of ads, gallery",

@@ -30,7 +30,7 @@ from retoma.engine.rules.errors import BadInput, Permanent, Transient
 from retoma.markup import TooHard, depth_of
 from retoma.outbound import Outbound
 from retoma.outbound.answer import Answer
-from retoma.outbound.sorting import asked_wait
+from retoma.outbound.failure_types import parse_retry_after
 from retoma.outbound.unpack import Body, TooLarge, Unreadable
 from retoma.programs.worker.adapters import ADAPTERS
 from retoma.programs.writer.items import Broken, Items, NoArray
@@ -299,7 +299,7 @@ def read_items(content: bytes) -> object:
 def unpack(content: bytes) -> object:
     body = Body("gzip", most_bytes=10 * MEBIBYTE, most_unpacked=8 * MEBIBYTE)
     body.feed(content)
-    return body.whole()
+    return body.finish()
 
 
 def on_disk(read: Callable[[str], object]) -> Callable[[bytes], object]:
@@ -474,7 +474,7 @@ def _families() -> Iterator[Family]:
     yield from of(
         "header retry-after of an answer",
         LENGTHS,
-        lambda each: asked_wait({"retry-after": each, "date": each}, 0.0),
+        lambda each: parse_retry_after({"retry-after": each, "date": each}, 0.0),
         HEADS,
         smallest=head // 4,
         largest=head,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retoma.outbound import Blocked, Policy
-from retoma.outbound.addresses import SPECIAL, refusal
+from retoma.outbound.addresses import SPECIAL, blocked_reason
 
 V4 = [each for each in SPECIAL if each.network.version == 4]
 V6 = [each for each in SPECIAL if each.network.version == 6]
@@ -40,7 +40,7 @@ EMBEDDINGS = {
 def test_a_special_address_is_refused_as_it_is(special):
     _, number = special
 
-    assert refusal(IPv4Address(number), allowed=False) is not None
+    assert blocked_reason(IPv4Address(number), allowed=False) is not None
     with pytest.raises(Blocked):
         ANYWHERE.check(f"https://{IPv4Address(number)}/")
 
@@ -53,7 +53,7 @@ def test_a_special_address_is_refused_in_every_embedding_even_for_an_allowed_hos
     address = IPv6Address(wrap(special[1]))
 
     # A compatible ::0.0.0.1 is loopback itself, which an operator may allow.
-    assert address == IPv6Address("::1") or refusal(address, allowed=True) is not None
+    assert address == IPv6Address("::1") or blocked_reason(address, allowed=True) is not None
     with pytest.raises(Blocked):
         ANYWHERE.check(f"http://[{address}]/")
 
@@ -62,7 +62,7 @@ def test_a_special_address_is_refused_in_every_embedding_even_for_an_allowed_hos
 def test_a_special_address_of_ipv6_is_refused(special):
     _, number = special
 
-    assert refusal(IPv6Address(number), allowed=False) is not None
+    assert blocked_reason(IPv6Address(number), allowed=False) is not None
 
 
 @given(within(V4))
@@ -94,7 +94,7 @@ def test_only_private_addresses_may_be_allowed_and_never_a_metadata_service(spec
     address = (IPv4Address if each.network.version == 4 else IPv6Address)(number)
     metadata = next(found for found in SPECIAL if address in found.network) is not each
 
-    assert (refusal(address, allowed=True) is None) is not metadata
+    assert (blocked_reason(address, allowed=True) is None) is not metadata
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_only_private_addresses_may_be_allowed_and_never_a_metadata_service(spec
     ],
 )
 def test_what_no_operator_may_allow(text):
-    assert refusal(ip_address(text), allowed=True) is not None
+    assert blocked_reason(ip_address(text), allowed=True) is not None
 
 
 @pytest.mark.parametrize(
     "text", ["8.8.8.8", "93.184.216.34", "100.63.255.255", "172.32.0.1", "2606:4700::6810:84e5"]
 )
 def test_the_rest_of_the_world_is_open(text):
-    assert refusal(ip_address(text), allowed=False) is None
+    assert blocked_reason(ip_address(text), allowed=False) is None
 
 
 def test_an_address_that_belongs_to_one_wire_only_is_refused():
-    assert refusal(ip_address("2606:4700::1%eth0"), allowed=False) is not None
+    assert blocked_reason(ip_address("2606:4700::1%eth0"), allowed=False) is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from retoma import Permanent, Transient
-from retoma.outbound.mail import Postbox, Tls, send
+from retoma.outbound.mail import MailServer, Tls, send
 from retoma.secret import Secret
 from tests.outbound.certificates import Authority
 from tests.outbound.post import PASSWORD, USER, Post, posted
@@ -27,7 +27,7 @@ def spoken(authority: Authority, tmp_path: Path, monkeypatch: Any) -> ssl.SSLCon
     return authority.server("localhost")
 
 
-def box(post: Post, tls: Tls, **how: Any) -> Postbox:
+def box(post: Post, tls: Tls, **how: Any) -> MailServer:
     given = {
         "host": "localhost",
         "port": post.port,
@@ -37,10 +37,10 @@ def box(post: Post, tls: Tls, **how: Any) -> Postbox:
         "user": USER,
         "password": Secret(PASSWORD),
     }
-    return Postbox(**{**given, **how})
+    return MailServer(**{**given, **how})
 
 
-def sent(postbox: Postbox) -> list[str]:
+def sent(postbox: MailServer) -> list[str]:
     return send(postbox, "<1@retoma>", "a\nsubject", "text")
 
 
@@ -59,7 +59,7 @@ def test_a_wrong_password_is_said_clearly_and_without_it(spoken, tls):
     wrong = "CANARY-wrong"
     with (
         posted(tls=spoken, at_once=tls is Tls.TLS) as post,
-        pytest.raises(Permanent, match="refused our user or password") as failed,
+        pytest.raises(Permanent, match="rejected the user or password") as failed,
     ):
         sent(box(post, tls, password=Secret(wrong)))
 
@@ -118,5 +118,5 @@ def test_where_no_tls_is_offered_nothing_goes_in_the_open(spoken):
 def test_nobody_there_is_not_now():
     with posted() as post:
         pass
-    with pytest.raises(Transient, match="no connection"):
+    with pytest.raises(Transient, match="cannot connect"):
         sent(box(post, Tls.NONE, user=None))

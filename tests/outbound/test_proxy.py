@@ -10,7 +10,7 @@ import pytest
 
 from retoma import Permanent, Transient
 from retoma.outbound import Outbound, Policy, Proxy
-from retoma.outbound.client import _machine_trust
+from retoma.outbound.client import _load_system_trust
 from retoma.secret import Secret
 from tests.outbound.certificates import Authority
 from tests.outbound.fakes import OK, OTHER, PUBLIC, Names, Streets, serving, spying
@@ -230,7 +230,7 @@ async def test_names_on_one_address_do_not_share_a_connection(authority):
 async def test_the_trust_of_this_machine_is_not_set_by_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none"))
 
-    trust = await _machine_trust()
+    trust = await _load_system_trust()
 
     assert trust.verify_mode is ssl.CERT_REQUIRED
     assert trust.check_hostname

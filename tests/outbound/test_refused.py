@@ -38,7 +38,7 @@ INSIDE = [
 @pytest.mark.parametrize("address", INSIDE)
 async def test_a_name_that_leads_inside_is_refused_before_a_socket_is_opened(address):
     async with Outbound(resolver=Names(shop_example=[[address]])) as out:
-        with spying() as seen, pytest.raises(Permanent, match="nobody connects") as refused:
+        with spying() as seen, pytest.raises(Permanent, match="not allowed") as refused:
             await out.get(SHOP, "http://shop.example/")
 
     assert "ssrf_blocked" == refused.value.code
@@ -188,7 +188,7 @@ async def test_a_body_is_not_sent_on_to_another_host():
     async with serving(redirect("http://other.example/", 307)) as server:
         streets = Streets().leads(PUBLIC, server)
         async with Outbound(resolver=Names(shop_example=[[PUBLIC]]), network=streets) as out:
-            with pytest.raises(Unsure, match="not sent on") as refused:
+            with pytest.raises(Unsure, match="not followed with a request body") as refused:
                 await out.post(SHOP, "http://shop.example/", json={"key": "canary"})
 
     assert "ssrf_blocked" == refused.value.code
@@ -215,7 +215,7 @@ async def test_from_https_nobody_is_led_to_http():
     call = prepare(both, "GET", "https://shop.example/", **nothing)
 
     with pytest.raises(Blocked, match="from https to http"):
-        call.send_on(302, "http://shop.example/")
+        call.follow_redirect(302, "http://shop.example/")
 
 
 async def test_a_private_host_may_be_asked_where_the_operator_said_so():
@@ -332,7 +332,7 @@ async def test_whoever_saves_an_address_can_have_it_checked():
 
 async def test_a_name_nobody_knows_may_be_known_later():
     async with Outbound(resolver=Names()) as out:
-        with pytest.raises(Transient, match="no such name") as failed:
+        with pytest.raises(Transient, match="host not found") as failed:
             await out.get(SHOP, "http://shop.example/")
 
     assert "no_answer" == failed.value.code
@@ -384,9 +384,9 @@ async def test_nothing_in_an_address_becomes_a_header():
         policy = Policy.toward("x", server.url, private=True)
         async with Outbound() as out:
             await out.get(policy, f"{server.url}/ü%0d%0aX: y", params={"a\r\nX": "b\r\nX: y"})
-            with pytest.raises(Permanent, match="not an address"):
+            with pytest.raises(Permanent, match="URL is not valid"):
                 await out.get(policy, f"{server.url}/\r\nX: y")
-            with pytest.raises(BadInput, match="a method is one of"):
+            with pytest.raises(BadInput, match="the method must be one of"):
                 await out.request(policy, "GET / HTTP/1.1\r\nX: y\r\n\r\n", server.url)
 
     assert ["/%C3%BC%0d%0aX:%20y?a%0D%0AX=b%0D%0AX%3A+y"] == [
@@ -409,14 +409,14 @@ async def test_nothing_in_an_address_becomes_a_header():
     ids=ascii,
 )
 async def test_what_cannot_be_written_is_refused_without_repeating_it(asked):
-    with pytest.raises(BadInput, match="cannot be written") as refused:
+    with pytest.raises(BadInput, match="cannot be encoded") as refused:
         await Outbound().post(SHOP, "http://shop.example/", **asked)
 
     assert refused.value.__context__ is None
 
 
 async def test_a_body_is_one_thing():
-    with pytest.raises(BadInput, match="not two of them"):
+    with pytest.raises(BadInput, match="give only one of"):
         await Outbound().post(SHOP, "http://shop.example/", json={}, content=b"")
 
 

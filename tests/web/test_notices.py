@@ -295,7 +295,7 @@ async def test_a_wrong_password_parks_the_notice_which_says_so_and_not_the_passw
                 await eventually(ended(app, EMAIL, 1))
 
     told = repr(seen) + why
-    assert "SMTP localhost: it refused our user or password" in told
+    assert "SMTP localhost: the server rejected the user or password" in told
     assert "CANARY" not in told
     assert base64.b64encode(f"\0{USER}\0CANARY-wrong".encode()).decode() not in told
     assert 1 == len(post.letters), "put right, it goes on, and is sent once"

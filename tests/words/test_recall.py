@@ -84,9 +84,9 @@ def test_every_sentence_that_is_stored_in_portuguese_is_told_in_english():
             "ERROR103: a sessão do worker w1 caiu (disconnected)",
         ),
         (
-            "alerts: POST https://shop.example: no connection; it may have happened",
-            "alerts: POST https://shop.example: no connection; it may have happened",
-            "alerts: POST https://shop.example: sem conexão; pode ter acontecido",
+            "alerts: POST https://shop.example: cannot connect; it may have happened",
+            "alerts: POST https://shop.example: cannot connect; it may have happened",
+            "alerts: POST https://shop.example: não foi possível conectar; pode ter acontecido",
         ),
         (
             "serpapi: GET https://serpapi.com: answered 503",

@@ -1,4 +1,4 @@
-"""The only way out of the house: guarded, capped, and silent about what it carries.
+"""Outbound HTTP requests: address checks against SSRF, size caps, and logs without secrets.
 
 shop = Policy(purpose="prices", hosts={"api.example.org"})
 answer = await out.get(shop, "https://api.example.org/v1/price", params={"q": "lamp"})
@@ -7,8 +7,17 @@ answer = await out.get(shop, "https://api.example.org/v1/price", params={"q": "l
 from retoma.engine.rules.errors import Throttled
 from retoma.outbound.answer import Answer
 from retoma.outbound.client import Outbound
+from retoma.outbound.failure_types import FailureType
 from retoma.outbound.policy import Blocked, Policy, Proxy
 from retoma.outbound.resolver import Resolver
-from retoma.outbound.sorting import Sort
 
-__all__ = ["Answer", "Blocked", "Outbound", "Policy", "Proxy", "Resolver", "Sort", "Throttled"]
+__all__ = [
+    "Answer",
+    "Blocked",
+    "FailureType",
+    "Outbound",
+    "Policy",
+    "Proxy",
+    "Resolver",
+    "Throttled",
+]

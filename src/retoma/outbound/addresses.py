@@ -1,7 +1,7 @@
-"""Where no request of ours goes: special addresses, in every disguise.
+"""Special-purpose IP addresses that outbound requests must not reach, in every notation.
 
-From IANA's registries of special-purpose addresses, and what clouds keep their credentials at.
-Python's own `is_global` has changed its mind between patch releases; a table does not.
+From IANA's registries of special-purpose addresses, and the metadata addresses of cloud providers.
+A fixed table, because Python's own `is_global` changed its answers between patch releases.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Address = IPv4Address | IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Addresses of one sort; `private` ones an operator may allow for a host by name."""
+    """Addresses of one kind. An operator may allow `private` ones for a host by name."""
 
     network: IPv4Network | IPv6Network
     what: str
@@ -31,7 +31,7 @@ def _ranges(what: str, *networks: str, private: bool = False) -> tuple[Range, ..
     return tuple(Range(ip_network(network), what, private) for network in networks)
 
 
-# The first that holds an address tells what it is, so metadata stands before the private ranges.
+# The first matching range decides, so metadata services stand before the private ranges.
 SPECIAL: Final = (
     *_ranges(
         "a metadata service",
@@ -48,27 +48,27 @@ SPECIAL: Final = (
     *_ranges("documentation", "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),
     *_ranges("documentation", "2001:db8::/32", "3fff::/20"),
     *_ranges("reserved", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "2001::/23"),
-    # They carry an IPv4 address to wherever a translator stands, perhaps to our own inside.
+    # They embed an IPv4 address; a translator could lead to our own network.
     *_ranges("IPv4 in IPv6", "::ffff:0:0/96", "::ffff:0:0:0/96", "::/96", "2002::/16"),
     *_ranges("IPv4 in IPv6", "64:ff9b::/96", "64:ff9b:1::/48", "192.88.99.0/24"),
 )
-GLOBAL: Final = ip_network("2000::/3")  # of IPv6 nothing else is given out
+GLOBAL: Final = ip_network("2000::/3")  # the only IPv6 range that IANA assigns to public hosts
 ISATAP: Final = (0x0000_5EFE, 0x0200_5EFE)  # an IPv4 address follows, under any prefix
 
 
-def literal(host: str) -> Address | None:
-    """The address a host is written as; None: it is a name."""
+def parse_address(host: str) -> Address | None:
+    """Parse a host that is written as an IP address. None if it is a name."""
     try:
         return ip_address(host)
     except ValueError:
         return None
 
 
-def refusal(address: Address, *, allowed: bool) -> str | None:
-    """Why nobody may connect to it; None: they may. `allowed`: its host may be private."""
-    found = next((each for each in SPECIAL if address in each.network), None)
-    if found is not None:
-        return None if allowed and found.private else found.what
+def blocked_reason(address: Address, *, allowed: bool) -> str | None:
+    """Return why connections to this address are blocked; None if they are not. `allowed`: private ranges are permitted."""
+    special = next((entry for entry in SPECIAL if address in entry.network), None)
+    if special is not None:
+        return None if allowed and special.private else special.what
     if isinstance(address, IPv4Address):
         return None
     if address.scope_id is not None or address not in GLOBAL:

@@ -1,4 +1,4 @@
-"""What came back: a status, headers, and a body that was small enough."""
+"""The answer to an outbound request: status, headers and a size-capped body."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from retoma.words import say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Whole, unpacked, and in no text made of it."""
+    """A complete answer, decompressed. Its repr shows neither headers, body nor URL."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)  # names in lower case
     body: bytes = field(repr=False)
     url: str = field(repr=False)  # after the last redirect; may hold a key
     where: str
-    changed: bool = False  # it was asked for something that changes things, or is paid for
+    changed: bool = False  # the request has side effects or costs money
 
     async def json(self) -> Any:
-        """The body as JSON; what cannot be read, or is too much, is a failure of the other side."""
+        """Parse the body as JSON. A body that is not JSON, or too large, is a failure of the service."""
         try:
             return await parse_beside(self.body)
         except ValueError:
@@ -33,5 +33,5 @@ class Answer:
         raise Transient(text, code="bad_answer")
 
     def text(self) -> str:
-        """The body, by the charset its header names; by UTF-8 where that is none of those we know."""
+        """Decode the body with the charset of its header; with UTF-8 if the charset is unknown."""
         return decode_text(self.body, charset_of(self.headers.get("content-type", "")))

@@ -1,6 +1,6 @@
-"""The one way out for letters: SMTP, to the one server the operator named.
+"""Send mail by SMTP through the operator's mail server.
 
-Blocking, as smtplib is: a story sends a letter in a thread of its own.
+Blocking, as smtplib is: handlers call `send` in a thread.
 """
 
 import smtplib
@@ -16,11 +16,11 @@ from retoma.secret import Secret
 from retoma.words import say
 
 TIMEOUT = 30.0  # seconds without a byte
-LATER = 500  # a reply below it may be another one tomorrow
+LATER = 500  # SMTP replies below it are temporary
 
 
 class Tls(StrEnum):
-    """How the connection is kept from being read."""
+    """How the connection is encrypted."""
 
     STARTTLS = "starttls"
     TLS = "tls"
@@ -28,8 +28,8 @@ class Tls(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Postbox:
-    """A server that takes letters, and who we are to it."""
+class MailServer:
+    """A mail server, the login, and the addresses of sender and recipients."""
 
     host: str
     port: int
@@ -40,72 +40,72 @@ class Postbox:
     password: Secret | None = None
 
 
-def send(postbox: Postbox, message_id: str, subject: str, text: str) -> list[str]:
-    """Who it was sent to. The same `message_id` is the same letter, however often it is sent."""
-    letter = EmailMessage()
-    letter["From"] = postbox.sender
-    letter["To"] = ", ".join(postbox.to)
-    letter["Subject"] = " ".join(subject.split())
-    letter["Message-ID"] = message_id
-    letter["Auto-Submitted"] = "auto-generated"
-    letter.set_content(text)
-    with _sorted(postbox), _connected(postbox) as server:
-        server.send_message(letter)
-    return list(postbox.to)
+def send(server: MailServer, message_id: str, subject: str, text: str) -> list[str]:
+    """Send a message and return its recipients. Mail programs treat the same `message_id` as one message."""
+    message = EmailMessage()
+    message["From"] = server.sender
+    message["To"] = ", ".join(server.to)
+    message["Subject"] = " ".join(subject.split())
+    message["Message-ID"] = message_id
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(text)
+    with _translate_errors(server), _connect(server) as connection:
+        connection.send_message(message)
+    return list(server.to)
 
 
 @contextmanager
-def _connected(postbox: Postbox) -> Iterator[smtplib.SMTP]:
-    if postbox.tls is Tls.TLS:
+def _connect(server: MailServer) -> Iterator[smtplib.SMTP]:
+    if server.tls is Tls.TLS:
         trust = ssl.create_default_context()
-        made: smtplib.SMTP = smtplib.SMTP_SSL(
-            postbox.host, postbox.port, timeout=TIMEOUT, context=trust
+        smtp: smtplib.SMTP = smtplib.SMTP_SSL(
+            server.host, server.port, timeout=TIMEOUT, context=trust
         )
     else:
-        made = smtplib.SMTP(postbox.host, postbox.port, timeout=TIMEOUT)
-    with made as server:
-        if postbox.tls is Tls.STARTTLS:
-            server.starttls(context=ssl.create_default_context())
-        if postbox.user is not None and postbox.password is not None:
-            server.login(postbox.user, postbox.password.reveal())
-        yield server
+        smtp = smtplib.SMTP(server.host, server.port, timeout=TIMEOUT)
+    with smtp as connection:
+        if server.tls is Tls.STARTTLS:
+            connection.starttls(context=ssl.create_default_context())
+        if server.user is not None and server.password is not None:
+            connection.login(server.user, server.password.reveal())
+        yield connection
 
 
 @contextmanager
-def _sorted(postbox: Postbox) -> Iterator[None]:
-    """Failures as the house knows them, with nothing in them that was carried."""
-    where = f"alerts: SMTP {postbox.host}"
+def _translate_errors(server: MailServer) -> Iterator[None]:
+    """Raise SMTP errors as our own exceptions, without any content of the message."""
+    where = f"alerts: SMTP {server.host}"
     try:
         yield
     except smtplib.SMTPAuthenticationError as error:
         if error.smtp_code < LATER:
-            raise _refused(where, error.smtp_code) from None
-        told = say("{where}: it refused our user or password", where=where)
-        raise Permanent(told, code="config") from None
+            raise _rejected(where, error.smtp_code) from None
+        text = say("{where}: the server rejected the user or password", where=where)
+        raise Permanent(text, code="config") from None
     except smtplib.SMTPNotSupportedError as error:
         raise Permanent(f"{where}: {error}", code="config") from None
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
-        raise _refused(where, max(codes)) from None
+        raise _rejected(where, max(codes)) from None
     except smtplib.SMTPResponseException as error:
-        raise _refused(where, error.smtp_code) from None
+        raise _rejected(where, error.smtp_code) from None
     except smtplib.SMTPServerDisconnected:
         raise Unsure(
-            say("{where}: the connection broke; it may have happened", where=where)
+            say("{where}: the connection broke; the message may have been sent", where=where)
         ) from None
     except smtplib.SMTPException as error:
         raise Permanent(f"{where}: {type(error).__name__}", code="config") from None
     except ssl.SSLCertVerificationError as error:
-        told = say(
-            "{where}: its certificate is not trusted: {why}",
+        text = say(
+            "{where}: the certificate is not trusted: {why}",
             where=where,
             why=error.verify_message,
         )
-        raise Permanent(told, code="config") from None
+        raise Permanent(text, code="config") from None
     except OSError:
-        raise Transient(say("{where}: no connection", where=where), code="no_answer") from None
+        raise Transient(say("{where}: cannot connect", where=where), code="no_answer") from None
 
 
-def _refused(where: str, code: int) -> Transient | Permanent:
-    told = say("{where}: answered {status}", where=where, status=code)
-    return Transient(told) if code < LATER else Permanent(told, code="permanent")
+def _rejected(where: str, code: int) -> Transient | Permanent:
+    text = say("{where}: answered {status}", where=where, status=code)
+    return Transient(text) if code < LATER else Permanent(text, code="permanent")

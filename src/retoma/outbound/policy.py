@@ -1,4 +1,4 @@
-"""What one purpose may reach, and how much it may bring home: checked at save and at use."""
+"""Policies of outbound requests: which hosts one purpose may reach, and the limits of its answers."""
 
 import re
 from collections.abc import Iterable, Mapping, Set
@@ -9,63 +9,67 @@ from typing import Any, Final
 import httpx2
 
 from retoma.engine.rules.errors import BadInput
-from retoma.outbound.addresses import literal, refusal
-from retoma.outbound.sorting import Sort
+from retoma.outbound.addresses import blocked_reason, parse_address
+from retoma.outbound.failure_types import FailureType
 from retoma.secret import Secret
 from retoma.words import Said, say
 
 PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
-ANYWHERE: Final = "*"  # every public host: for pages that are found, not registered
+ANYWHERE: Final = "*"  # every public host
 MIB: Final = 1024 * 1024
 
 NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
-# 127.1, 0x7f.1 and 2130706433 are addresses to some and names to others: to us they are neither.
+# Some resolvers read 127.1, 0x7f.1 and 2130706433 as addresses, others as names: we reject them.
 NUMBER: Final = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
 
 
 class Blocked(BadInput):
-    """An address that leads where its purpose may not go."""
+    """The policy of a purpose does not allow this address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """The rules of one purpose.
 
-    `hosts` are names, `*.example.org` for all below a name, or `*`. Those in `private` may also be
-    at private and loopback addresses, because the operator said so; none may be at a metadata
-    service or another special address. `answers` says what a status means to this purpose. Where
-    asking is `paid` for, also a GET that was sent and not answered may have happened.
+    `hosts` are names, `*.example.org` for all subdomains, or `*`. Hosts in `private` may resolve to
+    private and loopback addresses, if the operator allows it; metadata services and other special
+    addresses stay forbidden. `answers` maps a status to a failure type. If requests are `paid`, a
+    GET that was sent and not answered counts as unsure too.
     """
 
     purpose: str
     hosts: Set[str]
     schemes: Set[str] = frozenset({"https"})
-    ports: Set[int] = frozenset()  # none named: the usual ones of the schemes
+    ports: Set[int] = frozenset()  # empty: the default ports of the schemes
     private: Set[str] = frozenset()
-    types: Set[str] = frozenset()  # of content; none named: any
+    types: Set[str] = frozenset()  # content types; empty: any
     connect: float = 5.0  # seconds for each address of a host
     read: float = 30.0  # seconds without a byte
-    deadline: float = 60.0  # seconds for everything: redirects, the last byte
+    deadline: float = 60.0  # seconds for the whole call, redirects included
     most_bytes: int = 10 * MIB  # as sent
     most_unpacked: int = 50 * MIB
     redirects: int = 0
     connections: int = 20
-    environment: bool = False  # whether HTTPS_PROXY and its like are heard
-    answers: Mapping[int, Sort] = field(default_factory=dict, hash=False)
+    environment: bool = False  # use HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY
+    answers: Mapping[int, FailureType] = field(default_factory=dict, hash=False)
     paid: bool = False
 
     def __post_init__(self) -> None:
-        # Frozen from outside; this is still the making of it.
+        # The dataclass is frozen; this normalises its fields during construction.
         for name in ("hosts", "private"):
-            told = _many(name, getattr(self, name))
-            object.__setattr__(self, name, frozenset(_pattern(each) for each in told))
+            hosts = _check_is_set(name, getattr(self, name))
+            object.__setattr__(self, name, frozenset(_pattern(host) for host in hosts))
         for name in ("schemes", "ports", "types"):
-            object.__setattr__(self, name, frozenset(_many(name, getattr(self, name))))
+            object.__setattr__(self, name, frozenset(_check_is_set(name, getattr(self, name))))
         if not self.schemes or self.schemes - PORTS.keys():
-            raise BadInput(say("policy {name}: a scheme is https or http", name=self.purpose))
+            raise BadInput(
+                say("policy {name}: the schemes must be https or http", name=self.purpose)
+            )
         if not self.ports:
-            object.__setattr__(self, "ports", frozenset(PORTS[each] for each in self.schemes))
-        problems = [what for what, well in self._checks() if not well]
+            object.__setattr__(
+                self, "ports", frozenset(PORTS[scheme] for scheme in self.schemes)
+            )
+        problems = [rule for rule, holds in self._checks() if not holds]
         if problems:
             raise BadInput(
                 say(
@@ -75,7 +79,7 @@ class Policy:
 
     @classmethod
     def toward(cls, purpose: str, url: str, *, private: bool = False, **rules: Any) -> "Policy":
-        """The one host, scheme and port of an address somebody trusted has set."""
+        """Make a policy for exactly the host, scheme and port of a trusted URL."""
         parsed = _parsed(url)
         host = host_of(parsed)
         return cls(
@@ -88,33 +92,39 @@ class Policy:
         )
 
     def allowing(self, private: Set[str]) -> "Policy":
-        """Itself, with those of its hosts private that the operator allows: only what it names,
-        never what a pattern of it happens to meet."""
+        """Return this policy with private addresses allowed for the given hosts. Only hosts that the
+        policy names count, not hosts that a pattern matches."""
         more = frozenset(private & self.hosts) - self.private
         return _with_private(self, more) if more else self
 
     def check(self, url: str | httpx2.URL) -> httpx2.URL:
-        """The address, read; Blocked where this purpose may not go there. Resolves no name."""
+        """Parse the URL; Blocked if this purpose may not use it. Does not resolve names."""
         parsed = _parsed(url)
-        why = self._flaw(parsed, host_of(parsed))
+        why = self._why_blocked(parsed, host_of(parsed))
         if why is not None:
             raise Blocked(
-                say("{purpose} may not go there: {why}", purpose=self.purpose, why=why)
+                say(
+                    "purpose {purpose} may not use this address: {why}",
+                    purpose=self.purpose,
+                    why=why,
+                )
             )
         return parsed
 
-    def _flaw(self, url: httpx2.URL, host: str) -> Said | None:
-        """Why this purpose may not go there, if so."""
+    def _why_blocked(self, url: httpx2.URL, host: str) -> Said | None:
+        """Return why this purpose may not use the URL, or None."""
         if url.scheme not in self.schemes:
             known = _list(self.schemes)
             return say("{host}: the scheme is not one of {known}", host=host, known=known)
         if not self._lists(host):
-            return say("{host} is not on its list", host=host)
+            return say("host {host} is not on its list of hosts", host=host)
         if port_of(url) not in self.ports:
             known = _list(self.ports)
             return say("{host}: the port is not one of {known}", host=host, known=known)
-        address = literal(host)
-        what = None if address is None else refusal(address, allowed=host in self.private)
+        address = parse_address(host)
+        what = (
+            None if address is None else blocked_reason(address, allowed=host in self.private)
+        )
         return None if what is None else say("{host} is {what}", host=host, what=what)
 
     def _lists(self, host: str) -> bool:
@@ -126,27 +136,27 @@ class Policy:
     def _checks(self) -> list[tuple[str, bool]]:
         times = (self.connect, self.read, self.deadline)
         return [
-            ("it names at least one host", bool(self.hosts)),
-            ("private hosts are named one by one", ANYWHERE not in "".join(self.private)),
-            ("times are more than nothing", all(each > 0 for each in times)),
-            ("caps are not negative", min(self.most_bytes, self.most_unpacked) >= 0),
-            ("ports are from 1 to 65535", all(0 < each < 65536 for each in self.ports)),
-            ("redirects are from 0 to 10", 0 <= self.redirects <= 10),
-            ("connections are at least 1", self.connections >= 1),
+            ("hosts must not be empty", bool(self.hosts)),
+            ("private hosts must be exact names", ANYWHERE not in "".join(self.private)),
+            ("times must be positive", all(seconds > 0 for seconds in times)),
+            ("size limits must not be negative", min(self.most_bytes, self.most_unpacked) >= 0),
+            ("ports must be from 1 to 65535", all(0 < port < 65536 for port in self.ports)),
+            ("redirects must be from 0 to 10", 0 <= self.redirects <= 10),
+            ("connections must be at least 1", self.connections >= 1),
         ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
-    """An HTTP proxy, and who we are to it, which is in no text made of it.
+    """An HTTP proxy and its credentials, which its repr does not show.
 
-    It is told the address we looked up and checked. One that looks names up itself (`resolves`) is
-    trusted to reach nothing it should not; only such a one takes plain http.
+    The client sends it the IP address that was resolved and checked. A proxy with `resolves` gets
+    the host name instead and is trusted to block special addresses; plain http needs such a proxy.
     """
 
     host: str
     port: int
-    user: str = field(default="", repr=False)  # some vendors hide a session in it
+    user: str = field(default="", repr=False)  # some vendors put a session id in it
     password: Secret | str | None = None
     tls: bool = False
     resolves: bool = False
@@ -157,48 +167,48 @@ class Proxy:
             object.__setattr__(self, "password", Secret(self.password))
         if not 0 < self.port < 65536 or ":" in self.user:
             raise BadInput(
-                say("a proxy has a port from 1 to 65535, and a user without a colon")
+                say("a proxy needs a port from 1 to 65535, and a user without a colon")
             )
 
     @property
     def credentials(self) -> tuple[bytes, bytes] | None:
         if not self.user:
             return None
-        return self.user.encode(), (revealed(self.password) or "").encode()
+        return self.user.encode(), (reveal_secret(self.password) or "").encode()
 
 
 def private_hosts(text: str) -> frozenset[str]:
-    """Names with commas between them, as the operator has set them; each by itself, no pattern."""
-    named = [each.strip() for each in text.split(",") if each.strip()]
-    if any(ANYWHERE in each for each in named):
-        raise BadInput(say("private hosts are named one by one"))
-    return frozenset(host_name(each) for each in named)
+    """Parse the operator's comma-separated private hosts: exact names, no patterns."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if any(ANYWHERE in name for name in names):
+        raise BadInput(say("private hosts must be exact names, without *"))
+    return frozenset(host_name(name) for name in names)
 
 
-def revealed(value: Any) -> Any:
-    """What goes over the wire, at the place where it does."""
+def reveal_secret(value: Any) -> Any:
+    """Reveal a Secret right before it is sent; return other values unchanged."""
     return value.reveal() if isinstance(value, Secret) else value
 
 
 @lru_cache(maxsize=256)
 def _with_private(policy: Policy, more: Set[str]) -> Policy:
-    """Asked for with every call, and checked as a whole each time it is made."""
+    """Cached, because every call needs it and making a policy checks all of its fields."""
     return replace(policy, private=policy.private | more)
 
 
 @lru_cache(maxsize=4096)
 def host_name(text: str) -> str:
-    """A host as we compare it: lower case, ASCII, an address in its one usual form."""
+    """Normalise a host for comparison: lower case, ASCII, an address in its canonical form."""
     try:
         host = httpx2.URL(scheme="https", host=text.strip("[]")).raw_host.decode()
     except (httpx2.InvalidURL, TypeError, ValueError):
         host = ""
-    address = literal(host)
+    address = parse_address(host)
     if address is not None and "%" not in host:
         return str(address)
-    # Never what was said: it may be half of a secret.
+    # Do not show the given text: it may be part of a secret.
     if not NAME.fullmatch(host) or NUMBER.fullmatch(host):
-        raise Blocked(say("that is not the name of a host"))
+        raise Blocked(say("the host name is not valid"))
     return host
 
 
@@ -214,11 +224,11 @@ def _parsed(url: str | httpx2.URL) -> httpx2.URL:
     try:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, TypeError, ValueError):
-        raise Blocked(say("that is not an address we understand")) from None
+        raise Blocked(say("the URL is not valid")) from None
     if parsed.userinfo:
-        raise Blocked(say("a name and a password do not belong into an address"))
+        raise Blocked(say("the URL must not contain a user or password"))
     if parsed.scheme not in PORTS:
-        raise Blocked(say("an address begins with https:// or http://"))
+        raise Blocked(say("the URL must begin with https:// or http://"))
     return parsed
 
 
@@ -228,11 +238,11 @@ def _pattern(host: str) -> str:
     return f"*.{host_name(host[2:])}" if host.startswith("*.") else host_name(host)
 
 
-def _many(name: str, told: Iterable[Any]) -> Iterable[Any]:
-    if isinstance(told, str):
-        raise BadInput(say("policy: {name} are a set, not one text", name=name))
-    return told
+def _check_is_set(name: str, values: Iterable[Any]) -> Iterable[Any]:
+    if isinstance(values, str):
+        raise BadInput(say("policy: {name} must be a set, not a string", name=name))
+    return values
 
 
-def _list(of: Iterable[object]) -> str:
-    return ", ".join(sorted(map(str, of)))
+def _list(values: Iterable[object]) -> str:
+    return ", ".join(sorted(map(str, values)))

@@ -1,4 +1,4 @@
-"""The proxies an operator has named in the environment, for purposes that ask for them."""
+"""Read the HTTP proxy from the environment variables, for policies with `environment`."""
 
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import (  # type: ignore[attr-defined]  # typeshed has one for some systems only
@@ -12,7 +12,7 @@ from retoma.words import say
 
 
 def environment_proxy(scheme: str, host: str) -> Proxy | None:
-    """What HTTPS_PROXY, HTTP_PROXY or ALL_PROXY say, unless NO_PROXY has the host."""
+    """Return the proxy of HTTPS_PROXY, HTTP_PROXY or ALL_PROXY; None if NO_PROXY excludes the host."""
     named = getproxies_environment()
     text = named.get(scheme) or named.get("all")
     if not text or proxy_bypass_environment(host, named):
@@ -21,8 +21,8 @@ def environment_proxy(scheme: str, host: str) -> Proxy | None:
         return _proxy(urlsplit(text if "://" in text else f"http://{text}"))
     except ValueError:
         pass
-    # Never what it says: it may hold a password.
-    raise BadInput(say("the proxy in the environment is no http:// or https:// address"))
+    # Do not show the value: it may hold a password.
+    raise BadInput(say("the proxy in the environment must be an http:// or https:// URL"))
 
 
 def _proxy(parts: SplitResult) -> Proxy:
@@ -34,5 +34,5 @@ def _proxy(parts: SplitResult) -> Proxy:
         user=unquote(parts.username or ""),
         password=unquote(parts.password) if parts.password else None,
         tls=parts.scheme == "https",
-        resolves=True,  # whoever sets it has put it there to see to such things
+        resolves=True,  # an operator's proxy is trusted to resolve names
     )

@@ -1,4 +1,4 @@
-"""Names become addresses here, once for each connection."""
+"""Resolve host names to IP addresses, once for each connection."""
 
 import asyncio
 import socket
@@ -7,15 +7,15 @@ from typing import Protocol
 
 
 class Resolver(Protocol):
-    """Tells at which addresses a host is, as text; OSError where nobody knows."""
+    """Resolves a host to addresses as text; raises OSError if the host is unknown."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]: ...
 
 
 class SystemResolver:
-    """As this machine does it: its hosts file, then its name servers."""
+    """Resolves with the operating system: its hosts file, then its name servers."""
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return [str(address[0]) for *_, address in found]
+        entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return [str(address[0]) for *_, address in entries]

@@ -1,6 +1,6 @@
-"""Somebody else's SDK, by our own way out: guarded, capped, and silent about the key.
+"""Run a vendor's SDK over our outbound client, with its checks, caps and secret handling.
 
-Its import takes seconds, and happens beside the loop; its own retries are for whoever makes it to turn off.
+The SDK is imported in a thread, because that takes seconds. The caller must turn off the SDK's own retries.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from retoma.outbound.policy import Policy
 from retoma.secret import Secret
 
 SECRET: Final = frozenset({"x-api-key", "authorization"})
-# What belongs to a connection, and so to our own way out.
+# Headers of the connection, which our client sets itself.
 HOP: Final = frozenset(
     {"accept-encoding", "connection", "content-encoding", "content-length", "host"}
     | {"transfer-encoding"}
 )
 
 
-async def imported(name: str) -> Any:
-    """A module that is slow to import; ImportError where it is not installed."""
+async def import_module(name: str) -> Any:
+    """Import a slow module in a thread; ImportError if it is not installed."""
     return await asyncio.to_thread(importlib.import_module, name)
 
 
 def client_for(out: Outbound, policy: Policy) -> httpx2.AsyncClient:
-    """What an SDK sends its requests with."""
-    return httpx2.AsyncClient(transport=_Way(out, policy), trust_env=False)
+    """Make the httpx2 client to hand to an SDK."""
+    return httpx2.AsyncClient(transport=_OutboundTransport(out, policy), trust_env=False)
 
 
-class _Way(httpx2.AsyncBaseTransport):
+class _OutboundTransport(httpx2.AsyncBaseTransport):
     def __init__(self, out: Outbound, policy: Policy) -> None:
         self._out = out
         self._policy = policy
@@ -50,5 +50,7 @@ class _Way(httpx2.AsyncBaseTransport):
             content=await request.aread(),
             accept=range(300, 600),
         )
-        told = {name: value for name, value in answer.headers.items() if name not in HOP}
-        return httpx2.Response(answer.status, headers=told, content=answer.body)
+        headers_left = {
+            name: value for name, value in answer.headers.items() if name not in HOP
+        }
+        return httpx2.Response(answer.status, headers=headers_left, content=answer.body)

@@ -1,28 +1,28 @@
-"""The body of an answer, piece by piece, never more of it than was agreed."""
+"""Decompress the body of an answer chunk by chunk, within the size limits."""
 
 import zlib
 
 GZIP = zlib.MAX_WBITS | 16
-PIECE = 1024 * 1024  # bytes unpacked at a time: a bomb is seen before it is large
-SLICE = 4 * 1024  # packed bytes read at a time: after each end zlib copies the rest of them
+PIECE = 1024 * 1024  # bytes decompressed at a time, so that a bomb is detected early
+SLICE = 4 * 1024  # compressed bytes read at a time: after each gzip member zlib copies the rest of them
 PLAIN = ("", "identity")
 PACKED = ("gzip", "x-gzip")
 
 
 class TooLarge(Exception):
-    """More than this purpose may bring home."""
+    """The answer exceeds a size limit of its policy."""
 
 
 class Unreadable(Exception):
-    """Not packed as it says, cut short, or packed in a way nobody asked for."""
+    """The answer's compression is invalid, truncated or not supported."""
 
 
-class Unasked(Exception):
-    """Of a type this purpose does not take."""
+class UnexpectedType(Exception):
+    """The policy does not allow the answer's content type."""
 
 
 class Body:
-    """Takes what arrives, gives what it means; stops at the first byte too many."""
+    """Collects received bytes and decompresses them; raises TooLarge at the first byte over a limit."""
 
     def __init__(self, encoding: str, *, most_bytes: int, most_unpacked: int) -> None:
         name = encoding.strip().lower()
@@ -30,9 +30,9 @@ class Body:
             raise Unreadable
         self._zlib = None if name in PLAIN else zlib.decompressobj(GZIP)
         self._left = most_bytes
-        self._room = most_unpacked
-        self._pieces: list[bytes] = []
-        self._begun = False
+        self._unpacked_left = most_unpacked
+        self._chunks: list[bytes] = []
+        self._open_stream = False
 
     @property
     def is_packed(self) -> bool:
@@ -42,22 +42,22 @@ class Body:
         self._left -= len(data)
         if self._left < 0:
             raise TooLarge
-        self._begun = self._begun or bool(data)
+        self._open_stream = self._open_stream or bool(data)
         if self._zlib is None:
-            self._keep(data)
+            self._append(data)
         else:
             self._unpack(data)
 
-    def whole(self) -> bytes:
-        """All of it; Unreadable where its end is missing."""
-        if self._zlib is not None and self._begun and not self._zlib.eof:
+    def finish(self) -> bytes:
+        """Return what is left of the body; Unreadable if its end is missing."""
+        if self._zlib is not None and self._open_stream and not self._zlib.eof:
             raise Unreadable
-        return self.drawn()
+        return self.take_new()
 
-    def drawn(self) -> bytes:
-        """What has come since the last time it was asked for; it is kept no longer."""
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
+    def take_new(self) -> bytes:
+        """Return and forget the bytes collected since the last call."""
+        chunks, self._chunks = self._chunks, []
+        return b"".join(chunks)
 
     def _unpack(self, data: bytes) -> None:
         for at in range(0, len(data), SLICE):
@@ -65,16 +65,16 @@ class Body:
 
     def _unpack_slice(self, data: bytes) -> None:
         while data and self._zlib is not None:
-            if self._zlib.eof:  # gzip may be several, one after the other
+            if self._zlib.eof:  # gzip data may have several members
                 self._zlib = zlib.decompressobj(GZIP)
             try:
-                self._keep(self._zlib.decompress(data, min(PIECE, self._room + 1)))
+                self._append(self._zlib.decompress(data, min(PIECE, self._unpacked_left + 1)))
             except zlib.error:
                 raise Unreadable from None
             data = self._zlib.unused_data if self._zlib.eof else self._zlib.unconsumed_tail
 
-    def _keep(self, piece: bytes) -> None:
-        self._room -= len(piece)
-        if self._room < 0:
+    def _append(self, chunk: bytes) -> None:
+        self._unpacked_left -= len(chunk)
+        if self._unpacked_left < 0:
             raise TooLarge
-        self._pieces.append(piece)
+        self._chunks.append(chunk)

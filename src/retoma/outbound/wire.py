@@ -1,4 +1,4 @@
-"""The connections themselves: each to an address that was looked at, and to no other."""
+"""Open connections, only to addresses that were resolved and checked."""
 
 import logging
 import ssl
@@ -10,49 +10,54 @@ from functools import partial
 import httpcore2
 import httpx2
 
-from retoma.outbound.addresses import Address, literal, refusal
+from retoma.outbound.addresses import Address, blocked_reason, parse_address
 from retoma.outbound.policy import Blocked, Proxy
 from retoma.outbound.resolver import Resolver
 from retoma.words import say
 
-A_POOL = 8  # connections: with each request a pool looks at every one it has
-KEEP_ALIVE = 5.0  # seconds an idle connection stays: most servers close theirs later
+A_POOL = 8  # connections: each request scans all connections of its pool
+KEEP_ALIVE = 5.0  # seconds an idle connection stays open: less than most servers allow
 
-# What it traces holds the headers of every answer, and the names of every host.
+# Its debug lines hold the headers of every answer and every host name.
 logging.getLogger("httpcore2").setLevel(logging.WARNING)
 
 
-class NoName(httpx2.ConnectError):
-    """Nobody knows where that host is."""
+class HostNotFound(httpx2.ConnectError):
+    """The host name does not resolve."""
 
 
-async def checked(
+async def resolve_host(
     host: str, port: int, resolver: Resolver, private: Collection[str]
 ) -> Sequence[Address]:
-    """Where a host is, in order. One address that is refused refuses the host."""
-    given = literal(host)
-    texts = [host] if given is not None else await _resolved(host, port, resolver)
-    found = []
+    """Resolve a host to its addresses, in order. Blocked if any of them is not allowed."""
+    texts = [host] if parse_address(host) is not None else await _resolve(host, port, resolver)
+    addresses = []
     for text in dict.fromkeys(texts):
-        address = literal(text)
-        what = "nowhere" if address is None else refusal(address, allowed=host in private)
+        address = parse_address(text)
+        what = (
+            "not an address"
+            if address is None
+            else blocked_reason(address, allowed=host in private)
+        )
         if address is None or what is not None:
-            raise Blocked(say("{host} is {what}: nobody connects to it", host=host, what=what))
-        found.append(address)
-    if not found:
-        raise NoName("no address")
-    return found
+            raise Blocked(
+                say("{host} is {what}; connections to it are not allowed", host=host, what=what)
+            )
+        addresses.append(address)
+    if not addresses:
+        raise HostNotFound("no address")
+    return addresses
 
 
-async def _resolved(host: str, port: int, resolver: Resolver) -> Sequence[str]:
+async def _resolve(host: str, port: int, resolver: Resolver) -> Sequence[str]:
     try:
         return await resolver.resolve(host, port)
     except (OSError, UnicodeError):
-        raise NoName("no such name") from None
+        raise HostNotFound("no such name") from None
 
 
-class Guarded(httpcore2.AsyncNetworkBackend):
-    """Looks a name up, looks at every address, and connects to one it has looked at."""
+class GuardedNetwork(httpcore2.AsyncNetworkBackend):
+    """Resolves a name, checks every address, and connects to one of them."""
 
     def __init__(
         self,
@@ -73,7 +78,7 @@ class Guarded(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         connect = self._network.connect_tcp
-        addresses = await checked(host, port, self._resolver, self._private)
+        addresses = await resolve_host(host, port, self._resolver, self._private)
         for address in addresses[:-1]:
             try:
                 return await connect(str(address), port, timeout, local_address, socket_options)
@@ -84,10 +89,10 @@ class Guarded(httpcore2.AsyncNetworkBackend):
 
 
 class Wire(httpx2.AsyncBaseTransport):
-    """Connections with nothing above them that would follow, remember or log.
+    """A transport over connection pools, without redirects, cookies or logs.
 
-    Many of them are several pools, the first filled first, so that what it costs to find one does not
-    grow with how many there are.
+    Connections are divided among small pools, filled in order, so that finding a free connection
+    stays fast however many there are.
     """
 
     def __init__(
@@ -98,19 +103,19 @@ class Wire(httpx2.AsyncBaseTransport):
         proxy: Proxy | None = None,
     ) -> None:
         self.busy = 0
-        self._made = partial(
+        self._new_pool = partial(
             httpcore2.AsyncConnectionPool,
             ssl_context=trust,
             proxy=None if proxy is None else _proxy(proxy, trust),
             keepalive_expiry=KEEP_ALIVE,
             network_backend=network,
         )
-        self._left = connections  # that no pool has yet
+        self._left = connections  # not assigned to a pool yet
         self._pools: list[_Pool] = []
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
-        asked = httpcore2.Request(
+        outgoing = httpcore2.Request(
             request.method,
             httpcore2.URL(
                 scheme=url.raw_scheme,
@@ -122,19 +127,19 @@ class Wire(httpx2.AsyncBaseTransport):
             content=request.stream,
             extensions=request.extensions,
         )
-        pool = self._with_room()
+        pool = self._pick_pool()
         pool.busy += 1
         try:
-            with _as_httpx2():
-                answer = await pool.connections.handle_async_request(asked)
+            with _translate_errors():
+                answer = await pool.connections.handle_async_request(outgoing)
         except BaseException:
             pool.busy -= 1
             raise
         stream = _Stream(answer, pool)
         return httpx2.Response(answer.status, headers=answer.headers, stream=stream)
 
-    def _with_room(self) -> "_Pool":
-        """The first that has a connection to spare; else whoever is least asked for."""
+    def _pick_pool(self) -> "_Pool":
+        """Return the first pool with a free connection, a new pool, or the least busy one."""
         for pool in self._pools:
             if pool.busy < pool.most:
                 return pool
@@ -142,10 +147,10 @@ class Wire(httpx2.AsyncBaseTransport):
             return min(self._pools, key=lambda pool: pool.busy)
         most = min(A_POOL, self._left)
         self._left -= most
-        self._pools.append(_Pool(self._made(max_connections=most), most))
+        self._pools.append(_Pool(self._new_pool(max_connections=most), most))
         return self._pools[-1]
 
-    def left(self) -> None:
+    def release(self) -> None:
         self.busy -= 1
 
     async def aclose(self) -> None:
@@ -166,10 +171,10 @@ class _Stream(httpx2.AsyncByteStream):
         self._pool: _Pool | None = pool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _as_httpx2():
-            async with aclosing(self._answer.aiter_stream()) as pieces:
-                async for piece in pieces:
-                    yield piece
+        with _translate_errors():
+            async with aclosing(self._answer.aiter_stream()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     async def aclose(self) -> None:
         try:
@@ -181,8 +186,8 @@ class _Stream(httpx2.AsyncByteStream):
 
 
 @contextmanager
-def _as_httpx2() -> Iterator[None]:
-    """Both packages call their errors the same; above, only one of them is known."""
+def _translate_errors() -> Iterator[None]:
+    """Raise httpcore2's errors as httpx2's errors of the same name."""
     try:
         yield
     except (
@@ -194,8 +199,8 @@ def _as_httpx2() -> Iterator[None]:
         raise getattr(httpx2, type(error).__name__)(str(error)) from error
 
 
-def untrusted(error: BaseException | None) -> bool:
-    """Whether it came to nothing because of a certificate."""
+def is_certificate_error(error: BaseException | None) -> bool:
+    """Whether an untrusted certificate caused the error."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error is not None

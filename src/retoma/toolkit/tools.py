@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from retoma.library import Retoma
 from retoma.outbound import Outbound
-from retoma.outbound.sdk import imported
+from retoma.outbound.sdk import import_module
 from retoma.secret import Secret
 from retoma.settings import Settings
 from retoma.vault import Vault
@@ -58,7 +58,7 @@ class Tools:
 
     async def _find_painter(self) -> None:
         try:
-            chromium = await imported("retoma.chromium")
+            chromium = await import_module("retoma.chromium")
         except ImportError:
             self._draws = False
             return

@@ -21,7 +21,7 @@ from retoma.engine.rules.retry import Retry
 from retoma.engine.store.alerts import Alert
 from retoma.library import Retoma
 from retoma.outbound import Outbound, Policy
-from retoma.outbound.mail import Postbox, Tls, send
+from retoma.outbound.mail import MailServer, Tls, send
 from retoma.secret import Secret
 from retoma.settings import Settings
 from retoma.vault.ref import SecretRef, given
@@ -82,11 +82,11 @@ def webhook_of(settings: Settings) -> Webhook | None:
     )
 
 
-def postbox_of(settings: Settings) -> Postbox | None:
+def postbox_of(settings: Settings) -> MailServer | None:
     to = [each.strip() for each in settings.alert_email.split(",") if each.strip()]
     if not to or settings.smtp_host is None or settings.smtp_from is None:
         return None
-    return Postbox(
+    return MailServer(
         host=settings.smtp_host,
         port=settings.smtp_port,
         tls=Tls(settings.smtp_tls),
@@ -119,7 +119,7 @@ def _webhook_kind(retoma: Retoma, webhook: Webhook) -> Kind:
     return kind
 
 
-def _email_kind(retoma: Retoma, postbox: Postbox) -> Kind:
+def _email_kind(retoma: Retoma, postbox: MailServer) -> Kind:
     @job(name=EMAIL, retry=TRIES)
     async def write(ctx: Context, notice: Notice) -> list[str]:
         body = await ctx.step("read", _read, retoma, notice)

@@ -33,7 +33,7 @@ NOUNS = (
     *("alert", "alerts", "events", "queue", "application", "provider", "model", "unit"),
     *("limits", "timeout", "stall", "cpu", "file", "schema retoma"),
     *("a metadata service", "loopback", "private", "shared by a carrier", "unspecified"),
-    *("link-local", "multicast", "documentation", "reserved", "IPv4 in IPv6", "nowhere"),
+    *("link-local", "multicast", "documentation", "reserved", "IPv4 in IPv6", "not an address"),
 )
 
 

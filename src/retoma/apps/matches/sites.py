@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 
 from retoma.apps.matches.model import MatchStatus, Verdict
 from retoma.engine.rules.errors import BadInput, NotFound, Permanent, Throttled, Transient
-from retoma.outbound import Sort
+from retoma.outbound import FailureType
 from retoma.text import normalize
 from retoma.words import say
 
@@ -130,10 +130,10 @@ class Site:
         usual = Verdict.TRANSIENT if status >= 500 else Verdict.FATAL
         return self.verdicts.get(status, usual)
 
-    def sorts(self) -> dict[int, Sort]:
+    def sorts(self) -> dict[int, FailureType]:
         """The same, as an outbound policy wants it: `Policy(answers=site.sorts())`."""
         return {status: _SORTS[verdict] for status, verdict in self.verdicts.items()} | {
-            429: Sort(Throttled, "throttled")
+            429: FailureType(Throttled, "throttled")
         }
 
     def look_again(
@@ -148,10 +148,10 @@ class Site:
         return min(max(kickoff + OVER - now, usual, SOON), LONG)
 
 
-_SORTS: Final[Mapping[Verdict, Sort]] = {
-    Verdict.TRANSIENT: Sort(Transient, "transient"),
-    Verdict.NOT_YET: Sort(Transient, "NOT_PUBLISHED"),
-    Verdict.FATAL: Sort(Permanent, "SITE_REFUSED"),
+_SORTS: Final[Mapping[Verdict, FailureType]] = {
+    Verdict.TRANSIENT: FailureType(Transient, "transient"),
+    Verdict.NOT_YET: FailureType(Transient, "NOT_PUBLISHED"),
+    Verdict.FATAL: FailureType(Permanent, "SITE_REFUSED"),
 }
 
 

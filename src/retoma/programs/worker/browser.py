@@ -15,9 +15,9 @@ from playwright.async_api import TimeoutError as Late
 from retoma.chromium import launch, leave, start_driver
 from retoma.engine.rules.errors import Permanent, RetomaError, Transient
 from retoma.engine.rules.retry import retry_after
-from retoma.outbound import Blocked, Proxy, Sort
-from retoma.outbound.policy import revealed
-from retoma.outbound.sorting import sort_of
+from retoma.outbound import Blocked, FailureType, Proxy
+from retoma.outbound.failure_types import classify_status
+from retoma.outbound.policy import reveal_secret
 from retoma.programs.worker.way import ANSWERS, BROWSER_GONE, REFUSED, Way
 from retoma.words import say
 
@@ -27,11 +27,11 @@ ARGUMENTS: Final = (
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
 NET: Final = re.compile(r"net::(ERR_[A-Z0-9_]+)")
-LATE: Final = Sort(Transient, "timeout")
-SILENCE: Final = Sort(Transient, "no_answer")
-BROKEN: Final = Sort(Transient, "bad_answer")
-UNKNOWN_TO_PROXY: Final = Sort(Permanent, REFUSED)
-NET_ERRORS: Final[Mapping[str, Sort]] = {
+LATE: Final = FailureType(Transient, "timeout")
+SILENCE: Final = FailureType(Transient, "no_answer")
+BROKEN: Final = FailureType(Transient, "bad_answer")
+UNKNOWN_TO_PROXY: Final = FailureType(Permanent, REFUSED)
+NET_ERRORS: Final[Mapping[str, FailureType]] = {
     "ERR_TIMED_OUT": LATE,
     "ERR_CONNECTION_TIMED_OUT": LATE,
     "ERR_INVALID_AUTH_CREDENTIALS": UNKNOWN_TO_PROXY,
@@ -137,7 +137,7 @@ class BrowserWay(Way):
             raise Permanent(say("site: it leads elsewhere")) from None
         if 200 <= answer.status < 300 or answer.status in accept:
             return
-        sort = sort_of(answer.status, ANSWERS)
+        sort = classify_status(answer.status, ANSWERS)
         said = await answer.header_value("retry-after")
         raise _failure(sort, say("answered {status}", status=answer.status), retry_after(said))
 
@@ -146,7 +146,7 @@ def _told(door: str, proxy: Proxy) -> Any:
     """A proxy, as playwright wants it; a site on this machine is no exception."""
     told = {"server": door.rstrip("/"), "bypass": "<-loopback>"}
     if proxy.user:
-        told |= {"username": proxy.user, "password": revealed(proxy.password) or ""}
+        told |= {"username": proxy.user, "password": reveal_secret(proxy.password) or ""}
     return told
 
 
@@ -161,11 +161,11 @@ def _meaning(error: Error) -> RetomaError:
     if found is not None:
         return _failure(NET_ERRORS.get(found[1], SILENCE), found[1])
     if isinstance(error, Late):
-        return _failure(LATE, say("nothing came for too long"))
+        return _failure(LATE, say("the answer timed out"))
     return Permanent(say("the browser of this session is gone"), code=BROWSER_GONE)
 
 
-def _failure(sort: Sort, what: str, wait: float | None = None) -> RetomaError:
+def _failure(sort: FailureType, what: str, wait: float | None = None) -> RetomaError:
     if issubclass(sort.raises, Transient):
         return sort.raises(f"site: {what}", code=sort.code, retry_after=wait)
     return Permanent(f"site: {what}", code=sort.code)

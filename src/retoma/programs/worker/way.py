@@ -7,7 +7,7 @@ from urllib.parse import urlencode, urlsplit
 
 from retoma.engine.isolation.isolate import Isolate, Limits
 from retoma.engine.rules.errors import BadInput, Permanent, RetomaError, Transient
-from retoma.outbound import Outbound, Policy, Proxy, Sort
+from retoma.outbound import FailureType, Outbound, Policy, Proxy
 from retoma.programs.worker.adapters import Page, SiteAdapter, read_ads
 from retoma.programs.worker.model import BLOCKED, Filters, SessionState
 from retoma.words import say
@@ -15,7 +15,7 @@ from retoma.words import say
 REFUSED: Final = "proxy_refused"
 BROWSER_GONE: Final = "browser_gone"
 # A site that forbids us does so by our proxy; a proxy that does not know us will not learn it.
-ANSWERS: Final = {403: Sort(Permanent, BLOCKED), 407: Sort(Permanent, REFUSED)}
+ANSWERS: Final = {403: FailureType(Permanent, BLOCKED), 407: FailureType(Permanent, REFUSED)}
 ANY: Final = frozenset(range(200, 600)) - {407}
 DIAL: Final = 5.0  # seconds
 LARGEST: Final = 8 << 20  # bytes of a page

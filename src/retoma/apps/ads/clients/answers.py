@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from retoma.engine.rules.errors import ErrorClass, Permanent, Transient, Unsure
-from retoma.outbound import Sort
+from retoma.outbound import FailureType
 
 
 class Endpoint(StrEnum):
@@ -166,13 +166,13 @@ def met(status: int) -> Met:
         return Met(f"http_{status // 100}00")
 
 
-def _sort(what: Met) -> Sort:
+def _sort(what: Met) -> FailureType:
     raises = Transient if what in _TRANSIENT else Permanent
-    return Sort(raises, str(what), known=what in _KNOWN)
+    return FailureType(raises, str(what), known=what in _KNOWN)
 
 
 # For our client: which failure each status is.
-ANSWERS: Final[Mapping[int, Sort]] = {n: _sort(met(n)) for n in range(300, 600)}
+ANSWERS: Final[Mapping[int, FailureType]] = {n: _sort(met(n)) for n in range(300, 600)}
 
 
 def meaning(endpoint: Endpoint, code: str) -> Meaning:

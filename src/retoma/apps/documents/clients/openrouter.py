@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from retoma.apps.documents.model import ProjectRules
 from retoma.engine.rules.errors import Permanent, Transient, Unsure
 from retoma.outbound import Answer as OutboundAnswer
-from retoma.outbound import Outbound, Policy, Sort
-from retoma.outbound.sorting import sort_of
+from retoma.outbound import FailureType, Outbound, Policy
+from retoma.outbound.failure_types import classify_status
 from retoma.secret import Secret
 from retoma.toolkit.readers.cutting import clean_text, cut_text
 from retoma.words import Said, say
@@ -58,8 +58,8 @@ REJECTIONS: Final[Mapping[int, str]] = {
 }
 LONGEST_WORDS: Final = 300  # characters of what the service says about a request
 QUOTED: Final = 24  # characters of a document that make its words a quotation
-AWAY: Final = Sort(Transient, "server_error")  # nothing was made, and nothing is charged
-ANSWERS: Final[Mapping[int, Sort]] = {
+AWAY: Final = FailureType(Transient, "server_error")  # nothing was made, and nothing is charged
+ANSWERS: Final[Mapping[int, FailureType]] = {
     500: AWAY,
     502: AWAY,
     503: AWAY,
@@ -263,7 +263,7 @@ def _check_no_error(told: Mapping[str, Any], shown: str) -> None:
         known = status if isinstance(status, int) and 400 <= status < 600 else 502
         if known in REJECTIONS:
             raise _rejection(known, error, shown)
-        sort = sort_of(known, ANSWERS)
+        sort = classify_status(known, ANSWERS)
         raise sort.raises(f"openrouter: {known} in its answer", code=sort.code)
 
 

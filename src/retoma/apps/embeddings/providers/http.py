@@ -30,7 +30,7 @@ from retoma.engine.isolation.bounded_json import parse_json
 from retoma.engine.isolation.off_loop import SMALL, off_loop
 from retoma.engine.rules.errors import Permanent, Throttled, Transient, Unsure
 from retoma.manifest import ServiceCheck
-from retoma.outbound import Answer, Outbound, Policy, Sort
+from retoma.outbound import Answer, FailureType, Outbound, Policy
 from retoma.secret import Secret
 from retoma.toolkit.readers.cutting import clean_text
 from retoma.toolkit.service_checks import check_service, no_key
@@ -55,8 +55,8 @@ REJECTIONS: Final[Mapping[int, str]] = {
 }
 THROTTLED: Final = 429
 NO_MONEY: Final = "insufficient_quota"  # said with a 429, and no waiting helps
-AWAY: Final = Sort(Transient, "transient")  # nothing was made, and nothing is charged
-ANSWERS: Final[Mapping[int, Sort]] = {
+AWAY: Final = FailureType(Transient, "transient")  # nothing was made, and nothing is charged
+ANSWERS: Final[Mapping[int, FailureType]] = {
     500: AWAY,
     502: AWAY,
     504: AWAY,
@@ -241,7 +241,7 @@ class HttpProvider:
             code = "bad_answer" if error.code == "too_large" else error.code
             raise Transient(str(error), code=code) from None
         if answer.status == THROTTLED:
-            raise _throttled(answer, self._out.asked_wait(answer.headers))
+            raise _throttled(answer, self._out.retry_after(answer.headers))
         if answer.status in REJECTIONS:
             raise self._rejection(answer, REJECTIONS[answer.status])
         return answer

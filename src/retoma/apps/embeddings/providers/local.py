@@ -23,7 +23,7 @@ from retoma.apps.embeddings.providers.provider import (
     unfit,
 )
 from retoma.engine.rules.errors import Permanent
-from retoma.outbound.sdk import imported
+from retoma.outbound.sdk import import_module
 from retoma.words import say
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class Local:
 
     async def _load(self) -> Any:
         try:
-            fastembed = await imported("fastembed")
+            fastembed = await import_module("fastembed")
         except ImportError as error:
             raise Permanent(
                 say(

@@ -15,7 +15,7 @@ from retoma.engine.isolation.charset import charset_of
 from retoma.engine.ports import chance
 from retoma.engine.rules.errors import Permanent, Throttled, Transient
 from retoma.outbound import Answer, Policy, Proxy
-from retoma.outbound.sorting import asked_wait
+from retoma.outbound.failure_types import parse_retry_after
 from retoma.toolkit.tools import Tools
 from retoma.words import say
 
@@ -129,7 +129,7 @@ class Fetcher:
             return Permanent(text, code="SITE_REFUSED")
         if verdict is Verdict.NOT_YET:
             return Transient(text, code="NOT_PUBLISHED")
-        wait = asked_wait(answer.headers, self._tools.retoma.clock.wall())
+        wait = parse_retry_after(answer.headers, self._tools.retoma.clock.wall())
         if answer.status == 429:
             return Throttled(text, retry_after=wait)
         return Transient(text, retry_after=wait)

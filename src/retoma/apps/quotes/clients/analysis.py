@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from retoma.apps.quotes.model import Plan, QuoteKind, Vehicle, VehicleKind
 from retoma.engine.rules.errors import Permanent, RetomaError, Throttled, Transient
 from retoma.outbound import Outbound, Policy
-from retoma.outbound.sdk import client_for, imported
+from retoma.outbound.sdk import client_for, import_module
 from retoma.secret import Secret
 from retoma.words import say
 
@@ -108,7 +108,7 @@ class Analyst:
                 messages=[{"role": "user", "content": description}],
             )
         except sdk.APIStatusError as error:
-            _refused(error, self._out.asked_wait(error.response.headers))
+            _refused(error, self._out.retry_after(error.response.headers))
         except sdk.APIConnectionError as error:
             raise _ours(error) from error
         except sdk.APIError as error:
@@ -192,7 +192,7 @@ def _refused(error: Any, wait: float | None) -> NoReturn:
 
 async def _sdk() -> Any:
     try:
-        return await imported("anthropic")
+        return await import_module("anthropic")
     except ImportError as error:
         raise Permanent(
             str(say("quotes need Anthropic's SDK: pip install 'retoma[anthropic]'")),

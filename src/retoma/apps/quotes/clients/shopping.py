@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from retoma.apps.quotes.model import NotAPrice, Offer, Plan, read_price
 from retoma.engine.rules.errors import Permanent, Unsure
-from retoma.outbound import Outbound, Policy, Sort
+from retoma.outbound import FailureType, Outbound, Policy
 from retoma.secret import Secret
 from retoma.words import say
 
@@ -17,11 +17,11 @@ LARGEST: Final = 5 << 20  # bytes
 MOST: Final = 1_000  # results that are kept; one search gives a hundred at most
 LONGEST_URL: Final = 2_000  # characters
 # They concern our key or how we ask, whatever the quote: it waits for a person.
-ANSWERS: Final[Mapping[int, Sort]] = {
-    400: Sort(Permanent, "rejected"),
-    401: Sort(Permanent, "unauthorized"),
-    403: Sort(Permanent, "unauthorized"),
-    404: Sort(Permanent, "wrong_address"),
+ANSWERS: Final[Mapping[int, FailureType]] = {
+    400: FailureType(Permanent, "rejected"),
+    401: FailureType(Permanent, "unauthorized"),
+    403: FailureType(Permanent, "unauthorized"),
+    404: FailureType(Permanent, "wrong_address"),
 }
 
 

@@ -9,7 +9,7 @@ from retoma.apps.quotes.model import Offer, Tested
 from retoma.engine.isolation.charset import charset_of, decode_text
 from retoma.engine.isolation.isolate import ChildDied, Limits
 from retoma.engine.rules.errors import Permanent, Transient
-from retoma.outbound import Outbound, Policy, Sort
+from retoma.outbound import FailureType, Outbound, Policy
 from retoma.words import say
 
 # Calls a function at the top of a module with a file of these bytes, in a child.
@@ -19,8 +19,8 @@ MIB: Final = 1 << 20
 LIMITS: Final = Limits(timeout=30.0, cpu=15.0, memory=512 * MIB)
 AT_ONCE: Final = 2_000  # pages: how many there are is for slots and knobs to say
 # What a shop's page says by its status alone.
-BLOCKED: Final = Sort(Permanent, "blocked")
-GONE: Final = Sort(Permanent, "page_gone")
+BLOCKED: Final = FailureType(Permanent, "blocked")
+GONE: Final = FailureType(Permanent, "page_gone")
 ANSWERS: Final = {**dict.fromkeys((401, 402, 403, 407, 451), BLOCKED), 404: GONE, 410: GONE}
 
 

@@ -122,7 +122,7 @@ async def test_a_test_may_answer_in_the_place_of_the_network():
     policy = Policy(purpose="shop", hosts={"shop.example"})
     async with Outbound(transport=httpx2.MockTransport(answers)) as out:
         got = await out.get(policy, "https://shop.example/", headers={"x-key": "mine"})
-        with pytest.raises(Transient, match="no connection"):
+        with pytest.raises(Transient, match="cannot connect"):
             await out.get(policy, "https://shop.example/gone")
         with pytest.raises(Permanent, match="not on its list"):
             await out.get(policy, "https://evil.example/")

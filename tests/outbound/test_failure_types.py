@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from retoma import Permanent, Transient, Unsure
 from retoma.engine.rules.errors import ENGINE_CODES
-from retoma.outbound import Outbound, Policy, Sort, Throttled
-from retoma.outbound.sorting import ANSWERS, asked_wait, sort_of
+from retoma.outbound import FailureType, Outbound, Policy, Throttled
+from retoma.outbound.failure_types import ANSWERS, classify_status, parse_retry_after
 from tests.outbound.fakes import answer, serving
 
 NOW = 1_794_744_000.0  # Sun, 15 Nov 2026 12:00:00 GMT
@@ -85,7 +85,7 @@ async def test_e6_a_question_that_is_paid_for_is_a_deed_too(status, kind):
 
 
 async def test_a_purpose_may_have_a_table_of_its_own():
-    own = {404: Sort(Transient, "ERROR404"), 500: Sort(Permanent, "ERROR500")}
+    own = {404: FailureType(Transient, "ERROR404"), 500: FailureType(Permanent, "ERROR500")}
 
     with pytest.raises(Transient) as not_yet:
         await asked(404, answers=own)
@@ -105,7 +105,7 @@ async def test_a_status_somebody_waits_for_is_an_answer():
 
 @given(st.integers(min_value=-5, max_value=10_000))
 def test_every_status_has_a_sort(status):
-    assert isinstance(sort_of(status, {}), Sort)
+    assert isinstance(classify_status(status, {}), FailureType)
 
 
 def test_every_code_of_the_table_is_one_of_the_house():
@@ -134,7 +134,7 @@ def test_every_code_of_the_table_is_one_of_the_house():
     ],
 )
 def test_retry_after_is_heard_within_reason(said, wait):
-    assert wait == asked_wait({"retry-after": said}, NOW)
+    assert wait == parse_retry_after({"retry-after": said}, NOW)
 
 
 def test_a_date_is_measured_by_the_clock_of_whoever_said_it():
@@ -144,12 +144,12 @@ def test_a_date_is_measured_by_the_clock_of_whoever_said_it():
         "date": "Sun, 15 Nov 2026 11:00:00 GMT",
     }
 
-    assert 120.0 == asked_wait(headers, NOW)
+    assert 120.0 == parse_retry_after(headers, NOW)
 
 
 @given(st.text(), st.text())
 def test_no_retry_after_harms_anybody(said, date):
-    wait = asked_wait({"retry-after": said, "date": date}, NOW)
+    wait = parse_retry_after({"retry-after": said, "date": date}, NOW)
 
     assert wait is None or 1.0 <= wait <= 900.0
 
@@ -168,7 +168,7 @@ async def test_nobody_there_is_no_answer():
         policy = Policy.toward("x", server.url, private=True)
     async with Outbound() as out:
         for method in ("GET", "POST"):  # nothing was sent, so nothing happened
-            with pytest.raises(Transient, match="no connection") as failed:
+            with pytest.raises(Transient, match="cannot connect") as failed:
                 await out.request(policy, method, server.url)
 
     assert "no_answer" == failed.value.code
