@@ -22,7 +22,7 @@ from retoma.apps.quotes.clients.reading import look_at_page, read_page
 from retoma.apps.quotes.clients.shops import LIMITS
 from retoma.apps.quotes.model import NotAPrice
 from retoma.apps.quotes.service.tables import read_table
-from retoma.dispatch.message import RUN, problem_of
+from retoma.dispatch.message import RUN, check_message
 from retoma.engine.isolation.bounded_json import parse_json
 from retoma.engine.isolation.charset import charset_of, decode_text
 from retoma.engine.isolation.isolate import Isolate
@@ -494,7 +494,7 @@ def _families() -> Iterator[Family]:
     yield from of(
         "a message of Celery",
         MESSAGE,
-        lambda each: problem_of(RUN, each, "application/json", "utf-8", frozenset()),
+        lambda each: check_message(RUN, each, "application/json", "utf-8", frozenset()),
         HEADS,
         limit=mib,
         on_loop=True,

@@ -14,7 +14,7 @@ from tests.chaos.world import ROOT, Process, World
 from tests.dispatch import project
 from tests.lines import whole_lines
 
-SOON = {"again": 1.0, "tick": 0.5}  # seconds, so that a test is short; the rules are the same
+SOON = {"rehint": 1.0, "tick": 0.5}  # seconds, so that a test is short; the rules are the same
 
 
 @dataclass(slots=True)

@@ -47,11 +47,11 @@ def celery_app() -> Celery:
 @pytest.fixture
 def dispatcher(celery_app: Celery, app: Retoma) -> Iterator[CeleryDispatcher]:
     """One whose tasks are called in this very process."""
-    dispatcher = CeleryDispatcher(celery_app, app, again=30, tick=0.001)
+    dispatcher = CeleryDispatcher(celery_app, app, rehint=30, tick=0.001)
     yield dispatcher
-    dispatcher._process_ends()
-    if dispatcher._family is not None:
-        dispatcher._family.close()
+    dispatcher._on_process_end()
+    if dispatcher._shared is not None:
+        dispatcher._shared.close()
     dispatcher._disconnect()
 
 
@@ -193,12 +193,12 @@ async def counted(app: Retoma) -> tuple[dict[State, int], int]:
 
 
 def test_duties_that_piled_up_are_not_done_again_and_again(celery_app, app):
-    dispatcher = CeleryDispatcher(celery_app, app, again=7200, tick=3600)
+    dispatcher = CeleryDispatcher(celery_app, app, rehint=7200, tick=3600)
     calls: list[str] = []
 
     for _ in range(100):
-        dispatcher._on_duty("retoma.fold", lambda: calls.append("fold"))
-    dispatcher._on_duty("retoma.recover", lambda: calls.append("recover"))
+        dispatcher._run_task("retoma.fold", lambda: calls.append("fold"))
+    dispatcher._run_task("retoma.recover", lambda: calls.append("recover"))
 
     assert ["fold", "recover"] == calls
 
@@ -247,8 +247,8 @@ def test_no_storm_nobody_is_hinted_again_while_the_broker_has_many(
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"accept_content": ["json", "pickle"]}, "also accepts pickle"),
-        ({"task_compression": "gzip"}, "not packed"),
+        ({"accept_content": ["json", "pickle"]}, "accepts pickle"),
+        ({"task_compression": "gzip"}, "cannot be compressed"),
     ],
 )
 def test_an_app_that_unpacks_anything_is_refused(celery_app, app, settings, told):
@@ -260,9 +260,9 @@ def test_an_app_that_unpacks_anything_is_refused(celery_app, app, settings, told
     assert 0 == app.dispatcher.most
 
 
-@pytest.mark.parametrize("how", [{"again": 0}, {"tick": -1}, {"again": 1, "tick": 2}])
+@pytest.mark.parametrize("how", [{"rehint": 0}, {"tick": -1}, {"rehint": 1, "tick": 2}])
 def test_times_that_make_no_sense_are_refused(celery_app, app, how):
-    with pytest.raises(BadInput, match="again and tick"):
+    with pytest.raises(BadInput, match="rehint and tick"):
         CeleryDispatcher(celery_app, app, **how)
 
 
@@ -343,7 +343,7 @@ def test_row_39_ten_thousand_of_each_are_one_warning_of_each(celery_app):
         take(Message(good))
         take(elsewhere)
 
-    dispatcher._shared().close()
+    dispatcher._shared_state().close()
     ignored = [line["bad"] for line in logs]
     assert ["encoding", "size", "foreign", "shape"] == ignored
     assert {10_000} == {message.acks for message in bad}
@@ -379,7 +379,7 @@ def test_a_task_that_celery_stops_gives_its_job_back(dispatcher, app):
     stopper.start()
     try:
         with pytest.raises(SoftLimit):
-            dispatcher._heed(queue="patient", job=job.id)
+            dispatcher._process_message(queue="patient", job=job.id)
     finally:
         stopper.join()
         signal.signal(signal.SIGUSR1, before)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retoma.dispatch.message import LONGEST, RUN, Bad, problem_of, read_hint
+from retoma.dispatch.message import LONGEST, RUN, IgnoreReason, check_message, read_hint
 from retoma.engine.store.hints import Hint
 
 DUTIES = frozenset({"retoma.fold"})
@@ -19,9 +19,9 @@ def body(args: Any = (), kwargs: Any = None, embedded: Any = EMBEDDED) -> str:
     )
 
 
-def problem(text: str | bytes, *, task: Any = RUN, **how: Any) -> Bad | None:
+def problem(text: str | bytes, *, task: Any = RUN, **how: Any) -> IgnoreReason | None:
     told = {"content_type": "application/json", "encoding": "utf-8", **how}
-    return problem_of(task, text, duties=DUTIES, **told)
+    return check_message(task, text, leader_tasks=DUTIES, **told)
 
 
 def test_a_hint_and_a_duty_are_well():
@@ -40,20 +40,20 @@ def test_a_hint_and_a_duty_are_well():
     ],
 )
 def test_only_what_is_json_is_read(how):
-    assert Bad.ENCODING == problem(pickle.dumps(body()), **how)
+    assert IgnoreReason.ENCODING == problem(pickle.dumps(body()), **how)
 
 
 def test_a_pickle_that_calls_itself_json_is_never_unpacked():
-    assert Bad.SHAPE == problem(pickle.dumps({"job": 7}))
+    assert IgnoreReason.SHAPE == problem(pickle.dumps({"job": 7}))
 
 
 def test_a_huge_one_is_not_even_parsed():
-    assert Bad.SIZE == problem("[" * (LONGEST + 1))
+    assert IgnoreReason.SIZE == problem("[" * (LONGEST + 1))
 
 
 @pytest.mark.parametrize("task", ["other.task", None, 7, "", "retoma", ["retoma.run"]])
 def test_what_is_of_no_task_of_ours_is_foreign(task):
-    assert Bad.FOREIGN == problem(
+    assert IgnoreReason.FOREIGN == problem(
         body(), task=task if not isinstance(task, list) else str(task)
     )
 
@@ -85,11 +85,11 @@ def test_what_is_of_no_task_of_ours_is_foreign(task):
     ],
 )
 def test_two_fields_and_nothing_else(text):
-    assert Bad.SHAPE == problem(text)
+    assert IgnoreReason.SHAPE == problem(text)
 
 
 def test_a_duty_takes_nothing():
-    assert Bad.SHAPE == problem(body(), task="retoma.fold")
+    assert IgnoreReason.SHAPE == problem(body(), task="retoma.fold")
 
 
 def test_a_hint_is_read_from_its_fields():
@@ -103,17 +103,17 @@ def test_a_hint_is_read_from_its_fields():
     [
         ([7], {}, None),
         ([], {"quote_request_id": 7}, None),
-        ([], {}, Bad.SHAPE),
-        ([7, 8], {}, Bad.SHAPE),
-        ([7], {"other": 8}, Bad.SHAPE),
-        (["7"], {}, Bad.SHAPE),
-        ([True], {}, Bad.SHAPE),
-        ([0], {}, Bad.SHAPE),
-        ([2**63], {}, Bad.SHAPE),
-        ({"a": 7}, {}, Bad.SHAPE),
+        ([], {}, IgnoreReason.SHAPE),
+        ([7, 8], {}, IgnoreReason.SHAPE),
+        ([7], {"other": 8}, IgnoreReason.SHAPE),
+        (["7"], {}, IgnoreReason.SHAPE),
+        ([True], {}, IgnoreReason.SHAPE),
+        ([0], {}, IgnoreReason.SHAPE),
+        ([2**63], {}, IgnoreReason.SHAPE),
+        ({"a": 7}, {}, IgnoreReason.SHAPE),
     ],
 )
 def test_a_task_that_is_exported_carries_one_number(args, kwargs, bad):
     told = {"task": "process_quote_request", "exported": {"process_quote_request"}}
     assert bad is problem(body(args, kwargs), **told)
-    assert Bad.FOREIGN is problem(body(args, kwargs), task="process_quote_request")
+    assert IgnoreReason.FOREIGN is problem(body(args, kwargs), task="process_quote_request")

@@ -44,14 +44,14 @@ def test_a_forked_process_opens_connections_of_its_own(database_url):
         return payload
 
     app.job(work)
-    first = asyncio.run(app.submit("work", 1))
+    take_warning = asyncio.run(app.submit("work", 1))
 
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
             made = asyncio.run(app.submit("work", 2))
-            code = 0 if made.id != first.id else 2
+            code = 0 if made.id != take_warning.id else 2
         finally:
             os._exit(code)
     _, status = os.waitpid(pid, 0)

@@ -50,8 +50,8 @@ def broker() -> Iterator[Broker]:
     broker.answering.set()
 
 
-def hints(first: int, n: int) -> list[Hint]:
-    return [Hint("work", first + place) for place in range(n)]
+def hints(take_warning: int, n: int) -> list[Hint]:
+    return [Hint("work", take_warning + place) for place in range(n)]
 
 
 def test_what_is_put_in_is_sent_in_order(broker):

@@ -96,8 +96,12 @@ DOORS: dict[str, Door] = {
         ("http", "threads"), "what an SDK asks goes our way; its import takes seconds"
     ),
     "outbound/wire.py": Door(("http", "sockets"), "connections, each to an address looked at"),
-    "dispatch/family.py": Door(("processes",), "a child of Celery's pool may have children"),
-    "dispatch/inside.py": Door(("threads",), "a loop of ours beside the tasks of Celery"),
+    "dispatch/shared_state.py": Door(
+        ("processes",), "a child of Celery's pool may have children"
+    ),
+    "dispatch/embedded_runner.py": Door(
+        ("threads",), "a loop of ours beside the tasks of Celery"
+    ),
     "engine/loop_thread.py": Door(("threads",), "a loop beside code that is not async"),
     "dispatch/sender.py": Door(("threads",), "whoever submits waits for no broker"),
     "engine/isolation/children.py": Door(

@@ -1,7 +1,7 @@
-"""What a Celery worker takes from our queue is looked at before anything believes it.
+"""Check the messages of our queue before a Celery worker processes them.
 
-Celery itself says an error for every message it cannot read; here each sort of badness is said once, and
-a body is never unpacked but as JSON. Other queues of the same worker are none of our business.
+Celery logs an error for every message it cannot read; this consumer logs each kind of problem once, and
+decodes bodies only as JSON. Messages of other queues pass unchanged.
 """
 
 from collections.abc import Callable, Collection
@@ -9,52 +9,54 @@ from typing import Any
 
 from celery.utils.imports import symbol_by_name
 
-from retoma.dispatch.message import RUN, Bad, problem_of
+from retoma.dispatch.message import RUN, IgnoreReason, check_message
 
-SEEN = 60  # characters of a body that are told
+EXCERPT = 60  # characters of a body that are logged
 
 
 def strict_consumer(
     base: Any,
     queue: str,
-    duties: frozenset[str],
-    ignore: Callable[[Bad, str], None],
+    leader_tasks: frozenset[str],
+    ignore: Callable[[IgnoreReason, str], None],
     exported: Collection[str] = (),
 ) -> Any:
-    """The consumer the worker would have had, and before it our own look at what comes by `queue`.
+    """Extend the worker's consumer class by a check of the messages of `queue`.
 
-    `exported`: tasks that carry one number; looked into at each message, so it may grow.
+    `exported`: tasks that carry one id; read at each message, so tasks may be added later.
     """
     consumer: Any = symbol_by_name(base)
 
     def create_task_handler(self: Any, *args: Any, **kwargs: Any) -> Callable[[Any], None]:
-        take: Callable[[Any], None] = consumer.create_task_handler(self, *args, **kwargs)
+        process: Callable[[Any], None] = consumer.create_task_handler(self, *args, **kwargs)
 
-        def look(message: Any) -> None:
-            ours = _is_ours(message, queue, {RUN, *duties, *exported})
-            bad = _problem(message, duties, exported) if ours else None
-            if bad is None:
-                take(message)
+        def check(message: Any) -> None:
+            ours = _is_ours(message, queue, {RUN, *leader_tasks, *exported})
+            reason = _ignore_reason(message, leader_tasks, exported) if ours else None
+            if reason is None:
+                process(message)
             else:
                 message.ack()
-                ignore(bad, repr(_raw(message)[:SEEN]))
+                ignore(reason, repr(_raw(message)[:EXCERPT]))
 
-        return look
+        return check
 
     return type("HintConsumer", (consumer,), {"create_task_handler": create_task_handler})
 
 
 def _is_ours(message: Any, queue: str, tasks: Collection[str]) -> bool:
-    """By our queue, as far as it says so itself; or by whatever queue, if it wants a task of ours."""
-    came_by = (message.delivery_info or {}).get("routing_key")
-    return came_by == queue or _task(message) in tasks
+    """Whether the message came by our queue, or names one of our tasks."""
+    routing_key = (message.delivery_info or {}).get("routing_key")
+    return routing_key == queue or _task(message) in tasks
 
 
-def _problem(message: Any, duties: frozenset[str], exported: Collection[str]) -> Bad | None:
+def _ignore_reason(
+    message: Any, leader_tasks: frozenset[str], exported: Collection[str]
+) -> IgnoreReason | None:
     if isinstance(message.headers, dict) and message.headers.get("compression"):
-        return Bad.ENCODING
+        return IgnoreReason.ENCODING
     task, kind, encoding = _task(message), message.content_type, message.content_encoding
-    return problem_of(task, _raw(message), kind, encoding, duties, exported)
+    return check_message(task, _raw(message), kind, encoding, leader_tasks, exported)
 
 
 def _task(message: Any) -> Any:
@@ -62,7 +64,7 @@ def _task(message: Any) -> Any:
 
 
 def _raw(message: Any) -> str | bytes:
-    """The body as it came; whatever is no text was no message of ours."""
+    """Return the raw body; empty if it is neither text nor bytes."""
     body = message.body
     if isinstance(body, str | bytes):
         return body

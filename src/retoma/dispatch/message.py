@@ -1,4 +1,4 @@
-"""A hint as a message: two fields and nothing else, checked before anybody believes it."""
+"""Check the messages that carry hints: exactly two fields, `queue` and `job`."""
 
 import json
 from collections.abc import Collection
@@ -11,44 +11,44 @@ LONGEST = 2_000  # characters of a body; ours have about 150
 QUEUE = 200  # characters of a queue's name
 JSON = "application/json"
 ENCODINGS = (None, "utf-8", "us-ascii")
-RUN = "retoma.run"  # the task that heeds a hint
+RUN = "retoma.run"  # the task that processes a hint
 
 
-class Bad(StrEnum):
+class IgnoreReason(StrEnum):
     """Why a message is ignored."""
 
-    ENCODING = "encoding"  # not JSON: pickled, packed, in a tongue of its own
+    ENCODING = "encoding"  # not JSON: pickled, compressed or another encoding
     SIZE = "size"
-    FOREIGN = "foreign"  # of no task of ours
-    SHAPE = "shape"  # JSON, and not our fields
-    UNKNOWN = "unknown"  # there is no such job in that queue
+    FOREIGN = "foreign"  # not one of our tasks
+    SHAPE = "shape"  # JSON with other fields
+    UNKNOWN = "unknown"  # no such job in this queue
 
 
-def problem_of(
+def check_message(
     task: Any,
     body: str | bytes,
     content_type: Any,
     encoding: Any,
-    duties: frozenset[str],
+    leader_tasks: frozenset[str],
     exported: Collection[str] = (),
-) -> Bad | None:
-    """What is wrong with a message as it came; None: nothing. Only what is JSON is read at all.
+) -> IgnoreReason | None:
+    """Return why a message must be ignored, or None. Bodies that are not JSON are not decoded.
 
-    `exported`: tasks that carry one number.
+    `exported`: tasks that carry one id.
     """
     if content_type != JSON or encoding not in ENCODINGS:
-        return Bad.ENCODING
+        return IgnoreReason.ENCODING
     if len(body) > LONGEST:
-        return Bad.SIZE
-    if task != RUN and task not in duties and task not in exported:
-        return Bad.FOREIGN
+        return IgnoreReason.SIZE
+    if task != RUN and task not in leader_tasks and task not in exported:
+        return IgnoreReason.FOREIGN
     try:
         args, kwargs, embedded = json.loads(body)
-        linked = any(embedded.values())  # callbacks and chains: other tasks in tow
+        linked = any(embedded.values())  # callbacks and chains would start other tasks
     except (ValueError, TypeError, AttributeError, RecursionError):
-        return Bad.SHAPE
+        return IgnoreReason.SHAPE
     if linked or not _fits(task, args, kwargs, exported):
-        return Bad.SHAPE
+        return IgnoreReason.SHAPE
     return None
 
 
@@ -61,7 +61,7 @@ def _fits(task: str, args: Any, kwargs: Any, exported: Collection[str]) -> bool:
 
 
 def read_hint(args: Any, kwargs: Any) -> Hint | None:
-    """The hint in the arguments of a task; None where they are no hint."""
+    """Read the hint from a task's arguments; None if they are not a hint."""
     if args or not isinstance(kwargs, dict) or kwargs.keys() != {"queue", "job"}:
         return None
     queue, job = kwargs["queue"], kwargs["job"]
@@ -71,7 +71,7 @@ def read_hint(args: Any, kwargs: Any) -> Hint | None:
 
 
 def read_number(args: Any, kwargs: Any) -> int | None:
-    """The one number in the arguments of a task, by whatever name; None where they are anything else."""
+    """Read the single id from a task's arguments, under any name; None if they are anything else."""
     if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
         return None
     given = [*args, *kwargs.values()]
@@ -79,4 +79,4 @@ def read_number(args: Any, kwargs: Any) -> int | None:
 
 
 def _is_id(value: Any) -> bool:
-    return type(value) is int and 0 < value < 2**63  # True is an int, and no id
+    return type(value) is int and 0 < value < 2**63  # True is an int, but not an id

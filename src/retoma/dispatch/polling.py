@@ -1,5 +1,5 @@
-"""The dispatcher of every house that has no other: the bell rang with the commit, and the tick finds
-what no bell announced. There is nothing to add."""
+"""The default dispatcher, which sends nothing: the database notifies runners at commit, and their tick
+finds jobs whose notification was lost."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,24 +8,24 @@ from retoma.engine.store.hints import Hint
 
 
 class Dispatcher(Protocol):
-    """Who is told that jobs may be ready. A hint may be lost, late or doubled: it changes nothing."""
+    """Announces jobs that may be ready. Hints may be lost, late or duplicated."""
 
-    most: int  # hints it takes of one submission; 0: it wants none
+    most: int  # hints it accepts per submission; 0: none
 
     def hint(self, hints: Sequence[Hint]) -> None:
-        """These may be ready. Called after their commit; returns at once and never raises."""
+        """Announce jobs that may be ready. Called after their commit; returns at once and never raises."""
 
     def close(self) -> None:
-        """Let go; what is on its way gets a moment, and no more."""
+        """Stop; hints that are being sent get a short time to finish."""
 
 
 class Polling:
-    """Runners hear the bell of the database, or look on their tick."""
+    """Leaves wake-ups to the database's notifications and the runners' tick."""
 
     most = 0
 
     def hint(self, hints: Sequence[Hint]) -> None:
-        """They have heard."""
+        """Do nothing: the database has notified the runners."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""

@@ -1,4 +1,4 @@
-"""Hands hints over from a thread of its own: nobody who submits waits for a broker, or fails by it."""
+"""Send hints in a background thread, so that a submission neither waits for the broker nor fails with it."""
 
 import atexit
 import os
@@ -10,16 +10,16 @@ from itertools import islice
 from retoma.engine.log import get_logger
 from retoma.engine.store.hints import Hint
 
-WAITING = 10_000  # hints that wait to be sent; what is more is found when it is hinted again
-TOGETHER = 500  # sent before anybody looks whether to stop
-REST = 5.0  # seconds in which nothing is tried after the broker did not answer
-LAST = 2.0  # seconds for what is on its way when we close
+WAITING = 10_000  # queued hints; more are dropped, and their jobs hinted again later
+GROUP_SIZE = 500  # hints sent between two checks for a stop
+REST = 5.0  # seconds without sending after the broker failed
+LAST = 2.0  # seconds for hints that are being sent at close
 
 log = get_logger("retoma.dispatch")
 
 
 class Sender:
-    """What is put in is sent soon, or dropped: the database knows it anyway."""
+    """Sends queued hints soon, or drops them. A dropped hint does no harm: the job is in the database."""
 
     def __init__(
         self, send: Callable[[Sequence[Hint]], None], *, rest: float = REST, last: float = LAST
@@ -30,7 +30,7 @@ class Sender:
         self._begin()
 
     def _begin(self) -> None:
-        """Anew in each process: a forked one inherits neither the thread nor a lock it may hold."""
+        """Reset all state. A forked process needs it: threads are not inherited, and a lock may be held."""
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._waiting: deque[Hint] = deque()
@@ -45,20 +45,20 @@ class Sender:
         if self._pid != os.getpid():
             self._begin()
         with self._changed:
-            room = 0 if self._resting else WAITING - len(self._waiting)
-            self._waiting.extend(islice(hints, room))
-            self.dropped += max(len(hints) - room, 0)
+            free = 0 if self._resting else WAITING - len(self._waiting)
+            self._waiting.extend(islice(hints, free))
+            self.dropped += max(len(hints) - free, 0)
             if self._thread is None and self._waiting:
                 self._start()
             self._changed.notify_all()
 
     def flush(self, seconds: float) -> bool:
-        """Whether all that was put in is sent, or given up, within that time."""
+        """Wait until every hint is sent or dropped; False if that takes longer than `seconds`."""
         with self._changed:
             return self._changed.wait_for(self._idle, seconds)
 
     def close(self) -> None:
-        """What waits has a moment to get out; a broker that does not answer keeps nobody here."""
+        """Wait briefly for queued hints to be sent, then stop the thread."""
         if self._pid != os.getpid():
             return
         atexit.unregister(self.close)
@@ -78,9 +78,7 @@ class Sender:
         thread = threading.Thread(target=self._run, name="retoma-hints", daemon=True)
         try:
             thread.start()
-        except (
-            RuntimeError
-        ) as error:  # the system has none left: what is put in next may find one
+        except RuntimeError as error:  # no thread available: the next `put` tries again
             self._warn(error)
             return
         self._thread = thread
@@ -90,7 +88,7 @@ class Sender:
         while group := self._next():
             try:
                 self._send(group)
-            except BaseException as error:  # noqa: BLE001 — whatever it was, the next hints must go out
+            except BaseException as error:  # noqa: BLE001 — after any error the next hints must be sent
                 self._rest(len(group), error)
             else:
                 self._sent()
@@ -98,7 +96,7 @@ class Sender:
     def _next(self) -> list[Hint]:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
-            size = min(TOGETHER, len(self._waiting))
+            size = min(GROUP_SIZE, len(self._waiting))
             self._sending = size > 0
             return [self._waiting.popleft() for _ in range(size)]
 
@@ -111,7 +109,7 @@ class Sender:
             self._changed.notify_all()
 
     def _rest(self, lost: int, error: BaseException) -> None:
-        """Drop what waits, and try nothing for a while: one warning until it works again."""
+        """Drop the queued hints and pause. Log one warning until sending works again."""
         with self._changed:
             self._sending = False
             self.dropped += lost + len(self._waiting)

@@ -15,7 +15,7 @@ from retoma.toolkit.tools import Tools
 from tests.apps.matches.run_matches import settings_for
 
 TOLD = "RETOMA_TEST_MATCHES"
-SOON = {"again": 1.0, "tick": 0.5}  # seconds, so that a test is short; the rules are the same
+SOON = {"rehint": 1.0, "tick": 0.5}  # seconds, so that a test is short; the rules are the same
 
 
 def make_celery(broker: str) -> Celery:

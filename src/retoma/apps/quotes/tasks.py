@@ -19,7 +19,7 @@ class Dispatcher(Protocol):
     """A CeleryDispatcher; Celery itself is an extra."""
 
     def export(self, name: str, find: Callable[[Transaction, int], Hint | None]) -> Any: ...
-    def also(self, duty: str, do: Callable[[], Coroutine[Any, Any, Any]]) -> None: ...
+    def extend_task(self, name: str, run: Callable[[], Coroutine[Any, Any, Any]]) -> None: ...
 
 
 def export_tasks(dispatcher: Dispatcher, retoma: Retoma) -> Any:
@@ -29,7 +29,7 @@ def export_tasks(dispatcher: Dispatcher, retoma: Retoma) -> Any:
         done = await clean_up(retoma, actor=CLEAN_UP)
         return len(done.waiting) + len(done.parked)
 
-    dispatcher.also(CLEAN_UP, expire)
+    dispatcher.extend_task(CLEAN_UP, expire)
     return dispatcher.export(PROCESS, hint_of)
 
 

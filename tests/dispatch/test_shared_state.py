@@ -5,20 +5,20 @@ import os
 import pytest
 
 from retoma.db.poll import wait_readable
-from retoma.dispatch.family import Family
-from retoma.dispatch.message import Bad
+from retoma.dispatch.message import IgnoreReason
+from retoma.dispatch.shared_state import SharedState
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_each_sort_is_said_by_one_process_of_a_family():
-    family = Family()
+    family = SharedState()
     out, in_ = os.pipe()
     children = []
     for _ in range(8):
         pid = os.fork()
         if pid == 0:
             try:
-                said = family.first(Bad.UNKNOWN)
+                said = family.take_warning(IgnoreReason.UNKNOWN)
                 os.write(in_, b"1" if said else b"0")
             finally:
                 os._exit(0)  # whatever it raised: it must not go on as a second test process
@@ -27,7 +27,11 @@ def test_each_sort_is_said_by_one_process_of_a_family():
         os.waitpid(pid, 0)
 
     answers = os.read(out, 100)
-    mine = [family.first(Bad.UNKNOWN), family.first(Bad.SIZE), family.first(Bad.SIZE)]
+    mine = [
+        family.take_warning(IgnoreReason.UNKNOWN),
+        family.take_warning(IgnoreReason.SIZE),
+        family.take_warning(IgnoreReason.SIZE),
+    ]
     family.close()
     os.close(out)
     os.close(in_)
@@ -37,11 +41,11 @@ def test_each_sort_is_said_by_one_process_of_a_family():
 
 
 def test_everybody_sees_that_the_worker_leaves_and_nobody_takes_it_away():
-    family = Family()
+    family = SharedState()
     before = wait_readable([family.leaving], 0)
 
     for _ in range(3):
-        family.tell_leaving()
+        family.signal_leaving()
     seen = [wait_readable([family.leaving], 0) for _ in range(2)]
     family.close()
 
