@@ -25,7 +25,7 @@ from retoma.engine.rules.errors import BadInput, IllegalMove, RetomaError
 from retoma.engine.rules.states import State
 from retoma.secret import Secret
 from retoma.testing import Injected, crash_at
-from retoma.vault import Place as Sealed
+from retoma.vault import SecretSlot as Sealed
 from retoma.vault import Vault
 from tests.copying import beside
 from tests.engine.aids import boot, claim, rows, settle, submit

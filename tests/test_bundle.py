@@ -109,7 +109,7 @@ async def test_only_its_key_and_only_for_this_purpose(database_url, tmp_path):
     await written(database_url, tmp_path)
     file = tmp_path / "job.jsonl"
 
-    with pytest.raises(BadInput, match="bring it that key"):
+    with pytest.raises(BadInput, match="copy that key here"):
         bundle.verify(file, signer(OTHER))
     with pytest.raises(BadInput, match="not what was signed"):
         bundle.verify(file, signer(purpose="something else"))

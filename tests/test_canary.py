@@ -15,11 +15,11 @@ from retoma import Context, Park, Permanent, Retoma, Skip, State, Transient, log
 from retoma.access import Access
 from retoma.secret import Secret, known
 from retoma.testing import drain
-from retoma.vault import Place, Vault
+from retoma.vault import SecretSlot, Vault
 from tests.engine.aids import AT_ONCE
 
 CANARY = 'CANARY/9c41 7d+e2="f0"-é'
-PLACE = Place("workers", "api_key", "1")
+PLACE = SecretSlot("workers", "api_key", "1")
 
 
 @pytest.fixture

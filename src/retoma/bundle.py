@@ -152,7 +152,7 @@ def _judged(
     lines, key = signature.get("lines"), str(signature.get("key"))
     if head is None or lines != signature["n"] - 1 or source.read(1):
         raise _changed(file, signature["n"])
-    if not signer.signed(key, _to_sign(lines, last), str(signature.get("hmac"))):
+    if not signer.is_signed(key, _to_sign(lines, last), str(signature.get("hmac"))):
         raise _changed(file, signature["n"])
     at = datetime.fromisoformat(head["at"])
     return Bundle(dict(head["of"]), at, head["database"], lines, key)

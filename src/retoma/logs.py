@@ -1,6 +1,6 @@
-"""How our own programs log: structlog, JSON lines for machines, colours for people.
+"""Configure the logs of our own programs: structlog, as JSON lines, or in colour on a terminal.
 
-Only a program of ours calls this. In a library user's process the log is theirs to set up.
+Only our programs call this. A process that uses the library configures its own logging.
 """
 
 import logging
@@ -16,7 +16,7 @@ from retoma.secret import redact
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:
-    """Send every line of this process to `stream`: as JSON, unless a person is looking."""
+    """Send every log line of this process to `stream`: as JSON, or in colour on a terminal."""
     out = sys.stderr if stream is None else stream
     number = logging.getLevelNamesMapping()[level.upper()]
     shared: list[Processor] = [
@@ -34,7 +34,7 @@ def configure(level: str, stream: TextIO | None = None) -> None:
 
 
 def _rendering(out: TextIO) -> list[Processor]:
-    """A stack becomes text first, so that no secret in it escapes; its locals are never shown."""
+    """Turn tracebacks into text before redaction, so that it covers them. Local variables are never shown."""
     return [structlog.processors.format_exc_info, _without_secrets, _renderer(out)]
 
 
@@ -53,7 +53,7 @@ def _without_secrets(_: Any, __: str, event: EventDict) -> EventDict:
 
 
 def _take_in_stdlib(out: TextIO, number: int, shared: list[Processor]) -> None:
-    """What other libraries say through `logging` looks the same, at warning and above."""
+    """Render log lines of other libraries in the same format, at warning and above."""
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

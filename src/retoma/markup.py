@@ -1,19 +1,18 @@
-"""How deep a page is nested and how many attributes its tags have, seen before a parser that takes the
-square of either.
+"""Measure the nesting depth and attribute counts of a page, before a parser whose time is quadratic in both.
 
-What a stranger writes is not always what a parser reads, so this counts to the safe side: an end counts
-only where something of its name is open and in reach, and never within comments, attributes and scripts.
-Where a page may hold anything, a child process with a timeout is the wall; this is the door.
+Parsers differ on invalid HTML, so the depth is an upper bound: an end tag counts only if an element of its
+name is open and in reach, and never within comments, attributes and scripts. This is a cheap first check;
+untrusted pages are parsed in a child process with a timeout.
 """
 
 import re
 from collections import Counter
 from typing import Final
 
-DEEP: Final = 1_000  # elements within each other; no page for people comes near
-MANY: Final = 1_000  # attributes of one tag; nor here
+DEEP: Final = 1_000  # nested elements; far more than real pages have
+MANY: Final = 1_000  # attributes of one tag; likewise
 
-# What has no end, or need not say it.
+# Elements without an end tag, or with an optional one.
 OPEN: Final = frozenset(
     [
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta"),
@@ -21,7 +20,7 @@ OPEN: Final = frozenset(
         *("tr", "td", "th", "thead", "tbody", "tfoot", "colgroup"),
     ]
 )
-# Within these a tag is text, up to their own end.
+# Elements whose content is text up to their own end tag.
 RAW: Final = {
     name: re.compile(rf"</{name}", re.IGNORECASE)
     for name in (
@@ -29,13 +28,13 @@ RAW: Final = {
         *("xmp", "iframe", "noembed", "noframes"),
     )
 }
-# What was begun outside of these does not end within them.
+# End tags within these elements do not close elements outside of them.
 WALLS: Final = frozenset(
     ["table", "caption", "select", "template", "object", "applet", "marquee", "svg", "math"]
 )
-FOREIGN: Final = ("svg", "math")  # where nothing is raw
-# A comment, what is read as one, or a tag with its attributes; of quotes only those after a = hold. Groups
-# are not possessive: they were not what they say before Python 3.11.5.
+FOREIGN: Final = ("svg", "math")  # no element within them is raw text
+# A comment, a bogus comment, or a tag with its attributes; quotes count only after a =. Groups are not
+# possessive, because possessive groups were broken before Python 3.11.5.
 PART: Final = re.compile(
     r"""<!--(?:-?>|(?P<comment>.*?)(?:--!?>|\Z))"""
     r"""|<!\[CDATA\[(?P<data>.*?)(?:\]\]>|\Z)"""
@@ -48,12 +47,11 @@ BEGIN: Final = re.compile(r"<([a-zA-Z][^\s/>]*+)")
 
 
 class TooHard(Exception):
-    """A tag has more attributes than any that was written for people."""
+    """A tag has too many attributes."""
 
 
 def too_hard(html: str) -> bool:
-    """Whether a parser should not even begin: some take the square of what is within each other, and of
-    the attributes of one tag."""
+    """Whether a page is too nested, or a tag has too many attributes, for a parser of quadratic time."""
     try:
         return depth_of(html, enough=DEEP) > DEEP
     except TooHard:
@@ -61,16 +59,16 @@ def too_hard(html: str) -> bool:
 
 
 def depth_of(html: str, *, enough: int | None = None) -> int:
-    """How deep elements stand within each other, at most. `enough`: deeper than that need not be
-    counted. TooHard where a tag has too many attributes."""
+    """Return an upper bound of the nesting depth. Stops counting above `enough`. Raises TooHard if a
+    tag has too many attributes."""
     depths, endless = _Depths(), set[str]()
-    place = 0
-    while part := PART.search(html, place):
+    at = 0
+    while part := PART.search(html, at):
         if enough is not None and depths.deepest > enough:
             break
-        place = part.end()
-        if part["rest"] and place < len(html) and html[place] != ">":
-            raise TooHard  # a name, a value and a blank of each are counted
+        at = part.end()
+        if part["rest"] and at < len(html) and html[at] != ">":
+            raise TooHard  # the pattern counts a name, a value and a blank for each attribute
         name = (part["name"] or "").lower()
         if not name:
             depths.begin_within(part["data"] or part["comment"] or "")
@@ -79,17 +77,17 @@ def depth_of(html: str, *, enough: int | None = None) -> int:
         else:
             depths.begin(name)
             if name in RAW and name not in endless:
-                end = RAW[name].search(html, place)
+                end = RAW[name].search(html, at)
                 if end is None:
-                    endless.add(name)  # looked for once: a page of nothing else is no trap
+                    endless.add(name)  # searched only once, so that many such tags stay linear
                 else:
-                    place = end.start()
-                    depths.begin_within(html[part.end() : place])
+                    at = end.start()
+                    depths.begin_within(html[part.end() : at])
     return depths.deepest
 
 
 class _Depths:
-    """What is open, wall by wall."""
+    """The open elements, grouped by the WALLS elements that enclose them."""
 
     def __init__(self) -> None:
         self._walls: list[tuple[str, int, Counter[str]]] = [("", 0, Counter())]
@@ -109,10 +107,10 @@ class _Depths:
         self.deepest = max(self.deepest, self._depth)
 
     def begin_within(self, text: str) -> None:
-        """Of what is text here, and may be none where drawings are: there ends do not count."""
+        """Count tags in raw text within svg and math, where a parser may read them as elements."""
         if self._foreign and "<" in text:
-            for found in BEGIN.finditer(text):
-                self.begin(found[1].lower())
+            for tag in BEGIN.finditer(text):
+                self.begin(tag[1].lower())
 
     def end(self, name: str) -> None:
         wall, before, inside = self._walls[-1]

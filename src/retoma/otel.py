@@ -1,7 +1,7 @@
-"""Spans to OpenTelemetry. Imported only where somebody asked for it: `pip install 'retoma[otel]'`.
+"""Export spans to OpenTelemetry. Imported only if tracing is on: `pip install 'retoma[otel]'`.
 
-A span says which job, kind, epoch and step it was, to which host a call went and how it ended: codes
-and names, nothing of what was carried and no message of an error.
+A span carries the job, kind, epoch and step, the host of a call and how it ended: only codes and names,
+no content and no error messages.
 """
 
 from collections.abc import Iterator
@@ -26,19 +26,17 @@ from retoma.engine.rules.errors import BadInput
 from retoma.engine.traces import Side, Span
 from retoma.words import say
 
-SIDES = {each: SpanKind[each.name] for each in Side}
+SIDES = {side: SpanKind[side.name] for side in Side}
 HEADER = "traceparent"
-FLUSH = (
-    3_000  # milliseconds for the last spans of a process: a collector that is away holds nobody
-)
+FLUSH = 3_000  # milliseconds for the last spans of a process, so that a missing collector delays no exit
 OTLP, CONSOLE = "otlp", "console"
 
 
 class OpenTelemetry:
-    """The spans of retoma in somebody's tracer provider."""
+    """Writes the spans of retoma to a tracer provider."""
 
     def __init__(self, provider: trace.TracerProvider | None = None) -> None:
-        """None: the one this process has set up for everybody."""
+        """`provider`: None for the global one of this process."""
         self._provider = provider
         self._tracer = trace.get_tracer("retoma", tracer_provider=provider)
         self._format = TraceContextTextMapPropagator()
@@ -57,7 +55,7 @@ class OpenTelemetry:
             context=self._below(parent),
             kind=SIDES[side],
             attributes=_named(facts),
-            record_exception=False,  # its message may hold what nobody is to see
+            record_exception=False,  # its message may hold content
             set_status_on_exception=False,
         ) as opened:
             span = OpenSpan(opened)
@@ -79,7 +77,7 @@ class OpenTelemetry:
 
 
 class OpenSpan:
-    """One that is open."""
+    """A span that is open."""
 
     def __init__(self, span: trace.Span) -> None:
         self._span = span
@@ -96,8 +94,8 @@ class OpenSpan:
 
 
 def exporting(where: str, *, service: str = "retoma") -> OpenTelemetry:
-    """Spans sent where a setting says: `otlp`, as OTEL_EXPORTER_OTLP_ENDPOINT and its like have it,
-    or `console`, for a look."""
+    """Make a tracer that exports to `otlp`, configured by OTEL_EXPORTER_OTLP_ENDPOINT and its like, or to
+    `console`."""
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: service}))
     provider.add_span_processor(BatchSpanProcessor(_exporter(where)))
     return OpenTelemetry(provider)
@@ -107,8 +105,8 @@ def _exporter(where: str) -> SpanExporter:
     if where == CONSOLE:
         return ConsoleSpanExporter()
     if where != OTLP:
-        raise BadInput(say("traces go to otlp or console, not {where!r}", where=where))
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 — a heavy one
+        raise BadInput(say("traces can go to otlp or console, not {where!r}", where=where))
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 — slow to import
         OTLPSpanExporter,
     )
 

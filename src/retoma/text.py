@@ -1,13 +1,13 @@
-"""Normalize text of strangers in linear time."""
+"""Normalize untrusted text in linear time."""
 
 import re
 import unicodedata
 from functools import lru_cache
 from typing import Final, Literal
 
-# Unicode's "stream-safe" format (UAX 15) allows as many in a row; no language needs ten.
+# The limit of Unicode's "stream-safe" format (UAX 15); no language needs ten in a row.
 MOST_MARKS: Final = 30
-# A shorter run cannot hold so many marks that sorting them takes long.
+# Shorter runs cannot hold enough marks to make sorting slow.
 LONG_RUN: Final = re.compile(r"[^\x00-\x7f]{64,}")
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
@@ -31,7 +31,7 @@ def _without_excess(run: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4_096)
 def _is_mark(letter: str) -> bool:
-    """Whether it joins the row of marks before it; some letters do so only when they are taken apart."""
+    """Whether the letter continues a row of marks; some letters do so only after decomposition."""
     return any(
-        unicodedata.combining(each) for each in unicodedata.normalize("NFKD", letter)[:1]
+        unicodedata.combining(part) for part in unicodedata.normalize("NFKD", letter)[:1]
     )

@@ -7,7 +7,7 @@ import pytest
 from retoma.bootstrap import build_vault
 from retoma.secret import Secret, known
 from retoma.settings import read
-from retoma.vault import Place, SecretRef
+from retoma.vault import SecretRef, SecretSlot
 from tests.cli.conftest import with_app
 
 CANARY = "CANARY-5b1f-of-the-command-line"
@@ -101,9 +101,9 @@ def test_what_cannot_be_is_said_in_one_line(made, verb, words, code):
 def test_e27_secrets_are_listed_and_sealed_anew_without_being_shown(made, verb, monkeypatch):
     async def filled(app):
         vault = build_vault(read(), await app.database(), app.ids)
-        await vault.put(Place("workers", "api_key", "1"), Secret(CANARY), actor="Ana")
+        await vault.put(SecretSlot("workers", "api_key", "1"), Secret(CANARY), actor="Ana")
         await vault.put(
-            Place("workers", "api_key", "2"), SecretRef.parse("env:A_KEY"), actor="Bo"
+            SecretSlot("workers", "api_key", "2"), SecretRef.parse("env:A_KEY"), actor="Bo"
         )
 
     with_app(made, filled)

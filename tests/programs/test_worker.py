@@ -24,7 +24,7 @@ from retoma.programs.worker.scrapes import KIND
 from retoma.programs.worker.session import Record, write
 from retoma.programs.worker.worker import Worker
 from retoma.secret import Secret
-from retoma.vault import Place
+from retoma.vault import SecretSlot
 from tests.apps.ads.test_sandbox import as_row
 from tests.lines import whole_lines
 from tests.programs.logbooks import doubled
@@ -444,7 +444,7 @@ async def test_a_session_whose_secret_does_not_open_any_more_is_over_and_says_wh
     write(tmp_path, record)
     async with alone(tmp_path) as worker:
         await (await worker._vault()).put(
-            Place("worker_session", "proxy", "s"), Secret("[]"), actor="test"
+            SecretSlot("worker_session", "proxy", "s"), Secret("[]"), actor="test"
         )
         (tmp_path / "secret.key").unlink()
         async with worker.alive():

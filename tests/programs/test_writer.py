@@ -10,7 +10,7 @@ from retoma.db import adhoc, verbatim
 from retoma.programs.writer import Caps
 from retoma.programs.writer.model import KEPT
 from retoma.secret import Secret
-from retoma.vault import Place
+from retoma.vault import SecretSlot
 from retoma.web import Bound
 from tests.outbound.fakes import answer, endless, redirect
 from tests.programs.writers import KEY, TOKEN, ad, asked, shop
@@ -358,7 +358,7 @@ async def test_health_needs_no_key_and_asks_the_target(database_url, tmp_path):
 async def test_a_target_that_is_away_is_not_healthy(tmp_path):
     async with shop(near(tmp_path), tmp_path) as here:
         vault = here.desk._vault(await here.desk.retoma.database())
-        place = Place("writer_profiles", "target", "ads_v1")
+        place = SecretSlot("writer_profiles", "target", "ads_v1")
         await vault.put(place, Secret("postgresql://127.0.0.1:1/nobody"), actor="test")
 
         told = await here.http.get("/health")

@@ -4,13 +4,13 @@ import asyncio
 import sys
 
 from retoma.secret import Secret
-from tests.vault.aids import place, vault_at
+from tests.vault.helpers import slot, vault_at
 
 
 async def main(what: str, url: str, row: str = "") -> None:
     async with vault_at(url) as vault:
         if what == "put":
-            await vault.put(place(row), Secret(f"CANARY-of-{row}"), actor="child")
+            await vault.put(slot(row), Secret(f"CANARY-of-{row}"), actor="child")
         else:
             print((await vault.rotate(actor="child")).sealed)
 

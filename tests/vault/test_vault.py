@@ -15,11 +15,11 @@ from retoma.db import adhoc
 from retoma.db.crashpoint import Harm, Injected, crashpoint
 from retoma.engine.ports import Ids
 from retoma.secret import Secret
-from retoma.vault import Face, Place, SecretRef, Unreadable, Vault, given
+from retoma.vault import MaskedSecret, SecretRef, SecretSlot, Unreadable, Vault, parse_secret
 from retoma.vault.keys import KeyFile, Keys
 from tests import nursery
 from tests.access.aids import everything
-from tests.vault.aids import all_of, fill, key_file, place, vault_at
+from tests.vault.helpers import all_of, fill, key_file, slot, vault_at
 
 CANARY = "CANARY-7e2f9a41-vault"
 ROTATION = (
@@ -43,27 +43,27 @@ def key(fill_: int) -> str:
 
 async def test_what_goes_in_comes_out_and_only_its_face_is_shown(database_url):
     async with vault_at(database_url) as vault:
-        await vault.put(place(1), Secret(CANARY), actor="Ana")
-        await vault.put(place(2), Secret("short-one"), actor="Ana")
+        await vault.put(slot(1), Secret(CANARY), actor="Ana")
+        await vault.put(slot(2), Secret("short-one"), actor="Ana")
 
-        secret = await vault.get(place(1))
+        secret = await vault.get(slot(1))
 
         assert secret is not None
         assert CANARY == secret.reveal()
         assert {
-            "1": Face(set=True, last4=CANARY[-4:]),
-            "2": Face(set=True, last4=None),
-            "3": Face(set=False, last4=None),
-        } == await vault.faces("workers", "api_key", ["1", "2", "3"])
-        assert await vault.get(place(3)) is None
+            "1": MaskedSecret(set=True, last4=CANARY[-4:]),
+            "2": MaskedSecret(set=True, last4=None),
+            "3": MaskedSecret(set=False, last4=None),
+        } == await vault.masked_many("workers", "api_key", ["1", "2", "3"])
+        assert await vault.get(slot(3)) is None
 
 
 async def test_e27_neither_the_database_nor_the_audit_log_holds_it(database_url, home):
     async with vault_at(database_url) as vault:
         for row in range(3):
-            await vault.put(place(row), Secret(f"{CANARY}-{row}"), actor="Ana")
+            await vault.put(slot(row), Secret(f"{CANARY}-{row}"), actor="Ana")
         await vault.rotate(actor="Ana")
-        await vault.remove(place(0), actor="Ana")
+        await vault.remove(slot(0), actor="Ana")
 
         rows = repr(await everything(vault._database))
 
@@ -77,17 +77,17 @@ async def test_e27_neither_the_database_nor_the_audit_log_holds_it(database_url,
 
 async def test_the_newest_secret_of_a_place_is_its_only_one(database_url):
     async with vault_at(database_url) as vault:
-        await vault.put(place(), Secret("first-first-first"), actor="Ana")
-        await vault.put(place(), Secret("second-second-sec2"), actor="Bo")
+        await vault.put(slot(), Secret("first-first-first"), actor="Ana")
+        await vault.put(slot(), Secret("second-second-sec2"), actor="Bo")
 
-        secret = await vault.get(place())
+        secret = await vault.get(slot())
         assert secret is not None
         assert "second-second-sec2" == secret.reveal()
         assert ["Bo"] == [each.set_by for each in await vault.page()]
-        await vault.remove(place(), actor="Bo")
-        assert Face(set=False) == await vault.face(place())
+        await vault.remove(slot(), actor="Bo")
+        assert MaskedSecret(set=False) == await vault.masked(slot())
         with pytest.raises(NotFound):
-            await vault.remove(place(), actor="Bo")
+            await vault.remove(slot(), actor="Bo")
 
 
 async def test_a_secret_of_the_environment_or_a_file_is_read_where_it_lies(
@@ -97,16 +97,16 @@ async def test_a_secret_of_the_environment_or_a_file_is_read_where_it_lies(
     file.write_text("CANARY-in-a-file\n")
     monkeypatch.setenv("WORKER_KEY", "CANARY-in-env")
     async with vault_at(database_url) as vault:
-        await vault.put(place(1), SecretRef.parse("env:WORKER_KEY"), actor="Ana")
-        await vault.put(place(2), SecretRef.parse(f"file:{file}"), actor="Ana")
+        await vault.put(slot(1), SecretRef.parse("env:WORKER_KEY"), actor="Ana")
+        await vault.put(slot(2), SecretRef.parse(f"file:{file}"), actor="Ana")
 
         assert {"1": "CANARY-in-env", "2": "CANARY-in-a-file"} == await all_of(vault, "12")
         monkeypatch.setenv("WORKER_KEY", "CANARY-changed")
         assert {"1": "CANARY-changed"} == await all_of(vault, "1")
         monkeypatch.delenv("WORKER_KEY")
         with pytest.raises(Unreadable, match="WORKER_KEY"):
-            await vault.get(place(1))
-        assert Face(set=True) == await vault.face(place(1))
+            await vault.get(slot(1))
+        assert MaskedSecret(set=True) == await vault.masked(slot(1))
         assert "CANARY" not in repr(await everything(vault._database))
 
 
@@ -120,13 +120,13 @@ def test_what_does_not_open_parks_a_job():
 
 async def test_a_sealed_secret_copied_to_another_place_does_not_open(database_url):
     places = [
-        place(2),
-        place(1, column="other"),
-        place(1, table="proxies"),
-        Place("workers.api_key", "1", "1"),
+        slot(2),
+        slot(1, column="other"),
+        slot(1, table="proxies"),
+        SecretSlot("workers.api_key", "1", "1"),
     ]
     async with vault_at(database_url) as vault:
-        await vault.put(place(1), Secret(CANARY), actor="Ana")
+        await vault.put(slot(1), Secret(CANARY), actor="Ana")
         for each in places:
             await vault.put(each, Secret("another-another"), actor="Ana")
         [(ref,)] = await vault._database.read(
@@ -142,31 +142,31 @@ async def test_a_sealed_secret_copied_to_another_place_does_not_open(database_ur
         )
 
         for each in places:
-            with pytest.raises(Unreadable, match="does not open"):
+            with pytest.raises(Unreadable, match="cannot be decrypted"):
                 await vault.get(each)
         assert {"1": CANARY} == await all_of(vault, "1")
 
 
 async def test_a_row_copied_to_another_database_does_not_open(database_url, tmp_path):
     async with vault_at(database_url, key=Secret(key(1))) as vault:
-        await vault.put(place(), Secret(CANARY), actor="Ana")
+        await vault.put(slot(), Secret(CANARY), actor="Ana")
         [(ref,)] = await vault._database.read(
             lambda tx: tx.all(adhoc("SELECT ref FROM secrets"))
         )
     async with vault_at(f"sqlite:///{tmp_path / 'other.db'}", key=Secret(key(1))) as other:
-        await other.put(place(), Secret("another-another"), actor="Ana")
+        await other.put(slot(), Secret("another-another"), actor="Ana")
         await other._database.write(
             lambda tx: tx.run(adhoc("UPDATE secrets SET ref = :ref"), ref=ref), verb="copy"
         )
 
         with pytest.raises(Unreadable, match="another row, column or database"):
-            await other.get(place())
+            await other.get(slot())
 
 
 @pytest.mark.parametrize("at", [30, -30, -1])
 async def test_a_sealed_secret_that_was_changed_does_not_open(database_url, at):
     async with vault_at(database_url) as vault:
-        await vault.put(place(), Secret(CANARY), actor="Ana")
+        await vault.put(slot(), Secret(CANARY), actor="Ana")
         [(ref,)] = await vault._database.read(
             lambda tx: tx.all(adhoc("SELECT ref FROM secrets"))
         )
@@ -178,7 +178,7 @@ async def test_a_sealed_secret_that_was_changed_does_not_open(database_url, at):
         )
 
         with pytest.raises((Unreadable, BadInput)):
-            await vault.get(place())
+            await vault.get(slot())
 
 
 # — keys —
@@ -188,8 +188,8 @@ async def test_the_key_file_is_made_when_it_is_first_needed_and_is_ours_alone(
     database_url, home
 ):
     async with vault_at(database_url) as vault:
-        await vault.put(place(1), SecretRef.parse("env:NO_KEY_NEEDED"), actor="Ana")
-        await vault.put(place(2), Secret(CANARY), actor="Ana")
+        await vault.put(slot(1), SecretRef.parse("env:NO_KEY_NEEDED"), actor="Ana")
+        await vault.put(slot(2), Secret(CANARY), actor="Ana")
 
         file = key_file(vault._database, home)
         assert 0o600 == file.stat().st_mode & 0o777
@@ -200,16 +200,16 @@ async def test_the_key_file_is_made_when_it_is_first_needed_and_is_ours_alone(
 
 async def test_a_key_file_that_others_may_read_is_refused(database_url, home):
     async with vault_at(database_url) as vault:
-        await vault.put(place(), Secret(CANARY), actor="Ana")
+        await vault.put(slot(), Secret(CANARY), actor="Ana")
         before = await everything(vault._database)
 
         for mode in (0o644, 0o640, 0o604, 0o660):
             key_file(vault._database, home).chmod(mode)
             fresh = Vault(vault._database, vault._ids)
             with pytest.raises(Unreadable, match="chmod 600"):
-                await fresh.get(place())
+                await fresh.get(slot())
             with pytest.raises(Unreadable, match="chmod 600"):
-                await fresh.put(place(2), Secret("another-another"), actor="Ana")
+                await fresh.put(slot(2), Secret("another-another"), actor="Ana")
             with pytest.raises(Unreadable, match="chmod 600"):
                 await fresh.rotate(actor="Ana")
 
@@ -243,13 +243,13 @@ def test_many_that_make_one_key_file_at_once_read_the_same_key(tmp_path):
 
 async def test_another_machine_makes_no_key_of_its_own(database_url, home):
     async with vault_at(database_url) as vault:
-        await vault.put(place(), Secret(CANARY), actor="Ana")
+        await vault.put(slot(), Secret(CANARY), actor="Ana")
         elsewhere = Vault(vault._database, vault._ids, key_file=home / "elsewhere" / "k")
 
         with pytest.raises(Unreadable, match="copy it from the machine"):
-            await elsewhere.put(place(2), Secret("another-another"), actor="Ana")
+            await elsewhere.put(slot(2), Secret("another-another"), actor="Ana")
         with pytest.raises(Unreadable, match="no key here"):
-            await elsewhere.get(place())
+            await elsewhere.get(slot())
         with pytest.raises(Unreadable, match="copy it from the machine"):
             await elsewhere.rotate(actor="Ana")
 
@@ -258,14 +258,14 @@ async def test_another_machine_makes_no_key_of_its_own(database_url, home):
 
 async def test_a_key_of_the_environment_that_is_another_one_seals_nothing(database_url):
     async with vault_at(database_url, key=Secret(key(1))) as vault:
-        await vault.put(place(), Secret(CANARY), actor="Ana")
+        await vault.put(slot(), Secret(CANARY), actor="Ana")
         before = await everything(vault._database)
 
         other = Vault(vault._database, vault._ids, key=Secret(key(2)))
-        with pytest.raises(IllegalMove, match="bring it the same key"):
-            await other.put(place(2), Secret("another-another"), actor="Ana")
-        with pytest.raises(Unreadable, match="not among ours"):
-            await other.get(place())
+        with pytest.raises(IllegalMove, match="give it the same key"):
+            await other.put(slot(2), Secret("another-another"), actor="Ana")
+        with pytest.raises(Unreadable, match="does not have"):
+            await other.get(slot())
 
         assert before == await everything(vault._database)
 
@@ -292,7 +292,7 @@ def test_keys_show_nothing_of_themselves():
 async def test_rotation_seals_everything_anew_and_forgets_the_old_key(database_url, home):
     async with vault_at(database_url) as vault:
         plain = await fill(vault, 450)  # more than two bites
-        await vault.put(place("env"), SecretRef.parse("env:ANY"), actor="Ana")
+        await vault.put(slot("env"), SecretRef.parse("env:ANY"), actor="Ana")
         old = key_file(vault._database, home).read_text()
         before = {each.where for each in await vault.page()}
 
@@ -308,28 +308,28 @@ async def test_rotation_seals_everything_anew_and_forgets_the_old_key(database_u
 
 async def test_a_process_that_read_the_old_key_opens_what_is_sealed_with_the_new(database_url):
     async with vault_at(database_url) as vault:
-        await vault.put(place(), Secret(CANARY), actor="Ana")
+        await vault.put(slot(), Secret(CANARY), actor="Ana")
         other = Vault(vault._database, vault._ids)
         assert {"1": CANARY} == await all_of(other, "1")
 
         await vault.rotate(actor="Ana")
 
         assert {"1": CANARY} == await all_of(other, "1")
-        await other.put(place(2), Secret("another-another"), actor="Ana")
+        await other.put(slot(2), Secret("another-another"), actor="Ana")
         assert {"2": "another-another"} == await all_of(vault, "2")
 
 
 async def test_nothing_is_sealed_with_a_key_that_was_turned_away(database_url):
     """A sealer made before the rotation must not write what nobody could open after it."""
     async with vault_at(database_url) as vault:
-        await vault.put(place(), Secret(CANARY), actor="Ana")
+        await vault.put(slot(), Secret(CANARY), actor="Ana")
         late = await vault.sealer()
         await vault.rotate(actor="Ana")
         before = await everything(vault._database)
 
-        with pytest.raises(IllegalMove, match="just turned"):
+        with pytest.raises(IllegalMove, match="just rotated"):
             await vault._database.write(
-                lambda tx: late.put(tx, place(2), Secret("another-another"), actor="Ana"),
+                lambda tx: late.put(tx, slot(2), Secret("another-another"), actor="Ana"),
                 verb="late",
             )
 
@@ -350,7 +350,7 @@ async def test_a_rotation_that_broke_off_goes_on_where_it_stopped(database_url, 
         some = {row: text for row, text in plain.items() if int(row) % 30 == 0}
         after = Vault(vault._database, vault._ids)
         assert some == await all_of(after, some), "everything opens in the middle of it"
-        await after.put(place("new"), Secret("put-in-the-middle"), actor="Bo")
+        await after.put(slot("new"), Secret("put-in-the-middle"), actor="Bo")
         done = await after.rotate(actor="Ana")
 
         assert () == done.unreadable
@@ -385,7 +385,7 @@ async def test_rotations_at_once_lose_nothing(database_url, home):
 
         await asyncio.gather(
             *(Vault(vault._database, vault._ids).rotate(actor="Ana") for _ in range(3)),
-            *(vault.put(place("new"), Secret("put-meanwhile-1"), actor="Bo") for _ in range(3)),
+            *(vault.put(slot("new"), Secret("put-meanwhile-1"), actor="Bo") for _ in range(3)),
             return_exceptions=True,
         )
 
@@ -402,7 +402,7 @@ async def test_the_environments_key_is_turned_by_whoever_sets_it(database_url):
             await vault.rotate(actor="Ana")
 
         turning = Vault(vault._database, vault._ids, key=both)
-        await turning.put(place("x"), Secret("before-rotation"), actor="Ana")
+        await turning.put(slot("x"), Secret("before-rotation"), actor="Ana")
         assert 6 == (await turning.rotate(actor="Ana")).sealed
 
         with pytest.raises(BadInput, match="put a new key before"):
@@ -426,9 +426,9 @@ async def test_what_does_not_open_is_told_and_keeps_the_old_key(database_url, ho
 
         done = await vault.rotate(actor="Ana")
 
-        assert (2, (place(1),)) == (done.sealed, done.unreadable)
+        assert (2, (slot(1),)) == (done.sealed, done.unreadable)
         assert 2 == len(key_file(vault._database, home).read_text().split())
-        await vault.put(place(1), Secret("set-anew-set-anew"), actor="Ana")
+        await vault.put(slot(1), Secret("set-anew-set-anew"), actor="Ana")
         await vault.rotate(actor="Ana")
         assert 1 == len(key_file(vault._database, home).read_text().split())
 
@@ -453,13 +453,13 @@ async def test_what_does_not_open_is_told_and_keeps_the_old_key(database_url, ho
 )
 def test_what_is_no_secret_is_refused_and_not_repeated(wrong):
     with pytest.raises(BadInput) as refused:
-        given(wrong)
+        parse_secret(wrong)
 
     assert len(wrong) < 8 or wrong not in str(refused.value)
 
 
 def test_a_place_and_a_secret_are_told_apart():
-    ref, plain = given("env:WORKER_KEY"), given("sk-env:not-a-place")
+    ref, plain = parse_secret("env:WORKER_KEY"), parse_secret("sk-env:not-a-place")
 
     assert isinstance(ref, SecretRef)
     assert "env:WORKER_KEY" == ref.text
@@ -492,12 +492,12 @@ def test_a_file_that_holds_no_secret_is_told_at_once(tmp_path, what):
 def test_a_place_is_named(wrong):
     for parts in ((wrong, "b", "c"), ("a", wrong, "c"), ("a", "b", wrong)):
         with pytest.raises(BadInput):
-            Place(*parts)
+            SecretSlot(*parts)
 
 
 async def test_the_key_lies_beside_the_file_or_in_the_data_folder(database_url, home):
     async with vault_at(database_url) as vault:
-        await vault.put(place(), Secret(CANARY), actor="Ana")
+        await vault.put(slot(), Secret(CANARY), actor="Ana")
         file = key_file(vault._database, home)
 
     if database_url.startswith("sqlite"):

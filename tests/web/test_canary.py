@@ -8,12 +8,12 @@ import httpx2
 from retoma import Context, Permanent
 from retoma.engine.rules.states import State
 from retoma.secret import Secret
-from retoma.vault import Place, Vault
+from retoma.vault import SecretSlot, Vault
 from tests.engine.aids import AT_ONCE
 from tests.test_canary import CANARY, dump, hits, told  # noqa: F401 — a fixture of that room
 from tests.web.aids import ROOT_KEY, World, client, world
 
-PLACE = Place("workers", "api_key", "1")
+PLACE = SecretSlot("workers", "api_key", "1")
 EVERYWHERE = (  # what a viewer may read once a job has died of its secret
     *("/api/jobs", "/api/jobs/1", "/api/jobs/1/events", "/api/jobs/1/steps"),
     *("/api/jobs/1/attempts", "/api/jobs/1/explain", "/api/jobs/1/evidence"),

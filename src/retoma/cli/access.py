@@ -139,14 +139,14 @@ secrets.verb(
             *(say("since"), say("set by")),
         ),
         lambda each: (
-            *(f"{each.place.table}.{each.place.column}", each.place.row, each.source),
+            *(f"{each.slot.table}.{each.slot.column}", each.slot.row, each.source),
             *(each.where, each.last4, each.set_at, each.set_by),
         ),
         none=say("no secrets"),
     ),
     document=lambda found, _: [
         {
-            **{name: getattr(each.place, name) for name in ("table", "column", "row")},
+            **{name: getattr(each.slot, name) for name in ("table", "column", "row")},
             **{name: getattr(each, name) for name in each.__slots__ if name != "place"},
         }
         for each in found

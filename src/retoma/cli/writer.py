@@ -17,7 +17,7 @@ from retoma.programs.writer.api import build_writer
 from retoma.secret import Secret
 from retoma.settings import Settings
 from retoma.vault import SecretRef
-from retoma.vault.ref import given
+from retoma.vault.ref import parse_secret
 from retoma.words import say, speak
 
 T = TypeVar("T")
@@ -40,7 +40,9 @@ def add(
     headers: Sequence[str],
 ) -> None:
     secrets = dict(_header(each) for each in headers)
-    made = _ask(database, lambda desk: desk.add(wanted, given(target), secrets, actor=ACTOR))
+    made = _ask(
+        database, lambda desk: desk.add(wanted, parse_secret(target), secrets, actor=ACTOR)
+    )
     if as_json:
         print_json(_document(made))
     else:
@@ -129,7 +131,7 @@ def _header(text: str) -> tuple[str, Secret | SecretRef]:
         raise Stop(
             Exit.USAGE, say("a header is NAME=env:VARIABLE, NAME=file:/path or NAME=value")
         )
-    return name.lower(), given(value)
+    return name.lower(), parse_secret(value)
 
 
 def _document(profile: Profile) -> Mapping[str, Any]:

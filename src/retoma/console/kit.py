@@ -80,18 +80,18 @@ def ask_service(
     from retoma import settings
 
     async def called(app: "Retoma") -> T:
-        given: dict[str, Any] = {"app": app, "actor": ACTOR}
+        parse_secret: dict[str, Any] = {"app": app, "actor": ACTOR}
         if prepare is not None:
             prepare(app)
         if needs & {"chosen", "vault"}:
-            given["chosen"] = settings.read(database_url=database)
+            parse_secret["chosen"] = settings.read(database_url=database)
         if "access" in needs:
-            given["access"] = await access_of(app)
+            parse_secret["access"] = await access_of(app)
         if "vault" in needs:
             from retoma.bootstrap import build_vault
 
-            given["vault"] = build_vault(given["chosen"], await app.database(), app.ids)
-        return await function(**{name: given[name] for name in needs}, **typed)
+            parse_secret["vault"] = build_vault(parse_secret["chosen"], await app.database(), app.ids)
+        return await function(**{name: parse_secret[name] for name in needs}, **typed)
 
     return ask(database, called, interrupted=interrupted)
 
@@ -231,9 +231,9 @@ def _zone(_told: str | None) -> "ZoneInfo":
 
 def read_secret(text: str | None) -> str | None:
     """Return a secret as it is typed, or read it from env:NAME or file:/path."""
-    from retoma.vault.ref import SecretRef, given
+    from retoma.vault.ref import SecretRef, parse_secret
 
     if text is None:
         return None
-    found = given(text)
+    found = parse_secret(text)
     return (found.read() if isinstance(found, SecretRef) else found).reveal()

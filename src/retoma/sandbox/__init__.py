@@ -1,5 +1,5 @@
-"""The outside world in a box: sites that stand for those of others, and misbehave when told to.
+"""Sandbox sites: local stand-ins for external services, with faults on demand.
 
-One module, or folder, for each site; `faults` is the one place for what may go wrong, `box` puts
-both behind one door and keeps the log. For tests and the demo: loopback only.
+For tests and the demo, on loopback only. `faults` decides what goes wrong, `box` wraps a site with its
+faults and its log.
 """

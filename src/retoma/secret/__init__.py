@@ -1,4 +1,4 @@
-"""A secret shows itself only when it is asked by name; whatever is told of it is `***`."""
+"""Secrets, and their redaction from every text: only `Secret.reveal()` returns the plain value."""
 
 from retoma.secret.known import known
 from retoma.secret.redact import LONGEST, redact, redact_text

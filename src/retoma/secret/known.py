@@ -1,7 +1,7 @@
-"""What this process has seen of secrets, in every spelling that may turn up in a text.
+"""The secrets that this process has seen, in every encoding in which they may appear in a text.
 
-This remembers, as few things here do, and on purpose: a log line is written by code that knows
-nothing of the secret it was handed. It forgets the oldest beyond a bound.
+This is global state on purpose: code that logs a text does not know which secrets are in it. The
+oldest secrets beyond a limit are forgotten.
 """
 
 import base64
@@ -14,27 +14,29 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
-MOST: Final = 10_000  # values; beyond it the oldest is no longer looked for
-SHORTEST: Final = 4  # characters: what is shorter stands by chance in every second line
-CORE: Final = 6  # characters of base64 that are enough to know it again
+MOST: Final = 10_000  # values; beyond it the oldest are forgotten
+SHORTEST: Final = 4  # characters: a shorter value matches ordinary text by chance
+CORE: Final = 6  # characters of base64 that identify a secret
 
 _HEX: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 BASE64: Final = frozenset(string.ascii_letters + string.digits + "+/-_=")
 
 
 class Spelling(NamedTuple):
-    """One way in which a secret may be written."""
+    """One encoding of a secret."""
 
     text: str
-    base64: bool  # only its middle: more of it stands before and behind
+    base64: (
+        bool  # only the middle of the secret's base64, which is independent of its alignment
+    )
 
 
 class Known:
-    """Secrets of this process."""
+    """The secrets of this process."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, tuple[Spelling, ...]] = OrderedDict()
-        # By their first characters: how long a look takes does not depend on how many there are.
+        # Indexed by the first characters, so that a search does not get slower with more secrets.
         self._index: dict[str, Counter[Spelling]] = {}
 
     def __bool__(self) -> bool:
@@ -47,13 +49,13 @@ class Known:
             self._values.move_to_end(value)
             return
         self._values[value] = spellings = (*_written(value), *_encoded(value))
-        for each in spellings:
-            self._index.setdefault(each.text[:SHORTEST], Counter())[each] += 1
+        for spelling in spellings:
+            self._index.setdefault(spelling.text[:SHORTEST], Counter())[spelling] += 1
         if len(self._values) > MOST:
             self._forget(next(iter(self._values)))
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where something of theirs stands, in order; what is base64 with all that is around it."""
+        """Yield where secrets appear in the text, in order; base64 with the whole run around it."""
         index, over = self._index, 0
         for at in range(len(text) - SHORTEST + 1):
             if text[at : at + SHORTEST] in index and at >= over:
@@ -66,23 +68,27 @@ class Known:
         return any(True for _ in self.spans(text))
 
     def _at(self, text: str, at: int) -> tuple[int, int] | None:
-        like = self._index[text[at : at + SHORTEST]]
-        found = [each for each in like if text.startswith(each.text, at)]
-        if not found:
+        candidates = self._index[text[at : at + SHORTEST]]
+        matches = [spelling for spelling in candidates if text.startswith(spelling.text, at)]
+        if not matches:
             return None
-        longest = max(found, key=lambda each: len(each.text))
+        longest = max(matches, key=lambda spelling: len(spelling.text))
         end = at + len(longest.text)
-        return _run_around(text, at, end) if any(each.base64 for each in found) else (at, end)
+        return (
+            _run_around(text, at, end)
+            if any(spelling.base64 for spelling in matches)
+            else (at, end)
+        )
 
     def _forget(self, value: str) -> None:
-        """But for what others are spelt like too."""
-        for each in self._values.pop(value):
-            like = self._index[each.text[:SHORTEST]]
-            like[each] -= 1
-            if not like[each]:
-                del like[each]
-            if not like:
-                del self._index[each.text[:SHORTEST]]
+        """Forget a value, but keep spellings that other values share."""
+        for spelling in self._values.pop(value):
+            sharing = self._index[spelling.text[:SHORTEST]]
+            sharing[spelling] -= 1
+            if not sharing[spelling]:
+                del sharing[spelling]
+            if not sharing:
+                del self._index[spelling.text[:SHORTEST]]
 
 
 def _run_around(text: str, first: int, last: int) -> tuple[int, int]:
@@ -94,7 +100,7 @@ def _run_around(text: str, first: int, last: int) -> tuple[int, int]:
 
 
 def _written(value: str) -> Iterator[Spelling]:
-    """As people and programs write it: plain, and escaped for JSON, Python, addresses and pages."""
+    """Yield the plain value, and the value escaped for JSON, Python, URLs and HTML."""
     raw = value.encode("utf-8", "surrogatepass")
     urls = (quote(raw, safe=""), quote(raw), quote_plus(raw))
     found = {
@@ -114,12 +120,12 @@ def _written(value: str) -> Iterator[Spelling]:
 
 
 def _encoded(value: str) -> Iterator[Spelling]:
-    """What of its base64 stays the same wherever in a longer text it began."""
+    """Yield the part of the value's base64 that does not depend on where in a longer text it starts."""
     raw = value.encode("utf-8", "surrogatepass")
     found = set()
     for before in range(3):
         padded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
-        # The first digits hold bits of what stands before, the last one bits of what follows.
+        # The first digits hold bits of the preceding bytes, the last one bits of the following bytes.
         whole = (len(raw) + before) * 8 // 6
         core = padded[-(-before * 8 // 6) : whole]
         if len(core) >= CORE:

@@ -1,8 +1,7 @@
-"""Redaction: whatever is told, secrets are taken out of it first.
+"""Remove secrets from every value before it is logged, stored or shown.
 
-Three ways, one after the other: by what a field is called, by what a text looks like (addresses with
-passwords, headers, our own tokens), and by the values this process knows, however they are nested
-and encoded. In doubt nothing is shown.
+Three passes: by field name, by pattern (URLs with passwords, headers, our own tokens), and by the
+secrets that this process knows, in any nesting and encoding. In doubt the text is hidden.
 """
 
 import base64
@@ -17,25 +16,25 @@ from urllib.parse import unquote, unquote_plus
 from retoma.secret.known import known
 from retoma.secret.value import STARS, Secret
 
-DEEPEST: Final = 20  # of a value in a value; nobody reads further
-LAYERS: Final = 5  # of an encoding in an encoding
+DEEPEST: Final = 20  # levels of nested values; deeper ones are hidden
+LAYERS: Final = 5  # levels of nested encodings
 LONGEST: Final = 200_000  # characters of one text; a longer one is not shown
-BUDGET: Final = 500_000  # characters that lie under its layers; with more it is not shown …
-LINE: Final = 4_096  # characters that are always looked through
+BUDGET: Final = 500_000  # decoded characters per text; a text that needs more is hidden …
+LINE: Final = 4_096  # decoded characters that every text may need
 EACH: Final = (
-    16  # … nor with more for each of its own, so that a short text is soon looked through
+    16  # … and so is a text that needs more per own character, so that short texts are fast
 )
 
 _NAMES = (
     r"password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
     r"|secret[_-]?key|client[_-]?secret|credentials?|authorization|cookie|x-api-key|signature"
 )
-_PREFIX = r"(?:[a-z0-9]{1,30}[_-]){0,4}"  # bounded: a long text must not take long
+_PREFIX = r"(?:[a-z0-9]{1,30}[_-]){0,4}"  # bounded, so that matching stays linear
 NAMED: Final = re.compile(rf"(?:.*[_-])?(?:{_NAMES})", re.IGNORECASE)
 
 
-class _Look(NamedTuple):
-    """A pattern, what must stand in a text before it is worth a look, and what is told instead."""
+class _Rule(NamedTuple):
+    """A pattern, the words that a text must contain before the pattern is tried, and the replacement."""
 
     signs: tuple[str, ...]
     pattern: re.Pattern[str]
@@ -53,15 +52,15 @@ _SIGNS = (
     "cookie",
     "signat",
 )
-_LOOKS: Final = (
-    # An address's user and password.
-    _Look(
+_RULES: Final = (
+    # User and password of a URL.
+    _Rule(
         ("://",),
         re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://)[^\s/?#]*@", re.IGNORECASE),
         rf"\1{STARS}@",
     ),
     # A header, with or without its scheme.
-    _Look(
+    _Rule(
         ("authorization", "x-api-key", "cookie"),
         re.compile(
             r"(\b(?:proxy-)?authorization\b|\bx-api-key\b|\b(?:set-)?cookie\b)"
@@ -70,19 +69,19 @@ _LOOKS: Final = (
         ),
         rf"\1\2{STARS}",
     ),
-    _Look(
+    _Rule(
         ("basic", "bearer"),
         re.compile(r"\b(basic|bearer)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE),
         rf"\1 {STARS}",
     ),
-    # A parameter of an address.
-    _Look(
+    # A query parameter of a URL.
+    _Rule(
         (*_SIGNS, "sig"),
         re.compile(rf"([?&;](?:key|sig|{_NAMES})=)[^&\s\"'#;]+", re.IGNORECASE),
         rf"\1{STARS}",
     ),
-    # "name": "value" and name=value, also inside a text inside a text.
-    _Look(
+    # "name": "value" and name=value, also in an escaped string.
+    _Rule(
         _SIGNS,
         re.compile(
             rf"""\b({_PREFIX}(?:{_NAMES})\\*["']\s*:\s*[a-z]?(\\*["']))(?:(?!\2).)+""",
@@ -90,21 +89,21 @@ _LOOKS: Final = (
         ),
         rf"\1{STARS}",
     ),
-    _Look(
+    _Rule(
         _SIGNS,
         re.compile(rf"""\b({_PREFIX}(?:{_NAMES})\s*=\s*)[^\s&"'\\;,)]+""", re.IGNORECASE),
         rf"\1{STARS}",
     ),
-    # A token of ours: which one it was may be said.
-    _Look(
+    # A token of retoma: its id stays visible.
+    _Rule(
         ("retoma_",),
         re.compile(r"(retoma_(?:link_|session_)?[0-9a-f]{16}_)[0-9A-Za-z]{8,}"),
         rf"\1{STARS}",
     ),
 )
-# Nearly every text has none of the signs: that is seen in one pass.
+# Nearly every text has none of the signs; one pass shows that.
 _ANY_SIGN: Final = re.compile(
-    "|".join(sorted({re.escape(sign) for look in _LOOKS for sign in look.signs}))
+    "|".join(sorted({re.escape(sign) for rule in _RULES for sign in rule.signs}))
 )
 _RUN: Final = re.compile(r"[A-Za-z0-9+/_-]{11,}")  # eleven digits hold eight bytes
 _HEX: Final = re.compile(r"[0-9a-f-]+")  # an id or a date, not base64
@@ -116,7 +115,7 @@ _CONTROLS: Final = dict(zip("nrtbfav0", "\n\r\t\b\f\a\v\0", strict=True))
 
 
 def redact(value: Any, depth: int = DEEPEST) -> Any:
-    """The same without its secrets; what is no plain value becomes text."""
+    """Return the value without its secrets. Values that JSON does not know become text."""
     if depth == 0:
         return STARS
     match value:
@@ -130,37 +129,37 @@ def redact(value: Any, depth: int = DEEPEST) -> Any:
             return redact_text(repr(bytes(value)))
         case Mapping():
             return {
-                _text(name): STARS if _named(name, each) else redact(each, depth - 1)
-                for name, each in value.items()
+                _text(name): STARS if _is_secret_field(name, item) else redact(item, depth - 1)
+                for name, item in value.items()
             }
         case list() | tuple() | set() | frozenset():
-            return [redact(each, depth - 1) for each in value]
+            return [redact(item, depth - 1) for item in value]
         case _:
             return _text(value)
 
 
 def redact_text(text: str) -> str:
-    """A text without its secrets, however they are spelt in it."""
+    """Return the text without its secrets, in whatever encoding they appear."""
     if len(text) > LONGEST:
         return STARS
     text = _without_patterns(text)
     if not known:
         return text
-    return _unveiled(_without_known(text))
+    return _without_encoded(_without_known(text))
 
 
 def _without_patterns(text: str) -> str:
     lower = text.lower()
     if _ANY_SIGN.search(lower) is None:
         return text
-    for look in _LOOKS:
-        if any(sign in lower for sign in look.signs):
-            text = look.pattern.sub(look.instead, text)
+    for rule in _RULES:
+        if any(sign in lower for sign in rule.signs):
+            text = rule.pattern.sub(rule.instead, text)
     return text
 
 
-def _named(name: Any, value: Any) -> bool:
-    """Whether what is called so is hidden unseen; nothing and yes or no are no secrets."""
+def _is_secret_field(name: Any, value: Any) -> bool:
+    """Whether the field's name means that its value is hidden. None and booleans are not secrets."""
     if value is None or isinstance(value, bool):
         return False
     return isinstance(name, str) and NAMED.fullmatch(name) is not None
@@ -169,7 +168,7 @@ def _named(name: Any, value: Any) -> bool:
 def _text(value: Any) -> str:
     try:
         text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    except Exception:  # noqa: BLE001 — somebody's own object, which cannot even speak
+    except Exception:  # noqa: BLE001 — a foreign object whose __str__ may raise anything
         return STARS
     return redact_text(text)
 
@@ -182,18 +181,15 @@ def _without_known(text: str) -> str:
     return "".join([*parts, text[at:]]) if parts else text
 
 
-# — what lies under one more encoding —
-
-
-def _unveiled(text: str) -> str:
-    """Without what hides a secret under several encodings: a run of base64, or the whole text."""
+def _without_encoded(text: str) -> str:
+    """Hide what contains a secret under nested encodings: a run of base64, or the whole text."""
     search = _Search(text)
     hidden: set[str] = set()
     try:
         for run in _runs(text):
-            if any(search.hides(each, LAYERS - 1) for each in _decoded(run)):
+            if any(search.hides(decoded, LAYERS - 1) for decoded in _decoded(run)):
                 hidden.add(run)
-        if any(search.hides(each, LAYERS - 1) for each in _unescaped(text)):
+        if any(search.hides(plain, LAYERS - 1) for plain in _unescaped(text)):
             return STARS
     except _TooMuch:
         return STARS
@@ -201,18 +197,18 @@ def _unveiled(text: str) -> str:
 
 
 class _TooMuch(Exception):
-    """More to look through than one text is worth."""
+    """The text needs more decoding than its budget allows."""
 
 
 class _Search:
-    """What was looked through under the layers of one text: nothing twice, and only so much."""
+    """The search of one text's nested encodings: each decoded text once, within a budget."""
 
     def __init__(self, text: str) -> None:
         self._left = min(EACH * len(text) + LINE, BUDGET)
         self._seen = {text: LAYERS}
 
     def hides(self, text: str, layers: int) -> bool:
-        """Whether a secret lies in it, under at most so many more layers."""
+        """Whether the text contains a secret, under at most `layers` more encodings."""
         if self._seen.get(text, -1) >= layers:
             return False
         self._seen[text] = layers
@@ -224,7 +220,7 @@ class _Search:
         if layers == 0:
             return False
         views = chain(_unescaped(text), *map(_decoded, _runs(text)))
-        return any(self.hides(each, layers - 1) for each in views)
+        return any(self.hides(view, layers - 1) for view in views)
 
 
 def _runs(text: str) -> set[str]:
@@ -232,7 +228,7 @@ def _runs(text: str) -> set[str]:
 
 
 def _unescaped(text: str) -> Iterator[str]:
-    """The text as it was before it was made fit for an address, for JSON or Python, for a page."""
+    """Yield the text with the escapes of URLs, JSON, Python and HTML undone."""
     if _PERCENT.search(text):
         yield unquote(text, errors="replace")
         if "+" in text:
@@ -245,16 +241,16 @@ def _unescaped(text: str) -> Iterator[str]:
         yield html.unescape(text)
 
 
-def _character(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
+def _character(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
     if code is None:
-        return _CONTROLS.get(found[4], found[4])
+        return _CONTROLS.get(match[4], match[4])
     number = int(code, 16)
-    return chr(number) if number <= 0x10FFFF else found[0]
+    return chr(number) if number <= 0x10FFFF else match[0]
 
 
 def _decoded(run: str) -> Iterator[str]:
-    """What a run of base64 says, wherever in it the first whole group begins."""
+    """Yield the decodings of a run of base64, for each of the four possible alignments."""
     plain = run.translate(_STANDARD)
     for begin in range(4):
         part = plain[begin:]

@@ -1,4 +1,4 @@
-"""The value itself: goes around as an object that nobody can print by accident."""
+"""A secret value that cannot be printed by accident."""
 
 import hmac
 from typing import Final, Never
@@ -9,18 +9,18 @@ STARS: Final = "***"
 
 
 class Secret:
-    """A text that must not be seen. `reveal()` is the only way to it, and easy to search for."""
+    """A text that must stay hidden. Only `reveal()` returns it, so that uses are easy to find."""
 
     __slots__ = ("_plain",)
 
     def __init__(self, plain: str) -> None:
         if not plain:
-            raise ValueError("a secret is not empty")
+            raise ValueError("a secret must not be empty")
         self._plain = plain
-        known.add(plain)  # from now on no log line of this process shows it
+        known.add(plain)  # from now on redaction removes it from this process's logs
 
     def reveal(self) -> str:
-        """The plain text, for whoever hands it to the other side at this very place."""
+        """Return the plain text. Call it only where the text is handed to the other side."""
         return self._plain
 
     def __repr__(self) -> str:
@@ -47,8 +47,8 @@ class Secret:
 
     def __reduce__(self) -> Never:
         raise TypeError(
-            "a secret does not leave its process: pass on where it lies, or reveal() it where"
-            " it is used"
+            "a Secret cannot be pickled: pass a reference to it, or call reveal() where the"
+            " value is used"
         )
 
 

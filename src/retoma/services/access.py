@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from retoma.access import Access, KeySeen, NewKey, PersonSeen, SessionSeen
 from retoma.settings import Settings
-from retoma.vault import Place, Rotated, SecretSeen, Vault
+from retoma.vault import SecretSlot, Rotated, SecretSeen, Vault
 
 __all__ = ["Invited", "KeySeen", "NewKey", "PersonSeen", "SessionSeen"]
 
@@ -92,10 +92,10 @@ async def end_session(access: Access, session: str, *, actor: str) -> None:
 async def list_secrets(vault: Vault) -> list[SecretSeen]:
     """Which rows have a secret, where it lies, and who set it."""
     found: list[SecretSeen] = []
-    after: Place | None = None
+    after: SecretSlot | None = None
     while page := await vault.page(after):
         found += page
-        after = page[-1].place
+        after = page[-1].slot
     return found
 
 

@@ -1,4 +1,4 @@
-"""Where the room goes: the database, the evidence, the disks they lie on; and what retention does about it."""
+"""Disk usage of the database and the evidence, free space, and the retention periods."""
 
 import shutil
 from collections.abc import Mapping
@@ -19,25 +19,25 @@ KEEP: Final = ("keep_done", "keep_dead", "keep_events")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSeen:
-    """One look, in bytes; None: nobody here can tell."""
+    """Disk usage in bytes; None if this process cannot know."""
 
     disk: Disk
-    file: str | None  # where the database lies, if it is a file
-    wal: int | None  # what is written to it and not yet put in its place
+    file: str | None  # path of the database, if it is a file
+    wal: int | None  # size of the write-ahead log
     left: int | None  # free on the disk of that file
-    shelf: str  # where evidence lies: database, folder or s3
+    shelf: str  # where evidence is stored: database, folder or s3
     shelf_left: int | None  # free on the disk of that folder
-    keep: Mapping[str, float | None]  # how long what stays, in seconds; None: for ever
+    keep: Mapping[str, float | None]  # retention periods in seconds; None: for ever
 
     @property
     def document(self) -> dict[str, Any]:
-        """All of it, flat."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        """All values as one flat document."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
         return asdict(own.pop("disk")) | own
 
 
 async def disk_seen(retoma: Retoma, chosen: Settings) -> DiskSeen:
-    """Asks for sizes alone: what it costs does not grow with history."""
+    """Read the disk usage. The cost does not grow with the number of jobs."""
     disk, keep = await retoma.insights.disk(), await retoma.knobs.values(*KEEP)
     file = db.file_of(retoma.url)
     where = urlsplit(chosen.evidence)

@@ -1,4 +1,4 @@
-"""Every setting and every knob as it stands, for whoever shows or changes them."""
+"""Show and change settings, live settings included."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,37 +18,37 @@ from retoma.words import say
 __all__ = ["KnobSeen", "Setting"]
 
 PREFIX: Final = "RETOMA_"
-LIVE: Final = frozenset(each.name for each in settings.LIVE)
+LIVE: Final = frozenset(setting.name for setting in settings.LIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One of them, for this process. What is secret in it is stars."""
+    """One setting of this process. Secrets in its value are masked."""
 
     name: str
-    variable: str | None  # by which the environment says it
-    others: tuple[str, ...]  # names of other systems that are heard too
+    variable: str | None  # its environment variable
+    others: tuple[str, ...]  # environment variables of other systems that work too
     value: Any
     default: Any
     source: Source
     about: str
-    live: bool  # it changes while processes run
-    rule: str | None = None  # what it may be, where it is live
+    live: bool  # it can change while processes run
+    rule: str | None = None  # the allowed values of a live setting
     unit: str = ""
     changed_at: datetime | None = None
     changed_by: str | None = None
 
     @property
     def changes(self) -> bool:
-        """An admin may change it now."""
+        """Whether an admin may change it now."""
         return self.live and self.source in (Source.DEFAULT, Source.DATABASE)
 
 
 async def list_settings(app: Retoma, chosen: Settings, *, every: bool = False) -> list[Setting]:
     """What each is, where that comes from, and who changed it."""
-    knobs = {each.name: each for each in await app.knobs.all()}
-    own = [_own(chosen, name, knobs.pop(name, None)) for name in type(chosen).model_fields]
-    seen = [*own, *(_applications(each) for each in knobs.values())]
+    live = {setting.name: setting for setting in await app.knobs.all()}
+    own = [_own(chosen, name, live.pop(name, None)) for name in type(chosen).model_fields]
+    seen = [*own, **(_of_application(setting) for setting in live.values())]
     return [each for each in seen if every or each.live]
 
 
@@ -58,19 +58,19 @@ async def change_setting(app: Retoma, name: str, value: object, *, actor: str) -
 
 
 async def reset_setting(app: Retoma, name: str, *, actor: str) -> KnobSeen:
-    """Its default holds again."""
+    """Reset a live setting to its default."""
     return await app.knobs.reset(_live(name), actor=actor)
 
 
 def _live(given: str) -> str:
-    """The name of a knob, if it is one; a setting that is none needs a restart."""
+    """Return the name of a live setting; IllegalMove for a setting that needs a restart."""
     name = given.removeprefix(PREFIX).lower() if given.startswith(PREFIX) else given
     field = Settings.model_fields.get(name)
     if field is not None and name not in LIVE:
         raise IllegalMove(
             say(
-                "{name} is read when a process starts: set {variable} in its environment and"
-                " start it again; nothing was changed",
+                "{name} cannot change while a process runs: set {variable} in its environment and"
+                " restart it; nothing was changed",
                 name=name,
                 variable=_names(field.validation_alias)[0],
             )
@@ -78,28 +78,28 @@ def _live(given: str) -> str:
     return name
 
 
-def _own(chosen: Settings, name: str, knob: KnobSeen | None) -> Setting:
+def _own(chosen: Settings, name: str, seen: KnobSeen | None) -> Setting:
     about = type(chosen).model_fields[name]
     variable, *others = _names(about.validation_alias)
     fixed = chosen.source(name)
-    stands = knob if knob is not None and fixed is Source.DEFAULT else None
+    stored = seen if seen is not None and fixed is Source.DEFAULT else None
     return Setting(
         name=name,
         variable=variable,
         others=tuple(others),
-        value=_shown(getattr(chosen, name) if stands is None else stands.value),
+        value=_shown(getattr(chosen, name) if stored is None else stored.value),
         default=_shown(about.default),
-        source=fixed if stands is None else stands.source,
+        source=fixed if stored is None else stored.source,
         about=about.description or "",
-        live=knob is not None,
-        rule=None if knob is None else knob.knob.rule,
-        unit="" if knob is None else knob.knob.unit,
-        changed_at=None if stands is None else stands.changed_at,
-        changed_by=None if stands is None else stands.changed_by,
+        live=seen is not None,
+        rule=None if seen is None else seen.knob.rule,
+        unit="" if seen is None else seen.knob.unit,
+        changed_at=None if stored is None else stored.changed_at,
+        changed_by=None if stored is None else stored.changed_by,
     )
 
 
-def _applications(seen: KnobSeen) -> Setting:
+def _of_application(seen: KnobSeen) -> Setting:
     return Setting(
         name=seen.name,
         variable=None,
@@ -117,11 +117,11 @@ def _applications(seen: KnobSeen) -> Setting:
 
 
 def _names(alias: Any) -> list[str]:
-    return [str(each) for each in alias.choices] if isinstance(alias, AliasChoices) else [alias]
+    return [str(name) for name in alias.choices] if isinstance(alias, AliasChoices) else [alias]
 
 
 def _shown(value: Any) -> Any:
-    """What is secret is told as stars, also inside an address."""
+    """Mask secrets in a value, also within a URL."""
     if isinstance(value, SecretStr):
         return STARS
     if isinstance(value, StrEnum | str):

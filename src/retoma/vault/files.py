@@ -1,4 +1,4 @@
-"""Small files that hold secrets: read whole, or not at all."""
+"""Read small files that hold secrets."""
 
 import os
 import stat
@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def read_small(path: Path, most: int) -> tuple[os.stat_result, bytes]:
-    """Its status, and at most one byte more than `most`; nothing of what is no regular file."""
-    # Not blocking: opening a pipe that nobody fills would wait for ever.
+    """Return the file's status and up to `most` + 1 bytes; no bytes if it is not a regular file."""
+    # O_NONBLOCK, because opening a pipe without a writer would wait for ever.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(number)

@@ -1,7 +1,7 @@
-"""The keys that seal: from the environment, or from a file that nobody else can read.
+"""Encryption keys of secrets: from the environment, or from a file that only its owner can read.
 
-A key's id is made of the key, so nobody has to name it. The first one seals; those behind it only
-open what an earlier one had sealed, until everything is sealed anew.
+A key's id is a hash of the key. The first key encrypts; the others only decrypt what they encrypted
+earlier, until a rotation has encrypted everything with the first one.
 """
 
 import base64
@@ -32,14 +32,14 @@ BETWEEN: Final = re.compile(r"[\s,]+")
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Some keys by their ids; `current` seals."""
+    """Keys by their ids; the key with the id `current` encrypts."""
 
     current: str
     _keys: dict[str, bytes] = field(repr=False)
 
     @classmethod
     def of(cls, raw: Sequence[bytes]) -> "Keys":
-        keys = {key_id(each): each for each in raw}
+        keys = {key_id(key): key for key in raw}
         return cls(next(iter(keys)), keys)
 
     def __contains__(self, key: str) -> bool:
@@ -53,14 +53,14 @@ class Keys:
 
     @property
     def text(self) -> str:
-        """As a key file has them."""
-        return "".join(f"{base64.b64encode(each).decode()}\n" for each in self._keys.values())
+        """The content of a key file with these keys."""
+        return "".join(f"{base64.b64encode(key).decode()}\n" for key in self._keys.values())
 
-    def behind(self, new: bytes) -> "Keys":
-        """These, and a new one that seals from now on."""
+    def with_current(self, new: bytes) -> "Keys":
+        """Return these keys with a new current key."""
         return Keys.of([new, *self._keys.values()])
 
-    def alone(self) -> "Keys":
+    def only_current(self) -> "Keys":
         return Keys.of([self._keys[self.current]])
 
 
@@ -69,20 +69,20 @@ def key_id(key: bytes) -> str:
 
 
 def read_keys(text: str, where: str) -> Keys:
-    """Each 32 bytes, as base64 or hexadecimal; what is wrong is never repeated."""
+    """Parse keys of 32 bytes each, in base64 or hexadecimal. Errors do not repeat the text."""
     words = [word for word in BETWEEN.split(text) if word]
     raw = [_key(word) for word in words]
     if not 1 <= len(raw) <= MOST or None in raw:
         raise BadInput(
             say(
-                "{where} does not hold keys: each is 32 bytes in base64, as"
-                " `openssl rand -base64 32` makes them; the first one seals",
+                "{where} holds no valid keys: each key is 32 bytes in base64, as"
+                " `openssl rand -base64 32` prints; the first key encrypts",
                 where=where,
             )
         )
-    for each in words:
-        Secret(each)  # known from now on, so that no log line shows it
-    return Keys.of([each for each in raw if each is not None])
+    for word in words:
+        Secret(word)  # registers the key with redaction, so that no log line shows it
+    return Keys.of([key for key in raw if key is not None])
 
 
 def _key(word: str) -> bytes | None:
@@ -96,23 +96,23 @@ def _key(word: str) -> bytes | None:
 
 
 class KeySource(Protocol):
-    """Where keys come from."""
+    """Loads, makes and rotates keys."""
 
     def load(self) -> Keys | None:
-        """What is there now; None where nothing is yet."""
+        """Load the keys; None if there are none yet."""
 
     def make(self, ids: Ids) -> Keys:
-        """The first key, or the one that somebody else made at the same moment."""
+        """Make the first key, or load the one that another process made at the same time."""
 
-    def turn(self, ids: Ids) -> Keys:
-        """A new current key; those there were stay behind it."""
+    def rotate(self, ids: Ids) -> Keys:
+        """Add a new current key and keep the others."""
 
     def drop(self, current: str, ids: Ids) -> None:
-        """Nothing is sealed with any but `current` any more."""
+        """Drop all keys but `current`, which now encrypts every secret."""
 
 
 class EnvKeys:
-    """RETOMA_SECRET_KEY. Whoever set it turns and drops keys there."""
+    """Keys of RETOMA_SECRET_KEY. The operator adds and removes keys there."""
 
     def __init__(self, text: Secret) -> None:
         self._keys = read_keys(text.reveal(), "RETOMA_SECRET_KEY")
@@ -120,23 +120,23 @@ class EnvKeys:
     def load(self) -> Keys | None:
         return self._keys
 
-    def make(self, ids: Ids) -> Keys:  # noqa: ARG002 — as of any source
+    def make(self, ids: Ids) -> Keys:  # noqa: ARG002 — the signature of KeySource
         return self._keys
 
-    def turn(self, ids: Ids) -> Keys:  # noqa: ARG002 — likewise
+    def rotate(self, ids: Ids) -> Keys:  # noqa: ARG002 — likewise
         raise BadInput(
             say(
-                "RETOMA_SECRET_KEY seals everything already: put a new key before the present"
+                "RETOMA_SECRET_KEY has no new key to rotate to: put a new key before the current"
                 " one, separated by a comma, and rotate again"
             )
         )
 
     def drop(self, current: str, ids: Ids) -> None:
-        """Nothing of ours."""
+        """Do nothing: the operator removes old keys."""
 
 
 class KeyFile:
-    """A file of keys, one in a line, readable by us alone."""
+    """A file with one key per line, readable only by its owner."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -150,51 +150,51 @@ class KeyFile:
             raise Unreadable(
                 say("the key file {path}: {why}", path=self.path, why=error.strerror)
             ) from None
-        self._refuse_wide(status)
+        self._check_mode(status)
         return read_keys(raw.decode("ascii", "replace"), str(self.path))
 
     def make(self, ids: Ids) -> Keys:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         keys = Keys.of([ids.unguessable(SIZE)])
-        beside = self._written(keys, ids)
+        temp = self._write_temp(keys, ids)
         try:
-            # Whole or not at all, and only where nothing is: of two at once, one is first.
+            # The link fails if the file exists, so of two processes at once only one makes the key.
             with suppress(FileExistsError):
-                os.link(beside, self.path)
+                os.link(temp, self.path)
         finally:
-            beside.unlink()
+            temp.unlink()
         self._sync_folder()
-        found = self.load()
-        if found is None:
-            raise Unreadable(say("the key file {path} was taken away", path=self.path))
-        return found
+        loaded = self.load()
+        if loaded is None:
+            raise Unreadable(say("the key file {path} was removed", path=self.path))
+        return loaded
 
-    def turn(self, ids: Ids) -> Keys:
+    def rotate(self, ids: Ids) -> Keys:
         keys = self.load()
         if keys is None:
-            raise Unreadable(say("the key file {path} was taken away", path=self.path))
-        return self._replace(keys.behind(ids.unguessable(SIZE)), ids)
+            raise Unreadable(say("the key file {path} was removed", path=self.path))
+        return self._replace(keys.with_current(ids.unguessable(SIZE)), ids)
 
     def drop(self, current: str, ids: Ids) -> None:
         keys = self.load()
         if keys is not None and keys.current == current and len(keys) > 1:
-            self._replace(keys.alone(), ids)
+            self._replace(keys.only_current(), ids)
 
     def _replace(self, keys: Keys, ids: Ids) -> Keys:
-        self._written(keys, ids).replace(self.path)
+        self._write_temp(keys, ids).replace(self.path)
         for left in self.path.parent.glob(f".{self.path.name}.*"):
-            left.unlink(missing_ok=True)  # of somebody who was killed in the middle
+            left.unlink(missing_ok=True)  # left by a process that was killed
         self._sync_folder()
         return keys
 
-    def _written(self, keys: Keys, ids: Ids) -> Path:
-        beside = self.path.with_name(f".{self.path.name}.{ids.new()}")
-        number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    def _write_temp(self, keys: Keys, ids: Ids) -> Path:
+        temp = self.path.with_name(f".{self.path.name}.{ids.new()}")
+        number = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(number, "w") as file:
             file.write(keys.text)
             file.flush()
             os.fsync(number)
-        return beside
+        return temp
 
     def _sync_folder(self) -> None:
         number = os.open(self.path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -203,32 +203,30 @@ class KeyFile:
         finally:
             os.close(number)
 
-    def _refuse_wide(self, status: os.stat_result) -> None:
+    def _check_mode(self, status: os.stat_result) -> None:
         mode = stat.S_IMODE(status.st_mode)
         if not stat.S_ISREG(status.st_mode) or mode & 0o077:
             raise Unreadable(
                 say(
-                    "others may read the key file {path} (mode {mode:04o}): `chmod 600` it, and"
-                    " rotate if somebody has; nothing was opened",
+                    "other users may read the key file {path} (mode {mode:04o}): run `chmod 600` on it,"
+                    " and rotate the key if somebody has read it; no secret was decrypted",
                     path=self.path,
                     mode=mode,
                 )
             )
 
 
-def key_file(told: str | None, url: str, database: str) -> Path:
-    """The one that the settings name, or the default."""
-    return default_file(url, database) if told is None else Path(told)
+def key_file(setting: str | None, url: str, database: str) -> Path:
+    """Return the key file that the setting names, or the default one."""
+    return default_file(url, database) if setting is None else Path(setting)
 
 
 def default_file(url: str, database: str) -> Path:
-    """Beside the file of an embedded database; else in this user's data folder, one for each."""
+    """Return the default key file: beside an SQLite file, else in the user's data folder, one per database."""
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         if len(parts.path) <= 1:
-            raise BadInput(
-                say("a database in memory has no key file beside it: set RETOMA_SECRET_KEY")
-            )
+            raise BadInput(say("a database in memory has no key file: set RETOMA_SECRET_KEY"))
         return Path(f"{parts.path[1:]}.key")
     folder = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(folder) / "retoma" / f"{database}.key"

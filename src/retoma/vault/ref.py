@@ -1,4 +1,4 @@
-"""Where a secret lies: one text, whatever the place. It never holds the plain secret."""
+"""References to secrets, stored as text. A reference never contains the plain secret."""
 
 import os
 import re
@@ -21,14 +21,14 @@ SEALED: Final = re.compile(
     r"v1:(?P<key>[0-9a-f]{12}):(?P<nonce>[A-Za-z0-9_-]{16}):(?P<sealed>[A-Za-z0-9_-]+)",
     re.ASCII,
 )
-# What opens this house itself is nobody's to send elsewhere.
+# Secrets of retoma itself, which must not be sent to other services.
 OURS: Final = frozenset(
     {"RETOMA_SECRET_KEY", "RETOMA_API_KEY", "RETOMA_DATABASE_URL", "DATABASE_URL"}
 )
 
 
 class Source(StrEnum):
-    """The places a secret may lie in."""
+    """Where a secret is stored."""
 
     ENV = "env"
     FILE = "file"
@@ -36,32 +36,34 @@ class Source(StrEnum):
 
 
 class Unreadable(Permanent):
-    """A secret is not where it was said to lie, or does not open: a person must put it right."""
+    """A secret is missing or cannot be decrypted: a person must fix it."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, code="config")  # a job that meets it is parked
+        super().__init__(message, code="config")  # parks the job
 
 
 @dataclass(frozen=True, slots=True)
 class SecretRef:
-    """`env:NAME`, `file:/path`, or `enc:…` as this house sealed it."""
+    """`env:NAME`, `file:/path`, or `enc:…` as the vault encrypted it."""
 
     source: Source
     where: str = field(repr=False)
 
     @classmethod
     def parse(cls, text: str) -> "SecretRef":
-        """Refuses what is none, without saying it: it may be a secret in the wrong field."""
+        """Parse a reference. Errors do not show the text: it may be a secret in the wrong field."""
         start, _, where = text.partition(":")
         if start not in list(Source):
-            raise BadInput(say("this is no place of a secret: write env:NAME or file:/path"))
+            raise BadInput(
+                say("this is not a reference to a secret: write env:NAME or file:/path")
+            )
         source = Source(start)
         _check(source, where)
         return cls(source, where)
 
     @property
     def text(self) -> str:
-        """As it is stored."""
+        """The stored form."""
         return f"{self.source}:{self.where}"
 
     def __repr__(self) -> str:
@@ -70,37 +72,37 @@ class SecretRef:
     __str__ = __repr__
 
     def read(self, environment: Mapping[str, str] = os.environ) -> Secret:
-        """The secret itself, of the environment or a file."""
+        """Read the secret from the environment or a file."""
         match self.source:
             case Source.ENV:
                 plain = environment.get(self.where, "")
                 if not plain:
                     raise Unreadable(
                         say(
-                            "the environment has no {name}: set it and start again",
+                            "the environment variable {name} is not set: set it and restart",
                             name=self.where,
                         )
                     )
             case Source.FILE:
                 plain = _contents(Path(self.where))
             case Source.SEALED:
-                raise TypeError("what is sealed is opened by its vault")
+                raise TypeError("only the vault decrypts encrypted secrets")
         return Secret(plain)
 
 
-def given(text: str) -> SecretRef | Secret:
-    """What somebody wrote into a field for a secret: the place of one, or the secret itself."""
+def parse_secret(text: str) -> SecretRef | Secret:
+    """Parse the input of a secret field: a reference, or the secret itself."""
     start = text.partition(":")[0]
     if start == Source.SEALED:
         raise BadInput(
-            say("what was sealed elsewhere does not open here: write the secret itself")
+            say("an encrypted secret cannot be copied from elsewhere: enter the secret itself")
         )
     if start in (Source.ENV, Source.FILE):
         return SecretRef.parse(text)
     if not text or len(text) > LONGEST:
-        raise BadInput(say("a secret has 1 to {most} characters", most=LONGEST))
+        raise BadInput(say("a secret must have 1 to {most} characters", most=LONGEST))
     if "\0" in text or not _encodable(text):
-        raise BadInput(say("a secret is text without a NUL"))
+        raise BadInput(say("a secret must be text without NUL characters"))
     return Secret(text)
 
 
@@ -109,19 +111,21 @@ def _check(source: Source, where: str) -> None:
         case Source.ENV:
             if not NAME.fullmatch(where) or where.upper() in OURS:
                 raise BadInput(
-                    say("env: is followed by the name of a variable, and of none of our own")
+                    say(
+                        "env: needs the name of an environment variable that is not one of retoma's own"
+                    )
                 )
         case Source.FILE:
             path = Path(where)
             if not path.is_absolute() or not where.isprintable() or len(where) > PATH:
-                raise BadInput(say("file: is followed by a path from the root on"))
+                raise BadInput(say("file: needs an absolute path"))
         case Source.SEALED:
             if not SEALED.fullmatch(where):
-                raise BadInput(say("this was not sealed by any vault of ours"))
+                raise BadInput(say("this is not a secret that a retoma vault encrypted"))
 
 
 def _contents(path: Path) -> str:
-    """A small regular file, without the newline an editor leaves at its end."""
+    """Read a small regular file, without the newline at its end."""
     try:
         status, raw = read_small(path, LONGEST)
     except OSError as error:
@@ -129,14 +133,18 @@ def _contents(path: Path) -> str:
             say("the file {path} cannot be read: {why}", path=path, why=error.strerror)
         ) from None
     if not stat.S_ISREG(status.st_mode):
-        raise Unreadable(say("{path} is no file", path=path))
+        raise Unreadable(say("{path} is not a regular file", path=path))
     try:
         text = raw.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
         text = ""
     if not text or len(raw) > LONGEST:
         raise Unreadable(
-            say("{path} holds no secret: 1 to {most} bytes of text", path=path, most=LONGEST)
+            say(
+                "{path} does not hold a secret of 1 to {most} bytes of text",
+                path=path,
+                most=LONGEST,
+            )
         )
     return text
 

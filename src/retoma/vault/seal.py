@@ -1,4 +1,4 @@
-"""Sealing and opening: AES-256-GCM, bound to the one place where it may be opened again."""
+"""Encrypt and decrypt secrets with AES-256-GCM, bound to the database field they belong to."""
 
 import base64
 import json
@@ -19,18 +19,21 @@ PART: Final = 200  # characters of a table's, column's or row's name
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Whose secret: a column of a row of a table."""
+class SecretSlot:
+    """The database field that a secret belongs to: a column of a row of a table."""
 
     table: str
     column: str
     row: str
 
     def __post_init__(self) -> None:
-        for each in (self.table, self.column, self.row):
-            if not 1 <= len(each) <= PART or not each.isprintable():
+        for part in (self.table, self.column, self.row):
+            if not 1 <= len(part) <= PART or not part.isprintable():
                 raise BadInput(
-                    say("the place of a secret is named in 1 to {most} characters", most=PART)
+                    say(
+                        "table, column and row of a secret must have 1 to {most} printable characters",
+                        most=PART,
+                    )
                 )
 
     def __str__(self) -> str:
@@ -39,55 +42,57 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a sealing needs besides the secret: the database, the id of the key, a fresh nonce."""
+    """The inputs of one encryption besides the secret: the database id, the key id, a fresh nonce."""
 
     database: str
     key: str
     nonce: bytes
 
 
-def seal(keys: Keys, stamp: Stamp, place: Place, secret: Secret) -> SecretRef:
+def seal(keys: Keys, stamp: Stamp, slot: SecretSlot, secret: Secret) -> SecretRef:
     key, nonce = stamp.key, stamp.nonce
     sealed = AESGCM(keys.key(key)).encrypt(
-        nonce, secret.reveal().encode(), _bound(stamp.database, place, key)
+        nonce, secret.reveal().encode(), _associated_data(stamp.database, slot, key)
     )
     return SecretRef.parse(f"{Source.SEALED}:v1:{key}:{_text(nonce)}:{_text(sealed)}")
 
 
-def opened(keys: Keys, database: str, place: Place, ref: SecretRef) -> Secret:
-    """Under the key that sealed it, if it is among these."""
-    found = SEALED.fullmatch(ref.where)
-    if ref.source is not Source.SEALED or found is None:
-        raise Unreadable(say("the secret of {place} was not sealed by us", place=place))
-    if found["key"] not in keys:
+def open_sealed(keys: Keys, database: str, slot: SecretSlot, ref: SecretRef) -> Secret:
+    """Decrypt a secret with the key that encrypted it; Unreadable if it is not among `keys`."""
+    match = SEALED.fullmatch(ref.where)
+    if ref.source is not Source.SEALED or match is None:
+        raise Unreadable(
+            say("the secret of {slot} was not encrypted by a retoma vault", slot=slot)
+        )
+    if match["key"] not in keys:
         raise Unreadable(
             say(
-                "the secret of {place} is sealed with key {key}, which is not among ours: bring"
-                " that key, or set the secret anew",
-                place=place,
-                key=found["key"],
+                "the secret of {slot} is encrypted with key {key}, which this process does not have:"
+                " copy that key here, or set the secret again",
+                slot=slot,
+                key=match["key"],
             )
         )
     try:
-        plain = AESGCM(keys.key(found["key"])).decrypt(
-            _bytes(found["nonce"]),
-            _bytes(found["sealed"]),
-            _bound(database, place, found["key"]),
+        plain = AESGCM(keys.key(match["key"])).decrypt(
+            _bytes(match["nonce"]),
+            _bytes(match["sealed"]),
+            _associated_data(database, slot, match["key"]),
         )
     except InvalidTag:
         raise Unreadable(
             say(
-                "the secret of {place} does not open: it was changed, or comes from another row,"
-                " column or database; set it anew",
-                place=place,
+                "the secret of {slot} cannot be decrypted: it was changed, or comes from another"
+                " row, column or database; set it again",
+                slot=slot,
             )
         ) from None
     return Secret(plain.decode())
 
 
-def _bound(database: str, place: Place, key: str) -> bytes:
-    """What must be the same when it is opened. As JSON: no two places are spelt alike."""
-    parts = ["retoma", "v1", key, database, place.table, place.column, place.row]
+def _associated_data(database: str, slot: SecretSlot, key: str) -> bytes:
+    """Encode what must be the same at decryption. JSON, so that different fields never encode alike."""
+    parts = ["retoma", "v1", key, database, slot.table, slot.column, slot.row]
     return json.dumps(parts).encode()
 
 

@@ -1,4 +1,4 @@
-"""Signing with the keys that seal: for one purpose at a time, and never with a key itself."""
+"""Sign with keys derived from the encryption keys, one per purpose."""
 
 import hmac
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from retoma.words import say
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """What was signed for one purpose says nothing for another."""
+    """Signs for one purpose; a signature is not valid for another purpose."""
 
     _keys: Keys
     _purpose: str
@@ -25,12 +25,12 @@ class Signer:
     def sign(self, text: bytes) -> str:
         return self._signature(self._keys.current, text)
 
-    def signed(self, key: str, text: bytes, signature: str) -> bool:
-        """Whether whoever has the key `key` signed this text."""
+    def is_signed(self, key: str, text: bytes, signature: str) -> bool:
+        """Whether the text was signed with the key `key`."""
         if key not in self._keys:
             raise BadInput(
                 say(
-                    "it is signed with key {key}, and this process has {ours}: bring it that key",
+                    "it is signed with key {key}, but this process has key {ours}: copy that key here",
                     key=key,
                     ours=self._keys.current,
                 )
@@ -43,10 +43,8 @@ class Signer:
 
 
 def signer_with(source: KeySource, purpose: str) -> Signer:
-    """For whoever only asks whether something was signed: makes no key."""
+    """Make a signer for verification. Makes no key."""
     keys = source.load()
     if keys is None:
-        raise Unreadable(
-            say("there is no secret key here, and nothing can be verified without")
-        )
+        raise Unreadable(say("there is no secret key here, so nothing can be verified"))
     return Signer(keys, purpose)

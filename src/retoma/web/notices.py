@@ -24,7 +24,7 @@ from retoma.outbound import Outbound, Policy
 from retoma.outbound.mail import MailServer, Tls, send
 from retoma.secret import Secret
 from retoma.settings import Settings
-from retoma.vault.ref import SecretRef, given
+from retoma.vault.ref import SecretRef, parse_secret
 from retoma.words import say, tell
 
 WEBHOOK: Final = f"{NOTIFY}webhook"
@@ -100,7 +100,7 @@ def postbox_of(settings: Settings) -> MailServer | None:
 def _secret(told: Any) -> Secret | None:
     if told is None:
         return None
-    found = given(told.get_secret_value())
+    found = parse_secret(told.get_secret_value())
     return found.read() if isinstance(found, SecretRef) else found
 
 

@@ -14,7 +14,7 @@ from retoma.apps.embeddings.sandbox import DIMS, KEY, MODEL, Odd, build_service,
 from retoma.engine.rules.errors import Throttled, Transient
 from retoma.engine.rules.states import State
 from retoma.outbound import Outbound
-from retoma.sandbox.faults import Fault, Trouble
+from retoma.sandbox.faults import Fault, FaultKind
 from retoma.secret import Secret
 from retoma.words import Language, restored, tell
 from tests.apps.embeddings.aids import Counting, House, house, long_text
@@ -430,7 +430,7 @@ async def test_a_request_that_the_service_rejects_fails_no_document(database_url
     async with Outbound(transport=transport) as out:
         provider: Any = OpenAI(out, "https://embeddings.test/v1", Secret(KEY), MODEL, DIMS)
         async with house(database_url, provider) as there:
-            box._faults.arm(Fault(trouble=Trouble.STATUS, status=status, times=None))
+            box._faults.arm(Fault(trouble=FaultKind.STATUS, status=status, times=None))
             await there.add(*((f"{n}.txt", f"texto rejeitado {n}") for n in range(5)))
             await there.drained()
             assert {("parked", code)} == {*(await states(there)).values()}

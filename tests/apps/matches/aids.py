@@ -14,7 +14,7 @@ from retoma.apps.matches.store.rows import Round
 from retoma.db import Call, adhoc
 from retoma.engine.ports import Clock
 from retoma.outbound import Outbound
-from retoma.sandbox.faults import Fault, Trouble
+from retoma.sandbox.faults import Fault, FaultKind
 from retoma.settings import Settings
 from retoma.testing import FakeClock, drain
 from retoma.toolkit.tools import Tools
@@ -91,7 +91,7 @@ class House:
 
     def ill(self, path: str, status: int = 503, times: int | None = None) -> None:
         """The site answers so below this path."""
-        fault = Fault(trouble=Trouble.STATUS, status=status, path=path, times=times)
+        fault = Fault(trouble=FaultKind.STATUS, status=status, path=path, times=times)
         self.site.box._faults.arm(fault)
 
     def asked(self) -> Counter[str]:

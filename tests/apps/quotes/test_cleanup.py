@@ -1,7 +1,7 @@
 """The daily cleaning up and the times of a quote: what is old ends in ERROR, parked or not; its start is its first."""
 
 from retoma.apps.quotes import APP
-from retoma.sandbox.faults import Fault, Trouble
+from retoma.sandbox.faults import Fault, FaultKind
 from tests.apps.people import people
 from tests.apps.quotes.aids import world
 
@@ -42,7 +42,7 @@ async def test_a_quote_began_when_it_was_claimed_first(database_url, tmp_path, t
     ):
         quote = await there.quote(2)
         faults = there.services.boxes["anthropic"]._faults
-        faults.arm(Fault(trouble=Trouble.STATUS, status=401))
+        faults.arm(Fault(trouble=FaultKind.STATUS, status=401))
         await there.drained()
         first = (await who["viewer"].get(f"/api/quotes/{quote}")).json()["started_at"]
         test_clock.jump(3600)

@@ -12,7 +12,7 @@ from retoma.apps.quotes import APP, store
 from retoma.apps.quotes.model import KIND
 from retoma.apps.quotes.sandbox import Odd
 from retoma.engine.rules.price import in_force, shipped
-from retoma.sandbox.faults import Fault, Trouble
+from retoma.sandbox.faults import Fault, FaultKind
 from retoma.testing import FakeClock, drain
 from tests.apps.people import people
 from tests.apps.quotes.aids import world
@@ -145,7 +145,7 @@ async def test_the_average_is_of_whole_quotes_with_their_waits(database_url, tmp
         people(there.app, APP, database_url) as who,
     ):
         faults = there.services.boxes["anthropic"]._faults
-        faults.arm(Fault(trouble=Trouble.STATUS, status=404))
+        faults.arm(Fault(trouble=FaultKind.STATUS, status=404))
         quotes = [await there.quote(1)]
         await there.drained()
         clock = there.app.clock

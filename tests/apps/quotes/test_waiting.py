@@ -4,7 +4,7 @@ import pytest
 from pydantic import SecretStr
 
 from retoma.apps.quotes import APP, store
-from retoma.sandbox.faults import Fault, Trouble
+from retoma.sandbox.faults import Fault, FaultKind
 from retoma.words import Language, restored, tell
 from tests.apps.people import people
 from tests.apps.quotes.aids import world
@@ -98,7 +98,7 @@ async def test_a_rejection_that_concerns_every_quote_fails_none(
         people(there.app, APP, database_url) as who,
     ):
         faults = there.services.boxes[service]._faults
-        faults.arm(Fault(trouble=Trouble.STATUS, status=status))
+        faults.arm(Fault(trouble=FaultKind.STATUS, status=status))
         quote = await there.quote(2)
         await there.drained()
 

@@ -24,7 +24,7 @@ from retoma.programs.worker.scrapes import ACTOR, LOOK, NEVER, Scrapes, Seen
 from retoma.programs.worker.session import Record, Session
 from retoma.programs.worker.way import Way, proxy_at
 from retoma.secret import Secret
-from retoma.vault import Place, Unreadable, Vault
+from retoma.vault import SecretSlot, Unreadable, Vault
 from retoma.words import say
 
 TIDY: Final = 3600.0  # seconds between two looks for results that nobody fetches any more
@@ -322,5 +322,5 @@ class Worker:
         )
 
 
-def _place(record: Record) -> Place:
-    return Place("worker_session", "proxy", record.id)
+def _place(record: Record) -> SecretSlot:
+    return SecretSlot("worker_session", "proxy", record.id)

@@ -28,7 +28,7 @@ from retoma.programs.writer.model import (
 )
 from retoma.programs.writer.target import Target, report_of
 from retoma.secret import Secret
-from retoma.vault import Place, SecretRef, Vault
+from retoma.vault import SecretRef, SecretSlot, Vault
 from retoma.words import say
 
 ACTOR: Final = "writer"
@@ -135,7 +135,7 @@ class Desk:
         def write(tx: db.Transaction) -> None:
             store.put_profile(tx, profile, actor=actor)
             for column, value in secrets.items():
-                sealer.put(tx, Place(TABLE, column, profile.name), value, actor=actor)
+                sealer.put(tx, SecretSlot(TABLE, column, profile.name), value, actor=actor)
 
         await own.write(write, verb="put_profile")
 
@@ -154,8 +154,8 @@ class Desk:
         )
         vault = self._vault(own)
         for column in ("target", *_columns(dict.fromkeys(profile.headers, Secret("-")))):
-            if (await vault.face(Place(TABLE, column, name))).set:
-                await vault.remove(Place(TABLE, column, name), actor=actor)
+            if (await vault.masked(SecretSlot(TABLE, column, name))).set:
+                await vault.remove(SecretSlot(TABLE, column, name), actor=actor)
 
     # — where rows go, and where they come from —
 
@@ -169,7 +169,7 @@ class Desk:
 
     async def forget_headers(self, key: str) -> None:
         vault = self._vault(await self.retoma.database())
-        if (await vault.face(_headers_of(key))).set:
+        if (await vault.masked(_headers_of(key))).set:
             await vault.remove(_headers_of(key), actor=ACTOR)
 
     async def source(
@@ -180,7 +180,7 @@ class Desk:
         vault = self._vault(await self.retoma.database())
         headers: dict[str, str | Secret] = {}
         for name, column in zip(profile.headers, _names(profile.headers), strict=True):
-            secret = await vault.get(Place(TABLE, column, profile.name))
+            secret = await vault.get(SecretSlot(TABLE, column, profile.name))
             if secret is not None:
                 headers[name.lower()] = secret
         given = None if key is None else await vault.get(_headers_of(key))
@@ -205,7 +205,7 @@ class Desk:
 
     async def _database_of(self, profile: Profile) -> Database:
         vault = self._vault(await self.retoma.database())
-        dsn = await vault.get(Place(TABLE, "target", profile.name))
+        dsn = await vault.get(SecretSlot(TABLE, "target", profile.name))
         if dsn is None:
             raise Permanent(
                 say("profile {name} has no target", name=profile.name), code="config"
@@ -279,8 +279,8 @@ def _opened(dsn: Secret) -> Database:
     return db.open(url)
 
 
-def _headers_of(key: str) -> Place:
-    return Place("writer_requests", "headers", key)
+def _headers_of(key: str) -> SecretSlot:
+    return SecretSlot("writer_requests", "headers", key)
 
 
 def _names(headers: Sequence[str]) -> list[str]:

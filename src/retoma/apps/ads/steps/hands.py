@@ -16,7 +16,7 @@ from retoma.engine.rules.errors import NotFound, Permanent, Transient
 from retoma.engine.run.transaction import Transaction
 from retoma.secret import Secret
 from retoma.toolkit.tools import Tools
-from retoma.vault import Place as SecretPlace
+from retoma.vault import SecretSlot
 from retoma.words import say
 
 T = TypeVar("T")
@@ -64,29 +64,29 @@ class Hands:
         return WorkerClient(self.tools.out, await self.worker(worker))
 
     async def worker(self, worker: str) -> Worker:
-        place = SecretPlace("ads_workers", "api_key", worker)
+        place = SecretSlot("ads_workers", "api_key", worker)
         row, key = await self._with_secret(place, store.SQL.get_worker, worker=worker)
         id_, name, url, storage_domain = row
         return Worker(id_, name, url, key or Secret(""), storage_domain)
 
     async def writer(self, writer: str) -> Writer:
-        place = SecretPlace("ads_writers", "api_key", writer)
+        place = SecretSlot("ads_writers", "api_key", writer)
         row, key = await self._with_secret(place, store.SQL.get_writer, writer=writer)
         id_, name, url = row
         return Writer(id_, name, url, key or Secret(""))
 
     async def proxy(self, proxy: str) -> Proxy:
-        place = SecretPlace("ads_proxies", "password", proxy)
+        place = SecretSlot("ads_proxies", "password", proxy)
         row, password = await self._with_secret(place, store.SQL.get_proxy, proxy=proxy)
         id_, name, host, port, username = row
         return Proxy(id_, name, host, port, username, password)
 
     async def _with_secret(
-        self, place: SecretPlace, statement: Statement, **params: str
+        self, place: SecretSlot, statement: Statement, **params: str
     ) -> tuple[Row, Secret | None]:
         """At one instant: a key is never sent to an address it was not given for."""
         vault = await self.tools.vault()
-        row, secret = await vault.beside(place, lambda tx: tx.one(statement, **params))
+        row, secret = await vault.get_with(place, lambda tx: tx.one(statement, **params))
         if row is None:
             raise NotFound(say("there is no {what}", what=", ".join(params.values())))
         return row, secret

@@ -13,7 +13,7 @@ from retoma.db import Statement
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.run.transaction import Transaction
 from retoma.secret import Secret
-from retoma.vault import Place as SecretPlace
+from retoma.vault import SecretSlot
 from retoma.vault import Sealer
 from retoma.words import say
 
@@ -102,12 +102,12 @@ class Secrets:
     actor: str
 
     def put(self, tx: Transaction, table: str, column: str, row: str, value: Secret) -> None:
-        place = SecretPlace(table, column, row)
+        place = SecretSlot(table, column, row)
         self.sealer.put(tx, place, value, actor=self.actor)
 
     def remove(self, tx: Transaction, table: str, column: str, row: str) -> None:
         """Nothing is left of it, if there was anything."""
-        place = SecretPlace(table, column, row)
+        place = SecretSlot(table, column, row)
         self.sealer.remove(tx, place, actor=self.actor)
 
 

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from retoma.apps.documents.sandbox.papers import CODE, WORDS, Odd
-from retoma.sandbox.box import Asked
+from retoma.sandbox.box import SiteRequest
 from retoma.sandbox.faults import Fault
 
 KEY: Final = "sk-or-v1-sandbox"
@@ -103,7 +103,7 @@ def refusal(fault: Fault) -> Response:
     return _error(fault.status)
 
 
-def notes(asked: Asked) -> Mapping[str, Any]:
+def notes(asked: SiteRequest) -> Mapping[str, Any]:
     """Which document was asked about; never the key, never its text."""
     document, _ = _quoted(_said(asked.body))
     marked = CODE.search(document)

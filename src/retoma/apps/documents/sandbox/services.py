@@ -5,7 +5,7 @@ from typing import Final
 
 from retoma.apps.documents.sandbox import openrouter
 from retoma.engine.ports import Clock
-from retoma.sandbox.box import Box, Manner, paced
+from retoma.sandbox.box import Behavior, Box, latency_of
 from retoma.sandbox.faults import BY_CHANCE, Faults
 
 LATENCY: Final = (1.0, 6.0)  # seconds that the real one takes, from and to
@@ -27,10 +27,10 @@ def build_service(
         Faults(seed=seed, rate=faults, by_chance=(*BY_CHANCE, AWAY)),
         clock=clock,
         log_file=log,
-        manner=Manner(
-            refusal=openrouter.refusal,
+        behavior=Behavior(
+            rejection=openrouter.refusal,
             notes=openrouter.notes,
-            seconds=paced(seed, pace, LATENCY),
+            seconds=latency_of(seed, pace, LATENCY),
             paid=True,
             free=("/api/v1/models", "/api/v1/key"),
         ),

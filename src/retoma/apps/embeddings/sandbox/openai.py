@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from retoma.sandbox.box import Asked
+from retoma.sandbox.box import SiteRequest
 from retoma.sandbox.faults import Fault
 
 KEY: Final = "sk-sandbox"
@@ -119,7 +119,7 @@ def refusal(fault: Fault) -> Response:
     return error_answer(fault.status)
 
 
-def notes(asked: Asked) -> Mapping[str, Any]:
+def notes(asked: SiteRequest) -> Mapping[str, Any]:
     """Which texts were asked for, each by its fingerprint; never the key, never the texts."""
     try:
         told = json.loads(asked.body)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from retoma.apps.embeddings.sandbox import openai, others
 from retoma.engine.ports import Clock
-from retoma.sandbox.box import Box, Manner, paced
+from retoma.sandbox.box import Behavior, Box, latency_of
 from retoma.sandbox.faults import BY_CHANCE, Faults
 
 LATENCY: Final = (0.1, 0.6)  # seconds that the real one takes, from and to
@@ -31,10 +31,10 @@ def build_service(
         Faults(seed=seed, rate=faults, by_chance=(*BY_CHANCE, AWAY)),
         clock=clock,
         log_file=log,
-        manner=Manner(
-            refusal=openai.refusal,
+        behavior=Behavior(
+            rejection=openai.refusal,
             notes=openai.notes,
-            seconds=paced(seed, pace, LATENCY),
+            seconds=latency_of(seed, pace, LATENCY),
             paid=True,
             free=("/v1/models",),
         ),

@@ -17,7 +17,7 @@ from retoma.apps.matches.sandbox import site
 from retoma.apps.matches.sandbox.season import Season
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import BadInput
-from retoma.sandbox.box import ADMIN, Box, Manner, paced
+from retoma.sandbox.box import ADMIN, Behavior, Box, latency_of
 from retoma.sandbox.faults import BY_CHANCE, Faults
 
 LATENCY: Final = (0.15, 1.5)  # seconds that a real site takes, from and to
@@ -71,8 +71,10 @@ def build_site(
         Faults(seed=season.seed, rate=faults, by_chance=chances),
         clock=clock,
         log_file=log,
-        manner=Manner(
-            refusal=site.refusal, notes=site.notes, seconds=paced(season.seed, pace, LATENCY)
+        behavior=Behavior(
+            rejection=site.refusal,
+            notes=site.notes,
+            seconds=latency_of(season.seed, pace, LATENCY),
         ),
     )
     return Matches(world, box)

@@ -15,7 +15,7 @@ from retoma.apps.matches.sandbox.odd import Odd, oddly
 from retoma.apps.matches.sandbox.season import Match, Season
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import BadInput
-from retoma.sandbox.box import Asked
+from retoma.sandbox.box import SiteRequest
 from retoma.sandbox.faults import Fault
 from retoma.words import say
 
@@ -206,7 +206,7 @@ def not_found() -> Response:
     return HTMLResponse("<!doctype html><title>Erro</title><h1>Página não encontrada</h1>", 404)
 
 
-def notes(asked: Asked) -> Mapping[str, Any]:
+def notes(asked: SiteRequest) -> Mapping[str, Any]:
     return {"input": asked.path, "caller": asked.headers.get("user-agent")}
 
 

@@ -21,7 +21,7 @@ from retoma.apps.quotes.sandbox.cars import (
     Table,
 )
 from retoma.apps.quotes.sandbox.money import reais
-from retoma.sandbox.box import Asked
+from retoma.sandbox.box import SiteRequest
 from retoma.sandbox.faults import Fault
 
 ERRORS: Final[Mapping[int, str]] = {
@@ -81,7 +81,7 @@ def refusal(fault: Fault) -> Response:
     return _error(fault.status)
 
 
-def notes(asked: Asked) -> Mapping[str, Any]:
+def notes(asked: SiteRequest) -> Mapping[str, Any]:
     return {"input": asked.path, "caller": asked.headers.get("user-agent")}
 
 

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from retoma.apps.quotes.sandbox.catalogue import Catalogue, Vehicle
 from retoma.apps.quotes.sandbox.goods import Odd, Product, read_code
-from retoma.sandbox.box import Asked
+from retoma.sandbox.box import SiteRequest
 from retoma.sandbox.faults import Fault
 
 KEY: Final = "sk-ant-sandbox"
@@ -81,7 +81,7 @@ def refusal(fault: Fault) -> Response:
     return _error(fault.status, "", f"req_{fault.status:024d}")
 
 
-def notes(asked: Asked) -> Mapping[str, Any]:
+def notes(asked: SiteRequest) -> Mapping[str, Any]:
     """Whose description was to be analysed; never the key."""
     text = _said(asked.body)
     marked = read_code(text)

@@ -16,7 +16,7 @@ from retoma.apps.quotes.sandbox.goods import read_code
 from retoma.apps.quotes.sandbox.messages import fingerprint
 from retoma.apps.quotes.sandbox.money import reais
 from retoma.apps.quotes.sandbox.offers import STORES, Offer
-from retoma.sandbox.box import Asked
+from retoma.sandbox.box import SiteRequest
 from retoma.sandbox.faults import Fault
 
 KEY: Final = "serpapi-sandbox"
@@ -71,7 +71,7 @@ def refusal(fault: Fault) -> Response:
     return _error(fault.status, THROUGHPUT if limited else "")
 
 
-def notes(asked: Asked) -> Mapping[str, Any]:
+def notes(asked: SiteRequest) -> Mapping[str, Any]:
     """What was looked for; never the key."""
     told = dict(parse_qsl(asked.query))
     told.pop("api_key", None)

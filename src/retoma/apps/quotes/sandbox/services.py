@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from retoma.apps.quotes.sandbox import fipe, messages, search, shops
 from retoma.apps.quotes.sandbox.catalogue import Catalogue
 from retoma.engine.ports import Clock
-from retoma.sandbox.box import Box, Manner, paced
+from retoma.sandbox.box import Behavior, Box, latency_of
 from retoma.sandbox.faults import BY_CHANCE, Faults
 
 LATE: Final = 1.0  # seconds a slow page takes
@@ -80,10 +80,10 @@ def build_services(
                 Faults(seed=catalogue.seed, rate=faults, by_chance=_chances(name)),
                 clock=clock,
                 log_file=None if logs is None else logs / f"{name}.jsonl",
-                manner=Manner(
-                    refusal=refusal,
+                behavior=Behavior(
+                    rejection=refusal,
                     notes=notes,
-                    seconds=paced(catalogue.seed, pace, LATENCIES[name]),
+                    seconds=latency_of(catalogue.seed, pace, LATENCIES[name]),
                     paid=name in PAID,
                     free=("/v1/models", "/account.json"),
                 ),

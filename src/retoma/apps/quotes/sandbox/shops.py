@@ -19,7 +19,7 @@ from retoma.apps.quotes.sandbox.goods import Odd, product
 from retoma.apps.quotes.sandbox.money import reais, to_cents
 from retoma.apps.quotes.sandbox.offers import DOLLAR, STORES, WELL, Offer, Page
 from retoma.engine.ports import Clock
-from retoma.sandbox.box import Asked
+from retoma.sandbox.box import SiteRequest
 from retoma.sandbox.faults import Fault
 
 # Where a shop that tells its price to people only has it; each shop one of these.
@@ -51,7 +51,7 @@ def refusal(fault: Fault) -> Response:
     return _blocked() if fault.status == 403 else HTMLResponse(_page("Erro", ""), fault.status)
 
 
-def notes(asked: Asked) -> Mapping[str, Any]:
+def notes(asked: SiteRequest) -> Mapping[str, Any]:
     return {
         "input": asked.path,
         "store": asked.path.split("/")[1],

@@ -8,7 +8,7 @@ from typing import Any
 from retoma.db import Database
 from retoma.engine.ports import Ids
 from retoma.secret import Secret
-from retoma.vault import Place, Vault
+from retoma.vault import SecretSlot, Vault
 from tests.access.aids import opened
 
 
@@ -18,8 +18,8 @@ async def vault_at(url: str, **how: Any) -> AsyncIterator[Vault]:
         yield Vault(database, Ids(), **how)
 
 
-def place(row: object = 1, table: str = "workers", column: str = "api_key") -> Place:
-    return Place(table, column, str(row))
+def slot(row: object = 1, table: str = "workers", column: str = "api_key") -> SecretSlot:
+    return SecretSlot(table, column, str(row))
 
 
 async def fill(vault: Vault, n: int) -> dict[str, str]:
@@ -29,14 +29,14 @@ async def fill(vault: Vault, n: int) -> dict[str, str]:
 
     def write(tx: Any) -> None:
         for row, text in plain.items():
-            sealer.put(tx, place(row), Secret(text), actor="test")
+            sealer.put(tx, slot(row), Secret(text), actor="test")
 
     await vault._database.write(write, verb="fill")
     return plain
 
 
 async def all_of(vault: Vault, rows: Any) -> dict[str, str]:
-    found = {row: await vault.get(place(row)) for row in rows}
+    found = {row: await vault.get(slot(row)) for row in rows}
     return {row: secret.reveal() for row, secret in found.items() if secret is not None}
 
 
