@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from retoma import Context, Permanent, Retoma, backup, db
-from retoma.backup import Place
+from retoma.backup import Installation
 from retoma.db import DatabaseError, Transaction, adhoc, migrations
 from retoma.db.migrations import ENGINE, Room
 from retoma.engine import store
@@ -66,10 +66,10 @@ async def test_e4_a_restored_house_has_everything_and_nobody_of_before_may_write
         cursor = await database.read(tail.head)
         before = await database.read(everything)
 
-        made = backup.back_up(Place(database_url, shelf, key), tmp_path / "house.tar")
+        made = backup.back_up(Installation(database_url, shelf, key), tmp_path / "house.tar")
     key.unlink()
     lying = take_away(tmp_path / "shelf")
-    reopened = restored(tmp_path / "house.tar", Place(second, shelf, key))
+    reopened = restored(tmp_path / "house.tar", Installation(second, shelf, key))
 
     assert (1, 2) == (reopened.runners, reopened.jobs)
     assert before.keys() == {each.name for each in made.tables}
@@ -143,10 +143,14 @@ def take_away(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def restored(file: Path, place: Place) -> store.Reopened:
+def restored(file: Path, installation: Installation) -> store.Reopened:
     with backup.opened(file) as found:
         return backup.restore(
-            found, place, incarnation=Ids().new(), room_of=ROOMS.__getitem__, actor="tester"
+            found,
+            installation,
+            incarnation=Ids().new(),
+            migrations_of=ROOMS.__getitem__,
+            actor="tester",
         )
 
 
@@ -182,9 +186,9 @@ async def test_a_backup_of_an_older_schema_is_brought_up_as_it_is_restored(
         await database.write(
             lambda tx: tx.run(adhoc("INSERT INTO notes VALUES (7)")), verb="add"
         )
-    made = backup.back_up(Place(database_url, "database"), tmp_path / "old.tar")
+    made = backup.back_up(Installation(database_url, "database"), tmp_path / "old.tar")
 
-    restored(tmp_path / "old.tar", Place(second, "database"))
+    restored(tmp_path / "old.tar", Installation(second, "database"))
 
     assert 1 == made.about.newest("notes")
     with closing(db.open(second)) as database:
@@ -199,19 +203,19 @@ async def test_a_backup_of_an_older_schema_is_brought_up_as_it_is_restored(
 def test_a_backup_is_whole_or_not_there_and_written_over_nothing(database_url, tmp_path):
     file, part = tmp_path / "a.tar", tmp_path / "a.tar.part"
     part.write_bytes(b"of somebody who was killed" * 9)
-    backup.back_up(Place(database_url, "database"), file)
+    backup.back_up(Installation(database_url, "database"), file)
     first = file.read_bytes()
 
     assert 0o600 == stat.S_IMODE(file.stat().st_mode)
-    with pytest.raises(IllegalMove, match="over nothing"):
-        backup.back_up(Place(database_url, "database"), file)
+    with pytest.raises(IllegalMove, match="exists already"):
+        backup.back_up(Installation(database_url, "database"), file)
     with pytest.raises(BadInput, match="folder does not exist"):
-        backup.back_up(Place(database_url, "database"), tmp_path / "nowhere" / "b.tar")
+        backup.back_up(Installation(database_url, "database"), tmp_path / "nowhere" / "b.tar")
     with part.open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         file.rename(tmp_path / "aside.tar")
-        with pytest.raises(IllegalMove, match="just now"):
-            backup.back_up(Place(database_url, "database"), file)
+        with pytest.raises(IllegalMove, match="another process is writing"):
+            backup.back_up(Installation(database_url, "database"), file)
     assert first == (tmp_path / "aside.tar").read_bytes()
     assert not file.exists()
 
@@ -222,7 +226,7 @@ def test_a_backup_that_fails_leaves_nothing_behind(database_url, tmp_path):
             raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        backup.back_up(Place(database_url, "database"), tmp_path / "a.tar", full)
+        backup.back_up(Installation(database_url, "database"), tmp_path / "a.tar", full)
 
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith("a.tar")]
 
@@ -301,20 +305,20 @@ REFUSED = {
 def test_what_is_no_whole_backup_of_ours_is_refused_and_changes_nothing(
     database_url, second, tmp_path
 ):
-    backup.back_up(Place(database_url, "database"), tmp_path / "good.tar")
+    backup.back_up(Installation(database_url, "database"), tmp_path / "good.tar")
     good = (tmp_path / "good.tar").read_bytes()
     bad, key = tmp_path / "bad.tar", tmp_path / "its.key"
     for what, (spoil, why) in REFUSED.items():
         bad.write_bytes(spoil(good))
         with pytest.raises(BadInput, match=why):
-            restored(bad, Place(second, "database", key))
+            restored(bad, Installation(second, "database", key))
         assert empty(second), what
         assert not key.exists(), what
 
-    restored(tmp_path / "good.tar", Place(second, "database", key))
+    restored(tmp_path / "good.tar", Installation(second, "database", key))
     assert not empty(second)
     with pytest.raises(DatabaseError, match="over nothing"):
-        restored(tmp_path / "good.tar", Place(second, "database", key))
+        restored(tmp_path / "good.tar", Installation(second, "database", key))
 
 
 def test_another_key_or_another_shelf_is_refused_before_anything_is_written(
@@ -325,25 +329,25 @@ def test_another_key_or_another_shelf_is_refused_before_anything_is_written(
     lying = tmp_path / "shelf" / "ab"
     lying.mkdir(parents=True)
     (lying / f"{'ab' * 32}.gz").write_bytes(b"page")
-    backup.back_up(Place(database_url, shelf, key), tmp_path / "a.tar")
+    backup.back_up(Installation(database_url, shelf, key), tmp_path / "a.tar")
 
     key.write_text("another")
-    with pytest.raises(RetomaError, match="another secret key"):
-        restored(tmp_path / "a.tar", Place(second, shelf, key))
+    with pytest.raises(RetomaError, match="a different secret key"):
+        restored(tmp_path / "a.tar", Installation(second, shelf, key))
     with pytest.raises(RetomaError, match="RETOMA_EVIDENCE"):
-        restored(tmp_path / "a.tar", Place(second, "database", None))
+        restored(tmp_path / "a.tar", Installation(second, "database", None))
 
     assert empty(second)
     assert "another" == key.read_text()
 
 
 def test_a_restore_that_is_broken_off_is_begun_again(database_url, second, tmp_path):
-    backup.back_up(Place(database_url, "database"), tmp_path / "a.tar")
+    backup.back_up(Installation(database_url, "database"), tmp_path / "a.tar")
     with crash_at("restore.before_commit"), pytest.raises(Injected, match="restore"):
-        restored(tmp_path / "a.tar", Place(second, "database"))
+        restored(tmp_path / "a.tar", Installation(second, "database"))
     assert empty(second)
 
-    restored(tmp_path / "a.tar", Place(second, "database"))
+    restored(tmp_path / "a.tar", Installation(second, "database"))
 
     assert not empty(second)
 

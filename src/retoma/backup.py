@@ -1,8 +1,8 @@
-"""Everything a house needs to begin again, in one file: its database, its evidence, its key.
+"""Back up an installation into one file and restore it: its database, evidence and secret key.
 
-A backup is a plain tar. `SHA256SUMS` has the hash of every member before it, `manifest.json` comes
-last and has the hash of those sums: a file without it was not finished. A restore reads all of it
-before it writes anything, and fills the database last, at once: until then there is none.
+A backup is a plain tar. `SHA256SUMS` has the hash of every member before it; `manifest.json` comes last
+and has the hash of `SHA256SUMS`, so a backup without it is incomplete. A restore checks the whole file
+before it writes anything, and fills the database last, in one transaction.
 """
 
 import fcntl
@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
+from retoma.blob_stores import PLACE
 from retoma.db import Transaction, adhoc, copies
 from retoma.db.copies import About, Applied, In, Table
 from retoma.db.migrations import Room, migrations
 from retoma.engine import store
 from retoma.engine.rules.errors import BadInput, IllegalMove
 from retoma.engine.store import Reopened
-from retoma.shelves import PLACE
 from retoma.words import say
 
 FORMAT = 1
@@ -44,7 +44,7 @@ MEMBER = re.compile(
     rf"{DATABASE}[A-Za-z0-9_]{{1,63}}\.(copy|db)|{EVIDENCE}{PLACE.pattern}"
     rf"|{re.escape(KEY)}|{SUMS}|{re.escape(MANIFEST)}"
 )
-# How many jobs nobody knows of may have been submitted since: more than a house can write.
+# Ids that a restore skips per second since the backup, for jobs submitted after it: more than a database can write.
 A_SECOND = 100_000
 AT_LEAST = 1_000_000
 
@@ -52,12 +52,12 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a house keeps what is to be saved, or will."""
+class Installation:
+    """The database, evidence and key file of an installation."""
 
     url: str
-    evidence: str  # as the setting says it
-    key_file: Path | None = None  # None: the key is given by the environment, or is not wanted
+    evidence: str  # the value of RETOMA_EVIDENCE
+    key_file: Path | None = None  # None: the key is in the environment, or is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a backup says of itself."""
+    """The manifest of a backup."""
 
     format: int
     retoma: str
@@ -84,18 +84,18 @@ class Manifest:
     @property
     def text(self) -> str:
         about = asdict(self.about)
-        told = {"format": self.format, "retoma": self.retoma, **about} | {
+        document = {"format": self.format, "retoma": self.retoma, **about} | {
             "at": self.about.at.isoformat(),
-            "tables": [asdict(each) for each in self.tables],
-            "members": [asdict(each) for each in self.members],
+            "tables": [asdict(table) for table in self.tables],
+            "members": [asdict(member) for member in self.members],
             "evidence": dict(self.evidence),
             "sums": self.sums,
         }
-        return json.dumps(told, ensure_ascii=False, indent=1)
+        return json.dumps(document, ensure_ascii=False, indent=1)
 
     @property
     def document(self) -> dict[str, Any]:
-        """What a person wants to know of it."""
+        """The summary that the CLI shows."""
         return {
             "format": self.format,
             "retoma": self.retoma,
@@ -103,34 +103,33 @@ class Manifest:
             "database_id": self.about.database,
             "at": self.about.at.isoformat(),
             "migrations": {room: self.about.newest(room) for room in self.about.rooms},
-            "rows": {each.name: each.rows for each in self.tables},
+            "rows": {table.name: table.rows for table in self.tables},
             "evidence": dict(self.evidence),
-            "secret_key": any(each.name == KEY for each in self.members),
+            "secret_key": any(member.name == KEY for member in self.members),
         }
 
 
-# — out —
-
-
-def back_up(place: Place, file: Path, tell: Progress = lambda *_: None) -> Manifest:
-    """Write everything into `file`, which appears when it is whole; over nothing."""
-    _refuse_taken(file)
+def back_up(
+    installation: Installation, file: Path, report: Progress = lambda *_: None
+) -> Manifest:
+    """Write a backup. `file` must not exist; it appears once the backup is complete."""
+    _check_free(file)
     with _half(file) as (half, path, beside):
-        written = _write(place, half, beside, tell)
+        written = _write(installation, half, beside, report)
         half.flush()
         os.fsync(half.fileno())
         try:
             os.link(path, file)
         except FileExistsError:
-            _refuse_taken(file)
+            _check_free(file)
     _sync(file.parent)
     return written
 
 
-def _refuse_taken(file: Path) -> None:
+def _check_free(file: Path) -> None:
     if file.exists() or file.is_symlink():
         raise IllegalMove(
-            say("{file} is there already: a backup is written over nothing", file=file)
+            say("{file} exists already: choose another name for the backup", file=file)
         )
     if not file.parent.is_dir():
         raise BadInput(say("{path}: its folder does not exist", path=file))
@@ -138,16 +137,16 @@ def _refuse_taken(file: Path) -> None:
 
 @contextmanager
 def _half(file: Path) -> Iterator[tuple[IO[bytes], Path, Path]]:
-    """What is not whole yet, its path, and a folder for what goes into it: gone in the end."""
+    """Open a temporary file and folder for the backup; both are removed at the end."""
     path, beside = (file.with_name(f"{file.name}.{end}") for end in ("part", "copying"))
     number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(number, "r+b") as half:
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise IllegalMove(say("somebody writes {file} just now", file=path)) from None
+            raise IllegalMove(say("another process is writing {file}", file=path)) from None
         os.fchmod(number, 0o600)
-        half.truncate()  # of somebody who was killed in the middle
+        half.truncate()  # left by a process that was killed
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(mode=0o700)
         try:
@@ -157,22 +156,24 @@ def _half(file: Path) -> Iterator[tuple[IO[bytes], Path, Path]]:
             path.unlink(missing_ok=True)
 
 
-def _write(place: Place, half: IO[bytes], beside: Path, tell: Progress) -> Manifest:
-    key = _read_key(place.key_file)
-    with (beside / SUMS).open("w+b") as sums, copies.copy_out(place.url, beside) as out:
-        packed = _Pack(half, sums, out.about.at, tell)
+def _write(
+    installation: Installation, half: IO[bytes], beside: Path, report: Progress
+) -> Manifest:
+    key = _read_key(installation.key_file)
+    with (beside / SUMS).open("w+b") as sums, copies.copy_out(installation.url, beside) as out:
+        packed = _Pack(half, sums, out.about.at, report)
         tables: list[Table] = []
         members: list[Member] = []
         for piece in out.pieces():
             members.append(packed.add_file(f"{DATABASE}{piece.path.name}", piece.path))
             tables += piece.tables
             piece.path.unlink()
-        # After the database: whatever it knows of is on the shelf by now.
-        evidence = _add_evidence(packed, place.evidence)
+        # After the database, so that all evidence it refers to is stored by now.
+        evidence = _add_evidence(packed, installation.evidence)
         if key is not None:
-            if key != _read_key(place.key_file):
+            if key != _read_key(installation.key_file):
                 raise IllegalMove(
-                    say("the secret key was turned while it was copied: back up once more")
+                    say("the secret key changed during the backup: run the backup again")
                 )
             members.append(packed.add(KEY, key))
         made = Manifest(
@@ -206,7 +207,7 @@ def _add_evidence(packed: "_Pack", where: str) -> dict[str, Any]:
             for path in sorted(short.iterdir()) if short.is_dir() else ():
                 name = f"{short.name}/{path.name}"
                 if PLACE.fullmatch(name):
-                    with suppress(FileNotFoundError):  # its time was over meanwhile
+                    with suppress(FileNotFoundError):  # retention removed it in the meantime
                         size += packed.add_file(f"{EVIDENCE}{name}", path).size
                         files += 1
     inside = folder is not None or where == "database"
@@ -219,13 +220,15 @@ def _folder(where: str) -> Path | None:
 
 
 class _Pack:
-    """A tar that grows, and the sums of what is in it."""
+    """Writes the tar and the hashes of its members."""
 
-    def __init__(self, half: IO[bytes], sums: IO[bytes], at: datetime, tell: Progress) -> None:
+    def __init__(
+        self, half: IO[bytes], sums: IO[bytes], at: datetime, report: Progress
+    ) -> None:
         self._tar: Any = tarfile.open(fileobj=half, mode="w")  # noqa: SIM115 — closed by close()
         self._sums = sums
         self._at = at.timestamp()
-        self._tell = tell
+        self._report = report
 
     def add_file(self, name: str, path: Path) -> Member:
         with path.open("rb") as file:
@@ -245,9 +248,9 @@ class _Pack:
     def _add(self, name: str, file: Any, size: int) -> Member:
         info = tarfile.TarInfo(name)
         info.size, info.mode, info.mtime = size, 0o600, int(self._at)
-        hashed = _Hashed(file, lambda n: self._tell(name, n))
+        hashed = _Hashed(file, lambda n: self._report(name, n))
         self._tar.addfile(info, hashed)
-        # A tar keeps what it has seen in memory, for a look back that nobody takes here.
+        # tarfile keeps every member in memory; nothing here needs them.
         self._tar.members = []
         if name not in (SUMS, MANIFEST):
             self._sums.write(f"{hashed.sha256}  {name}\n".encode())
@@ -255,17 +258,17 @@ class _Pack:
 
 
 class _Hashed:
-    """A file that is hashed as it is read."""
+    """A file that computes its hash while it is read."""
 
-    def __init__(self, file: Any, tell: Callable[[int], None]) -> None:
+    def __init__(self, file: Any, report: Callable[[int], None]) -> None:
         self._file = file
         self._sum = hashlib.sha256()
-        self._tell = tell
+        self._report = report
 
     def read(self, size: int = -1) -> bytes:
         block: bytes = self._file.read(size)
         self._sum.update(block)
-        self._tell(len(block))
+        self._report(len(block))
         return block
 
     @property
@@ -273,12 +276,9 @@ class _Hashed:
         return self._sum.hexdigest()
 
 
-# — in —
-
-
 @dataclass(slots=True)
 class Backup:
-    """A file that was read to its end and is as it was written."""
+    """A backup file that was read completely and verified."""
 
     file: Path
     manifest: Manifest
@@ -295,8 +295,8 @@ class Backup:
 
 
 @contextmanager
-def opened(file: Path, tell: Progress = lambda *_: None) -> Iterator[Backup]:
-    """A backup, with every byte of it checked."""
+def opened(file: Path, report: Progress = lambda *_: None) -> Iterator[Backup]:
+    """Open a backup and verify every byte of it."""
     try:
         raw = file.open("rb")
     except OSError as error:
@@ -304,37 +304,37 @@ def opened(file: Path, tell: Progress = lambda *_: None) -> Iterator[Backup]:
     with raw:
         try:
             with tarfile.open(fileobj=raw, mode="r:") as tar:
-                yield _checked(file, tar, tell)
+                yield _checked(file, tar, report)
         except (tarfile.TarError, EOFError) as error:
             raise _damaged(file, str(error)) from error
 
 
-def _checked(file: Path, tar: tarfile.TarFile, tell: Progress) -> Backup:
-    found: dict[str, tarfile.TarInfo] = {}
+def _checked(file: Path, tar: tarfile.TarFile, report: Progress) -> Backup:
+    seen: dict[str, tarfile.TarInfo] = {}
     got: dict[str, str] = {}
     sums = hashlib.sha256()
     for member in _members(tar):
-        _refuse_strange(file, member, found)
-        hashed = _Hashed(_bytes_of(tar, member), lambda n: tell(file.name, n))
+        _check_member(file, member, seen)
+        hashed = _Hashed(_bytes_of(tar, member), lambda n: report(file.name, n))
         while hashed.read(BLOCK):
             pass
         if not member.name.startswith(EVIDENCE):
-            found[member.name], got[member.name] = member, hashed.sha256
+            seen[member.name], got[member.name] = member, hashed.sha256
         if member.name not in (SUMS, MANIFEST):
             sums.update(f"{hashed.sha256}  {member.name}\n".encode())
-    if MANIFEST not in found or SUMS not in found:
-        raise _damaged(file, "it has no end")
-    made = Backup(file, _manifest(file, tar, found[MANIFEST]), tar, found)
-    for each in made.manifest.members:
-        if got.get(each.name) != each.sha256:
-            raise _damaged(file, f"{each.name} is not what was written")
+    if MANIFEST not in seen or SUMS not in seen:
+        raise _damaged(file, "it is incomplete")
+    made = Backup(file, _manifest(file, tar, seen[MANIFEST]), tar, seen)
+    for listed in made.manifest.members:
+        if got.get(listed.name) != listed.sha256:
+            raise _damaged(file, f"the hash of {listed.name} is wrong")
     if not got[SUMS] == made.manifest.sums == sums.hexdigest():
-        raise _damaged(file, "some of its files are not what was written")
+        raise _damaged(file, "the hash of some files is wrong")
     return made
 
 
 def _members(tar: Any) -> Iterator[tarfile.TarInfo]:
-    """From the first on, one at a time and none remembered, however many there are."""
+    """Yield all members from the start, without keeping them in memory."""
     tar.fileobj.seek(0)
     tar.offset, tar.firstmember = 0, None
     while (member := tar.next()) is not None:
@@ -343,19 +343,19 @@ def _members(tar: Any) -> Iterator[tarfile.TarInfo]:
 
 
 def _bytes_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
-    found = tar.extractfile(member)
-    if found is None:
+    content = tar.extractfile(member)
+    if content is None:
         raise tarfile.ReadError(f"{member.name} has no bytes")
-    return found
+    return content
 
 
-def _refuse_strange(
-    file: Path, member: tarfile.TarInfo, found: Mapping[str, tarfile.TarInfo]
+def _check_member(
+    file: Path, member: tarfile.TarInfo, seen: Mapping[str, tarfile.TarInfo]
 ) -> None:
-    if not (member.isreg() and MEMBER.fullmatch(member.name)) or member.name in found:
+    if not (member.isreg() and MEMBER.fullmatch(member.name)) or member.name in seen:
         raise BadInput(
             say(
-                "{file} is no backup of retoma: it has a member {name!r}; nothing was changed",
+                "{file} is not a retoma backup: it has a member {name!r}; nothing was changed",
                 file=file,
                 name=member.name[:100],
             )
@@ -368,79 +368,81 @@ def _damaged(file: Path, why: str) -> BadInput:
 
 def _manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Manifest:
     try:
-        told = json.loads(_bytes_of(tar, member).read(LONGEST))
-        if told["format"] > FORMAT:
+        document = json.loads(_bytes_of(tar, member).read(LONGEST))
+        if document["format"] > FORMAT:
             raise BadInput(
                 say(
                     "{file} is a backup of format {format}, this retoma reads up to {known}:"
                     " restore it with retoma {version} or a newer one; nothing was changed",
                     file=file,
-                    format=told["format"],
+                    format=document["format"],
                     known=FORMAT,
-                    version=told.get("retoma", "?"),
+                    version=document.get("retoma", "?"),
                 )
             )
         about = About(
-            told["dialect"],
-            told["database"],
-            datetime.fromisoformat(told["at"]),
-            tuple(Applied(**each) for each in told["applied"]),
-            told["ids"],
+            document["dialect"],
+            document["database"],
+            datetime.fromisoformat(document["at"]),
+            tuple(Applied(**applied) for applied in document["applied"]),
+            document["ids"],
         )
         return Manifest(
-            format=told["format"],
-            retoma=told["retoma"],
+            format=document["format"],
+            retoma=document["retoma"],
             about=about,
             tables=tuple(
-                Table(each["name"], each["rows"], tuple(each["columns"]))
-                for each in told["tables"]
+                Table(table["name"], table["rows"], tuple(table["columns"]))
+                for table in document["tables"]
             ),
-            members=tuple(Member(**each) for each in told["members"]),
-            evidence=told["evidence"],
-            sums=told["sums"],
+            members=tuple(Member(**member) for member in document["members"]),
+            evidence=document["evidence"],
+            sums=document["sums"],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(file, f"its manifest says {type(error).__name__}") from error
+        raise _damaged(file, f"its manifest is invalid: {type(error).__name__}") from error
 
 
 def restore(
     backup: Backup,
-    place: Place,
+    installation: Installation,
     *,
     incarnation: str,
-    room_of: Callable[[str], Room],
+    migrations_of: Callable[[str], Room],
     actor: str,
-    tell: Progress = lambda *_: None,
+    report: Progress = lambda *_: None,
 ) -> Reopened:
-    """Into an empty house, which goes on under a new incarnation; or nothing at all."""
-    rooms = _rooms(backup.manifest.about, place.url, room_of)
-    copies.refuse_used(place.url)
-    _refuse_other_shelf(backup.manifest, place)
-    key = _key_to_write(backup, place)
-    _put_evidence(backup, place, tell)
-    if key is not None and place.key_file is not None:
-        _put_key(place.key_file, key)
+    """Restore into an empty installation, which continues under a new incarnation. All or nothing."""
+    rooms = _rooms(backup.manifest.about, installation.url, migrations_of)
+    copies.refuse_used(installation.url)
+    _check_evidence_setting(backup.manifest, installation)
+    key = _key_to_write(backup, installation)
+    _put_evidence(backup, installation, report)
+    if key is not None and installation.key_file is not None:
+        _put_key(installation.key_file, key)
 
     def read(name: str) -> IO[bytes]:
         return backup.open(f"{DATABASE}{name}")
 
     copied = In(backup.manifest.about, backup.manifest.tables, rooms, read)
-    return copies.copy_in(place.url, copied, lambda tx: _reopen(tx, backup, incarnation, actor))
+    return copies.copy_in(
+        installation.url, copied, lambda tx: _reopen(tx, backup, incarnation, actor)
+    )
 
 
-def _rooms(about: About, url: str, room_of: Callable[[str], Room]) -> tuple[Room, ...]:
-    """Whose migrations make the tables of the backup; refused where nobody's do."""
+def _rooms(about: About, url: str, migrations_of: Callable[[str], Room]) -> tuple[Room, ...]:
+    """Return the migrations that make the backup's tables; BadInput if this version lacks any."""
     dialect = "sqlite" if urlsplit(url).scheme == "sqlite" else "postgres"
     if about.dialect != dialect:
         raise BadInput(
             say(
-                "this is the backup of a {theirs} database and cannot be restored into a"
+                "a backup of a {theirs} database cannot be restored into a"
                 " {ours} one; nothing was changed",
                 theirs=about.dialect,
                 ours=dialect,
             )
         )
-    rooms = tuple(room_of(name) for name in about.rooms)
+    rooms = tuple(migrations_of(name) for name in about.rooms)
     for room in rooms:
         newest = about.newest(room.name)
         known = {
@@ -461,37 +463,37 @@ def _rooms(about: About, url: str, room_of: Callable[[str], Room]) -> tuple[Room
     return rooms
 
 
-def _refuse_other_shelf(manifest: Manifest, place: Place) -> None:
-    """The database says of each piece where it lies, and that is what the backup knows."""
+def _check_evidence_setting(manifest: Manifest, installation: Installation) -> None:
+    """Raise BadInput if RETOMA_EVIDENCE differs: the database stores where each piece of evidence is."""
     lay = manifest.evidence["where"]
-    if manifest.evidence["files"] and lay != place.evidence:
+    if manifest.evidence["files"] and lay != installation.evidence:
         raise BadInput(
             say(
-                "the evidence of this backup lay in {lay}: set RETOMA_EVIDENCE to it;"
+                "the evidence of this backup was stored in {lay}: set RETOMA_EVIDENCE to it;"
                 " nothing was changed",
                 lay=lay,
             )
         )
 
 
-def _key_to_write(backup: Backup, place: Place) -> bytes | None:
-    if place.key_file is None or not any(e.name == KEY for e in backup.manifest.members):
+def _key_to_write(backup: Backup, installation: Installation) -> bytes | None:
+    if installation.key_file is None or not any(e.name == KEY for e in backup.manifest.members):
         return None
     key = backup.open(KEY).read(KEY_BYTES)
-    there = _read_key(place.key_file)
-    if there not in (None, key):
+    present = _read_key(installation.key_file)
+    if present not in (None, key):
         raise IllegalMove(
             say(
-                "{file} holds another secret key than the backup: move it away; nothing was"
+                "{file} holds a different secret key than the backup: move it away; nothing was"
                 " changed",
-                file=place.key_file,
+                file=installation.key_file,
             )
         )
-    return key if there is None else None
+    return key if present is None else None
 
 
-def _put_evidence(backup: Backup, place: Place, tell: Progress) -> None:
-    folder = _folder(place.evidence)
+def _put_evidence(backup: Backup, installation: Installation, report: Progress) -> None:
+    folder = _folder(installation.evidence)
     if folder is None or not backup.manifest.evidence["files"]:
         return
     for name, source in backup.evidence():
@@ -502,12 +504,12 @@ def _put_evidence(backup: Backup, place: Place, tell: Progress) -> None:
             half.flush()
             os.fsync(half.fileno())
         Path(half.name).replace(path)
-        tell(name, path.stat().st_size)
+        report(name, path.stat().st_size)
     _sync(folder)
 
 
 def _put_key(file: Path, key: bytes) -> None:
-    """Whole or not at all, readable by us alone, over nothing."""
+    """Write the key file atomically, readable only by its owner. It must not exist."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     half = file.with_name(f".{file.name}.restored")
     half.unlink(missing_ok=True)
@@ -527,14 +529,14 @@ def _reopen(tx: Transaction, backup: Backup, incarnation: str, actor: str) -> Re
     about = backup.manifest.about
     [now] = tx.all(NOW, into=datetime)
     since = max(now - about.at, timedelta())
-    told = {"taken_at": about.at.isoformat(), "sums": backup.manifest.sums}
+    details = {"taken_at": about.at.isoformat(), "sums": backup.manifest.sums}
     return store.reopen(
         tx,
         incarnation,
         skip=AT_LEAST + int(since.total_seconds()) * A_SECOND,
         actor=actor,
         subject=backup.file.name,
-        details=json.dumps(told),
+        details=json.dumps(details),
     )
 
 

@@ -1,7 +1,7 @@
-"""An audit bundle: all that is known of a job or a batch, as lines that nobody can change unseen.
+"""Write and verify audit bundles: the full record of a job or a batch, as signed lines.
 
-Each line carries the hash of the one before it; the last one, the signature, signs how many there are and
-the hash of the last of them. Whoever has the key can tell whether a single byte is another.
+Each line carries the hash of the line before it. The last line signs the number of lines and the hash of the
+line before it, so that anyone with the key can detect a change of a single byte.
 """
 
 import json
@@ -26,13 +26,13 @@ from retoma.words import say
 
 FORMAT = 1
 PURPOSE = "audit bundle v1"
-NOTHING = "0" * 64  # what comes before the first line
-LONGEST = 64 << 20  # bytes of a line: no value is a quarter of it
+NOTHING = "0" * 64  # the hash before the first line
+LONGEST = 64 << 20  # bytes of a line: values are far smaller
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What a bundle is about, and who signed it."""
+    """The subject of a bundle and the key that signed it."""
 
     of: dict[str, int]
     at: datetime
@@ -44,15 +44,15 @@ class Bundle:
 async def write(
     database: Database, subject: Subject, file: Path, signer: Signer, zone: str
 ) -> Bundle:
-    """Everything at one instant, into a file that appears when it is whole; over nothing."""
-    with _appearing(file) as half:
-        return await database.read(lambda tx: _written(tx, subject, half, signer, zone))
+    """Write a bundle from one transaction. `file` must not exist; it appears once it is complete."""
+    with _new_file(file) as half:
+        return await database.read(lambda tx: _write(tx, subject, half, signer, zone))
 
 
 @contextmanager
-def _appearing(file: Path) -> Iterator[IO[bytes]]:
-    """What gets the name of `file` when the block ends well, and is gone where it does not."""
-    _refuse_taken(file)
+def _new_file(file: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file that becomes `file` if the block succeeds, and is removed otherwise."""
+    _check_free(file)
     with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.") as half:
         yield half
         half.flush()
@@ -60,22 +60,22 @@ def _appearing(file: Path) -> Iterator[IO[bytes]]:
         try:
             os.link(half.name, file)
         except FileExistsError:
-            _refuse_taken(file)
+            _check_free(file)
 
 
-def _refuse_taken(file: Path) -> None:
+def _check_free(file: Path) -> None:
     if file.exists() or file.is_symlink():
         raise IllegalMove(
-            say("{file} is there already: a bundle is written over nothing", file=file)
+            say("{file} exists already: choose another name for the bundle", file=file)
         )
     if not file.parent.is_dir():
         raise BadInput(say("{path}: its folder does not exist", path=file))
 
 
-def _written(
+def _write(
     tx: Transaction, subject: Subject, out: IO[bytes], signer: Signer, zone: str
 ) -> Bundle:
-    out.seek(0)  # a question may be asked again
+    out.seek(0)  # the transaction may run again
     out.truncate()
     chain = _Chain(out)
     of = {name: id_ for name, id_ in subject._asdict().items() if id_ is not None}
@@ -95,53 +95,52 @@ def _to_sign(lines: int, last: str) -> bytes:
 
 
 class _Chain:
-    """Lines, each with the hash of the one before it."""
+    """Writes lines, each with the hash of the line before it."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
         self.last = NOTHING
         self.lines = 0
 
-    def add(self, told: dict[str, Any]) -> None:
+    def add(self, fields: dict[str, Any]) -> None:
         self.lines += 1
-        line = _line({"n": self.lines, "before": self.last, **told})
+        line = _line({"n": self.lines, "before": self.last, **fields})
         self._out.write(line)
         self.last = sha256(line).hexdigest()
 
 
-def _line(told: dict[str, Any]) -> bytes:
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-# — is it as it was signed? —
+def _line(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def verify(file: Path, signer: Signer) -> Bundle:
-    """What it is about; BadInput where anything in it is not what was signed."""
+    """Verify a bundle and return its subject; BadInput if anything was changed after signing."""
     try:
         with file.open("rb") as source:
-            return _verified(file, source, signer)
+            return _verify(file, source, signer)
     except OSError as error:
         raise BadInput(say("{file}: {why}", file=file, why=error.strerror)) from None
 
 
-def _verified(file: Path, source: IO[bytes], signer: Signer) -> Bundle:
+def _verify(file: Path, source: IO[bytes], signer: Signer) -> Bundle:
     head: dict[str, Any] | None = None
     last = NOTHING
     for n, raw in enumerate(_lines(source), 1):
-        told = _parsed(raw)
-        if told.get("n") != n or told.get("before") != last:
-            # This line does not follow: the one before it is another, or this one is.
+        line = _parse(raw)
+        if line.get("n") != n or line.get("before") != last:
+            # Either this line or the one before it was changed.
             raise _changed(file, max(n - 1, 1))
         if n == 1:
-            head = _head(file, told)
-        if told.get("type") == "signature":
-            return _judged(file, source, signer, head, told, last)
+            head = _check_head(file, line)
+        if line.get("type") == "signature":
+            return _check_signature(file, source, signer, head, line, last)
         last = sha256(raw).hexdigest()
-    raise BadInput(say("{file} has no signature: it was cut off, or is no bundle", file=file))
+    raise BadInput(
+        say("{file} has no signature: it is truncated or not an audit bundle", file=file)
+    )
 
 
-def _judged(
+def _check_signature(
     file: Path,
     source: IO[bytes],
     signer: Signer,
@@ -163,33 +162,33 @@ def _lines(source: IO[bytes]) -> Iterator[bytes]:
         yield raw
 
 
-def _parsed(raw: bytes) -> dict[str, Any]:
-    """As it was written, to the byte; anything else is no line of ours."""
+def _parse(raw: bytes) -> dict[str, Any]:
+    """Parse a line; empty if it is not byte for byte what `_line` writes."""
     try:
-        told = json.loads(raw)
-        if isinstance(told, dict) and _line(told) == raw:
-            return told
+        fields = json.loads(raw)
+        if isinstance(fields, dict) and _line(fields) == raw:
+            return fields
     except (ValueError, RecursionError):
         pass
     return {}
 
 
-def _head(file: Path, told: dict[str, Any]) -> dict[str, Any]:
-    if told.get("type") != "bundle":
-        raise BadInput(say("{file} is no audit bundle", file=file))
-    if told.get("format") != FORMAT:
+def _check_head(file: Path, head: dict[str, Any]) -> dict[str, Any]:
+    if head.get("type") != "bundle":
+        raise BadInput(say("{file} is not an audit bundle", file=file))
+    if head.get("format") != FORMAT:
         raise BadInput(
             say(
                 "{file} is a bundle of format {format}, this retoma reads {known}",
                 file=file,
-                format=told.get("format"),
+                format=head.get("format"),
                 known=FORMAT,
             )
         )
-    return told
+    return head
 
 
 def _changed(file: Path, line: int) -> BadInput:
     return BadInput(
-        say("{file} is not what was signed: line {line} is another", file=file, line=line)
+        say("{file} was changed after signing: line {line} is different", file=file, line=line)
     )

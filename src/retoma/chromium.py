@@ -1,6 +1,6 @@
-"""A headless Chromium of ours: how it is found, started and ended; and pictures, drawn without the network.
+"""Find, start and stop a headless Chromium, and render screenshots without network access.
 
-Imported only where somebody asked for it: `pip install 'retoma[browser]'`.
+Imported only if it is used: `pip install 'retoma[browser]'`.
 """
 
 import asyncio
@@ -20,20 +20,22 @@ from retoma.words import say
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LAUNCH: Final = 30.0  # seconds
-TEMP_PATH: Final = 60  # characters: a browser makes sockets there, whose paths have at most 107
-CLOSE: Final = 40.0  # seconds: after 30 of them its driver has killed one that does not listen
-# What pages of strangers run in knows none of our keys.
+TEMP_PATH: Final = (
+    60  # characters: Chromium makes sockets there, whose paths may have at most 107
+)
+CLOSE: Final = 40.0  # seconds: after 30 the driver kills a browser that does not stop
+# The only environment variables that the browser gets: no keys.
 KNOWN: Final = ("PATH", "HOME", "LANG", "FONTCONFIG_PATH", "FONTCONFIG_FILE")
 
-# — of pictures —
-WIDE, HIGH = 1280, 1600  # pixels; what lies below is in the page itself
+# Screenshots
+WIDE, HIGH = 1280, 1600  # pixels; the rest of the page is cut off
 LONGEST: Final = 15.0  # seconds for one picture
 LET_GO: Final = 3.0  # seconds for a page to close
 AT_ONCE: Final = 2  # pages drawn at a time: each takes a core
 MOST_HTML: Final = 4 << 20  # characters
 MOST_BYTES: Final = 5 << 20  # of a picture
-REST: Final = 60.0  # seconds after a browser that did not start, before another is tried
-# Beside the rule that nothing is fetched: no name is found, and the only way out leads nowhere.
+REST: Final = 60.0  # seconds before the next try if the browser did not start
+# Besides blocking all requests: no name resolves, and the proxy does not exist.
 OFFLINE: Final = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--disable-background-networking",
@@ -42,29 +44,29 @@ OFFLINE: Final = (
 NOWHERE: Final = {"server": "http://127.0.0.1:9", "bypass": "<-loopback>"}
 
 MISSING: Final = (
-    "there is no Chromium: install one (on Debian: apt-get install chromium), "
-    "or name its program in RETOMA_CHROMIUM"
+    "Chromium is not installed: install it (on Debian: apt-get install chromium), "
+    "or set RETOMA_CHROMIUM to its program"
 )
 
 log = get_logger("retoma.chromium")
 
 
 def program(named: str | None = None) -> str | None:
-    """The one that was named, else one on the PATH; None: the one that playwright has installed."""
+    """Find Chromium: the named program, else one on the PATH; None for the one that playwright installed."""
     names = NAMES if named is None else (named,)
-    return next((each for each in map(shutil.which, names) if each), None)
+    return next((path for path in map(shutil.which, names) if path), None)
 
 
 def installed_by_playwright() -> bool:
-    """Tell whether `playwright install chromium` was run by this user."""
+    """Whether this user has run `playwright install chromium`."""
     with sync_playwright() as driver:
         return shutil.which(driver.chromium.executable_path) is not None
 
 
 async def start_driver() -> Playwright:
-    """Start the program that starts browsers. What they write goes with this process, however that ends."""
+    """Start playwright's driver. Its temporary files are removed with this process's scratch folder."""
     before, folder = os.environ.get("TMPDIR"), _temp_folder()
-    os.environ["TMPDIR"] = folder  # the driver takes no environment but ours
+    os.environ["TMPDIR"] = folder  # the driver inherits the environment
     try:
         return await async_playwright().start()
     finally:
@@ -95,15 +97,15 @@ async def launch(
             "TMPDIR": _temp_folder(),
         },
         timeout=LAUNCH * 1000,
-        # When to leave is ours to say.
+        # This process handles signals itself.
         handle_sigint=False,
         handle_sigterm=False,
         handle_sighup=False,
     )
 
 
-async def leave(driver: Playwright) -> None:
-    """When this returns its browsers are gone, and send nothing more."""
+async def stop_driver(driver: Playwright) -> None:
+    """Stop the driver and its browsers. When this returns they send nothing more."""
     try:
         async with asyncio.timeout(CLOSE):
             await driver.stop()
@@ -112,54 +114,54 @@ async def leave(driver: Playwright) -> None:
 
 
 class Painter:
-    """Pictures of pages as they came: no script runs, nothing is fetched. One browser for a process:
-    started with the first picture, anew after it has ended, gone when this is closed."""
+    """Renders screenshots of HTML without scripts and network. Uses one browser per process, which starts
+    with the first screenshot, restarts after a crash, and stops at `close`."""
 
     def __init__(self, named: str | None = None, *, longest: float = LONGEST) -> None:
-        """`named`: the program; else one on the PATH, else the one that playwright has installed."""
+        """`named`: Chromium's program; by default one on the PATH, else the one that playwright installed."""
         self._program = named or program()
         self.longest = longest
         self._driver: Playwright | None = None
         self._up: asyncio.Task[Browser] | None = None
         self._rests_until = 0.0
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._seats = asyncio.Semaphore(AT_ONCE)
 
     async def draw(self, html: str) -> bytes | str:
-        """A PNG of its upper part; or, in words, why there is none. It never fails for a page."""
+        """Render the top of a page as PNG; returns the reason as text if that fails. Never raises for a page."""
         if len(html) > MOST_HTML:
-            return say("the page is too large to be drawn")
+            return say("the page is too large for a screenshot")
         async with self._seats:
             try:
                 picture = await self._drawn(html)
-            except Exception as error:  # noqa: BLE001 — a driver that dies raises whatever it likes
-                return _told(error)
+            except Exception as error:  # noqa: BLE001 — a driver that dies may raise anything
+                return _first_line(error)
         fits = isinstance(picture, str) or len(picture) <= MOST_BYTES
-        return picture if fits else say("the picture is too large to be kept")
+        return picture if fits else say("the screenshot is too large to be stored")
 
     async def close(self) -> None:
-        async with self._turn:
+        async with self._lock:
             await self._leave()
 
     async def _drawn(self, html: str) -> bytes | str:
         if asyncio.get_running_loop().time() < self._rests_until:
-            return say("no browser starts here")
+            return say("the browser does not start here")
         browser = await self._browser()
         try:
             async with asyncio.timeout(self.longest):
                 return await _drawn(browser, html)
         except TimeoutError:
-            await self._drop(browser)  # whatever it is at, it does not let go
-            return say("not drawn within {seconds:g} s", seconds=self.longest)
+            await self._drop(browser)  # the browser hangs
+            return say("no screenshot within {seconds:g} s", seconds=self.longest)
 
     async def _browser(self) -> Browser:
-        async with self._turn:
-            if self._up is not None and self._up.done() and not _lives(self._up):
+        async with self._lock:
+            if self._up is not None and self._up.done() and not _is_running(self._up):
                 await self._leave()
             if self._up is None:
                 self._up = asyncio.create_task(self._start())
             up = self._up
-        # Whoever waits may be sent away; what was started must be known to who closes it.
+        # Shielded, because `close` must know a browser that was started, even if the caller is cancelled.
         return await asyncio.shield(up)
 
     async def _start(self) -> Browser:
@@ -168,11 +170,11 @@ class Painter:
             return await launch(self._driver, self._program, args=OFFLINE, proxy=NOWHERE)
         except (Error, OSError) as error:
             self._rests_until = asyncio.get_running_loop().time() + REST
-            log.warning("chromium.not_started", why=_told(error))
+            log.warning("chromium.not_started", why=_first_line(error))
             raise
 
     async def _drop(self, browser: Browser) -> None:
-        async with self._turn:
+        async with self._lock:
             if self._up is not None and self._up.done() and browser is self._up.result():
                 await self._leave()
 
@@ -182,10 +184,10 @@ class Painter:
             await asyncio.wait({up})
         driver, self._driver = self._driver, None
         if driver is not None:
-            await leave(driver)
+            await stop_driver(driver)
 
 
-def _lives(up: asyncio.Task[Browser]) -> bool:
+def _is_running(up: asyncio.Task[Browser]) -> bool:
     return up.exception() is None and up.result().is_connected()
 
 
@@ -214,8 +216,8 @@ async def _refused(route: Route) -> None:
     with suppress(Error):
         await route.abort(
             "aborted"
-        )  # of another sort, a page that wants to lead on were an error's
+        )  # any other code would turn a redirecting page into an error page
 
 
-def _told(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0][:200]

@@ -1,7 +1,7 @@
-"""Least rights on PostgreSQL: what the role of each program may do with each table.
+"""Least privileges on PostgreSQL: what the role of each program may do with each table.
 
-The owner of the schema migrates, restores and deletes events; every other program has a role of its own.
-A table of the engine without an entry here belongs to nobody: a test says so. Pure: no I/O but `read_tables`.
+The owner of the schema migrates, restores and deletes events; every other program has its own role. A test
+fails if a table of the engine has no entry here. Pure, except `read_schema`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class Program(StrEnum):
 
 
 class Rights(NamedTuple):
-    """Of one table: the rights of two programs by their first letters, the columns that a reader sees."""
+    """Privileges on one table: first letters for the server and the runners, readable columns for readers."""
 
     web: str = ""
     runner: str = ""
@@ -55,13 +55,13 @@ TABLES: Final[Mapping[str, Rights]] = {
     "fillings": Rights("SIUD", "SIUD", "id lease_until jobs batch"),
     "filling_jobs": Rights("SID", "SID", "filling slice place kind"),
     "answers": Rights("SIUD", "SIUD"),
-    # What happened. Nobody but the owner changes or deletes it.
+    # History. Only the owner may change or delete it.
     "events": Rights("SI", "SI", "job seq type at epoch actor xid"),
     "audit": Rights("SI", "SI", "id at verb xid"),
     "evidence": Rights("SIUD", "SIUD", "sha256 size codec stored_at used_at"),
     "job_evidence": Rights("SIU", "SIUD", "job name epoch sha256 media cut_from at"),
     "places_left": Rights("SID", "SID"),
-    # What is measured.
+    # Metrics.
     "tallies": Rights(
         "SID", "SID", "id batch kind from_state to_state code minute n event bucket ms runner"
     ),
@@ -75,7 +75,7 @@ TABLES: Final[Mapping[str, Rights]] = {
         "id rule subject severity since closed_at raised_told_at closed_told_at acknowledged_at"
         " silenced_until",
     ),
-    # Who works.
+    # Runners and schedules.
     "runners": Rights(
         "SIU",
         "SIUD",
@@ -89,7 +89,7 @@ TABLES: Final[Mapping[str, Rights]] = {
         "name kind cron timezone missed queue priority version next_at paused_at",
     ),
     "ticks": Rights("SIU", "SIUD", "schedule at job"),
-    # What is shared, and what it costs.
+    # Limits, pools and costs.
     "limits": Rights("SIU", "SIU", "key cap used by_hand"),
     "rates": Rights(
         "SIU",
@@ -116,13 +116,13 @@ TABLES: Final[Mapping[str, Rights]] = {
     "budgets": Rights(
         "SIUD", "SIUD", "gate scope name per currency nanos shut shut_until warned"
     ),
-    # What is set, and what the database says of itself.
+    # Settings and metadata.
     "knobs": Rights("SIUD", "S", "name value changed_at"),
     "pauses": Rights("SIUD", "S", "scope name since"),
     "refers": Rights("SIU", "SIU", "table_name column_name what"),
     "meta": Rights("SIU", "SIU", "name value"),
     "retoma_migrations": Rights("S", "S", "room number name checksum applied_at"),
-    # People are signed in by the server alone.
+    # Access control and secrets; only the server signs people in.
     "people": Rights("SIU"),
     "api_keys": Rights("SIU"),
     "sign_in_links": Rights("SIUD"),
@@ -133,8 +133,8 @@ TABLES: Final[Mapping[str, Rights]] = {
 }
 OF_APPLICATIONS: Final = Rights("SIUD", "SIUD")
 WORDS: Final = {"S": "SELECT", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}
-# A reader sees these columns of an application's tables, where their type holds no text of a person's;
-# and those that name a job or a batch.
+# A reader sees only those columns of an application's tables that cannot hold personal text, or that name
+# a job or a batch.
 READABLE_TYPES: Final = ("timestamp with time zone", "date", "boolean")
 READABLE_NAMES: Final = ("id", "job", "batch", "state", "status", "kind")
 
@@ -146,8 +146,7 @@ FUNCTIONS: Final = {
     ),
 }
 
-# The time that one statement, one lock and one idle transaction may take, of a connection that sets
-# nothing itself; ours set the last two for themselves.
+# Limits for connections that set none themselves; retoma's own connections set the last two.
 SESSIONS: Final = {
     Program.WEB: {"statement_timeout": "2min"},
     Program.RUNNER: {"statement_timeout": "10min"},
@@ -179,7 +178,7 @@ DATABASE = adhoc("SELECT 1", "SELECT current_database()")
 
 
 class Seen(NamedTuple):
-    """What a schema holds, as far as grants need to know it."""
+    """The parts of a schema that the grants depend on."""
 
     database: str
     columns: list[Column]
@@ -187,23 +186,23 @@ class Seen(NamedTuple):
 
 
 def read_schema(tx: Transaction) -> Seen:
-    """The tables of the engine and of every application that has some in this database."""
+    """Read the tables of the engine and of every application in this database."""
     [(database,)] = tx.all(DATABASE)
     columns = [Column(*row) for row in tx.all(COLUMNS)]
-    named = {(each.table.split(".")[-1], each.column) for each in list_references(tx)}
+    named = {(ref.table.split(".")[-1], ref.column) for ref in list_references(tx)}
     return Seen(database, columns, frozenset(named))
 
 
 def grants(program: Program, role: str, seen: Seen) -> list[str]:
-    """Statements that give a role all that its program needs and take everything else from it. Safe to
-    apply again, and to be applied again after every `retoma db upgrade`."""
+    """Return statements that grant a role what its program needs and revoke everything else. Apply them
+    again after every `retoma db upgrade`; repeating them is safe."""
     return [
         *_role(role),
         *_sessions(program, role, seen.database),
-        *_taken(role, seen.database),
+        *_revoked(role, seen.database),
         f"GRANT CONNECT ON DATABASE {quoted(seen.database)} TO {quoted(role)}",
         f"GRANT USAGE ON SCHEMA {SCHEMA} TO {quoted(role)}",
-        *(_given(program, role, seen)),
+        *(_granted(program, role, seen)),
     ]
 
 
@@ -218,14 +217,14 @@ def _role(role: str) -> Iterator[str]:
 
 def _sessions(program: Program, role: str, database: str) -> Iterator[str]:
     of = f"ALTER ROLE {quoted(role)} IN DATABASE {quoted(database)}"
-    # The temp schema last: else a table that the role makes there would stand before ours.
+    # The temp schema last, so that a temporary table cannot shadow ours.
     yield f"{of} SET search_path = {SCHEMA}, public, pg_temp"
     for name, value in (EVERY_SESSION | SESSIONS[program]).items():
         yield f"{of} SET {name} = '{value}'"
 
 
-def _taken(role: str, database: str) -> Iterator[str]:
-    """Whatever the role and everybody had before."""
+def _revoked(role: str, database: str) -> Iterator[str]:
+    """Yield statements that revoke all privileges the role and PUBLIC had."""
     name = quoted(role)
     yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC"
     yield f"REVOKE TEMPORARY ON DATABASE {quoted(database)} FROM PUBLIC"
@@ -235,8 +234,8 @@ def _taken(role: str, database: str) -> Iterator[str]:
         yield f"REVOKE ALL ON ALL {what} IN SCHEMA {SCHEMA} FROM {name}"
 
 
-def _given(program: Program, role: str, seen: Seen) -> Iterator[str]:
-    for table in dict.fromkeys(each.table for each in seen.columns):
+def _granted(program: Program, role: str, seen: Seen) -> Iterator[str]:
+    for table in dict.fromkeys(column.table for column in seen.columns):
         on = f"ON {quoted(SCHEMA, table)} TO {quoted(role)}"
         if program is Program.READER:
             if shown := _readable(table, seen):
@@ -244,20 +243,20 @@ def _given(program: Program, role: str, seen: Seen) -> Iterator[str]:
             continue
         letters = getattr(TABLES.get(table, OF_APPLICATIONS), program.value)
         if letters:
-            yield f"GRANT {', '.join(WORDS[each] for each in letters)} {on}"
+            yield f"GRANT {', '.join(WORDS[letter] for letter in letters)} {on}"
     for function in FUNCTIONS.get(program, ()):
         yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function} TO {quoted(role)}"
 
 
 def _readable(table: str, seen: Seen) -> list[str]:
-    columns = [each for each in seen.columns if each.table == table]
+    columns = [column for column in seen.columns if column.table == table]
     if table in TABLES:
         allowed = TABLES[table].reader.split()
-        return [each.name for each in columns if each.name in allowed]
+        return [column.name for column in columns if column.name in allowed]
     return [
-        each.name
-        for each in columns
-        if each.type in READABLE_TYPES
-        or each.name in READABLE_NAMES
-        or (table, each.name) in seen.references
+        column.name
+        for column in columns
+        if column.type in READABLE_TYPES
+        or column.name in READABLE_NAMES
+        or (table, column.name) in seen.references
     ]

@@ -25,6 +25,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from retoma.access.access import ENV_KEY
 from retoma.access.token import LONGEST
+from retoma.blob_stores import DATABASE, open_blob_store
 from retoma.db.migrations import PublicViews
 from retoma.engine.ops import alerts, retention
 from retoma.engine.ops.loop_watchdog import LOOP_LIMIT
@@ -37,7 +38,6 @@ from retoma.engine.rules.live_settings import Knob, Source
 from retoma.engine.run.heartbeat import BEAT, BEATS, LEASE
 from retoma.engine.run.runner_options import GRACE, LET_GO, STEP_MEMORY, TICK
 from retoma.secret import known
-from retoma.shelves import DATABASE, shelf_at
 from retoma.words import Language, Said, say
 
 SCHEMES = ("sqlite", "postgresql", "postgres")
@@ -727,7 +727,7 @@ class Settings(BaseSettings):
     @classmethod
     def _known_shelf(cls, where: str) -> str:
         try:
-            shelf_at(where)
+            open_blob_store(where)
         except BadInput as error:
             raise ValueError(str(error)) from error
         return where

@@ -1,8 +1,8 @@
-"""Whether the code that is installed now understands what is in flight. Asks, and changes nothing.
+"""Check whether the installed code can read the open jobs. Read-only.
 
-A job may wait for days, and meet another release than the one that took it in. What a story takes is
-read as its annotation says; a saved step as the function says that made it. Which function that is
-stands in the story's own text: where it can be read there, it is; where not, nothing is claimed.
+A job may wait for days and then run on a newer release. This decodes each payload with the handler's
+annotation, and each saved step with the return annotation of the step's function. The function is found
+in the handler's source; steps whose function is not found there are not checked.
 """
 
 import ast
@@ -22,13 +22,13 @@ from retoma.engine.isolation.function import returns
 from retoma.engine.query import OpenJob, OpenStep, open_jobs
 from retoma.words import say
 
-EXAMPLES = 5  # jobs of each finding that are named
+EXAMPLES = 5  # job ids per finding
 
 Step = tuple[str, int]  # a name and a version
 
 
 class What(StrEnum):
-    """What is not understood."""
+    """What cannot be read."""
 
     KIND = "kind"
     VERSION = "version"
@@ -38,7 +38,7 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Jobs of one kind that the same thing is the matter with."""
+    """Jobs of one kind with the same problem."""
 
     what: What
     kind: str
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Migrations that an upgrade will bring, by whose they are."""
+    """Pending migrations of the engine or an application."""
 
     room: str
     numbers: tuple[int, ...]
@@ -59,7 +59,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an upgrade would meet."""
+    """The result of the check."""
 
     looked_at: int
     findings: tuple[Finding, ...]
@@ -67,38 +67,38 @@ class Report:
 
 
 async def check(database: Database, kinds: Kinds, rooms: Sequence[Room]) -> Report:
-    """Look at every job that has not ended, a page at a time."""
+    """Check every open job, page by page."""
     pending = []
     for room in rooms:
         numbers = (await migrations.status(database, room)).pending
         if numbers:
             pending.append(Pending(room.name, numbers))
-    look = _Look(kinds)
+    checker = _Checker(kinds)
     if (await migrations.status(database)).applied:
-        while await look.at_next(database):
+        while await checker.check_page(database):
             pass
-    return Report(look.jobs, tuple(look.findings()), tuple(pending))
+    return Report(checker.jobs, tuple(checker.findings()), tuple(pending))
 
 
-class _Look:
-    """What was seen so far."""
+class _Checker:
+    """Checks jobs page by page and collects the findings."""
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = {kind.tag: kind for kind in kinds}
         self._names = {kind.name: kind.version for kind in kinds}
         self._steps = {tag: step_types(kind) for tag, kind in self._kinds.items()}
-        self._found: dict[tuple[What, str, int, str | None], Finding] = {}
+        self._findings: dict[tuple[What, str, int, str | None], Finding] = {}
         self._last: dict[tuple[What, str, int, str | None], int] = {}
         self._after = 0
         self.jobs = 0
 
-    async def at_next(self, database: Database) -> bool:
-        """A page more; False where there was none."""
+    async def check_page(self, database: Database) -> bool:
+        """Check the next page; False if there is none."""
         jobs, steps = await database.read(lambda tx: open_jobs(tx, self._after))
-        self._at(jobs, steps)
+        self._check_jobs(jobs, steps)
         return bool(jobs)
 
-    def _at(self, jobs: Sequence[OpenJob], steps: Sequence[OpenStep]) -> None:
+    def _check_jobs(self, jobs: Sequence[OpenJob], steps: Sequence[OpenStep]) -> None:
         self.jobs += len(jobs)
         self._after = max((job.id for job in jobs), default=self._after)
         tags = {job.id: (job.kind, job.version) for job in jobs}
@@ -108,7 +108,9 @@ class _Look:
             self._step(step, *tags[step.job])
 
     def findings(self) -> Iterator[Finding]:
-        yield from sorted(self._found.values(), key=lambda each: (each.kind, each.version))
+        yield from sorted(
+            self._findings.values(), key=lambda finding: (finding.kind, finding.version)
+        )
 
     def _job(self, job: OpenJob) -> None:
         kind = self._kinds.get(f"{job.kind}@{job.version}")
@@ -120,15 +122,15 @@ class _Look:
             why = say("the code knows version {known}", known=self._names[job.kind])
             self._note(What.VERSION, (job.kind, job.version), None, why, job.id)
         else:
-            why = say("nobody knows this kind")
+            why = say("the code does not know this kind")
             self._note(What.KIND, (job.kind, job.version), None, why, job.id)
 
     def _step(self, step: OpenStep, kind: str, version: int) -> None:
         types = self._steps.get(f"{kind}@{version}", {})
-        wanted = types.get((step.name, step.version))
-        if wanted is None:
+        annotation = types.get((step.name, step.version))
+        if annotation is None:
             return
-        why = _misfit(step.value, wanted)
+        why = _misfit(step.value, annotation)
         if why is not None:
             self._note(What.STEP, (kind, version), step.name, why, step.job)
 
@@ -137,64 +139,61 @@ class _Look:
     ) -> None:
         about = (what, *tag, step)
         if self._last.get(about) == job:
-            return  # one job, several items of a step
+            return  # several items of one step
         self._last[about] = job
-        seen = self._found.get(about) or Finding(*about, why, 0, ())
+        seen = self._findings.get(about) or Finding(*about, why, 0, ())
         examples = (*seen.examples, job)[:EXAMPLES]
-        self._found[about] = replace(seen, jobs=seen.jobs + 1, examples=examples)
+        self._findings[about] = replace(seen, jobs=seen.jobs + 1, examples=examples)
 
 
-def _misfit(text: str, wanted: Any) -> str | None:
+def _misfit(text: str, annotation: Any) -> str | None:
     try:
-        decode(text, wanted)
+        decode(text, annotation)
     except Misfit as error:
         return str(error)
     return None
 
 
-# — which type a step has, by the text of its story —
-
-
 def step_types(kind: Kind) -> dict[Step, Any]:
-    """What each step of a story gives, as far as its text tells."""
-    story = inspect.unwrap(kind.story)
-    if not isinstance(story, FunctionType):
+    """Return the type of each step's result, as far as the handler's source shows it."""
+    handler = inspect.unwrap(kind.story)
+    if not isinstance(handler, FunctionType):
         return {}
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(story)))
-        known = inspect.getclosurevars(story)
+        tree = ast.parse(textwrap.dedent(inspect.getsource(handler)))
+        known = inspect.getclosurevars(handler)
     except (OSError, SyntaxError, TypeError, ValueError):
         return {}
     names = {**known.globals, **known.nonlocals}
-    context = next(iter(inspect.signature(story).parameters), "")
-    found: dict[Step, Any] = {}
-    told: set[Step] = set()
+    context = next(iter(inspect.signature(handler).parameters), "")
+    types: dict[Step, Any] = {}
+    seen: set[Step] = set()
     for step, fn in _steps(tree, context, names):
-        wanted = returns(fn)
-        if step in told and found.get(step) != wanted:
-            found.pop(step, None)  # by either of two ways: nobody can tell which
-        elif wanted is not None:
-            found[step] = wanted
-        told.add(step)
-    return found
+        result = returns(fn)
+        if step in seen and types.get(step) != result:
+            types.pop(step, None)  # ambiguous: two functions with different types
+        elif result is not None:
+            types[step] = result
+        seen.add(step)
+    return types
 
 
 def _steps(
     tree: ast.AST, context: str, names: dict[str, Any]
 ) -> Iterator[tuple[Step, Callable[..., Any]]]:
     for node in ast.walk(tree):
-        place = _step_place(node, context)
-        if place is None or not isinstance(node, ast.Call) or len(node.args) <= place:
+        index = _function_index(node, context)
+        if index is None or not isinstance(node, ast.Call) or len(node.args) <= index:
             continue
-        name, fn = _value(node.args[0], names), _value(node.args[place], names)
-        said = [each.value for each in node.keywords if each.arg == "version"]
-        version = _value(said[0], names) if said else 1
+        name, fn = _value(node.args[0], names), _value(node.args[index], names)
+        versions = [keyword.value for keyword in node.keywords if keyword.arg == "version"]
+        version = _value(versions[0], names) if versions else 1
         if isinstance(name, str) and isinstance(version, int) and callable(fn):
             yield (name, version), fn
 
 
-def _step_place(node: ast.AST, context: str) -> int | None:
-    """Where among the arguments of `ctx.step` or `ctx.each` the function is."""
+def _function_index(node: ast.AST, context: str) -> int | None:
+    """Return the position of the function among the arguments of `ctx.step` or `ctx.each`."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return None
     if not (isinstance(node.func.value, ast.Name) and node.func.value.id == context):
@@ -203,7 +202,7 @@ def _step_place(node: ast.AST, context: str) -> int | None:
 
 
 def _value(node: ast.AST, names: dict[str, Any]) -> Any:
-    """What a name stands for; None where only running the story would tell."""
+    """Evaluate a constant or a name; None if only running the handler would show the value."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from retoma import backup
-from retoma.backup import Place
+from retoma.backup import Installation
 from retoma.db.migrations import ENGINE
 from retoma.engine.ports import Ids
 from retoma.engine.rules.states import State
@@ -94,7 +94,7 @@ async def test_e4_f20_the_drill(house, tmp_path, seed, size, monkeypatch):
             await world.wait_held([stuck])
             await some_have_ended(world, size // 4)
 
-            await asyncio.to_thread(backup.back_up, Place(house.url, "database"), file)
+            await asyncio.to_thread(backup.back_up, Installation(house.url, "database"), file)
             kept = set(await world.states())
             late = [(await world.submit("mission", {"day": -n})).id for n in range(1, 4)]
             await sent_for(world, late)
@@ -149,9 +149,9 @@ def restored(file: Path, url: str) -> Reopened:
     with backup.opened(file) as found:
         return backup.restore(
             found,
-            Place(url, "database"),
+            Installation(url, "database"),
             incarnation=Ids().new(),
-            room_of={"engine": ENGINE}.__getitem__,
+            migrations_of={"engine": ENGINE}.__getitem__,
             actor="drill",
         )
 

@@ -99,7 +99,7 @@ OURS: Final[Mapping[str, tuple[str, ...]]] = {
             "db/postgres.py",
             "db/sqlite.py",
         ),
-        *("engine/rules/price.py", "settings.py", "shelves.py", "vault/keys.py"),
+        *("engine/rules/price.py", "settings.py", "blob_stores.py", "vault/keys.py"),
         *("apps/matches/sites.py", "programs/writer/desk.py"),
     ),
     "our own source": ("cli/noun.py",),

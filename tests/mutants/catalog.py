@@ -444,7 +444,7 @@ M22 = Mutant(
     "secrets in the query of an address are shown",
     (
         Edit(
-            "retoma.secret.redact:_LOOKS",
+            "retoma.secret.redact:_RULES",
             'rf"([?&;](?:key|sig|{_NAMES})=)[^&\\s\\"\'#;]+"',
             'rf"([?&;](?:{_NAMES})=)(?!)"',
         ),

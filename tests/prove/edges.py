@@ -392,7 +392,7 @@ async def looks(play: Play) -> None:
 EDGES = (
     Scenario("hints", hints),
     Scenario("answers", answers),
-    Scenario("shelves", shelves),
+    Scenario("blob_stores", shelves),
     Scenario("late", late),
     Scenario("by_hand", by_hand),
     Scenario("restores", restores),

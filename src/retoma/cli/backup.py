@@ -24,9 +24,9 @@ def back_up(database: str | None, as_json: bool, file: Path, *, secret_key: bool
     chosen = settings.read(database_url=database)
     must_exist(chosen.database_url)
     id_ = asyncio.run(id_of(chosen.database_url))
-    place = _place(chosen, id_, secret_key=secret_key)
-    with _told(quiet=as_json) as tell:
-        made = backup.back_up(place, file, tell)
+    installation = _place(chosen, id_, secret_key=secret_key)
+    with _told(quiet=as_json) as report:
+        made = backup.back_up(installation, file, report)
     size = file.stat().st_size
     if as_json:
         print_json({"file": str(file), "bytes": size, **made.document})
@@ -49,11 +49,16 @@ def restore(database: str | None, as_json: bool, file: Path) -> None:
     chosen = settings.read(database_url=database)
     url = chosen.database_url
     asyncio.run(reachable(db.open(url)))
-    with _told(quiet=as_json) as tell, backup.opened(file, tell) as found:
+    with _told(quiet=as_json) as report, backup.opened(file, report) as found:
         about = found.manifest.about
-        place = _place(chosen, about.database, secret_key=True)
+        installation = _place(chosen, about.database, secret_key=True)
         reopened = backup.restore(
-            found, place, incarnation=Ids().new(), room_of=_room, actor=ACTOR, tell=tell
+            found,
+            installation,
+            incarnation=Ids().new(),
+            migrations_of=_room,
+            actor=ACTOR,
+            report=report,
         )
     if as_json:
         told = {"runners": reopened.runners, "jobs": reopened.jobs}
@@ -71,11 +76,11 @@ def restore(database: str | None, as_json: bool, file: Path) -> None:
     )
 
 
-def _place(chosen: Settings, database: str, *, secret_key: bool) -> backup.Place:
+def _place(chosen: Settings, database: str, *, secret_key: bool) -> backup.Installation:
     file = None
     if secret_key and chosen.secret_key is None:
         file = key_file(chosen.secret_key_file, chosen.database_url, database)
-    return backup.Place(chosen.database_url, chosen.evidence, file)
+    return backup.Installation(chosen.database_url, chosen.evidence, file)
 
 
 def _missing(made: Manifest, chosen: Settings) -> Iterator[str]:

@@ -62,7 +62,7 @@ from retoma.library.runners import Runners
 from retoma.library.schedules import Schedules
 from retoma.library.submissions import Submissions
 from retoma.manifest import Application, load
-from retoma.shelves import DATABASE, shelf_at
+from retoma.blob_stores import DATABASE, open_blob_store
 from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -149,7 +149,7 @@ class Retoma:
         self.isolate = Isolate()  # for what reads bytes of strangers outside of a job
         self._rng = rng
         where = evidence or os.environ.get("RETOMA_EVIDENCE") or DATABASE
-        self._keeper = Keeper(shelf_at(where), self.ids)
+        self._keeper = Keeper(open_blob_store(where), self.ids)
         self.connection = Connection(url, self.clock, self.patience, Registered())
         self._submissions = Submissions(self.connection, self.clock, self.ids)
         self._runners: dict[Runner, asyncio.Task[Any] | None] = {}

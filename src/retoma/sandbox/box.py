@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from retoma.engine.ports import Clock
 from retoma.engine.rules.errors import BadInput
-from retoma.sandbox.faults import Fault, Faults, FaultKind
+from retoma.sandbox.faults import Fault, FaultKind, Faults
 
 ADMIN: Final = "/_sandbox/"
 LARGEST: Final = 64 * 1024  # bytes of a request that injects a fault
@@ -51,7 +51,7 @@ class SiteRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behavior:
-    """How a service refuses, how long it takes, what its log says of a request, what it charges."""
+    """How a service rejects requests, how long it takes, what it logs of a request, what it charges."""
 
     rejection: Callable[[Fault], Response] | None = None  # None: an HTML page
     notes: Callable[[SiteRequest], Mapping[str, Any]] | None = None  # None: bodies are not read
@@ -164,14 +164,14 @@ class Box:
         match None if fault is None else fault.trouble:
             case FaultKind.STATUS:
                 assert fault is not None  # noqa: S101 — for the reader of types
-                self.log.write(***entry, status=fault.status)
+                self.log.write(**entry, status=fault.status)
                 rejection = self._behavior.rejection or _rejection_page
                 answer = rejection(fault)
                 if fault.retry_after is not None:
                     answer.headers["Retry-After"] = str(fault.retry_after)
                 await answer(scope, receive, send)
             case FaultKind.HANG:
-                self.log.write(***entry, status=None)
+                self.log.write(**entry, status=None)
                 while (await receive())["type"] != "http.disconnect":
                     pass
             case trouble:
@@ -180,9 +180,7 @@ class Box:
                 if trouble is FaultKind.HOLD:
                     await self._faults.wait_cleared()
                 cut = trouble is FaultKind.CUT
-                with suppress(
-                    _Cut
-                ):  # an answer without an end drops the connection
+                with suppress(_Cut):  # an answer without an end drops the connection
                     await self._site(scope, receive, self._logging(entry, send, cut=cut))
 
     def _logging(self, entry: dict[str, Any], send: Send, *, cut: bool) -> Send:
@@ -191,7 +189,7 @@ class Box:
                 status = message["status"]
                 free = str(entry["path"]).startswith(self._behavior.free or ("\0",))
                 paid = {"paid": status == OK and not free} if self._behavior.paid else {}
-                self.log.write(***entry, **paid, status=status)
+                self.log.write(**entry, **paid, status=status)
             elif cut:
                 half = message.get("body", b"")[: len(message.get("body", b"")) // 2]
                 await send({**message, "body": half, "more_body": True})

@@ -51,7 +51,7 @@ class Fault:
         """Parse a fault; BadInput if a field is unknown or out of range."""
         known = set(cls.__dataclass_fields__)
         try:
-            made = cls(**{***given, "trouble": FaultKind(given.get("trouble", ""))})
+            made = cls(**{**given, "trouble": FaultKind(given.get("trouble", ""))})
             valid = (
                 0 <= made.seconds <= MOST
                 and made.after >= 0
@@ -62,7 +62,10 @@ class Fault:
             valid = False
         if not valid:
             raise BadInput(
-                say("a fault takes only {known}, each within its range", known=", ".join(sorted(known)))
+                say(
+                    "a fault takes only {known}, each within its range",
+                    known=", ".join(sorted(known)),
+                )
             )
         return made
 

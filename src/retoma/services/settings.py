@@ -45,15 +45,15 @@ class Setting:
 
 
 async def list_settings(app: Retoma, chosen: Settings, *, every: bool = False) -> list[Setting]:
-    """What each is, where that comes from, and who changed it."""
+    """Return every setting with its value, its source and who changed it. `every`: not only live settings."""
     live = {setting.name: setting for setting in await app.knobs.all()}
     own = [_own(chosen, name, live.pop(name, None)) for name in type(chosen).model_fields]
-    seen = [*own, **(_of_application(setting) for setting in live.values())]
-    return [each for each in seen if every or each.live]
+    seen = [*own, *(_of_application(setting) for setting in live.values())]
+    return [setting for setting in seen if every or setting.live]
 
 
 async def change_setting(app: Retoma, name: str, value: object, *, actor: str) -> KnobSeen:
-    """Change a knob for all processes, which take it up while they run."""
+    """Set a live setting for all processes; running ones pick it up."""
     return await app.knobs.set(_live(name), value, actor=actor)
 
 

@@ -125,7 +125,7 @@ class Asked:
     def export(self, name: str, find: Any) -> None:
         self.exported[name] = find
 
-    def also(self, duty: str, do: Any) -> None:
+    def extend_task(self, duty: str, do: Any) -> None:
         self.beside[duty] = do
 
 

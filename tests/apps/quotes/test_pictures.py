@@ -93,8 +93,8 @@ async def test_a_picture_runs_no_script_and_fetches_nothing_and_a_browser_that_e
     assert isinstance(pictures[2], bytes)
     assert [] == asked
     assert first != second
-    assert ("not drawn within 0 s", []) == (late, left)
-    assert "the page is too large to be drawn" == await painter.draw("x" * (MOST_HTML + 1))
+    assert ("no screenshot within 0 s", []) == (late, left)
+    assert "the page is too large for a screenshot" == await painter.draw("x" * (MOST_HTML + 1))
     assert [] == browsers()
 
 

@@ -261,7 +261,7 @@ class Quotes:
             except (DatabaseError, LeaseLost):
                 raise
             except TimeoutError:
-                return say("not drawn within {seconds:g} s", seconds=DRAWING)
+                return say("no screenshot within {seconds:g} s", seconds=DRAWING)
             except Exception as error:  # noqa: BLE001 — no picture is worth an attempt of the quote
                 return str(error).partition("\n")[0][:200]
 

@@ -1,7 +1,6 @@
-"""The way to the site in a browser, for sites whose pages are made by scripts: headless Chromium,
-one for each session, through the session's proxy and no other way.
+"""Read a site with a headless Chromium, for pages that need scripts: one browser per session, through the session's proxy.
 
-Imported only where somebody asked for it: `pip install 'retoma[browser]'`.
+Imported only if it is used: `pip install 'retoma[browser]'`.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ from typing import Any, Final
 from playwright.async_api import Error, Page, Playwright, Response
 from playwright.async_api import TimeoutError as Late
 
-from retoma.chromium import launch, leave, start_driver
+from retoma.chromium import launch, start_driver, stop_driver
 from retoma.engine.rules.errors import Permanent, RetomaError, Transient
 from retoma.engine.rules.retry import retry_after
 from retoma.outbound import Blocked, FailureType, Proxy
@@ -21,9 +20,9 @@ from retoma.outbound.policy import reveal_secret
 from retoma.programs.worker.way import ANSWERS, BROWSER_GONE, REFUSED, Way
 from retoma.words import say
 
-LOCALE: Final = "en-US"  # else it would be the machine's, and pages would differ by machine
+LOCALE: Final = "en-US"  # fixed, so that pages do not depend on the machine
 ARGUMENTS: Final = (
-    # What is no HTTP would go beside the proxy.
+    # Without it, traffic that is not HTTP would bypass the proxy.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
 NET: Final = re.compile(r"net::(ERR_[A-Z0-9_]+)")
@@ -38,7 +37,7 @@ NET_ERRORS: Final[Mapping[str, FailureType]] = {
     "ERR_PROXY_AUTH_REQUESTED": UNKNOWN_TO_PROXY,
     "ERR_PROXY_AUTH_UNSUPPORTED": UNKNOWN_TO_PROXY,
     "ERR_UNEXPECTED_PROXY_AUTH": UNKNOWN_TO_PROXY,
-    "ERR_ABORTED": BROKEN,  # nothing that a browser would show
+    "ERR_ABORTED": BROKEN,  # content that the browser cannot show
     "ERR_CONTENT_LENGTH_MISMATCH": BROKEN,
     "ERR_EMPTY_RESPONSE": BROKEN,
     "ERR_INCOMPLETE_CHUNKED_ENCODING": BROKEN,
@@ -47,48 +46,46 @@ NET_ERRORS: Final[Mapping[str, FailureType]] = {
 
 
 class BrowserWay(Way):
-    """Pages as a browser shows them once they are loaded. It starts with the first of them; one
-    that has ended is not started again: its session is over."""
+    """Reads pages after their scripts ran. The browser starts with the first page; if it crashes, its
+    session is over."""
 
     def __init__(self, *way: Any, chromium: str | None = None, **rules: Any) -> None:
-        """`chromium`: the program; else the one that playwright has installed."""
+        """`chromium`: the program; by default the one that playwright installed."""
         super().__init__(*way, **rules)
         self._chromium = chromium
         self._driver: Playwright | None = None
         self._up: asyncio.Task[Page] | None = None
         self._closed = False
-        self._turn = asyncio.Lock()  # one tab
+        self._lock = asyncio.Lock()  # there is one tab
 
     async def fetch(self, url: str, accept: Collection[int] = ()) -> str:
-        async with self._turn:
+        async with self._lock:
             tab = await self._tab()
             failed: RetomaError
             try:
                 async with asyncio.timeout(self._policy.deadline):
                     return await self._shown(tab, url, accept)
             except TimeoutError:
-                failed = _failure(LATE, "no end within its time")
+                failed = _failure(LATE, "the deadline passed")
             except Error as error:
-                failed = _closed() if self._closed else _meaning(error)
+                failed = _closed() if self._closed else _classify_error(error)
         raise failed
 
     async def close(self) -> None:
-        """When this returns it is gone, and sends nothing more."""
+        """Stop the browser. When this returns it sends nothing more."""
         self._closed = True
         if self._up is not None:
             await asyncio.wait({self._up})
         if self._driver is not None:
-            await leave(self._driver)
+            await stop_driver(self._driver)
             self._driver = None
-
-    # — the browser —
 
     async def _tab(self) -> Page:
         if self._closed:
             raise _closed()
         if self._up is None:
             self._up = asyncio.create_task(self._start())
-        # Whoever waits may be sent away; what was started must be known to who closes it.
+        # Shielded, because `close` must know a browser that was started, even if the caller is cancelled.
         return await asyncio.shield(self._up)
 
     async def _start(self) -> Page:
@@ -98,7 +95,7 @@ class BrowserWay(Way):
                 self._driver,
                 self._chromium,
                 args=ARGUMENTS,
-                proxy=_told(self._door, self._proxy),
+                proxy=_proxy_options(self._door, self._proxy),
             )
             context = await started.new_context(locale=LOCALE, accept_downloads=False)
             return await context.new_page()
@@ -117,7 +114,7 @@ class BrowserWay(Way):
         try:
             await tab.goto(url, wait_until="load", timeout=self._policy.deadline * 1000)
         except Error:
-            # An error without a body is none to a browser: what it said counts all the same.
+            # The browser reports an error answer without a body as a failure; the answer's status counts.
             if not answers or 200 <= answers[-1].status < 300:
                 raise
         finally:
@@ -126,46 +123,48 @@ class BrowserWay(Way):
             await self._check(answers[-1], accept)
         text = await tab.content()
         if len(text) > self._policy.most_unpacked:
-            raise Permanent(say("site: the answer is larger than agreed"), code="too_large")
+            raise Permanent(say("site: the answer is larger than the limit"), code="too_large")
         return text
 
     async def _check(self, answer: Response, accept: Collection[int]) -> None:
-        """It may lead on within the site, and nowhere else."""
+        """Check the final answer: redirects must stay within the site."""
         try:
             self._policy.check(answer.url)
         except Blocked:
-            raise Permanent(say("site: it leads elsewhere")) from None
+            raise Permanent(say("site: redirects to another site are not followed")) from None
         if 200 <= answer.status < 300 or answer.status in accept:
             return
-        sort = classify_status(answer.status, ANSWERS)
-        said = await answer.header_value("retry-after")
-        raise _failure(sort, say("answered {status}", status=answer.status), retry_after(said))
+        failure_type = classify_status(answer.status, ANSWERS)
+        header = await answer.header_value("retry-after")
+        raise _failure(
+            failure_type, say("answered {status}", status=answer.status), retry_after(header)
+        )
 
 
-def _told(door: str, proxy: Proxy) -> Any:
-    """A proxy, as playwright wants it; a site on this machine is no exception."""
-    told = {"server": door.rstrip("/"), "bypass": "<-loopback>"}
+def _proxy_options(door: str, proxy: Proxy) -> Any:
+    """Return playwright's options for a proxy, which is used for loopback sites too."""
+    options = {"server": door.rstrip("/"), "bypass": "<-loopback>"}
     if proxy.user:
-        told |= {"username": proxy.user, "password": reveal_secret(proxy.password) or ""}
-    return told
+        options |= {"username": proxy.user, "password": reveal_secret(proxy.password) or ""}
+    return options
 
 
 def _closed() -> RetomaError:
-    """By us, which says nothing of the session: a worker that leaves brings it up again."""
+    """Return the error of a browser that we closed. The session is not over: a restarted worker resumes it."""
     return Transient(say("the browser of this session is closed"), code="browser_closed")
 
 
-def _meaning(error: Error) -> RetomaError:
-    """Not what it says itself: that may hold an address with all its parameters."""
-    found = NET.search(str(error))
-    if found is not None:
-        return _failure(NET_ERRORS.get(found[1], SILENCE), found[1])
+def _classify_error(error: Error) -> RetomaError:
+    """Translate a playwright error without its message, which may contain a URL with parameters."""
+    match = NET.search(str(error))
+    if match is not None:
+        return _failure(NET_ERRORS.get(match[1], SILENCE), match[1])
     if isinstance(error, Late):
         return _failure(LATE, say("the answer timed out"))
     return Permanent(say("the browser of this session is gone"), code=BROWSER_GONE)
 
 
-def _failure(sort: FailureType, what: str, wait: float | None = None) -> RetomaError:
-    if issubclass(sort.raises, Transient):
-        return sort.raises(f"site: {what}", code=sort.code, retry_after=wait)
-    return Permanent(f"site: {what}", code=sort.code)
+def _failure(failure_type: FailureType, what: str, wait: float | None = None) -> RetomaError:
+    if issubclass(failure_type.raises, Transient):
+        return failure_type.raises(f"site: {what}", code=failure_type.code, retry_after=wait)
+    return Permanent(f"site: {what}", code=failure_type.code)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
+from retoma.blob_stores import Credentials, sign_request
 from retoma.engine.rules.errors import BadInput, Permanent, RetomaError, Transient
 from retoma.outbound import Outbound, Policy
 from retoma.programs.worker.model import STORAGE, STORAGE_KEY
-from retoma.shelves import Credentials, signed
 from retoma.words import say
 
 PARTS: Final = "parts"
@@ -132,7 +132,7 @@ class Storage:
         path = f"{self._path}{job_id}/{file.name}"
         data = await asyncio.get_running_loop().run_in_executor(None, file.read_bytes)
         host = urlsplit(self._endpoint).netloc.lower()
-        headers = signed(self._who, "PUT", host, path, data, at)
+        headers = sign_request(self._who, "PUT", host, path, data, at)
         del headers["host"]  # signed as it will be sent, by whoever sends it
         url = f"{self._endpoint}{path}"
         try:

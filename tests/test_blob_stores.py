@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from retoma import BadInput, shelves
+from retoma.blob_stores import Bucket, Credentials, Folder, open_blob_store, sign_request
 from retoma.engine.writing.evidence import ShelfAway
-from retoma.shelves import Bucket, Credentials, Folder, shelf_at, signed
 from tests.s3 import ACCESS, SECRET, serving
 
 AT = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -46,7 +46,7 @@ EXAMPLE_AT = datetime(2013, 5, 24, tzinfo=UTC)
 def test_requests_are_signed_as_the_manual_of_s3_has_it(method, path, data, headers, signature):
     host = "examplebucket.s3.amazonaws.com"
 
-    sent = signed(EXAMPLE, method, host, path, data, EXAMPLE_AT, headers)
+    sent = sign_request(EXAMPLE, method, host, path, data, EXAMPLE_AT, headers)
 
     assert sent["authorization"].endswith(f",Signature={signature}")
 
@@ -55,8 +55,8 @@ async def test_a_bucket_gives_back_what_was_put_and_only_to_us():
     with serving() as server:
         where = f"s3://evidence/of us?endpoint={server.endpoint}"
         ours, theirs = (
-            shelf_at(where, KEYS),
-            shelf_at(where, {**KEYS, "AWS_SECRET_ACCESS_KEY": "x"}),
+            open_blob_store(where, KEYS),
+            open_blob_store(where, {**KEYS, "AWS_SECRET_ACCESS_KEY": "x"}),
         )
         assert ours is not None
         assert theirs is not None
@@ -78,7 +78,7 @@ async def test_a_bucket_gives_back_what_was_put_and_only_to_us():
 async def test_a_bucket_that_is_ill_is_asked_again_and_then_given_up(monkeypatch):
     monkeypatch.setattr(shelves, "PAUSE", 0.001)
     with serving() as server:
-        shelf = shelf_at(f"s3://evidence?endpoint={server.endpoint}", KEYS)
+        shelf = open_blob_store(f"s3://evidence?endpoint={server.endpoint}", KEYS)
         assert shelf is not None
 
         server.ill = 2
@@ -97,7 +97,7 @@ async def test_a_bucket_that_is_ill_is_asked_again_and_then_given_up(monkeypatch
 
 
 async def test_a_folder_gives_back_what_was_put_whole(tmp_path):
-    shelf = shelf_at(f"folder://{tmp_path}/evidence")
+    shelf = open_blob_store(f"folder://{tmp_path}/evidence")
     assert isinstance(shelf, Folder)
     place = f"{shelf.base}{KEY}"
 
@@ -128,46 +128,46 @@ async def test_a_folder_that_cannot_be_written_is_away(tmp_path):
 async def test_a_place_leads_nowhere_but_to_its_own_shelf(tmp_path, key):
     shelf = Folder(tmp_path)
 
-    with pytest.raises(ShelfAway, match="no place on the shelf"):
+    with pytest.raises(ShelfAway, match="not in the blob store"):
         await shelf.get(f"{shelf.base}{key}", AT)
-    with pytest.raises(ShelfAway, match="no place on the shelf"):
+    with pytest.raises(ShelfAway, match="not in the blob store"):
         await shelf.get(f"s3://elsewhere/{KEY}", AT)
 
 
-def test_the_database_is_no_shelf():
-    assert None is shelf_at("database")
+def test_the_database_setting_opens_no_blob_store():
+    assert None is open_blob_store("database")
 
 
 @pytest.mark.parametrize(
     ("where", "environment", "said"),
     [
-        ("", KEYS, "evidence lies in database, folder"),
+        ("", KEYS, "evidence can be stored in database, folder"),
         ("ftp://host/x", KEYS, "not in 'ftp'"),
-        ("folder://relative/path", KEYS, "write its whole path"),
-        ("folder:///a/../b", KEYS, "write its whole path"),
-        ("folder:", KEYS, "write its whole path"),
-        ("s3://", KEYS, "the name of a bucket has"),
-        ("s3://UPPER/x", KEYS, "the name of a bucket has"),
+        ("folder://relative/path", KEYS, "needs an absolute path"),
+        ("folder:///a/../b", KEYS, "needs an absolute path"),
+        ("folder:", KEYS, "needs an absolute path"),
+        ("s3://", KEYS, "a bucket name must have"),
+        ("s3://UPPER/x", KEYS, "a bucket name must have"),
         ("s3://bucket?acl=public", KEYS, r"not \['acl'\]"),
-        ("s3://bucket?endpoint=host:9000", KEYS, "an endpoint is written as"),
+        ("s3://bucket?endpoint=host:9000", KEYS, "the endpoint must be a URL"),
         ("s3://bucket", {}, "needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
         ("s3://bucket", {"AWS_ACCESS_KEY_ID": "x"}, "needs AWS_ACCESS_KEY_ID"),
-        (f"s3://{ACCESS}:{SECRET}@bucket", KEYS, "keys do not belong into an address"),
-        (f"s3://{ACCESS}:{SECRET}/bucket", KEYS, "the name of a bucket has"),
-        (f"s3://bucket?endpoint=http://a:{SECRET}@host", KEYS, "keys do not belong into"),
+        (f"s3://{ACCESS}:{SECRET}@bucket", KEYS, "the URL must not contain keys"),
+        (f"s3://{ACCESS}:{SECRET}/bucket", KEYS, "a bucket name must have"),
+        (f"s3://bucket?endpoint=http://a:{SECRET}@host", KEYS, "the URL must not contain keys"),
     ],
 )
 def test_an_address_that_makes_no_sense_is_refused_without_repeating_a_secret(
     where, environment, said
 ):
     with pytest.raises(BadInput, match=said) as refused:
-        shelf_at(where, environment)
+        open_blob_store(where, environment)
 
     assert "canary" not in str(refused.value)
 
 
 def test_no_text_made_of_a_shelf_shows_its_secret():
-    shelf = shelf_at("s3://bucket", KEYS | {"AWS_SESSION_TOKEN": "canary-token"})
+    shelf = open_blob_store("s3://bucket", KEYS | {"AWS_SESSION_TOKEN": "canary-token"})
     assert isinstance(shelf, Bucket)
 
     told = f"{shelf!r} {shelf.base} {shelf._credentials!r} {vars(shelf)!r}"

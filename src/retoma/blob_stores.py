@@ -1,4 +1,4 @@
-"""Shelves for evidence: a folder, or a bucket of any service that speaks S3."""
+"""Blob stores for evidence: a folder, or a bucket of any S3-compatible service."""
 
 import asyncio
 import hashlib
@@ -33,8 +33,8 @@ TIMEOUT = 30.0  # seconds
 MOST = 64 * 1024 * 1024  # bytes of one answer: twice the largest piece of evidence
 
 
-def shelf_at(where: str, environment: Mapping[str, str] = os.environ) -> Shelf | None:
-    """What a setting names; None is the database itself.
+def open_blob_store(where: str, environment: Mapping[str, str] = os.environ) -> Shelf | None:
+    """Open the blob store of the evidence setting; None for the database itself.
 
     `database`, `folder:///path`, or `s3://bucket/prefix?endpoint=https://…&region=…` with its
     keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
@@ -43,44 +43,46 @@ def shelf_at(where: str, environment: Mapping[str, str] = os.environ) -> Shelf |
         return None
     parts = urlsplit(where)
     if parts.scheme == "folder":
-        return _folder(unquote(parts.path), elsewhere=bool(parts.netloc or parts.query))
+        return _folder(unquote(parts.path), extra_parts=bool(parts.netloc or parts.query))
     if parts.scheme == "s3":
         if "@" in where:
             raise BadInput(
-                say("evidence: keys do not belong into an address; set them beside it")
+                say("evidence: the URL must not contain keys; set them in the environment")
             )
         return _bucket(
             parts.netloc, parts.path.strip("/"), dict(parse_qsl(parts.query)), environment
         )
     raise BadInput(
         say(
-            "evidence lies in database, folder:///path or"
+            "evidence can be stored in database, folder:///path or"
             " s3://bucket/prefix?endpoint=…, not in {place!r}",
-            place=parts.scheme or "a place without a scheme",
+            place=parts.scheme or "a URL without a scheme",
         )
     )
 
 
-def _folder(path: str, *, elsewhere: bool) -> "Folder":
-    if elsewhere or not path.startswith("/") or ".." in path.split("/"):
+def _folder(path: str, *, extra_parts: bool) -> "Folder":
+    if extra_parts or not path.startswith("/") or ".." in path.split("/"):
         raise BadInput(
-            say("evidence in a folder: write its whole path, as in folder:///var/evidence")
+            say("evidence in a folder needs an absolute path, such as folder:///var/evidence")
         )
     return Folder(Path(path))
 
 
 def _bucket(
-    name: str, prefix: str, said: Mapping[str, str], environment: Mapping[str, str]
+    name: str, prefix: str, options: Mapping[str, str], environment: Mapping[str, str]
 ) -> "Bucket":
     if not BUCKET.fullmatch(name):
-        # Never what was said: it may be half of a secret that has a slash in it.
-        raise BadInput(
-            say("evidence: the name of a bucket has 3 to 63 of a to z, 0 to 9, dot, dash")
-        )
-    if unknown := set(said) - {"endpoint", "region"}:
+        # Do not show the text: it may be part of a secret with a slash in it.
         raise BadInput(
             say(
-                "evidence in S3 is told an endpoint and a region, not {unknown}",
+                "evidence: a bucket name must have 3 to 63 characters of a to z, 0 to 9, dot, dash"
+            )
+        )
+    if unknown := set(options) - {"endpoint", "region"}:
+        raise BadInput(
+            say(
+                "evidence in S3 takes only the options endpoint and region, not {unknown}",
                 unknown=sorted(unknown),
             )
         )
@@ -92,10 +94,10 @@ def _bucket(
                 " in the environment"
             )
         )
-    region = said.get("region") or environment.get("AWS_REGION") or "us-east-1"
-    endpoint = said.get("endpoint") or f"https://s3.{region}.amazonaws.com"
+    region = options.get("region") or environment.get("AWS_REGION") or "us-east-1"
+    endpoint = options.get("endpoint") or f"https://s3.{region}.amazonaws.com"
     if urlsplit(endpoint).scheme not in ("http", "https") or not urlsplit(endpoint).netloc:
-        raise BadInput(say("evidence: an endpoint is written as https://host:port"))
+        raise BadInput(say("evidence: the endpoint must be a URL such as https://host:port"))
     credentials = Credentials(
         str(keys[0]), str(keys[1]), region, environment.get("AWS_SESSION_TOKEN")
     )
@@ -103,29 +105,29 @@ def _bucket(
 
 
 class Folder:
-    """Files that appear whole or not at all."""
+    """A folder of files, each written atomically."""
 
     def __init__(self, path: Path) -> None:
         self.base = f"folder://{quote(str(path).rstrip('/'))}/"
         self._path = path
 
     async def put(self, place: str, data: bytes, _: datetime) -> None:
-        await self._beside(self._put, self._file(place), data)
+        await self._in_thread(self._put, self._file(place), data)
 
     async def get(self, place: str, _: datetime) -> bytes | None:
-        return await self._beside(_read, self._file(place))
+        return await self._in_thread(_read, self._file(place))
 
     async def remove(self, place: str, _: datetime) -> None:
-        await self._beside(_unlink, self._file(place))
+        await self._in_thread(_unlink, self._file(place))
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def _file(self, place: str) -> Path:
         return self._path / _key(self.base, place)
 
-    async def _beside(self, work: Callable[..., T], *args: Any) -> T:
-        """In a thread: a disk may be slow, and a share away."""
+    async def _in_thread(self, work: Callable[..., T], *args: Any) -> T:
+        """Run file access in a thread: a disk or a network share may be slow."""
         try:
             return await asyncio.get_running_loop().run_in_executor(None, work, *args)
         except OSError as error:
@@ -133,7 +135,7 @@ class Folder:
 
     def _put(self, file: Path, data: bytes) -> None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A name of its own: two may put the same bytes at the same time.
+        # A unique name, because two processes may write the same content at once.
         with NamedTemporaryFile(
             dir=file.parent, prefix=f"{file.name}.", suffix=".half", delete=False
         ) as written:
@@ -147,7 +149,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who we are to a service that speaks S3. The secret is in no text made of it."""
+    """Credentials of an S3-compatible service. The repr does not show the secret."""
 
     key: str
     secret: str = field(repr=False)
@@ -156,7 +158,7 @@ class Credentials:
 
 
 class Bucket:
-    """Objects of a service that speaks S3, addressed by path, each request signed by us."""
+    """Objects in an S3-compatible bucket, with path-style addresses and signed requests."""
 
     def __init__(self, name: str, prefix: str, endpoint: str, credentials: Credentials) -> None:
         self.base = f"s3://{name}/{prefix}"
@@ -165,48 +167,48 @@ class Bucket:
         self._host = _host(endpoint)
         self._credentials = credentials
         self._clock = Clock()
-        self._way: tuple[Outbound, Policy] | None = None
+        self._client_and_policy: tuple[Outbound, Policy] | None = None
 
     async def put(self, place: str, data: bytes, at: datetime) -> None:
-        await self._asked("PUT", place, at, data)
+        await self._request("PUT", place, at, data)
 
     async def get(self, place: str, at: datetime) -> bytes | None:
-        return await self._asked("GET", place, at)
+        return await self._request("GET", place, at)
 
     async def remove(self, place: str, at: datetime) -> None:
-        await self._asked("DELETE", place, at)
+        await self._request("DELETE", place, at)
 
     async def close(self) -> None:
-        if self._way is not None:
-            await self._way[0].close()
+        if self._client_and_policy is not None:
+            await self._client_and_policy[0].close()
 
-    async def _asked(
+    async def _request(
         self, method: str, place: str, at: datetime, data: bytes = b""
     ) -> bytes | None:
-        """The answer; None where there is nothing at that place. Asked again if it may help."""
-        pause, said = PAUSE, ""
+        """Send a request, with retries. Returns the content; None if the object does not exist."""
+        pause, summary = PAUSE, ""
         for attempt in range(TRIES):
             if attempt:
                 await self._clock.sleep(pause)
                 pause *= 4
-            status, said, content = await self._once(method, place, at, data)
+            status, summary, content = await self._once(method, place, at, data)
             if status < 300:
                 return content
             if status == 404:
                 return None
             if status < 500 and status != 429:
                 break
-        raise ShelfAway(f"{method} {place}: {said}")
+        raise ShelfAway(f"{method} {place}: {summary}")
 
     async def _once(
         self, method: str, place: str, at: datetime, data: bytes
     ) -> tuple[int, str, bytes]:
-        """Status (599: no answer at all), what to tell of it, and the content."""
+        """Send a request once. Returns the status (599: no answer), a summary for errors, and the content."""
         path = self._path + _key(self.base, place)
-        headers = signed(self._credentials, method, self._host, path, data, at)
-        del headers["host"]  # signed as it will be sent, by whoever sends it
+        headers = sign_request(self._credentials, method, self._host, path, data, at)
+        del headers["host"]  # the client sets it, as it was signed
         try:
-            out, policy = self._way_out()
+            out, policy = self._client()
             answer = await out.request(
                 policy,
                 method,
@@ -219,12 +221,12 @@ class Bucket:
             return 599, f"no answer ({error})", b""
         return answer.status, f"answered {answer.status}", answer.body
 
-    def _way_out(self) -> "tuple[Outbound, Policy]":
-        # Only who keeps evidence in S3 pays for a client.
+    def _client(self) -> "tuple[Outbound, Policy]":
+        # Imported here, so that only evidence in S3 loads the HTTP client.
         from retoma.outbound import Outbound, Policy  # noqa: PLC0415
 
-        if self._way is None:
-            # The endpoint is the operator's own setting: it may well stand in their own network.
+        if self._client_and_policy is None:
+            # The operator sets the endpoint, so it may be at a private address.
             policy = Policy.toward(
                 "evidence",
                 self._endpoint,
@@ -233,11 +235,11 @@ class Bucket:
                 most_bytes=MOST,
                 most_unpacked=MOST,
             )
-            self._way = Outbound(), policy
-        return self._way
+            self._client_and_policy = Outbound(), policy
+        return self._client_and_policy
 
 
-def signed(
+def sign_request(
     who: Credentials,
     method: str,
     host: str,
@@ -246,7 +248,7 @@ def signed(
     at: datetime,
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """The headers of a request under AWS Signature Version 4; `path` is quoted already."""
+    """Return the headers of a request with AWS Signature Version 4. `path` must be quoted already."""
     stamp = f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     digest = hashlib.sha256(data).hexdigest()
     sent = {
@@ -259,9 +261,11 @@ def signed(
         sent["x-amz-security-token"] = who.token
     names = ";".join(sorted(sent))
     lines = "".join(f"{name}:{sent[name]}\n" for name in sorted(sent))
-    asked = f"{method}\n{path}\n\n{lines}\n{names}\n{digest}"
+    canonical = f"{method}\n{path}\n\n{lines}\n{names}\n{digest}"
     scope = f"{stamp[:8]}/{who.region}/s3/aws4_request"
-    text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(asked.encode()).hexdigest()}"
+    text = (
+        f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    )
     key = f"AWS4{who.secret}".encode()
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
@@ -274,16 +278,16 @@ def signed(
 
 
 def _host(endpoint: str) -> str:
-    """As a request says it: without a port that goes without saying."""
+    """Return the Host header of the endpoint, without a default port."""
     parts = urlsplit(endpoint)
     return parts.netloc.lower().removesuffix(":443" if parts.scheme == "https" else ":80")
 
 
 def _key(base: str, place: str) -> str:
-    """What follows the shelf's own name, if it is a place of ours and leads nowhere else."""
+    """Return the object's key within the blob store; ShelfAway if `place` is not in it."""
     key = place.removeprefix(base)
     if not place.startswith(base) or not PLACE.fullmatch(key):
-        raise ShelfAway(f"{place} is no place on the shelf {base}")
+        raise ShelfAway(f"{place} is not in the blob store {base}")
     return key
 
 
@@ -296,12 +300,12 @@ def _read(file: Path) -> bytes | None:
 
 def _unlink(file: Path) -> None:
     file.unlink(missing_ok=True)
-    for half in file.parent.glob(f"{file.name}.*.half"):  # of somebody who died at it
+    for half in file.parent.glob(f"{file.name}.*.half"):  # left by a process that was killed
         half.unlink(missing_ok=True)
 
 
 def _sync(folder: Path) -> None:
-    """A file that is renamed is there after a power cut only if its folder is."""
+    """Flush a folder: without it a power cut may undo a rename."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
