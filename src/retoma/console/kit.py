@@ -90,7 +90,9 @@ def ask_service(
         if "vault" in needs:
             from retoma.bootstrap import build_vault
 
-            parse_secret["vault"] = build_vault(parse_secret["chosen"], await app.database(), app.ids)
+            parse_secret["vault"] = build_vault(
+                parse_secret["chosen"], await app.database(), app.ids
+            )
         return await function(**{name: parse_secret[name] for name in needs}, **typed)
 
     return ask(database, called, interrupted=interrupted)

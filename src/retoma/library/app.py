@@ -9,6 +9,7 @@ from importlib.metadata import version
 from random import Random
 from typing import Any, TypeVar, Unpack, overload
 
+from retoma.blob_stores import DATABASE, open_blob_store
 from retoma.db import Database, DatabaseError, migrations
 from retoma.db.migrations import PublicViews, Room
 from retoma.dispatch.polling import Dispatcher, Polling
@@ -62,7 +63,6 @@ from retoma.library.runners import Runners
 from retoma.library.schedules import Schedules
 from retoma.library.submissions import Submissions
 from retoma.manifest import Application, load
-from retoma.blob_stores import DATABASE, open_blob_store
 from retoma.words import say
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -4,7 +4,9 @@ import zlib
 
 GZIP = zlib.MAX_WBITS | 16
 PIECE = 1024 * 1024  # bytes decompressed at a time, so that a bomb is detected early
-SLICE = 4 * 1024  # compressed bytes read at a time: after each gzip member zlib copies the rest of them
+SLICE = (
+    4 * 1024
+)  # compressed bytes read at a time: after each gzip member zlib copies the rest of them
 PLAIN = ("", "identity")
 PACKED = ("gzip", "x-gzip")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from retoma.access import Access, KeySeen, NewKey, PersonSeen, SessionSeen
 from retoma.settings import Settings
-from retoma.vault import SecretSlot, Rotated, SecretSeen, Vault
+from retoma.vault import Rotated, SecretSeen, SecretSlot, Vault
 
 __all__ = ["Invited", "KeySeen", "NewKey", "PersonSeen", "SessionSeen"]
 

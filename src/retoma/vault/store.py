@@ -102,7 +102,9 @@ def remove(tx: Transaction, slot: SecretSlot, *, actor: str) -> None:
     tell(tx, actor=actor, verb="secret.removed", subject=str(slot))
 
 
-def masked_secrets(tx: Transaction, table: str, column: str, rows: Sequence[str]) -> dict[str, MaskedSecret]:
+def masked_secrets(
+    tx: Transaction, table: str, column: str, rows: Sequence[str]
+) -> dict[str, MaskedSecret]:
     stored = tx.all(SQL.masked_secrets, owner=table, field=column, rows=json.dumps(list(rows)))
     shown = {row: MaskedSecret(set=True, last4=last4) for row, last4 in stored}
     return {row: shown.get(row, MaskedSecret(set=False)) for row in rows}

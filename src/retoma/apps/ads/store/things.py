@@ -13,8 +13,7 @@ from retoma.db import Statement
 from retoma.engine.rules.errors import IllegalMove
 from retoma.engine.run.transaction import Transaction
 from retoma.secret import Secret
-from retoma.vault import SecretSlot
-from retoma.vault import Sealer
+from retoma.vault import Sealer, SecretSlot
 from retoma.words import say
 
 
